@@ -1,0 +1,18 @@
+import { sql } from 'kysely'
+import postgres from 'postgres'
+import type { Database } from './tables.ts'
+
+/** Whether an error is PostgreSQL's refusal of a row, by the name of the constraint or unique index it hurts. */
+export function violates (error: unknown, constraint: string): boolean {
+  return error instanceof postgres.PostgresError && error.constraint_name === constraint
+}
+
+/** Whether text is a UUID, as PostgreSQL would take it: anything else is an unknown id, never an error. */
+export function isUuid (text: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
+}
+
+/** Holds what other nodes must not do at the same time, until the transaction ends. */
+export async function lock (trx: Database, what: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`usher ${what}`}, 0))`.execute(trx)
+}

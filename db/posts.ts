@@ -1,0 +1,89 @@
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import { PostNotFound, UserNotFound } from '../schema/errors.ts'
+import { isUuid, violates } from './postgres.ts'
+import type { Database, PostsTable, Row } from './tables.ts'
+
+export type PostRow = Row<PostsTable, 'id' | 'author_id' | 'title' | 'content' | 'created_at'>
+
+const columns = ['id', 'author_id as authorId', 'title', 'content', 'created_at as createdAt'] as const
+
+/** The posts of some ids, in their order; `undefined` for an unknown id, whatever it looks like. */
+export async function findPosts (db: Database, ids: readonly string[]): Promise<(PostRow | undefined)[]> {
+  const rows = await db.selectFrom('posts').select(columns)
+    .where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`)
+    .execute()
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return ids.map((id) => byId.get(id.toLowerCase()))
+}
+
+export interface ListPostsQuery {
+  authorId?: string | undefined
+  limit: number
+  /** The id of the last post of the page before. */
+  after?: string | undefined
+}
+
+/** A page of posts, newest first, by keyset. */
+export async function listPosts (db: Database, { authorId, limit, after }: ListPostsQuery): Promise<PostRow[]> {
+  if (authorId !== undefined && !isUuid(authorId)) return []
+  return db.selectFrom('posts').select(columns)
+    .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
+    .$if(after !== undefined, (query) => query.where('id', '<', after!))
+    .orderBy('id', 'desc').limit(limit)
+    .execute()
+}
+
+/** The key of an author's newest posts, for a joined read. */
+export type AuthorPostsKey = `${string}:${number}`
+
+/** The newest posts of some authors, each with a number of their own, as one statement. */
+export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<PostRow[][]> {
+  const asked = keys.map((key) => key.split(':') as [string, string])
+  const rows = await db
+    .selectFrom(sql<{ place: number, author: string, first: number }>`unnest(
+      ${keys.map((_, place) => place)}::int[], ${asked.map(([author]) => author)}::uuid[], ${asked.map(([, first]) => Number(first))}::int[]
+    )`.as<'asked'>(sql`asked(place, author, first)`))
+    .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columns)
+      .whereRef('author_id', '=', 'asked.author').orderBy('id', 'desc')
+      .limit(sql<number>`asked.first`).as('post'), (join) => join.onTrue())
+    .selectAll('post').select('asked.place')
+    .execute()
+  const posts: PostRow[][] = keys.map(() => [])
+  for (const { place, ...post } of rows) posts[place]!.push(post)
+  return posts
+}
+
+export interface NewPost {
+  authorId: string
+  title: string
+  content: string
+}
+
+/** Creates a post; its event goes out with the commit. Throws `UserNotFound` for an unknown author. */
+export async function insertPost (db: Database, { authorId, title, content }: NewPost): Promise<PostRow> {
+  if (!isUuid(authorId)) throw new UserNotFound()
+  try {
+    return await db.insertInto('posts')
+      .values({ id: uuid(), author_id: authorId, title, content })
+      .returning(columns)
+      .executeTakeFirstOrThrow()
+  } catch (error) {
+    throw violates(error, 'posts_author_id_fkey') ? new UserNotFound() : error
+  }
+}
+
+/** Changes what is given of a post. Throws `PostNotFound`. */
+export async function updatePost (db: Database, id: string, { title, content }: Partial<NewPost>): Promise<PostRow> {
+  return db.updateTable('posts')
+    .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
+    .where('id', '=', id)
+    .returning(columns)
+    .executeTakeFirstOrThrow(() => new PostNotFound())
+}
+
+/** Throws `PostNotFound`. */
+export async function deletePost (db: Database, id: string): Promise<void> {
+  const { numDeletedRows } = await db.deleteFrom('posts').where('id', '=', id).executeTakeFirst()
+  if (numDeletedRows === 0n) throw new PostNotFound()
+}

@@ -1,0 +1,133 @@
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import { EmailTaken, LastAdmin, UserNotFound } from '../schema/errors.ts'
+import type { Role } from '../schema/user.ts'
+import { isUuid, lock, violates } from './postgres.ts'
+import { deleteSessionsOf } from './sessions.ts'
+import type { Database, Row, UsersTable } from './tables.ts'
+
+export type UserRow = Row<UsersTable, 'id' | 'name' | 'email' | 'role' | 'created_at' | 'updated_at'>
+
+const columns = ['id', 'name', 'email', 'role', 'created_at as createdAt', 'updated_at as updatedAt'] as const
+
+/** The users of some ids, in their order; `undefined` for an unknown id, whatever it looks like. */
+export async function findUsers (db: Database, ids: readonly string[]): Promise<(UserRow | undefined)[]> {
+  const rows = await db.selectFrom('users').select(columns)
+    .where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`)
+    .execute()
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return ids.map((id) => byId.get(id.toLowerCase()))
+}
+
+/** What a login is checked against; an address is found without regard to case. */
+export async function findCredentials (db: Database, email: string) {
+  return db.selectFrom('users').select([...columns, 'password_hash as passwordHash'])
+    .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
+    .executeTakeFirst()
+}
+
+export interface ListUsersQuery {
+  role?: string | undefined
+  limit: number
+  /** The id of the last user of the page before. */
+  after?: string | undefined
+}
+
+/** A page of users, newest first, by keyset: the ids are UUIDv7, so their order is that of creation. */
+export async function listUsers (db: Database, { role, limit, after }: ListUsersQuery): Promise<UserRow[]> {
+  return db.selectFrom('users').select(columns)
+    .$if(role !== undefined, (query) => query.where('role', '=', role as Role))
+    .$if(after !== undefined, (query) => query.where('id', '<', after!))
+    .orderBy('id', 'desc').limit(limit)
+    .execute()
+}
+
+export interface NewUser {
+  name: string
+  email: string
+  role?: Role | undefined
+  passwordHash?: string | null | undefined
+}
+
+/** Throws `EmailTaken`. */
+export async function insertUser (db: Database, { name, email, role = 'user', passwordHash = null }: NewUser): Promise<UserRow> {
+  try {
+    return await db.insertInto('users')
+      .values({ id: uuid(), name, email, role, password_hash: passwordHash })
+      .returning(columns)
+      .executeTakeFirstOrThrow()
+  } catch (error) {
+    throw violates(error, 'users_email') ? new EmailTaken() : error
+  }
+}
+
+/**
+ * Replaces a user; without a role it keeps the one it has. Losing the admin's role ends the user's sessions,
+ * whose tokens still say admin: their ids. Throws `UserNotFound`, `EmailTaken`, `LastAdmin`.
+ */
+export async function updateUser (db: Database, id: string, { name, email, role }: NewUser): Promise<{ user: UserRow, ended: string[] }> {
+  if (!isUuid(id)) throw new UserNotFound()
+  try {
+    if (role !== 'user') return { user: await update(db), ended: [] }
+    return await db.transaction().execute(async (trx) => {
+      const demoted = await isAdmin(trx, id)
+      const user = await update(trx)
+      return { user, ended: demoted ? await deleteSessionsOf(trx, id) : [] }
+    })
+  } catch (error) {
+    throw violates(error, 'users_email') ? new EmailTaken() : error
+  }
+
+  async function update (db: Database): Promise<UserRow> {
+    return db.updateTable('users')
+      .set({ name, email, ...role && { role }, updated_at: sql`now()` })
+      .where('id', '=', id)
+      .returning(columns)
+      .executeTakeFirstOrThrow(() => new UserNotFound())
+  }
+}
+
+/** Deletes a user with all that is theirs; the ids of the sessions that ended. Throws `UserNotFound`, `LastAdmin`. */
+export async function deleteUser (db: Database, id: string): Promise<string[]> {
+  if (!isUuid(id)) throw new UserNotFound()
+  return db.transaction().execute(async (trx) => {
+    await isAdmin(trx, id)
+    // Locked first: a login that comes between would open a session that is not among the ended.
+    await trx.selectFrom('users').select('id').where('id', '=', id).forUpdate().executeTakeFirstOrThrow(() => new UserNotFound())
+    const ended = await deleteSessionsOf(trx, id)
+    await trx.deleteFrom('users').where('id', '=', id).execute()
+    return ended
+  })
+}
+
+/**
+ * Whether a user, about to lose that role, is an admin; throws `LastAdmin` for the only one. The admins' rows
+ * stay locked for the transaction, always in the same order, so that two admins cannot remove each other at once.
+ */
+async function isAdmin (trx: Database, id: string): Promise<boolean> {
+  const user = await trx.selectFrom('users').select('role').where('id', '=', id).executeTakeFirst()
+  if (user?.role !== 'admin') return false
+  const admins = await trx.selectFrom('users').select('id').where('role', '=', 'admin').orderBy('id').forNoKeyUpdate().execute()
+  if (admins.length === 1 && admins[0]!.id === id.toLowerCase()) throw new LastAdmin()
+  return true
+}
+
+/**
+ * Makes the first admin, where there is none; of many nodes that start at once, one does. An existing user of
+ * that address becomes the admin. Whether one was made.
+ */
+export async function insertFirstAdmin (db: Database, admin: { email: string, passwordHash: string }): Promise<boolean> {
+  return db.transaction().execute(async (trx) => {
+    await lock(trx, 'first-admin')
+    if (await hasAdmin(trx)) return false
+    await trx.insertInto('users')
+      .values({ id: uuid(), name: 'Admin', email: admin.email, role: 'admin', password_hash: admin.passwordHash })
+      .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ role: 'admin', password_hash: admin.passwordHash }))
+      .execute()
+    return true
+  })
+}
+
+export async function hasAdmin (db: Database): Promise<boolean> {
+  return await db.selectFrom('users').select('id').where('role', '=', 'admin').limit(1).executeTakeFirst() !== undefined
+}

@@ -1,0 +1,31 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { InternalError, InvalidInput, PayloadTooLarge, UnsupportedMediaType, UsherError } from '../schema/errors.ts'
+
+const RETRY_AFTER_SECONDS = '1'
+
+/** Whatever is thrown becomes one of the two shapes of contract 1.2 and 1.3. */
+export default fp(async function errors (app) {
+  app.setErrorHandler((error: FastifyError, request, reply) => answer(translate(error), request, reply))
+}, { name: 'usher-errors' })
+
+/** An error of the framework or of a library as the catalogue has it. What is nobody's fault but ours is `InternalError`. */
+export function translate (error: FastifyError): FastifyError | InvalidInput {
+  switch (error.code) {
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE': return new UnsupportedMediaType('application/json')
+    case 'FST_ERR_CTP_BODY_TOO_LARGE': return new PayloadTooLarge()
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH': return new InvalidInput('body is shorter or longer than its content-length')
+  }
+  if (error instanceof UsherError || error instanceof InvalidInput) return error
+  // A refusal by a hook of the host, such as a rate limit, stands as it is.
+  return error.statusCode! >= 400 && error.statusCode! < 500 ? error : new InternalError({ cause: error })
+}
+
+function answer (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
+  reply.code(error.statusCode!).type('application/json')
+  if (error.statusCode === 400) return reply.send({ errors: 'errors' in error ? error.errors : [error.message] })
+  if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
+  if (error.statusCode === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
+  if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', 'Bearer')
+  return reply.send({ error: error.message, code: error.code })
+}

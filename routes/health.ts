@@ -1,0 +1,25 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyPluginAsync } from 'fastify'
+import { DatabaseUnavailable } from '../schema/errors.ts'
+import { failures } from '../schema/reply.ts'
+
+const Health = Type.Object({ status: Type.String() }, { title: 'Health', description: '"ok"' })
+
+/** Liveness and readiness (contract 8). */
+const health: FastifyPluginAsync = async (app) => {
+  const { gate, notifications } = app.usherDatabase
+
+  app.get('/health/live', {
+    schema: { tags: ['health'], summary: 'Whether the node runs', response: { 200: Health, ...failures() } },
+  }, async () => ({ status: 'ok' }))
+
+  app.get('/health/ready', {
+    schema: { tags: ['health'], summary: 'Whether the node can serve: the database answers', response: { 200: Health, ...failures() } },
+  }, async () => {
+    // The heartbeat of a moment ago: a probe costs no statement.
+    if (!gate.open || !notifications.connected) throw new DatabaseUnavailable()
+    return { status: 'ok' }
+  })
+}
+
+export default health

@@ -1,0 +1,89 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
+import { deleteUser, insertUser, listUsers, updateUser, type ListUsersQuery } from '../db/users.ts'
+import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
+import { NotAcceptable, UserNotFound } from '../schema/errors.ts'
+import { failures, NoContent } from '../schema/reply.ts'
+import { CreateUser, ListUsers, ReplaceUser, User, UserList, UserParams } from '../schema/user.ts'
+import { mediaTypes, negotiate, represent } from '../schema/version.ts'
+
+/** User records (contract 2), the list of them in versions (contract 3). */
+const users: FastifyPluginAsyncTypebox = async (app) => {
+  const { usherDatabase: { db, read }, usherAuth: { authenticate, authorize }, usherPasswords: passwords, usherSessions: sessions, usherStorage: storage, usherOptions } = app
+  const base = `${usherOptions.prefix}/api/users`
+  const tags = ['users']
+  const security = [{ bearer: [] }]
+
+  app.get('/users', {
+    onRequest: acceptVersion,
+    schema: { tags, summary: 'List users, newest first', querystring: ListUsers, response: { 200: UserList, ...failures(400, 406) } },
+  }, async (request, reply) => {
+    const { limit, after, role } = request.query
+    const { rows, next } = await page({ role, limit, after: after && decodeCursor(after) })
+    reply.header('vary', 'Accept').type(negotiate(request.headers.accept)!)
+    if (next) reply.header('link', `<${pageUrl(request, next)}>; rel="next"`)
+    return represent(negotiate(request.headers.accept)!, rows, { next, limit }) as typeof rows
+  })
+
+  app.get('/users/:id', {
+    schema: { tags, summary: 'Read a user', params: UserParams, response: { 200: User, ...failures(404) } },
+  }, async ({ params: { id } }) => {
+    const user = await read.user(id)
+    if (!user) throw new UserNotFound()
+    return user
+  })
+
+  app.post('/users', {
+    onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:create')],
+    schema: { tags, security, summary: 'Create a user', body: CreateUser, response: { 201: User, ...failures(400, 401, 403, 409, 413, 415) } },
+  }, async ({ body: { password, ...user } }, reply) => {
+    const passwordHash = password === undefined ? null : await passwords.hash(password)
+    const created = await insertUser(db, { ...user, passwordHash })
+    return reply.code(201).header('location', `${base}/${created.id}`).send(created)
+  })
+
+  app.put('/users/:id', {
+    onRequest: [authenticate, async ({ actor, params }) => authorize(actor!, 'users:replace', idOf(params))],
+    preValidation: mayGrantRole,
+    schema: { tags, security, summary: 'Replace a user', params: UserParams, body: ReplaceUser, response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) } },
+  }, async ({ params: { id }, body: { name, email, role } }) => {
+    const { user, ended } = await updateUser(db, id, { name, email, role })
+    sessions.noteEnded(ended)
+    return user
+  })
+
+  app.delete('/users/:id', {
+    onRequest: [authenticate, async ({ actor, params }) => authorize(actor!, 'users:delete', idOf(params))],
+    schema: { tags, security, summary: 'Delete a user with all that is theirs', params: UserParams, response: { 204: NoContent, ...failures(401, 403, 404, 409) } },
+  }, async ({ params: { id } }, reply) => {
+    sessions.noteEnded(await deleteUser(db, id))
+    await storage.sweep()
+    return reply.code(204).send(null)
+  })
+
+  // One row more than asked for tells whether another page follows.
+  async function page (query: ListUsersQuery) {
+    const rows = await listUsers(db, { ...query, limit: query.limit + 1 })
+    const next = rows.length > query.limit ? encodeCursor(rows[query.limit - 1]!.id) : null
+    return { rows: rows.slice(0, query.limit), next }
+  }
+
+  function pageUrl ({ query }: FastifyRequest, after: string): string {
+    const { role, limit } = query as typeof ListUsers.static
+    return `${base}?${new URLSearchParams({ ...role !== undefined && { role }, limit: `${limit}`, after })}`
+  }
+
+  // A role in the body that is not the actor's own is a grant, and refused before the body is looked at further.
+  async function mayGrantRole ({ actor, body }: FastifyRequest): Promise<void> {
+    const role = (body as { role?: unknown } | undefined)?.role
+    if (role !== undefined && role !== actor!.role) authorize(actor!, 'users:grant-role')
+  }
+}
+
+async function acceptVersion ({ headers: { accept } }: FastifyRequest): Promise<void> {
+  if (!negotiate(accept)) throw new NotAcceptable(mediaTypes.join(', '))
+}
+
+const idOf = (params: unknown): string => (params as { id: string }).id.toLowerCase()
+
+export default users

@@ -1,0 +1,52 @@
+import createError from '@fastify/error'
+
+/** What every error of the catalogue is an instance of: its message may leave the server. */
+export class UsherError extends Error {}
+
+const define = <Code extends string> (code: Code, message: string, status: number) => createError(code, message, status, UsherError as ErrorConstructor)
+
+/**
+ * The error catalogue: every failure that Usher answers with, its stable code, its message and its status.
+ * `plugins/errors.ts` turns them into `{ error, code }` (contract 1.3), the GraphQL error formatter into
+ * `errors: [{ message, extensions: { code } }]` (contract 7.3).
+ */
+export const InvalidCredentials = define('INVALID_CREDENTIALS', 'Email or password is wrong', 401)
+export const Unauthenticated = define('UNAUTHENTICATED', 'A bearer token is required', 401)
+export const InvalidToken = define('INVALID_TOKEN', 'The bearer token is invalid, expired or revoked', 401)
+
+export const Forbidden = define('FORBIDDEN', 'You may not do this', 403)
+export const OriginNotAllowed = define('ORIGIN_NOT_ALLOWED', 'The session cookie does not serve this origin', 403)
+
+export const NotFound = define('NOT_FOUND', 'Not found', 404)
+export const UserNotFound = define('USER_NOT_FOUND', 'User not found', 404)
+export const PostNotFound = define('POST_NOT_FOUND', 'Post not found', 404)
+export const UploadNotFound = define('UPLOAD_NOT_FOUND', 'Upload not found', 404)
+
+export const MethodNotAllowed = define('METHOD_NOT_ALLOWED', '%s is not allowed here', 405)
+export const NotAcceptable = define('NOT_ACCEPTABLE', 'Available: %s', 406)
+
+export const EmailTaken = define('EMAIL_TAKEN', 'This email address is already taken', 409)
+export const LastAdmin = define('LAST_ADMIN', 'The last admin can be neither deleted nor demoted', 409)
+
+export const PayloadTooLarge = define('PAYLOAD_TOO_LARGE', 'The request body is too large', 413)
+export const UriTooLong = define('URI_TOO_LONG', 'The address is too long', 414)
+export const UnsupportedMediaType = define('UNSUPPORTED_MEDIA_TYPE', 'The content type must be %s', 415)
+
+export const InternalError = define('INTERNAL_ERROR', 'The server failed', 500)
+export const DatabaseUnavailable = define('DATABASE_UNAVAILABLE', 'The database is away, try again', 503)
+export const Overloaded = define('OVERLOADED', 'The server is busy, try again', 503)
+
+/**
+ * A request whose input is wrong (contract 1.2): answered 400 with all its problems at once, in schema order,
+ * one sentence each.
+ */
+export class InvalidInput extends Error {
+  readonly code = 'INVALID_INPUT'
+  readonly statusCode = 400
+  readonly errors: readonly string[]
+
+  constructor (...errors: string[]) {
+    super(errors.join('; '))
+    this.errors = errors
+  }
+}

@@ -1,0 +1,82 @@
+import { randomUUID } from 'node:crypto'
+import Fastify, { type FastifyInstance, type InjectOptions, type LightMyRequestResponse } from 'fastify'
+import type { Test } from 'tap'
+import usher, { type UsherOptions } from '../../app.ts'
+import { testDatabaseUrl, uniqueSchema } from './database.ts'
+
+const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
+
+/** A user who has logged in. */
+export interface LoggedIn {
+  id: string
+  email: string
+  password: string
+  token: string
+  /** The session cookie, as a `Cookie` field carries it. */
+  cookie: string
+  /** `{ authorization: 'Bearer …' }` */
+  headers: { authorization: string }
+}
+
+export interface TestUsher {
+  app: FastifyInstance
+  options: UsherOptions
+  prefix: string
+  inject (method: InjectOptions['method'], path: string, rest?: Omit<InjectOptions, 'method' | 'url'>): Promise<LightMyRequestResponse>
+  login (credentials: { email: string, password: string }): Promise<LoggedIn>
+  /** Creates a user with a password, and logs it in. */
+  createUser (user?: { name?: string, email?: string, role?: 'admin' | 'user' }): Promise<LoggedIn>
+  admin: LoggedIn
+}
+
+/**
+ * Usher inside a bare Fastify, on the database of the run, in a Postgres schema of its own (or that of
+ * `options`, to share one between apps). Closed, and its schema dropped by the end of the run, by the test's end.
+ */
+export async function createUsher (t: Test, options: UsherOptions = {}): Promise<TestUsher> {
+  const given: UsherOptions = {
+    databaseUrl: await testDatabaseUrl(),
+    schema: uniqueSchema(t.name),
+    uploadsDir: t.testdir(),
+    poolSize: 4,
+    admin: ADMIN,
+    ...options,
+  }
+  const app = Fastify({ forceCloseConnections: true })
+  t.teardown(() => app.close())
+  await app.register(usher, given)
+  await app.ready()
+  return withUsers(app, given)
+}
+
+/** The same handles on an app that mounts Usher by itself. */
+export async function withUsers (app: FastifyInstance, options: UsherOptions): Promise<TestUsher> {
+  const prefix = options.prefix ?? ''
+  const inject: TestUsher['inject'] = (method, path, rest) => app.inject({ method: method!, url: `${prefix}${path}`, ...rest })
+
+  async function login ({ email, password }: { email: string, password: string }): Promise<LoggedIn> {
+    const response = await inject('POST', '/api/auth/login', { payload: { email, password } })
+    if (response.statusCode !== 200) throw new Error(`login: ${response.statusCode} ${response.body}`)
+    const { token, user } = response.json()
+    const [{ name, value }] = response.cookies as [{ name: string, value: string }]
+    return { id: user.id, email, password, token, cookie: `${name}=${value}`, headers: { authorization: `Bearer ${token}` } }
+  }
+
+  const admin = await login(options.admin!)
+
+  return {
+    app,
+    options,
+    prefix,
+    inject,
+    login,
+    admin,
+
+    async createUser (user = {}) {
+      const payload = { name: 'Somebody', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}`, ...user }
+      const response = await inject('POST', '/api/users', { headers: admin.headers, payload })
+      if (response.statusCode !== 201) throw new Error(`create: ${response.statusCode} ${response.body}`)
+      return login(payload)
+    },
+  }
+}
