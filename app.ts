@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import auth from './plugins/auth.ts'
 import database from './plugins/database.ts'
 import errors from './plugins/errors.ts'
+import events from './plugins/events.ts'
 import firstAdmin from './plugins/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import passwords from './plugins/passwords.ts'
@@ -10,8 +11,10 @@ import sessions from './plugins/sessions.ts'
 import storage from './plugins/storage.ts'
 import tokens from './plugins/tokens.ts'
 import authRoutes from './routes/auth.ts'
+import graphql from './routes/graphql/index.ts'
 import health from './routes/health.ts'
 import redirect from './routes/redirect.ts'
+import uploads from './routes/uploads.ts'
 import users from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
 import { readOptions, type Options, type UsherOptions } from './schema/options.ts'
@@ -55,9 +58,12 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(passwords)
   await app.register(auth)
   await app.register(storage)
+  await app.register(events)
   await app.register(firstAdmin)
 
+  // Sibling scopes: each reads requests in a way of its own.
   await app.register(rest)
+  await app.register(graphql)
 }
 
 async function rest (app: FastifyInstance): Promise<void> {
@@ -69,6 +75,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     const methods = collectMethods(api)
     await api.register(authRoutes)
     await api.register(users)
+    await api.register(uploads)
     await api.register(redirect)
     addFallbacks(api, methods)
   }, { prefix: '/api' })

@@ -1,6 +1,7 @@
+import { isUtf8 } from 'node:buffer'
 import type {} from '@fastify/swagger'
 import fastJsonStringify from 'fast-json-stringify'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { InvalidInput, MethodNotAllowed, NotFound } from '../schema/errors.ts'
 import { validatorCompiler } from '../schema/validator.ts'
@@ -14,14 +15,18 @@ export default fp(async function http (app) {
   app.setSerializerCompiler(({ schema }) => fastJsonStringify(schema as object))
   app.removeContentTypeParser(['application/json', 'text/plain'])
   addJsonParser(app)
-  app.addHook('preValidation', async (request) => { request.body ??= {} })
+  app.addHook('preValidation', async (request) => { if (request.body === undefined) request.body = {} })
 }, { name: 'usher-http' })
 
-function addJsonParser (app: FastifyInstance): void {
+/** Parses `application/json`; an empty body is an absent one. */
+export function addJsonParser (app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('remove', 'remove')
-  app.addContentTypeParser('application/json', { parseAs: 'string', bodyLimit: app.usherOptions.bodyLimit }, (request, body, done) => {
-    if (body === '') return done(null, undefined)
-    parse(request, body as string, (error, value) => error ? done(new InvalidInput('body is not valid JSON')) : done(null, value))
+  app.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit: app.usherOptions.bodyLimit }, (request, body, done) => {
+    if (body.length === 0) return done(null, undefined)
+    const refuse = () => done(new InvalidInput('body is not valid JSON'))
+    // Decoding would store U+FFFD where somebody sent something else.
+    if (!isUtf8(body as Buffer)) return refuse()
+    parse(request, body.toString(), (error, value) => error ? refuse() : done(null, value))
   })
 }
 
@@ -30,21 +35,22 @@ function addJsonParser (app: FastifyInstance): void {
  * an unknown path 404 (contract 1.4).
  */
 export function addFallbacks (app: FastifyInstance, methodsOf: ReadonlyMap<string, ReadonlySet<string>>): void {
-  for (const [url, methods] of methodsOf) {
+  for (const [url, methods] of [...methodsOf]) {
     const allow = [...methods].sort().join(', ')
-    app.route({
-      url,
-      method: app.supportedMethods.filter((method) => !methods.has(method)),
-      schema: { hide: true },
-      // Before the body is read.
-      onRequest: async ({ method }, reply) => {
-        reply.header('allow', allow)
-        throw new MethodNotAllowed(method)
-      },
-      handler: () => {},
+    refuse(url, app.supportedMethods.filter((method) => !methods.has(method)), ({ method }, reply) => {
+      reply.header('allow', allow)
+      throw new MethodNotAllowed(method)
     })
   }
-  app.setNotFoundHandler(() => { throw new NotFound() })
+  // The wildcard also takes what the router itself would refuse, such as a very long id.
+  const unknown = () => { throw new NotFound() }
+  refuse('/*', app.supportedMethods, unknown)
+  app.setNotFoundHandler(unknown)
+
+  // Before the body is read.
+  function refuse (url: string, method: string[], answer: (request: FastifyRequest, reply: FastifyReply) => never): void {
+    app.route({ url, method, schema: { hide: true }, onRequest: async (request, reply) => answer(request, reply), handler: () => {} })
+  }
 }
 
 /** Collects the routes of a scope, for `addFallbacks`: the methods of each URL, relative to the scope's prefix. */

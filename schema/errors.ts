@@ -25,16 +25,23 @@ export const UploadNotFound = define('UPLOAD_NOT_FOUND', 'Upload not found', 404
 export const MethodNotAllowed = define('METHOD_NOT_ALLOWED', '%s is not allowed here', 405)
 export const NotAcceptable = define('NOT_ACCEPTABLE', 'Available: %s', 406)
 
+export const BodyStalled = define('BODY_STALLED', 'The rest of the request body did not arrive in time', 408)
+
 export const EmailTaken = define('EMAIL_TAKEN', 'This email address is already taken', 409)
 export const LastAdmin = define('LAST_ADMIN', 'The last admin can be neither deleted nor demoted', 409)
 
+export const PreconditionFailed = define('PRECONDITION_FAILED', 'It is not in the state the request expects', 412)
 export const PayloadTooLarge = define('PAYLOAD_TOO_LARGE', 'The request body is too large', 413)
 export const UriTooLong = define('URI_TOO_LONG', 'The address is too long', 414)
 export const UnsupportedMediaType = define('UNSUPPORTED_MEDIA_TYPE', 'The content type must be %s', 415)
+export const RangeNotSatisfiable = define('RANGE_NOT_SATISFIABLE', 'The range is beyond the end', 416)
+
+export const AnswerTooLarge = define('ANSWER_TOO_LARGE', 'The answer would be too large: ask for fewer rows', 400)
 
 export const InternalError = define('INTERNAL_ERROR', 'The server failed', 500)
 export const DatabaseUnavailable = define('DATABASE_UNAVAILABLE', 'The database is away, try again', 503)
 export const Overloaded = define('OVERLOADED', 'The server is busy, try again', 503)
+export const StorageFull = define('STORAGE_FULL', 'The file cannot be stored now', 507)
 
 /**
  * A request whose input is wrong (contract 1.2): answered 400 with all its problems at once, in schema order,

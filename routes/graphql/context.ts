@@ -1,0 +1,21 @@
+import type { FastifyInstance } from 'fastify'
+import { AnswerTooLarge } from '../../schema/errors.ts'
+import type { Actor } from '../../schema/policy.ts'
+
+const ROWS_AN_OPERATION = 10_000
+
+/** What every resolver gets, besides what mercurius adds. */
+export interface GraphQLContext {
+  readonly usher: FastifyInstance
+  /** Who is asking; null without a token. Over a socket it is asked anew, since the session may have ended. */
+  readonly actor: () => Promise<Actor | null>
+  /** Rows of lists so far in this operation. */
+  rows: number
+}
+
+/** Counts the rows of a list against the bound of an operation. Throws `AnswerTooLarge`. */
+export function count<Row> (context: GraphQLContext, rows: Row[]): Row[] {
+  context.rows += rows.length
+  if (context.rows > ROWS_AN_OPERATION) throw new AnswerTooLarge()
+  return rows
+}

@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs'
+import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
+import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
+import { addJsonParser } from '../../plugins/http.ts'
+import { checkLimits, limits } from '../../schema/graphql-limits.ts'
+import { actorOfSocket, addSockets } from './socket.ts'
+import type { GraphQLContext } from './context.ts'
+import { formatExecution } from './format.ts'
+import { sendGraphiql, wantsGraphiql } from './graphiql.ts'
+import { readOperation } from './operation.ts'
+import { resolvers } from './resolvers.ts'
+
+const PATH = '/graphql'
+const sdl = readFileSync(new URL('../../schema/schema.graphql', import.meta.url), 'utf8')
+
+/** /graphql: queries and mutations by POST, subscriptions by a socket, GraphiQL for a browser (contract 7). */
+const graphql: FastifyPluginAsync = async (app) => {
+  // What the body must be is said in GraphQL's shape, by `readOperation`.
+  app.setValidatorCompiler(() => () => true)
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  app.removeAllContentTypeParsers()
+  addJsonParser(app)
+  app.addHook('onRequest', async (request) => {
+    const { authorization } = request.headers
+    if (authorization !== undefined) request.actor = await app.usherAuth.identify(authorization)
+  })
+  addSockets(app, PATH)
+  await app.register(mercurius, createOptions(app))
+  app.graphql.addHook('preValidation', async (_, document) => checkLimits(document))
+}
+
+function createOptions (app: FastifyInstance): MercuriusOptions {
+  return {
+    path: PATH,
+    schema: sdl,
+    resolvers: resolvers as unknown as IResolvers,
+    jit: 1,
+    graphql: { parseOptions: { maxTokens: limits.tokens } },
+    // Every answer to a POST has status 200 (contract 7.1).
+    errorFormatter: (execution, context) =>
+      ({ statusCode: 200, response: formatExecution(execution, (context as { reply?: { log: typeof app.log } }).reply?.log ?? app.log) as never }),
+    context: (request): GraphQLContext => ({ usher: app, actor: async () => request.actor, rows: 0 }),
+    subscription: {
+      pubsub: app.usherEvents.pubsub as never,
+      fullWsTransport: true,
+      context: (_, request) => ({ usher: app, request, rows: 0 }),
+      onConnect: ({ payload }) => actorOfSocket(app, payload),
+    },
+    additionalRouteOptions: {
+      bodyLimit: app.usherOptions.bodyLimit,
+      schema: { hide: true },
+      preValidation: async (request: FastifyRequest, reply) => {
+        if (request.method === 'POST') request.body = readOperation(request.body)
+        else if (wantsGraphiql(request)) return sendGraphiql(reply)
+        else return reply.code(405).header('allow', 'POST').send({ error: 'GET is not allowed here', code: 'METHOD_NOT_ALLOWED' })
+      },
+    },
+  }
+}
+
+export default graphql

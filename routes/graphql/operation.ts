@@ -1,0 +1,50 @@
+import { GraphQLError, Lexer, Source, TokenKind } from 'graphql'
+
+/** An operation as mercurius takes it. */
+export interface Operation {
+  query: string
+  variables: Record<string, unknown> | undefined
+  operationName: string | undefined
+}
+
+/**
+ * Reads `{ query?, mutation?, variables?, operationName? }` (contract 7.2): an operation may come by either key,
+ * and a bare selection set under `mutation` is a mutation. Throws a `GraphQLError`.
+ */
+export function readOperation (body: unknown): Operation {
+  if (!isObject(body)) throw refused('The body must be a JSON object')
+  const { query, mutation, variables, operationName } = body
+  if (query != null && mutation != null) throw refused('Send either query or mutation, not both')
+  const source = query ?? mutation
+  if (typeof source !== 'string' || source.trim() === '') throw refused('query is required, a string')
+  if (variables != null && !isObject(variables)) throw refused('variables must be an object')
+  if (operationName != null && !isName(operationName)) throw refused('operationName must be a name')
+  const document = mutation != null && isBareSelectionSet(source) ? `mutation ${source}` : source
+  return {
+    // mercurius compiles a document for one of its operations, and keeps it by its text alone: with the name in
+    // the text, each operation of a document is one of its own.
+    query: operationName == null ? document : `${document}\n#${operationName}`,
+    variables: variables ?? undefined,
+    operationName: operationName ?? undefined,
+  }
+}
+
+const refused = (message: string) => new GraphQLError(message, { extensions: { code: 'BAD_REQUEST' } })
+
+/** Whether a value is a JSON object. */
+export function isObject (value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isName (value: unknown): value is string {
+  return typeof value === 'string' && /^[_A-Za-z]\w*$/.test(value)
+}
+
+function isBareSelectionSet (source: string): boolean {
+  try {
+    return new Lexer(new Source(source)).advance().kind === TokenKind.BRACE_L
+  } catch {
+    // Not GraphQL at all: the parser says so, in its words.
+    return false
+  }
+}

@@ -1,0 +1,116 @@
+import { GraphQLScalarType } from 'graphql'
+import { deletePost, insertPost, listPosts, updatePost, type AuthorPostsKey, type PostRow } from '../../db/posts.ts'
+import { listUsers } from '../../db/users.ts'
+import { PostNotFound, Unauthenticated, UserNotFound } from '../../schema/errors.ts'
+import type { Actor } from '../../schema/policy.ts'
+import { CreatePost, UpdatePost } from '../../schema/post.ts'
+import { createCheck } from '../../schema/validator.ts'
+import { connect, readPage } from './connection.ts'
+import { count, type GraphQLContext } from './context.ts'
+import type { Resolvers } from './types.ts'
+
+const checkCreate = createCheck(CreatePost)
+const checkUpdate = createCheck(UpdatePost)
+
+/**
+ * The resolvers of `schema/schema.graphql`. Relations go through the joined reads, which are loaders for all
+ * requests at once: fifty users with their posts are two statements (contract 7.8).
+ */
+export const resolvers = {
+  DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value as Date).toISOString() }),
+
+  Query: {
+    async user (_, { id }, { usher }) {
+      const user = await usher.usherDatabase.read.user(id)
+      if (!user) throw new UserNotFound()
+      return user
+    },
+
+    async users (_, args, context) {
+      const { role, ...page } = readPage(args)
+      return connect(page, async (page) => count(context, await listUsers(context.usher.usherDatabase.db, { role, ...page })))
+    },
+
+    post: async (_, { id }, { usher }) => await usher.usherDatabase.read.post(id) ?? null,
+
+    async posts (_, { authorId, ...args }, context) {
+      return connect(readPage(args), async (page) =>
+        count(context, await listPosts(context.usher.usherDatabase.db, { authorId: authorId ?? undefined, ...page })))
+    },
+
+    async me (_, __, { usher, actor }) {
+      const known = await actor()
+      return known && (await usher.usherDatabase.read.user(known.id) ?? null)
+    },
+  },
+
+  User: {
+    async posts ({ id }, args, context) {
+      const key: AuthorPostsKey = `${id}:${readPage(args).first}`
+      return count(context, (await context.usher.usherDatabase.read.postsOfAuthor(key))!)
+    },
+  },
+
+  Post: {
+    async author ({ authorId }, _, { usher }) {
+      const author = await usher.usherDatabase.read.user(authorId)
+      // Deleted, and the post with it, since the post was read.
+      if (!author) throw new UserNotFound()
+      return author
+    },
+  },
+
+  Mutation: {
+    async createPost (_, { input: { authorId, ...given } }, context) {
+      const { usherDatabase: { db }, usherAuth: { authorize } } = context.usher
+      const actor = await requireActor(context)
+      authorize(actor, 'posts:create')
+      const author = authorId ?? actor.id
+      if (author !== actor.id) authorize(actor, 'posts:create-for-another')
+      const post = { ...given }
+      checkCreate(post)
+      return insertPost(db, { ...post, authorId: author })
+    },
+
+    async updatePost (_, { id, input }, context) {
+      const actor = await requireActor(context)
+      const { id: postId } = await ownPost(context, actor, 'posts:update', id)
+      const changes = { ...input.title != null && { title: input.title }, ...input.content != null && { content: input.content } }
+      checkUpdate(changes)
+      return updatePost(context.usher.usherDatabase.db, postId, changes)
+    },
+
+    async deletePost (_, { id }, context) {
+      const actor = await requireActor(context)
+      const { id: postId } = await ownPost(context, actor, 'posts:delete', id)
+      await deletePost(context.usher.usherDatabase.db, postId)
+      return postId
+    },
+  },
+
+  Subscription: {
+    postCreated: {
+      subscribe: async (_, { authorId }, { usher, pubsub }) => pubsub.subscribe(usher.usherEvents.topicOf(authorId)),
+      // Each event is an operation of its own to the bound on rows.
+      resolve: ({ postCreated }: PostEvent, _: unknown, context: GraphQLContext) => {
+        context.rows = 0
+        return postCreated
+      },
+    },
+  },
+} satisfies Resolvers<GraphQLContext & { pubsub: { subscribe (topic: string): Promise<AsyncIterable<PostEvent>> } }>
+
+interface PostEvent { postCreated: PostRow }
+
+async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {
+  const known = await actor()
+  if (!known) throw new Unauthenticated()
+  return known
+}
+
+async function ownPost ({ usher }: GraphQLContext, actor: Actor, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
+  const post = await usher.usherDatabase.read.post(id)
+  if (!post) throw new PostNotFound()
+  usher.usherAuth.authorize(actor, action, post.authorId)
+  return post
+}
