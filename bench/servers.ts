@@ -1,0 +1,31 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+export interface Server {
+  name: string
+  url: string
+  process: ChildProcess
+  stop (): Promise<void>
+}
+
+/** Starts a server of this folder in a process of its own; it prints its URL when it listens. */
+export async function startServer (name: string, env: Record<string, string>, nodeOptions: string[] = []): Promise<Server> {
+  const script = fileURLToPath(new URL(`${name}.ts`, import.meta.url))
+  const child = spawn(process.execPath, [...nodeOptions, script], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const [url] = await Promise.race([
+    once(createInterface({ input: child.stdout! }), 'line') as Promise<[string]>,
+    once(child, 'exit').then(() => { throw new Error(`${name} did not start`) }),
+  ])
+  return {
+    name,
+    url,
+    process: child,
+    async stop () {
+      if (child.exitCode !== null) return
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+    },
+  }
+}

@@ -1,0 +1,15 @@
+// Usher as the node runs it: the plugin in a bare Fastify, without logs.
+import type { AddressInfo } from 'node:net'
+import Fastify from 'fastify'
+import usher from '../app.ts'
+
+const app = Fastify({ forceCloseConnections: true })
+await app.register(usher, {
+  databaseUrl: process.env['DATABASE_URL'],
+  uploadsDir: process.env['UPLOADS_DIR']!,
+  admin: { email: 'admin@example.com', password: 'horse battery staple' },
+  accessTokenSeconds: 86400,
+})
+await app.listen({ port: Number(process.env['PORT'] ?? 0), host: '127.0.0.1' })
+console.log(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`)
+process.on('SIGTERM', () => { void app.close() })
