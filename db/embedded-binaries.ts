@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { lstat, readFile, symlink } from 'node:fs/promises'
+import { readFile, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -41,7 +41,8 @@ export async function findPrograms (platform: string = process.platform, arch: s
 async function linkLibraries (folder: string): Promise<void> {
   const links: { source: string, target: string }[] = JSON.parse(await readFile(resolve(folder, 'native/pg-symlinks.json'), 'utf8'))
   for (const { source, target } of links) {
-    await lstat(resolve(folder, target)).catch(() => symlink(basename(source), resolve(folder, target)))
+    // Refused where it exists already, or nobody may write.
+    await symlink(basename(source), resolve(folder, target)).catch(() => {})
   }
 }
 
@@ -49,9 +50,9 @@ async function linkLibraries (folder: string): Promise<void> {
  * The account that the server runs as when this process is root, which PostgreSQL refuses: the folder's
  * owner, else `postgres`, else `nobody`. None when this process is not root.
  */
-export async function accountFor (owner: number): Promise<Account | undefined> {
-  if (process.getuid?.() !== 0) return undefined
-  const accounts = (await readFile('/etc/passwd', 'utf8')).split('\n').map((line) => {
+export async function accountFor (owner: number, self = process.getuid?.(), passwd = '/etc/passwd'): Promise<Account | undefined> {
+  if (self !== 0) return undefined
+  const accounts = (await readFile(passwd, 'utf8')).split('\n').map((line) => {
     const [name = '', , uid, gid] = line.split(':')
     return { name, uid: Number(uid), gid: Number(gid) }
   })
@@ -62,9 +63,13 @@ export async function accountFor (owner: number): Promise<Account | undefined> {
   return account
 }
 
+// The one capability that opens closed folders, kept over the change of user. Without the "securebit" it would
+// count for opening files but not for access(2), by which PostgreSQL looks for its own programs.
+const CAPABILITY = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override', '--securebits=+no_setuid_fixup', '--no-new-privs']
+
 /**
- * The way on which `account` reaches both `program` and `folder`. A clone in /root is closed to everybody
- * else; there the server gets the one capability that opens it.
+ * The way on which `account` reaches both `program` and `folder`: by itself, or, as a clone in /root is closed
+ * to everybody else, with a capability.
  * @throws a sentence when there is no way
  */
 export async function wayFor (account: Account | undefined, program: string, folder: string): Promise<Way> {
@@ -72,7 +77,7 @@ export async function wayFor (account: Account | undefined, program: string, fol
   const { uid, gid, name } = account
   const ways: Way[] = [
     { before: [], options: { uid, gid } },
-    { before: ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--inh-caps=+dac_override', '--ambient-caps=+dac_override', '--no-new-privs'], options: {} }
+    { before: ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', ...CAPABILITY], options: {} }
   ]
   for (const way of ways) {
     // Tried, not computed from modes: access lists, mounts and a setpriv that knows less count as well.

@@ -98,8 +98,8 @@ async function handOver (data: string, programs: Programs): Promise<Way> {
 }
 
 async function syncFolder (folder: string): Promise<void> {
-  await using handle = await open(folder)
-  await handle.sync()
+  const handle = await open(folder)
+  await handle.sync().finally(() => handle.close())
 }
 
 /** The gist of what PostgreSQL printed: its last error, or its last line. */

@@ -5,8 +5,11 @@ import { createServer, type AddressInfo } from 'node:net'
 import { environment, type Programs } from './embedded-binaries.ts'
 import { reason, type Cluster } from './embedded-cluster.ts'
 
-/** A server's process, and why it ended when it did. */
-export interface Launched { readonly pid: number | undefined, failure?: string }
+/** A server's process; once it has ended, `failure` says why, and whether another try makes sense. */
+export interface Launched { readonly pid: number | undefined, failure?: () => Promise<{ why: string, passes: boolean }> }
+
+// Another node's server starting or ending just now, or a port taken in between.
+const PASSING = /postmaster\.pid|shared memory block|TCP\/IP socket/
 
 const SETTINGS = {
   max_connections: '100',
@@ -24,13 +27,13 @@ const SETTINGS = {
  * @param stale the process that `postmaster.pid` names and that has been found not to be a server of this folder
  */
 export async function launch (cluster: Cluster, programs: Programs, settings: Readonly<Record<string, string>>, wanted = 0, stale = 0): Promise<Launched> {
-  const port = await freePort(wanted)
+  const port = await freePort(wanted).catch(() => freePort(0))
   const fixed = { cluster_name: cluster.name, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
   const [file = '', ...args] = [
     ...cluster.way.before, programs.postgres, '-D', cluster.data, '-p', String(port),
     ...Object.entries({ ...SETTINGS, ...settings, ...fixed }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   ]
-  await using output = await open(cluster.log, 'a', 0o600)
+  const output = await open(cluster.log, 'a', 0o600)
   const { size } = await output.stat()
   const child = spawn(file, args, {
     ...cluster.way.options,
@@ -42,25 +45,25 @@ export async function launch (cluster: Cluster, programs: Programs, settings: Re
     detached: true,
     stdio: ['ignore', output.fd, output.fd]
   })
-  child.unref()
   const launched: Launched = { pid: child.pid }
-  child.once('error', (error) => { launched.failure = error.message })
-  child.once('exit', async () => {
-    const printed = await readFile(cluster.log)
-    launched.failure = reason(printed.subarray(size).toString())
+  child.once('error', ({ message }) => { launched.failure = async () => ({ why: message, passes: false }) })
+  child.once('exit', (code) => {
+    launched.failure = async () => {
+      const why = reason((await readFile(cluster.log)).toString('utf8', size))
+      // Without a code it was ended by another node or killed, and not for any fault of its own.
+      return { why, passes: !code || PASSING.test(why) }
+    }
   })
+  child.unref()
+  await output.close()
   return launched
 }
 
+// It can be taken again before the server has it; then the server fails, and the next one gets another.
 async function freePort (wanted: number): Promise<number> {
   const probe = createServer().listen(wanted, '127.0.0.1')
-  try {
-    await once(probe, 'listening')
-    return (probe.address() as AddressInfo).port
-  } catch (error) {
-    if (!wanted) throw error
-    return await freePort(0)
-  } finally {
-    probe.close()
-  }
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  return port
 }

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import postgres, { type Sql } from 'postgres'
-import { readRunning, type Cluster } from './embedded-cluster.ts'
+import { readRunning, type Cluster, type Running } from './embedded-cluster.ts'
 
 /** A node's share in a running server. It ends with its connection, and so with the node, however that dies. */
 export interface Lease {
@@ -13,7 +13,7 @@ export interface Lease {
 // Each node holds this advisory lock shared. Whoever gets it alone is the last one and may stop the server;
 // whoever cannot share it waits until the server is down, and starts it anew.
 const LOCK = 8_310_423
-const ANSWER_MS = 5_000
+const ANSWER_MS = 3_000
 // A fast shutdown still writes a checkpoint. A server that takes longer finishes by itself.
 const STOP_MS = 30_000
 
@@ -22,27 +22,28 @@ export function urlOf ({ password }: Cluster, port: number): string {
 }
 
 /**
- * Takes a share in the server on `port`.
+ * Takes a share in the server that `postmaster.pid` tells of.
  * @returns nothing if that server is about to be ready or to stop
  * @throws if nobody answers there, or another server than this cluster's
  */
-export async function takeLease (cluster: Cluster, port: number): Promise<Lease | undefined> {
+export async function takeLease (cluster: Cluster, { pid, port }: Running): Promise<Lease | undefined> {
   const { promise: closed, resolve: onclose } = Promise.withResolvers<void>()
   const sql = postgres(urlOf(cluster, port), {
     max: 1,
     // The connection is the lease: by default the client would renew it after some time.
     max_lifetime: 0,
     idle_timeout: 0,
-    connect_timeout: ANSWER_MS / 1000,
+    // See answer().
+    connect_timeout: 0,
     fetch_types: false,
-    onnotice: () => {},
     onclose: () => onclose(),
-    connection: { application_name: 'usher-lease' }
+    // Notices would be printed on the console.
+    connection: { application_name: 'usher-lease', client_min_messages: 'error' }
   })
   try {
     const [server] = await answer(sql`select current_setting('cluster_name') as name, pg_try_advisory_lock_shared(${LOCK}) as shared`)
     if (server?.name !== cluster.name) throw new Error('another database is served there')
-    if (server.shared) return { closed, giveBack: () => giveBack(cluster, sql) }
+    if (server.shared) return { closed, giveBack: () => giveBack(cluster, pid, sql) }
   } catch (error) {
     await sql.end({ timeout: 0 })
     // 57: starting up or shutting down. 53: full for the moment.
@@ -51,31 +52,29 @@ export async function takeLease (cluster: Cluster, port: number): Promise<Lease 
   await sql.end({ timeout: 0 })
 }
 
-async function giveBack (cluster: Cluster, sql: Sql): Promise<boolean> {
-  try {
-    // In two steps: if both of two nodes asked while they share it, neither would get it.
-    await answer(sql`select pg_advisory_unlock_shared(${LOCK})`)
-    const [row] = await answer(sql`select pg_try_advisory_lock(${LOCK}) as alone`)
-    if (row?.alone) await shutDown(cluster)
-    return row?.alone
-  } catch {
-    // It is down already, or so hurt that nobody can use it.
-    return true
-  } finally {
-    await sql.end({ timeout: 0 })
-  }
+async function giveBack (cluster: Cluster, pid: number, sql: Sql): Promise<boolean> {
+  // A failure means that it is down already, or so hurt that nobody can use it.
+  const isDown = await leave(cluster, pid, sql).catch(() => true)
+  await sql.end({ timeout: 0 })
+  return isDown
 }
 
-async function shutDown (cluster: Cluster): Promise<void> {
-  const running = await readRunning(cluster)
-  if (running) process.kill(running.pid, 'SIGINT')
-  for (const deadline = Date.now() + STOP_MS; Date.now() < deadline;) {
-    if ((await readRunning(cluster))?.pid !== running?.pid) return
-    await setTimeout(10)
-  }
+async function leave (cluster: Cluster, pid: number, sql: Sql): Promise<boolean> {
+  // In two steps: if both of two nodes asked while they share it, neither would get it.
+  await answer(sql`select pg_advisory_unlock_shared(${LOCK})`)
+  const [row] = await answer(sql`select pg_try_advisory_lock(${LOCK}) as alone`)
+  if (row?.alone) await shutDown(cluster, pid)
+  return row?.alone
 }
 
-// A stopped process accepts connections and never answers.
+async function shutDown (cluster: Cluster, pid: number): Promise<void> {
+  const deadline = Date.now() + STOP_MS
+  process.kill(pid, 'SIGINT')
+  do await setTimeout(10)
+  while (Date.now() < deadline && (await readRunning(cluster))?.pid === pid)
+}
+
+// A server that hangs accepts connections and never answers, whatever has been asked.
 async function answer<T> (query: Promise<T>): Promise<T> {
   return Promise.race([query, setTimeout(ANSWER_MS, undefined, { ref: false }).then(() => { throw new Error('it does not answer') })])
 }

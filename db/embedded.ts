@@ -28,9 +28,6 @@ const POLL_MS = 10
 // So long a server may be between its first file and its first answer before another one is tried.
 const DOUBT_MS = 500
 
-/** What passes by itself: another node's server starting or ending just now, a port taken in between. */
-const PASSING = /postmaster\.pid|shared memory block|TCP\/IP socket/
-
 /**
  * Starts the PostgreSQL that comes with the package, or joins the one that runs on this folder already. It
  * listens on 127.0.0.1 only, and is a process of its own that outlives this one unless `stop` is called.
@@ -77,17 +74,17 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {} }:
 
 // There is no lock of ours around this: PostgreSQL itself sees to it that one server at most runs on a folder.
 // Whoever fails to start one finds the other's, and joins it.
-async function join (cluster: Cluster, programs: Programs, settings: EmbeddedOptions['settings'], signal: AbortSignal, wanted?: number): Promise<{ lease: Lease, port: number, started: boolean }> {
+async function join (cluster: Cluster, programs: Programs, settings: Readonly<Record<string, string>>, signal: AbortSignal, wanted?: number): Promise<{ lease: Lease, port: number, started: boolean }> {
   let mine: Launched | undefined
   let seen = { pid: 0, since: 0 }
   let why = 'it does not answer'
   for (const deadline = Date.now() + START_MS; Date.now() < deadline && !signal.aborted; await setTimeout(POLL_MS)) {
     const running = await readRunning(cluster)
     if (running && running.pid !== seen.pid) seen = { pid: running.pid, since: Date.now() }
-    const doubtful = Date.now() - seen.since > DOUBT_MS
-    if (running && (running.ready || doubtful)) {
+    const isDoubtful = () => Date.now() - seen.since > DOUBT_MS
+    if (running && (running.ready || isDoubtful())) {
       try {
-        const lease = await takeLease(cluster, running.port)
+        const lease = await takeLease(cluster, running)
         if (lease) return { lease, port: running.port, started: running.pid === mine?.pid }
         seen.since = Date.now()
         continue
@@ -96,11 +93,12 @@ async function join (cluster: Cluster, programs: Programs, settings: EmbeddedOpt
       }
     }
     if (mine?.failure) {
-      why = mine.failure
-      if (!PASSING.test(why)) break
+      const failure = await mine.failure()
+      why = failure.why
+      if (!failure.passes) break
       mine = undefined
     }
-    if (!mine && (!running || doubtful || !isAlive(running.pid))) {
+    if (!mine && (!running || isDoubtful() || !isAlive(running.pid))) {
       mine = await launch(cluster, programs, settings, wanted ?? running?.port, running?.pid)
     }
   }

@@ -1,6 +1,6 @@
 // Starts the database of all tests, or joins the one that another run uses or a killed run has left. It goes on
 // when this script ends, and test/after.ts ends it.
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { startEmbedded } from '../db/embedded.ts'
 import { folder } from './helpers/database.ts'
 
@@ -8,9 +8,11 @@ import { folder } from './helpers/database.ts'
 await mkdir(`${folder}runs`, { recursive: true })
 await writeFile(`${folder}runs/${process.ppid}`, '')
 
-const { url } = await startEmbedded({
-  dataDir: folder,
-  settings: { fsync: 'off', max_connections: '400' }
+const start = () => startEmbedded({ dataDir: folder, settings: { fsync: 'off', max_connections: '400' } })
+const { url } = await start().catch(async () => {
+  // Without fsync a crash of the machine can leave a database that nobody needs any more.
+  await rm(`${folder}postgres`, { recursive: true, force: true })
+  return start()
 })
 await writeFile(`${folder}url.${process.pid}`, url)
 await rename(`${folder}url.${process.pid}`, `${folder}url`)
