@@ -1,52 +1,76 @@
-import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import auth from './plugins/auth.ts'
 import database from './plugins/database.ts'
+import docs from './plugins/docs.ts'
 import errors from './plugins/errors.ts'
 import events from './plugins/events.ts'
 import firstAdmin from './plugins/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
+import optionsPlugin from './plugins/options.ts'
 import passwords from './plugins/passwords.ts'
 import sessions from './plugins/sessions.ts'
 import storage from './plugins/storage.ts'
 import tokens from './plugins/tokens.ts'
 import authRoutes from './routes/auth.ts'
+import docsRoutes from './routes/docs.ts'
 import graphql from './routes/graphql/index.ts'
 import health from './routes/health.ts'
 import redirect from './routes/redirect.ts'
 import uploads from './routes/uploads.ts'
 import users from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
-import { readOptions, type Options, type UsherOptions } from './schema/options.ts'
+import { readOptions, type UsherOptions } from './schema/options.ts'
+import type { Action, Actor, Policy, Rule } from './schema/policy.ts'
+import type { Role } from './schema/user.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    usherOptions: Options
+    /** Usher, under the name that the option `decoratorName` has by default. */
+    usher: Usher
+  }
+  interface FastifyRequest {
+    /** The user behind the request's bearer token, once `usher.authenticate` has run; null elsewhere. */
+    actor: Actor | null
   }
 }
 
-export type { UsherOptions }
+export type { Action, Actor, Policy, Role, Rule, UsherOptions }
 
 /** What a host gets: its one decorator. */
 export interface Usher {
-  /** An `onRequest` hook: answers 401 without a valid bearer token, else sets `request.actor`. */
-  readonly authenticate: FastifyInstance['usherAuth']['authenticate']
+  /**
+   * An `onRequest` hook: sets `request.actor` to the user behind the bearer token. Throws an error with a
+   * `statusCode` of 401 and a `code`, with `WWW-Authenticate` set, where there is no valid one (contract 1.5).
+   */
+  readonly authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }
+
+// The hosts that have an `actor` by Usher; a second mount shares it.
+const hosts = new WeakSet<object>()
 
 /**
  * Usher as a plugin: accounts, sessions, uploads and posts under `prefix`. The outer layer gives the host its
  * decorator; all the rest is encapsulated. Throws where an option is wrong or the database cannot be reached.
  */
 const usher: FastifyPluginAsync<UsherOptions> = async (app, given) => {
-  const options = readOptions(given)
-  if (!app.hasRequestDecorator('actor')) app.decorateRequest('actor', null)
+  const { prefix, logLevel, logSerializers, ...options } = readOptions(given)
+  decorateRequest(app)
+  const { decoratorName } = options
+  if (app.hasDecorator(decoratorName)) throw new Error(`usher: decoratorName ${decoratorName} is taken in this app`)
   const mounted = Promise.withResolvers<Usher>()
   await app.register(async (scope) => {
-    scope.decorate('usherOptions', options)
+    await scope.register(optionsPlugin, { options })
     await service(scope)
-    mounted.resolve({ authenticate: scope.usherAuth.authenticate })
-  }, { prefix: options.prefix })
-  app.decorate(options.decoratorName, await mounted.promise)
+    mounted.resolve(Object.freeze({ authenticate: scope.usherAuth.authenticate }))
+  }, { prefix, logLevel, logSerializers })
+  app.decorate(decoratorName, await mounted.promise)
+}
+
+function decorateRequest (app: FastifyInstance): void {
+  if (!app.hasRequestDecorator('actor')) app.decorateRequest('actor', null)
+  else if (!hosts.has(app.server)) throw new Error('usher: this app has a request decorator named actor already')
+  hosts.add(app.server)
 }
 
 // What the service is made of, in order.
@@ -68,6 +92,8 @@ async function service (app: FastifyInstance): Promise<void> {
 
 async function rest (app: FastifyInstance): Promise<void> {
   await app.register(http)
+  await app.register(docs)
+  await app.register(docsRoutes)
   await app.register(health)
   await app.register(wellKnown)
 

@@ -7,6 +7,7 @@ const app = Fastify({ forceCloseConnections: true })
 await app.register(usher, {
   databaseUrl: process.env['DATABASE_URL'],
   uploadsDir: process.env['UPLOADS_DIR']!,
+  uploadMaxBytes: Number(process.env['UPLOAD_MAX_BYTES'] ?? 10 * 1024 * 1024),
   admin: { email: 'admin@example.com', password: 'horse battery staple' },
   accessTokenSeconds: 86400,
 })

@@ -14,6 +14,9 @@ export const InvalidCredentials = define('INVALID_CREDENTIALS', 'Email or passwo
 export const Unauthenticated = define('UNAUTHENTICATED', 'A bearer token is required', 401)
 export const InvalidToken = define('INVALID_TOKEN', 'The bearer token is invalid, expired or revoked', 401)
 
+/** The `WWW-Authenticate` of a 401 (RFC 6750 3): no error code where no token was sent (contract 1.5). */
+export const challengeOf = (error: unknown): string => error instanceof InvalidToken ? 'Bearer error="invalid_token"' : 'Bearer'
+
 export const Forbidden = define('FORBIDDEN', 'You may not do this', 403)
 export const OriginNotAllowed = define('ORIGIN_NOT_ALLOWED', 'The session cookie does not serve this origin', 403)
 

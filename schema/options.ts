@@ -1,20 +1,25 @@
 import { Type, type Static } from '@sinclair/typebox'
+import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
+import { isDatabaseUrl } from './database-url.ts'
 import { policy, type Policy } from './policy.ts'
+import { Email, NewPassword } from './text.ts'
 import { createCheck } from './validator.ts'
 
 const MIB = 1024 * 1024
+// PostgreSQL's number of the type.
+const TIMESTAMPTZ = 1184
 
 const Settings = Type.Object({
   decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'What the host finds Usher under' }),
   schema: Type.String({ default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The Postgres schema of its tables' }),
   poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections to the database' }),
-  publicUrl: Type.Optional(Type.String({ format: 'uri', description: 'Base of the absolute URLs in answers; the prefix follows it' })),
+  publicUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'Base of the absolute URLs in answers; the prefix follows it' })),
   origins: Type.Array(Type.String(), { default: [], description: 'Origins, besides its own, that the session cookie serves' }),
   redirectTo: Type.Optional(Type.String({ description: 'Where GET /api/redirect leads; by default the users list' })),
   admin: Type.Optional(Type.Object({
-    email: Type.String({ format: 'email', maxOctets: 254 }),
-    password: Type.String({ minLength: 8, maxLength: 256 }),
+    email: Email,
+    password: NewPassword,
   }, { description: 'The first admin, made where there is none' })),
   issuer: Type.String({ default: 'usher', minLength: 1, description: '`iss` and `aud` of access tokens' }),
   accessTokenSeconds: Type.Integer({ default: 900, minimum: 1, maximum: 86400 }),
@@ -22,24 +27,29 @@ const Settings = Type.Object({
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'Octets of a JSON body' }),
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'Where uploads are kept; shared by the nodes' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+  uploadIdleSeconds: Type.Number({ default: 30, minimum: 0.1, maximum: 3600, description: 'How long an upload may pause' }),
 })
 
-/** The options of the plugin. */
-export interface UsherOptions extends Partial<Static<typeof Settings>> {
-  /** The path everything is mounted under, such as `/accounts`. */
-  prefix?: string
+type Given = Static<typeof Settings>
+
+/** The options of the plugin. An unknown one is refused. */
+export interface UsherOptions extends PartialOrUndefined<Given>, RegisterOptions {
   /** `postgres://…`. Either this or `sql`. */
   databaseUrl?: string | undefined
   /** A postgres.js client that the host owns, and closes. */
-  sql?: Sql
+  sql?: Sql | undefined
   /** Rules to replace those of `schema/policy.ts`. */
-  policy?: Partial<Policy>
+  policy?: Partial<Policy> | undefined
   /** Without `admin`, and with no admin in the database: one is made and told to this function, once. */
-  onFirstAdmin?: (admin: { email: string, password: string }) => void
+  onFirstAdmin?: ((admin: { email: string, password: string }) => void) | undefined
 }
 
+// For hosts with exactOptionalPropertyTypes that pass on what may not be set.
+type PartialOrUndefined<Members> = { [Name in keyof Members]?: Members[Name] | undefined }
+
 /** The options with their defaults, checked and frozen. */
-export interface Options extends Readonly<Static<typeof Settings>> {
+export interface Options extends Readonly<Given> {
+  /** The whole path that Usher is mounted under, such as `/accounts`; empty at the root. */
   readonly prefix: string
   readonly database: string | Sql
   readonly policy: Policy
@@ -49,22 +59,64 @@ export interface Options extends Readonly<Static<typeof Settings>> {
 const check = createCheck(Settings)
 
 /** Throws an `Error` of one sentence that names what is wrong. */
-export function readOptions (given: UsherOptions): Options {
-  const { prefix = '', databaseUrl, sql, policy: rules, onFirstAdmin, ...rest } = given
-  if (prefix !== '' && !/^(\/[\w.~-]+)+$/.test(prefix)) throw new Error('usher: prefix must be a path such as /accounts')
-  const database = sql ?? databaseUrl
-  if (!database) throw new Error('usher: databaseUrl or sql is required')
-  const settings = structuredClone(rest)
+export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
+  const { prefix, logLevel, logSerializers, databaseUrl, sql, policy: rules, onFirstAdmin, ...rest } = given
+  const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
+  if (unknown) throw refused(`there is no option ${unknown}`)
+  if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw refused('onFirstAdmin must be a function')
+  return Object.freeze({
+    ...readSettings(rest),
+    prefix: readPrefix(prefix),
+    database: readDatabase(databaseUrl, sql),
+    policy: readPolicy(rules),
+    logLevel,
+    logSerializers,
+    onFirstAdmin,
+  })
+}
+
+const refused = (message: string) => new Error(`usher: ${message}`)
+
+function readSettings ({ admin, ...rest }: PartialOrUndefined<Given>): Given {
+  // The check writes defaults and trims: into a copy.
+  const settings = { ...rest, ...admin !== undefined && { admin: admin && typeof admin === 'object' ? { ...admin } : admin } }
   try {
     check(settings)
   } catch (error) {
-    throw new Error(`usher: ${(error as Error).message}`)
+    throw refused((error as Error).message)
   }
-  return Object.freeze({
-    ...settings as Static<typeof Settings>,
-    prefix,
-    database,
-    policy: { ...policy, ...rules },
-    onFirstAdmin,
-  })
+  return structuredClone(settings) as Given
+}
+
+// As Fastify takes it: with or without the slash in front, and one at the end makes no difference.
+function readPrefix (prefix: unknown = ''): string {
+  if (typeof prefix === 'string' && /^\/?([\w.~-]+\/)*[\w.~-]*$/.test(prefix)) return prefix.replace(/^(?=[^/])/, '/').replace(/\/$/, '')
+  throw refused('prefix must be a path such as /accounts')
+}
+
+function readDatabase (databaseUrl: unknown, sql: Sql | undefined): string | Sql {
+  if (sql !== undefined && databaseUrl !== undefined) throw refused('databaseUrl and sql exclude each other')
+  if (sql !== undefined) return readClient(sql)
+  if (databaseUrl === undefined || databaseUrl === '') throw refused('databaseUrl or sql is required')
+  if (typeof databaseUrl === 'string' && isDatabaseUrl(databaseUrl)) return databaseUrl
+  // Without its value: it may hold a password.
+  throw refused('databaseUrl must be a URL such as postgres://user:password@host:5432/database')
+}
+
+function readClient (sql: Sql): Sql {
+  if (typeof sql !== 'function' || typeof sql.unsafe !== 'function' || !sql.options) throw refused('sql must be a client made by postgres.js')
+  const { transform: { column, value, row }, parsers } = sql.options
+  const transforms = [column.from, value.from, row.from].some(Boolean)
+  if (transforms || !(parsers[TIMESTAMPTZ]?.('2000-01-01T00:00:00Z') as unknown instanceof Date)) {
+    throw refused('sql must be a client that gives rows as they are and timestamps as a Date: one without transform and types')
+  }
+  return sql
+}
+
+function readPolicy (rules: Partial<Policy> = {}): Policy {
+  for (const [action, rule] of Object.entries(rules)) {
+    if (!(action in policy)) throw refused(`policy has no action ${action}`)
+    if (typeof rule !== 'function') throw refused(`policy of ${action} must be a function`)
+  }
+  return { ...policy, ...rules }
 }

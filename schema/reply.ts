@@ -14,7 +14,7 @@ export const ErrorsReply = Type.Object({
 /** A 204: nothing to serialize. */
 export const NoContent = Type.Null({ description: 'Done; the answer is empty' })
 
-type Failure = 400 | 401 | 403 | 404 | 405 | 406 | 409 | 412 | 413 | 415 | 416 | 422 | 429 | 500 | 503
+type Failure = 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 412 | 413 | 415 | 416 | 422 | 429 | 500 | 503 | 507
 
 /** The reply schemas of the statuses a route may fail with; 500 and 503 are every route's. */
 export function failures<Status extends Failure> (...statuses: Status[]) {

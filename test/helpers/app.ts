@@ -37,7 +37,8 @@ export async function createUsher (t: Test, options: UsherOptions = {}): Promise
   const given: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(t.name),
-    uploadsDir: t.testdir(),
+    // Only where none is given: a second call empties what the first has made.
+    uploadsDir: options.uploadsDir ?? t.testdir(),
     poolSize: 4,
     admin: ADMIN,
     ...options,

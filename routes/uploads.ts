@@ -1,0 +1,131 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import fastifyMultipart from '@fastify/multipart'
+import { send, type ErrorSendResult } from '@fastify/send'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { create as contentDisposition } from 'content-disposition'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { TemporaryFile } from '../plugins/storage.ts'
+import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType, UploadNotFound } from '../schema/errors.ts'
+import { failures } from '../schema/reply.ts'
+import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadParams, UploadRange } from '../schema/upload.ts'
+import { checkForm, ENVELOPE_OCTETS, readForm, type ReadForm } from './upload-form.ts'
+
+const LINGER_MS = 2000
+
+/** Uploads (contract 5): received, and given back. */
+const uploads: FastifyPluginAsyncTypebox = async (app) => {
+  const { usherAuth: { authenticate, authorize }, usherStorage: storage, usherOptions } = app
+  const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds } = usherOptions
+  const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
+  const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000 }
+  const tags = ['uploads']
+
+  // The host's own @fastify/multipart serves as well: every option is given each time.
+  if (!app.hasRequestDecorator('parts')) {
+    await app.register(fastifyMultipart)
+    app.removeContentTypeParser('multipart/form-data')
+  }
+  // The plugin's parser does no more than note that the type is right. The handler notes it instead, so that a
+  // host's `attachFieldsToBody`, which asks before that, leaves the body alone.
+  app.addContentTypeParser('multipart/form-data', (_, __, done) => done(null))
+
+  app.post('/uploads', {
+    onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'uploads:create'), mustBeForm],
+    onResponse: linger,
+    // The form is checked by hand, once it has been read.
+    validatorCompiler: () => () => true,
+    schema: {
+      tags,
+      security: [{ bearer: [] }],
+      summary: 'Upload a file',
+      consumes: ['multipart/form-data'],
+      body: UploadForm,
+      response: { 200: Upload, ...failures(400, 401, 403, 408, 413, 415, 507) },
+    },
+  }, async (request, reply) => {
+    request.isMultipart = () => true
+    const form: ReadForm<TemporaryFile> = { problems: new Map() }
+    try {
+      await readForm(request, limits, form, storage.write)
+      checkForm(form)
+      const upload = { ...form.file!, filename: form.filename!, description: form.description as string }
+      await storage.keep({ ...upload, userId: request.actor!.id })
+      return { fileUrl: `${base}/${upload.id}`, ...upload }
+    } catch (error) {
+      if (form.file) await storage.discard(form.file)
+      // Nothing more is awaited from it (RFC 9110 15.5.9).
+      if (error instanceof BodyStalled) reply.header('connection', 'close')
+      throw error
+    }
+  })
+
+  app.get('/uploads/:id', {
+    exposeHeadRoute: true,
+    schema: {
+      tags,
+      summary: 'Download a file, or a range of it',
+      params: UploadParams,
+      response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(404, 412, 416) },
+    },
+  }, async (request, reply) => {
+    const { id, sha256, filename, mediaType } = await storage.get(request.params.id)
+    const etag = `"${sha256}"`
+    const { statusCode, headers, stream } = await sendFile(request, reply, id, etag)
+    return reply.code(statusCode as 200).headers({
+      ...headers,
+      etag,
+      'content-type': mediaType === 'text/plain' ? 'text/plain; charset=utf-8' : mediaType,
+      'content-disposition': contentDisposition(filename, { type: isShown(mediaType) ? 'inline' : 'attachment' }),
+      // Never shown without asking: it may be gone with its owner. The entity tag makes that cheap.
+      'cache-control': 'no-cache',
+      'content-security-policy': "sandbox; default-src 'none'",
+      'cross-origin-resource-policy': 'cross-origin',
+      'x-content-type-options': 'nosniff',
+    }).send(stream as never)
+  })
+
+  async function sendFile (request: FastifyRequest, reply: FastifyReply, id: string, etag: string) {
+    const asked = { method: request.method, headers: translate(request.headers, etag) }
+    const sent = await send(asked as never, id, { root: storage.folder, etag: false, cacheControl: false, contentType: false, index: false })
+    if (sent.type === 'error') throw refusal(sent, request, reply)
+    return sent
+  }
+
+  async function mustBeForm (request: FastifyRequest): Promise<void> {
+    const { 'content-type': type = '', 'content-length': length } = request.headers
+    if (!/^multipart\/form-data\s*(;|$)/i.test(type)) throw new UnsupportedMediaType('multipart/form-data')
+    if (Number(length) > maxBytes + ENVELOPE_OCTETS) throw new PayloadTooLarge()
+  }
+}
+
+// @fastify/send knows no entity tag but its own: what is asked of ours is told to it in terms without any.
+function translate ({ 'if-range': ifRange, ...headers }: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
+  const tags = (field: string | undefined) => field?.split(',').map((tag) => tag.trim())
+  if (tags(headers['if-match'])?.includes(etag)) headers['if-match'] = '*'
+  if (tags(headers['if-none-match']?.replaceAll('W/', ''))?.includes(etag)) headers['if-none-match'] = '*'
+  return ifRange === undefined || ifRange === etag ? headers : { ...headers, 'if-range': ifRange }
+}
+
+function refusal ({ statusCode, headers, metadata }: ErrorSendResult, request: FastifyRequest, reply: FastifyReply): Error {
+  switch (statusCode) {
+    case 404:
+      request.log.error({ err: metadata.error }, 'The file of an upload is missing')
+      return new UploadNotFound()
+    case 412: return new PreconditionFailed()
+    case 416:
+      reply.header('content-range', headers['Content-Range'])
+      return new RangeNotSatisfiable()
+    default: return metadata.error
+  }
+}
+
+// An answer that left before the whole body came: reading goes on for a while, for closing at once would reset
+// the connection and the client could lose the answer (RFC 9112 9.6).
+async function linger ({ raw }: FastifyRequest): Promise<void> {
+  if (raw.readableEnded) return
+  raw.resume()
+  const timer = setTimeout(() => raw.destroy(), LINGER_MS)
+  raw.once('close', () => clearTimeout(timer))
+}
+
+export default uploads

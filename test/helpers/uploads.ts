@@ -1,0 +1,70 @@
+import { readdir } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import type { Sql } from 'postgres'
+import type { Test } from 'tap'
+import type { TestUsher } from './app.ts'
+import { until } from './until.ts'
+
+const BOUNDARY = 'the-boundary'
+
+/** A part of a form: its header fields and its content. */
+export function part (header: string, content: string | Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`--${BOUNDARY}\r\n${header}\r\n\r\n`), Buffer.from(content), Buffer.from('\r\n')])
+}
+
+export const filePart = (content: string | Buffer, filename = 'notes.txt', name = 'file') =>
+  part(`Content-Disposition: form-data; name="${name}"; filename="${filename}"\r\nContent-Type: application/x-claimed`, content)
+
+export const fieldPart = (name: string, value: string | Buffer) => part(`Content-Disposition: form-data; name="${name}"`, value)
+
+export const END = Buffer.from(`--${BOUNDARY}--\r\n`)
+export const FORM = `multipart/form-data; boundary=${BOUNDARY}`
+
+/** Posts these parts as the admin; the last boundary included, unless they are `raw`. */
+export async function post ({ inject, admin }: TestUsher, parts: Buffer[], { raw = false, type = FORM, headers = admin.headers as object } = {}) {
+  const payload = Buffer.concat(raw ? parts : [...parts, END])
+  return inject('POST', '/api/uploads', { headers: { ...headers, 'content-type': type }, payload })
+}
+
+/** Uploads a file that is expected to succeed. */
+export async function upload (usher: TestUsher, content: string | Buffer, filename?: string, headers?: object) {
+  const response = await post(usher, [filePart(content, filename), fieldPart('description', 'Something')], headers && { headers })
+  if (response.statusCode !== 200) throw new Error(`upload: ${response.statusCode} ${response.body}`)
+  return response.json() as { fileUrl: string, id: string, filename: string, mediaType: string, size: number, sha256: string }
+}
+
+/** What is on the disk and in the table. */
+export async function leftovers ({ options }: TestUsher, sql: Sql) {
+  const [tmp, files] = await Promise.all(['tmp', 'files'].map((folder) => readdir(`${options.uploadsDir}/${folder}`)))
+  const [{ rows }] = await sql<[{ rows: number }]>`select count(*)::int as rows from uploads`
+  return { tmp: tmp!.length, files: files!.length, rows }
+}
+
+/** Waits until nothing of an upload is left, on the disk and in the table; throws after five seconds. */
+export async function nothingLeft (usher: TestUsher, sql: Sql): Promise<void> {
+  await until('nothing is left of the upload', async () => {
+    const { tmp, files, rows } = await leftovers(usher, sql)
+    return tmp + files + rows === 0
+  })
+}
+
+/** A socket to an app that listens on a free port, with the head of an upload sent. */
+export async function open (t: Test, { app, admin, prefix }: TestUsher, framing: string): Promise<Socket> {
+  if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = app.server.address() as { port: number }
+  const socket = connect(port, '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  socket.write(`POST ${prefix}/api/uploads HTTP/1.1\r\nHost: usher\r\nAuthorization: Bearer ${admin.token}\r\nContent-Type: ${FORM}\r\n${framing}\r\n\r\n`)
+  return socket
+}
+
+/** What a socket receives until its other end closes it. */
+export async function received (socket: Socket): Promise<string> {
+  return text(socket)
+}
+
+/** One chunk of a body whose length is not known. */
+export function chunked (content: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${content.length.toString(16)}\r\n`), content, Buffer.from('\r\n')])
+}

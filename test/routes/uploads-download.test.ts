@@ -1,0 +1,189 @@
+import { rm, symlink, writeFile } from 'node:fs/promises'
+import t from 'tap'
+import { createUsher } from '../helpers/app.ts'
+import { upload } from '../helpers/uploads.ts'
+
+const PNG = Buffer.from('\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0', 'latin1')
+const UNKNOWN = '0190a5b4-7c3e-7d11-8000-000000000000'
+
+t.test('5.2 GET {fileUrl}', async (t) => {
+  const usher = await createUsher(t)
+  const { inject, options } = usher
+  const { fileUrl, sha256 } = await upload(usher, '0123456789', 'digits.txt')
+  const etag = `"${sha256}"`
+  const get = (headers: Record<string, string>) => inject('GET', fileUrl, { headers })
+
+  await t.test('5.2 the bytes come back, with their length, entity tag and safe headers', async (t) => {
+    const response = await get({})
+    t.equal(response.statusCode, 200)
+    t.equal(response.body, '0123456789')
+    t.match(response.headers, {
+      'content-length': '10',
+      'content-type': 'text/plain; charset=utf-8',
+      'content-disposition': 'inline; filename=digits.txt',
+      'accept-ranges': 'bytes',
+      'cache-control': 'no-cache',
+      'content-security-policy': "sandbox; default-src 'none'",
+      'x-content-type-options': 'nosniff',
+      etag: '"84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"',
+    })
+    t.match(response.headers['last-modified'], /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/)
+  })
+
+  await t.test('5.2 HEAD: the same without the bytes', async (t) => {
+    const { headers: { date, connection, ...expected } } = await get({})
+    const response = await inject('HEAD', fileUrl)
+    t.equal(response.statusCode, 200)
+    t.equal(response.body, '')
+    t.match(response.headers, expected)
+  })
+
+  await t.test('5.2 ranges: 206', async (t) => {
+    const ranges: Record<string, [string, string]> = {
+      'bytes=0-3': ['0123', 'bytes 0-3/10'],
+      'bytes=8-': ['89', 'bytes 8-9/10'],
+      'bytes=-3': ['789', 'bytes 7-9/10'],
+      'bytes=5-999': ['56789', 'bytes 5-9/10'],
+    }
+    for (const [range, [body, contentRange]] of Object.entries(ranges)) {
+      const response = await get({ range })
+      t.equal(response.statusCode, 206, range)
+      t.equal(response.body, body)
+      t.match(response.headers, { 'content-range': contentRange, 'content-length': `${body.length}`, etag })
+    }
+    const head = await inject('HEAD', fileUrl, { headers: { range: 'bytes=0-3' } })
+    t.equal(head.statusCode, 206)
+    t.equal(head.headers['content-length'], '4')
+  })
+
+  await t.test('5.2 several ranges, or units nobody knows, are as good as none: 200', async (t) => {
+    for (const range of ['lines=1-2', 'bytes=0-1,4-5']) t.equal((await get({ range })).body, '0123456789', range)
+  })
+
+  await t.test('5.2 a range beyond the end: 416 {error}', async (t) => {
+    const response = await get({ range: 'bytes=10-' })
+    for (const range of ['bytes=x-y', 'bytes=5-2', 'bytes=99999999999999999999-']) t.equal((await get({ range })).statusCode, 416, range)
+    t.equal(response.statusCode, 416)
+    t.equal(response.headers['content-range'], 'bytes */10')
+    t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
+    t.same(response.json(), { error: 'The range is beyond the end', code: 'RANGE_NOT_SATISFIABLE' })
+  })
+
+  await t.test('5.2 If-Range: the range only of what the client has', async (t) => {
+    const range = 'bytes=0-3'
+    const { headers: { 'last-modified': modified } } = await get({})
+    t.equal((await get({ range, 'if-range': etag })).statusCode, 206)
+    t.equal((await get({ range, 'if-range': `${modified}` })).statusCode, 206)
+    t.equal((await get({ range, 'if-range': '"another"' })).statusCode, 200)
+    t.equal((await get({ range, 'if-range': `W/${etag}` })).statusCode, 200)
+    t.equal((await get({ range, 'if-range': 'Thu, 01 Jan 1970 00:00:00 GMT' })).statusCode, 200)
+  })
+
+  await t.test('5.2 what the client has already: 304', async (t) => {
+    const { headers: { 'last-modified': modified } } = await get({})
+    for (const tags of [etag, `W/${etag}`, `"another", ${etag}`, '*']) {
+      const response = await get({ 'if-none-match': tags })
+      t.equal(response.statusCode, 304, tags)
+      t.equal(response.body, '')
+      t.match(response.headers, { etag, 'cache-control': 'no-cache' })
+    }
+    t.equal((await get({ 'if-modified-since': `${modified}` })).statusCode, 304)
+    t.equal((await get({ 'if-none-match': '"another"', 'if-modified-since': `${modified}` })).statusCode, 200)
+    t.equal((await get({ 'if-modified-since': 'Thu, 01 Jan 1970 00:00:00 GMT' })).statusCode, 200)
+  })
+
+  await t.test('5.2 a precondition that fails: 412 {error}', async (t) => {
+    t.equal((await get({ 'if-match': etag })).statusCode, 200)
+    t.equal((await get({ 'if-match': '*' })).statusCode, 200)
+    for (const [field, value] of [['if-match', '"another"'], ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT']] as const) {
+      const response = await get({ [field]: value })
+      t.equal(response.statusCode, 412)
+      t.equal(response.json().code, 'PRECONDITION_FAILED')
+    }
+  })
+
+  await t.test('5.2 the id may be written in capitals', async (t) => {
+    const id = fileUrl.slice('/api/uploads/'.length)
+    t.equal((await inject('GET', `/api/uploads/${id.toUpperCase()}`)).body, '0123456789')
+  })
+
+  await t.test('5.2 an unknown id, whatever it looks like: 404 {error}', async (t) => {
+    for (const id of [UNKNOWN, 'x', '1', '..', '%2e%2e%2f%2e%2e%2fetc%2fpasswd', '%00', 'null', '%F0%9F%92%A9', `${UNKNOWN}0`, '__proto__']) {
+      const response = await inject('GET', `/api/uploads/${id}`)
+      t.equal(response.statusCode, 404, id)
+      t.type(response.json().error, 'string')
+    }
+    t.same((await inject('GET', `/api/uploads/${UNKNOWN}`)).json(), { error: 'Upload not found', code: 'UPLOAD_NOT_FOUND' })
+    t.equal((await inject('HEAD', `/api/uploads/${UNKNOWN}`)).statusCode, 404)
+  })
+
+  await t.test('1.4 another method: 405', async (t) => {
+    const { id } = await upload(usher, 'x')
+    const response = await inject('DELETE', `/api/uploads/${id}`)
+    t.equal(response.statusCode, 405)
+    t.equal(response.headers.allow, 'GET, HEAD')
+    t.equal((await inject('GET', '/api/uploads')).headers.allow, 'POST')
+  })
+
+  await t.test('5.2 a recorded file that is missing on the disk: 404', async (t) => {
+    const { fileUrl, id } = await upload(usher, 'x')
+    await rm(`${options.uploadsDir}/files/${id}`)
+    const response = await inject('GET', fileUrl)
+    t.equal(response.statusCode, 404)
+    t.same(response.json(), { error: 'Upload not found', code: 'UPLOAD_NOT_FOUND' })
+    t.notOk(response.headers['content-disposition'])
+  })
+
+  await t.test('1.3 a disk that fails: 500, which says no more', async (t) => {
+    const { fileUrl, id } = await upload(usher, 'x')
+    const path = `${options.uploadsDir}/files/${id}`
+    await rm(path)
+    await symlink(id, path)
+    const response = await inject('GET', fileUrl)
+    t.equal(response.statusCode, 500)
+    t.same(response.json(), { error: 'The server failed', code: 'INTERNAL_ERROR' })
+  })
+
+  await t.test('5.2 a file of no bytes', async (t) => {
+    const { fileUrl } = await upload(usher, '')
+    const response = await inject('GET', fileUrl)
+    t.equal(response.statusCode, 200)
+    t.equal(response.headers['content-length'], '0')
+    t.equal(response.body, '')
+    t.equal((await inject('GET', fileUrl, { headers: { range: 'bytes=0-0' } })).statusCode, 416)
+  })
+
+  await t.test('5.2 shown where that is safe, an attachment otherwise', async (t) => {
+    const cases: [Buffer | string, string, string, string][] = [
+      [PNG, 'a.html', 'image/png', 'inline; filename=a.html'],
+      ['<script>alert(1)</script>', 'a.html', 'text/plain; charset=utf-8', 'inline; filename=a.html'],
+      ['<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>', 'a.svg', 'application/xml', 'attachment; filename=a.svg'],
+      ['%PDF-1.7\n', 'a.pdf', 'application/pdf', 'attachment; filename=a.pdf'],
+      ['\0\x01\x02', '€.bin', 'application/octet-stream', 'attachment; filename="?.bin"; filename*=UTF-8\'\'%E2%82%AC.bin'],
+    ]
+    for (const [content, filename, type, disposition] of cases) {
+      const { fileUrl } = await upload(usher, content, filename)
+      const response = await inject('GET', fileUrl)
+      t.equal(response.headers['content-type'], type)
+      t.equal(response.headers['content-disposition'], disposition)
+      t.same(response.rawPayload, Buffer.from(content))
+    }
+  })
+
+  await t.test('5.2 what else lies in the folder is nobody\'s', async (t) => {
+    await writeFile(`${options.uploadsDir}/files/${UNKNOWN}`, 'secret')
+    t.equal((await inject('GET', `/api/uploads/${UNKNOWN}`)).statusCode, 404)
+  })
+})
+
+t.test('5.2 a deleted user\'s uploads go: 404 at once', async (t) => {
+  const usher = await createUsher(t, { prefix: '/accounts' })
+  const { inject, admin, createUser, app } = usher
+  const user = await createUser()
+  const { fileUrl } = await upload(usher, 'x', 'a', user.headers)
+  const kept = await upload(usher, 'y')
+  t.equal((await app.inject(fileUrl)).statusCode, 200)
+  t.equal((await inject('DELETE', `/api/users/${user.id}`, { headers: admin.headers })).statusCode, 204)
+  t.equal((await app.inject(fileUrl)).statusCode, 404)
+  t.equal((await app.inject(kept.fileUrl)).statusCode, 200)
+})

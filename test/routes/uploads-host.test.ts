@@ -1,0 +1,75 @@
+import fastifyMultipart from '@fastify/multipart'
+import Fastify, { type FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import usher from '../../app.ts'
+import { withUsers } from '../helpers/app.ts'
+import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { END, fieldPart, filePart, FORM, post, upload } from '../helpers/uploads.ts'
+
+const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
+
+/** A host that mounts Usher under a prefix, after `before` and ahead of `after`. */
+async function createHost (t: Test, before: (host: FastifyInstance) => unknown, after: (host: FastifyInstance) => unknown = () => {}) {
+  const host = Fastify({ forceCloseConnections: true, exposeHeadRoutes: false })
+  t.teardown(() => host.close())
+  const options = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: t.testdir(), prefix: '/accounts', admin: ADMIN, poolSize: 2 }
+  await before(host)
+  await host.register(usher, options)
+  await after(host)
+  await host.ready()
+  return { host, mounted: await withUsers(host, options) }
+}
+
+/** What holds on every host. */
+async function uploadsWork (t: Test, mounted: Awaited<ReturnType<typeof withUsers>>): Promise<void> {
+  const content = 'x'.repeat(100_000)
+  const { fileUrl, filename, size } = await upload(mounted, content, '../a.txt')
+  t.equal(filename, 'a.txt')
+  t.equal(size, 100_000)
+  t.match(fileUrl, /^\/accounts\/api\/uploads\//)
+  t.equal((await mounted.app.inject(fileUrl)).body, content)
+  t.equal((await mounted.app.inject({ method: 'HEAD', url: fileUrl })).headers['content-length'], '100000')
+  const two = await post(mounted, [filePart('x'), filePart('y')])
+  t.same(two.json(), { errors: ['file must be a single file', 'description is required'] })
+  t.equal((await post(mounted, [filePart('x'), fieldPart('description', 'd')], { raw: true })).statusCode, 400)
+  t.equal((await post(mounted, [filePart('x')], { type: 'application/x-odd' })).statusCode, 415)
+}
+
+for (const attachFieldsToBody of [true, 'keyValues', false] as const) {
+  t.test(`9 beside a host's @fastify/multipart with attachFieldsToBody: ${attachFieldsToBody} and limits of its own`, async (t) => {
+    const { host, mounted } = await createHost(t, async (host) => {
+      await host.register(fastifyMultipart, {
+        attachFieldsToBody: attachFieldsToBody as true,
+        limits: { fileSize: 10, fieldSize: 3, fields: 1, files: 1, parts: 2, headerPairs: 1 },
+        preservePath: false,
+        isPartAFile: (_, type) => type === 'application/x-claimed',
+        throwFileSizeLimit: false,
+      })
+      host.post('/mine', async ({ body }) => Object.keys(body as object ?? {}))
+    })
+    await uploadsWork(t, mounted)
+    if (!attachFieldsToBody) return
+    const payload = Buffer.concat([filePart('short'), END])
+    const response = await host.inject({ method: 'POST', url: '/mine', headers: { 'content-type': FORM }, payload })
+    t.same(response.json(), ['file'], 'the host\'s own routes behave as before')
+  })
+}
+
+t.test('9 beside a host that registers @fastify/multipart after it', async (t) => {
+  const { mounted } = await createHost(t, () => {}, (host) => host.register(fastifyMultipart, { attachFieldsToBody: true }))
+  await uploadsWork(t, mounted)
+})
+
+t.test('9 beside a host that parses everything by itself', async (t) => {
+  const { mounted } = await createHost(t, (host) => host.addContentTypeParser('*', { parseAs: 'buffer' }, (_, body, done) => done(null, body)))
+  await uploadsWork(t, mounted)
+})
+
+t.test('9 beside a host with a multipart parser of its own making', async (t) => {
+  const { host, mounted } = await createHost(t, (host) => {
+    host.addContentTypeParser('multipart/form-data', { parseAs: 'string' }, (_, body, done) => done(null, body))
+    host.post('/mine', async ({ body }) => body)
+  })
+  await uploadsWork(t, mounted)
+  t.equal((await host.inject({ method: 'POST', url: '/mine', headers: { 'content-type': FORM }, payload: 'as it was' })).body, 'as it was')
+})

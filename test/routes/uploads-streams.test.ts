@@ -1,0 +1,152 @@
+import { once } from 'node:events'
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { testDatabaseUrl } from '../helpers/database.ts'
+import { createProxy } from '../helpers/proxy.ts'
+import { openSql } from '../helpers/sql.ts'
+import { chunked, END, fieldPart, filePart, leftovers, nothingLeft, open, post, received, upload } from '../helpers/uploads.ts'
+import { until } from '../helpers/until.ts'
+
+const MIB = 1024 * 1024
+const description = fieldPart('description', 'Something')
+
+const writing = ({ options }: TestUsher) => until('the file is being written', async () => (await readdir(`${options.uploadsDir}/tmp`)).length === 1)
+
+t.test('5.5 nothing is left behind', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+
+  await t.test('5.5 a client that hangs up half-way through the file', async (t) => {
+    for (const framing of ['Content-Length: 9000000', 'Transfer-Encoding: chunked']) {
+      const socket = await open(t, usher, framing)
+      const half = Buffer.concat([description, filePart(Buffer.alloc(100_000)).subarray(0, -50)])
+      socket.write(framing.startsWith('T') ? chunked(half) : half)
+      await writing(usher)
+      socket.destroy()
+      await nothingLeft(usher, sql)
+    }
+  })
+
+  await t.test('5.5 a client that hangs up after the file', async (t) => {
+    const socket = await open(t, usher, 'Content-Length: 9000000')
+    socket.write(Buffer.concat([filePart('Hello'), description.subarray(0, 20)]))
+    await writing(usher)
+    socket.resetAndDestroy()
+    await nothingLeft(usher, sql)
+  })
+
+  await t.test('5.5 a body that ends half-way, with the connection open: 400', async (t) => {
+    const socket = await open(t, usher, 'Transfer-Encoding: chunked\r\nConnection: close')
+    socket.write(Buffer.concat([chunked(filePart(Buffer.alloc(5000)).subarray(0, -50)), Buffer.from('0\r\n\r\n')]))
+    t.match(await received(socket), /^HTTP\/1\.1 400 [^]*body is not valid multipart\/form-data/)
+    await nothingLeft(usher, sql)
+  })
+
+  await t.test('5.5 the user deleted meanwhile: 401', async (t) => {
+    const user = await usher.createUser()
+    const socket = await open(t, { ...usher, admin: user }, 'Transfer-Encoding: chunked\r\nConnection: close')
+    socket.write(chunked(filePart('Hello')))
+    await writing(usher)
+    await usher.inject('DELETE', `/api/users/${user.id}`, { headers: usher.admin.headers })
+    socket.write(Buffer.concat([chunked(Buffer.concat([description, END])), Buffer.from('0\r\n\r\n')]))
+    t.match(await received(socket), /^HTTP\/1\.1 401 [^]*INVALID_TOKEN/)
+    await nothingLeft(usher, sql)
+  })
+
+  await t.test('5.5 a folder that cannot be written to: 507 {error}', async (t) => {
+    const { options } = usher
+    for (const folder of ['tmp', 'files']) {
+      const path = `${options.uploadsDir}/${folder}`
+      await rm(path, { recursive: true })
+      await writeFile(path, 'not a folder')
+      const response = await post(usher, [filePart('Hello'), description])
+      t.equal(response.statusCode, 507, folder)
+      t.same(response.json(), { error: 'The file cannot be stored now', code: 'STORAGE_FULL' })
+      await rm(path)
+      await mkdir(path)
+    }
+    await nothingLeft(usher, sql)
+    await upload(usher, 'works again')
+  })
+})
+
+t.test('1.10 a database that is away: 503, and nothing is left', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const usher = await createUsher(t, { databaseUrl: proxy.url })
+  const socket = await open(t, usher, 'Transfer-Encoding: chunked\r\nConnection: close')
+  socket.write(chunked(filePart('Hello')))
+  await writing(usher)
+  await proxy.refuse()
+  await until('the node knows', async () => (await usher.inject('GET', '/health/ready')).statusCode === 503)
+  socket.write(Buffer.concat([chunked(Buffer.concat([description, END])), Buffer.from('0\r\n\r\n')]))
+  t.match(await received(socket), /^HTTP\/1\.1 503 /)
+  await proxy.listen()
+  await until('the node is ready again', async () => (await usher.inject('GET', '/health/ready')).statusCode === 200)
+  await nothingLeft(usher, openSql(t, usher))
+})
+
+t.test('5.3 over the limit: 413 as soon as it is exceeded', async (t) => {
+  const usher = await createUsher(t, { uploadMaxBytes: MIB })
+
+  await t.test('5.3 while the client is still sending, and never stops; by the length it announces, before a byte', async (t) => {
+    const starts = [filePart('').subarray(0, -2), fieldPart('other', '').subarray(0, -2), Buffer.from('no form')]
+    await Promise.all([...starts.map(sendForEver), announce()])
+
+    async function sendForEver (start: Buffer): Promise<void> {
+      const socket = await open(t, usher, 'Transfer-Encoding: chunked')
+      const answer = once(socket, 'data')
+      // Reset in the end, which ends the sending.
+      socket.on('error', () => {})
+      socket.write(chunked(start))
+      let sent = 0
+      for (; !socket.destroyed; await delay(1)) {
+        socket.write(chunked(Buffer.alloc(MIB / 16)))
+        sent += MIB / 16
+      }
+      t.match(`${await answer}`, /^HTTP\/1\.1 413 [^]*PAYLOAD_TOO_LARGE/)
+      t.ok(sent > MIB, 'the other end has closed')
+    }
+
+    async function announce (): Promise<void> {
+      const socket = await open(t, usher, `Content-Length: ${100 * MIB}`)
+      t.match(`${await once(socket, 'data')}`, /^HTTP\/1\.1 413 /)
+      await once(socket, 'close')
+    }
+  })
+
+  await t.test('5.3 who finishes sending may go on with the connection', async (t) => {
+    const socket = await open(t, usher, 'Transfer-Encoding: chunked')
+    socket.write(Buffer.concat([chunked(filePart(Buffer.alloc(2 * MIB))), Buffer.from('0\r\n\r\n')]))
+    t.match(`${await once(socket, 'data')}`, /^HTTP\/1\.1 413 /)
+    socket.write('GET /health/live HTTP/1.1\r\nHost: usher\r\nConnection: close\r\n\r\n')
+    t.match(await received(socket), /^HTTP\/1\.1 200 /)
+  })
+
+  await nothingLeft(usher, openSql(t, usher))
+})
+
+t.test('5.5 a client that sends no more: 408, and nothing is left', async (t) => {
+  const usher = await createUsher(t, { uploadIdleSeconds: 0.2 })
+  for (const sent of [Buffer.alloc(0), description, filePart(Buffer.alloc(5000)).subarray(0, -50)]) {
+    const socket = await open(t, usher, 'Content-Length: 90000')
+    socket.write(sent)
+    t.match(await received(socket), /^HTTP\/1\.1 408 [^]*BODY_STALLED/)
+  }
+  await nothingLeft(usher, openSql(t, usher))
+})
+
+t.test('5.4 uploads at the same time do not mix', async (t) => {
+  const usher = await createUsher(t)
+  const contents = Array.from({ length: 20 }, (_, index) => randomBytes(200_000 + index))
+  const uploads = await Promise.all(contents.map((content) => upload(usher, content, 'same.bin')))
+  t.equal(new Set(uploads.map(({ id }) => id)).size, 20)
+  for (const [index, { fileUrl, sha256, size }] of uploads.entries()) {
+    t.equal(size, 200_000 + index)
+    t.equal(sha256, createHash('sha256').update(contents[index]!).digest('hex'))
+    t.ok((await usher.inject('GET', fileUrl)).rawPayload.equals(contents[index]!))
+  }
+  t.same(await leftovers(usher, openSql(t, usher)), { tmp: 0, files: 20, rows: 20 })
+})
