@@ -9,6 +9,7 @@ import firstAdmin from './plugins/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import optionsPlugin from './plugins/options.ts'
 import passwords from './plugins/passwords.ts'
+import seal from './plugins/seal.ts'
 import sessions from './plugins/sessions.ts'
 import storage from './plugins/storage.ts'
 import tokens from './plugins/tokens.ts'
@@ -75,6 +76,7 @@ function decorateRequest (app: FastifyInstance): void {
 
 // What the service is made of, in order.
 async function service (app: FastifyInstance): Promise<void> {
+  await app.register(seal)
   await app.register(errors)
   await app.register(database)
   await app.register(tokens)

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { SelectType } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { InvalidCredentials } from '../schema/errors.ts'
-import { violates } from './postgres.ts'
+import type { Role } from '../schema/user.ts'
 import type { Database, SessionsTable } from './tables.ts'
 
 export interface NewSession {
@@ -13,22 +13,22 @@ export interface NewSession {
   expiresAt: SelectType<SessionsTable['expires_at']>
 }
 
-/** Opens a session; its id. Throws `InvalidCredentials` for a user who was deleted a moment ago. */
-export async function insertSession (db: Database, session: NewSession): Promise<string> {
-  const id = uuid()
-  try {
-    await db.insertInto('sessions').values({
-      id,
-      user_id: session.userId,
-      secret_hash: session.secretHash,
-      address: session.address,
-      user_agent: session.userAgent,
-      expires_at: session.expiresAt,
-    }).execute()
-    return id
-  } catch (error) {
-    throw violates(error, 'sessions_user_id_fkey') ? new InvalidCredentials() : error
-  }
+/**
+ * Opens a session: its id, and the role that its user has by now. The user's row is locked meanwhile, so that a
+ * demotion or a deletion comes either before this or finds the session to end. Throws `InvalidCredentials` for a
+ * user who was deleted a moment ago.
+ */
+export async function insertSession (db: Database, session: NewSession): Promise<{ id: string, role: Role }> {
+  return db
+    .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role']).where('id', '=', session.userId).forShare())
+    .insertInto('sessions')
+    .columns(['id', 'user_id', 'secret_hash', 'address', 'user_agent', 'expires_at'])
+    .expression(({ selectFrom, val }) => selectFrom('owner').select([
+      val(uuid()).as('session'), 'owner.id', val(session.secretHash).as('secret'),
+      val(session.address).as('address'), val(session.userAgent).as('agent'), val(session.expiresAt).as('expires'),
+    ]))
+    .returning(['id', ({ selectFrom }) => selectFrom('owner').select('role').$asScalar().$notNull().as('role')])
+    .executeTakeFirstOrThrow(() => new InvalidCredentials())
 }
 
 /** Ends a session, by its id or by the hash of its secret: its id, or none where it had ended already. */

@@ -19,11 +19,18 @@ export async function findUsers (db: Database, ids: readonly string[]): Promise<
   return ids.map((id) => byId.get(id.toLowerCase()))
 }
 
+export type Credentials = UserRow & Row<UsersTable, 'password_hash'>
+
 /** What a login is checked against; an address is found without regard to case. */
-export async function findCredentials (db: Database, email: string) {
+export async function findCredentials (db: Database, email: string): Promise<Credentials | undefined> {
   return db.selectFrom('users').select([...columns, 'password_hash as passwordHash'])
     .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
     .executeTakeFirst()
+}
+
+/** Puts a hash in the place of another, unless the password was changed meanwhile. */
+export async function updatePasswordHash (db: Database, id: string, from: string, to: string): Promise<void> {
+  await db.updateTable('users').set({ password_hash: to }).where('id', '=', id).where('password_hash', '=', from).execute()
 }
 
 export interface ListUsersQuery {
@@ -68,22 +75,25 @@ export async function insertUser (db: Database, { name, email, role = 'user', pa
 export async function updateUser (db: Database, id: string, { name, email, role }: NewUser): Promise<{ user: UserRow, ended: string[] }> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
-    if (role !== 'user') return { user: await update(db), ended: [] }
+    // Most have no role of an admin to lose.
+    const user = await update(db, role !== 'user')
+    if (user) return { user, ended: [] }
+    if (role !== 'user') throw new UserNotFound()
     return await db.transaction().execute(async (trx) => {
-      const demoted = await isAdmin(trx, id)
-      const user = await update(trx)
-      return { user, ended: demoted ? await deleteSessionsOf(trx, id) : [] }
+      await lockWithAdmins(trx, id)
+      return { user: (await update(trx, true))!, ended: await deleteSessionsOf(trx, id) }
     })
   } catch (error) {
     throw violates(error, 'users_email') ? new EmailTaken() : error
   }
 
-  async function update (db: Database): Promise<UserRow> {
+  async function update (db: Database, anyRole: boolean): Promise<UserRow | undefined> {
     return db.updateTable('users')
       .set({ name, email, ...role && { role }, updated_at: sql`now()` })
       .where('id', '=', id)
+      .$if(!anyRole, (query) => query.where('role', '=', 'user'))
       .returning(columns)
-      .executeTakeFirstOrThrow(() => new UserNotFound())
+      .executeTakeFirst()
   }
 }
 
@@ -91,9 +101,7 @@ export async function updateUser (db: Database, id: string, { name, email, role 
 export async function deleteUser (db: Database, id: string): Promise<string[]> {
   if (!isUuid(id)) throw new UserNotFound()
   return db.transaction().execute(async (trx) => {
-    await isAdmin(trx, id)
-    // Locked first: a login that comes between would open a session that is not among the ended.
-    await trx.selectFrom('users').select('id').where('id', '=', id).forUpdate().executeTakeFirstOrThrow(() => new UserNotFound())
+    await lockWithAdmins(trx, id)
     const ended = await deleteSessionsOf(trx, id)
     await trx.deleteFrom('users').where('id', '=', id).execute()
     return ended
@@ -101,15 +109,17 @@ export async function deleteUser (db: Database, id: string): Promise<string[]> {
 }
 
 /**
- * Whether a user, about to lose that role, is an admin; throws `LastAdmin` for the only one. The admins' rows
- * stay locked for the transaction, always in the same order, so that two admins cannot remove each other at once.
+ * Locks a user who is about to be deleted or demoted, and the admins, until the transaction ends: always in the
+ * same order, so that two admins cannot remove each other at once. Throws `UserNotFound`, and `LastAdmin` for
+ * the only one.
  */
-async function isAdmin (trx: Database, id: string): Promise<boolean> {
-  const user = await trx.selectFrom('users').select('role').where('id', '=', id).executeTakeFirst()
-  if (user?.role !== 'admin') return false
-  const admins = await trx.selectFrom('users').select('id').where('role', '=', 'admin').orderBy('id').forNoKeyUpdate().execute()
-  if (admins.length === 1 && admins[0]!.id === id.toLowerCase()) throw new LastAdmin()
-  return true
+async function lockWithAdmins (trx: Database, id: string): Promise<void> {
+  const locked = await trx.selectFrom('users').select(['id', 'role'])
+    .where(({ or, eb }) => or([eb('id', '=', id), eb('role', '=', 'admin')]))
+    .orderBy('id').forNoKeyUpdate().execute()
+  const user = locked.find((row) => row.id === id.toLowerCase())
+  if (!user) throw new UserNotFound()
+  if (user.role === 'admin' && locked.every((row) => row === user || row.role !== 'admin')) throw new LastAdmin()
 }
 
 /**

@@ -1,15 +1,11 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { Forbidden, InvalidToken, Unauthenticated } from '../schema/errors.ts'
+import { challengeOf, Forbidden, InvalidToken, Unauthenticated } from '../schema/errors.ts'
 import type { Action, Actor } from '../schema/policy.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     usherAuth: ReturnType<typeof createAuth>
-  }
-  interface FastifyRequest {
-    /** The user behind the request's bearer token, once `authenticate` has run. */
-    actor: Actor | null
   }
 }
 
@@ -18,10 +14,10 @@ function createAuth (app: FastifyInstance) {
 
   /** The actor of an `Authorization` field (RFC 6750 2.1). Throws `Unauthenticated`, `InvalidToken`. */
   async function identify (authorization: string | undefined): Promise<Actor> {
-    const [scheme, token, ...rest] = authorization?.split(' ') ?? []
+    const [scheme, ...words] = authorization?.split(/ +/) ?? []
     if (scheme?.toLowerCase() !== 'bearer') throw new Unauthenticated()
-    if (!token || rest.length > 0) throw new InvalidToken()
-    const actor = tokens.verify(token)
+    if (words.length !== 1) throw new InvalidToken()
+    const actor = tokens.verify(words[0]!)
     if (!await sessions.isLive(actor.sessionId)) throw new InvalidToken()
     return actor
   }
@@ -34,8 +30,8 @@ function createAuth (app: FastifyInstance) {
       try {
         request.actor = await identify(request.headers.authorization)
       } catch (error) {
-        if (error instanceof Unauthenticated) reply.header('www-authenticate', 'Bearer')
-        if (error instanceof InvalidToken) reply.header('www-authenticate', 'Bearer error="invalid_token"')
+        // For a route of the host, whose error handler knows nothing of this.
+        if ((error as FastifyError).statusCode === 401) reply.header('www-authenticate', challengeOf(error))
         throw error
       }
     },

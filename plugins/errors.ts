@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { InternalError, InvalidInput, PayloadTooLarge, UnsupportedMediaType, UsherError } from '../schema/errors.ts'
+import { challengeOf, InternalError, InvalidInput, PayloadTooLarge, UnsupportedMediaType, UsherError } from '../schema/errors.ts'
+import { sendSealed } from './seal.ts'
 
 const RETRY_AFTER_SECONDS = '1'
 
@@ -17,15 +18,16 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH': return new InvalidInput('body is shorter or longer than its content-length')
   }
   if (error instanceof UsherError || error instanceof InvalidInput) return error
-  // A refusal by a hook of the host, such as a rate limit, stands as it is.
-  return error.statusCode! >= 400 && error.statusCode! < 500 ? error : new InternalError({ cause: error })
+  // A refusal by a hook of the host, such as a rate limit or a shedding of load, stands as it is.
+  const stands = error.statusCode === 503 || (error.statusCode! >= 400 && error.statusCode! < 500)
+  return stands ? error : new InternalError({ cause: error })
 }
 
 function answer (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
   reply.code(error.statusCode!).type('application/json')
-  if (error.statusCode === 400) return reply.send({ errors: 'errors' in error ? error.errors : [error.message] })
+  if (error.statusCode === 400) return sendSealed.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
   if (error.statusCode === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', 'Bearer')
-  return reply.send({ error: error.message, code: error.code })
+  if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
+  return sendSealed.call(reply, { error: error.message, code: error.code })
 }

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { parse as parseQuery } from 'node:querystring'
 import type {} from '@fastify/swagger'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -8,14 +9,19 @@ import { validatorCompiler } from '../schema/validator.ts'
 
 /**
  * How requests are read and answers written under /api, whatever a host has set for its own routes: our
- * validator and serializer, and a JSON parser for which an absent body is `{}` (contract 1.9).
+ * validator and serializer, a JSON parser for which an absent body is `{}` (contract 1.9), and query strings in
+ * which a name may come twice.
  */
 export default fp(async function http (app) {
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(({ schema }) => fastJsonStringify(schema as object))
-  app.removeContentTypeParser(['application/json', 'text/plain'])
+  app.removeAllContentTypeParsers()
   addJsonParser(app)
-  app.addHook('preValidation', async (request) => { if (request.body === undefined) request.body = {} })
+  app.addHook('preValidation', async (request) => {
+    if (request.body === undefined) request.body = {}
+    const query = request.url.indexOf('?')
+    if (query !== -1) request.query = parseQuery(request.url.slice(query + 1))
+  })
 }, { name: 'usher-http' })
 
 /** Parses `application/json`; an empty body is an absent one. */
@@ -44,12 +50,14 @@ export function addFallbacks (app: FastifyInstance, methodsOf: ReadonlyMap<strin
   }
   // The wildcard also takes what the router itself would refuse, such as a very long id.
   const unknown = () => { throw new NotFound() }
-  refuse('/*', app.supportedMethods, unknown)
+  for (const url of ['/', '/*']) refuse(url, app.supportedMethods, unknown)
+  // Also for a method that is none of those.
   app.setNotFoundHandler(unknown)
 
   // Before the body is read.
   function refuse (url: string, method: string[], answer: (request: FastifyRequest, reply: FastifyReply) => never): void {
-    app.route({ url, method, schema: { hide: true }, onRequest: async (request, reply) => answer(request, reply), handler: () => {} })
+    const refusal = async (request: FastifyRequest, reply: FastifyReply) => answer(request, reply)
+    app.route({ url, method, schema: { hide: true }, onRequest: refusal, handler: refusal })
   }
 }
 

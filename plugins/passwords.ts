@@ -1,9 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { hash, verify } from '@node-rs/argon2'
-import { dictionary } from '@zxcvbn-ts/language-common'
 import fastq from 'fastq'
 import fp from 'fastify-plugin'
-import { InvalidInput, Overloaded } from '../schema/errors.ts'
+import { Overloaded } from '../schema/errors.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -18,7 +17,6 @@ const WAITING = 200
 async function createPasswords () {
   // A core stays free for the event loop; beyond the bound a login is told to come back.
   const pool = fastq.promise((job: () => Promise<unknown>) => job(), Math.max(1, availableParallelism() - 1))
-  const common = new Set((dictionary['passwords-common'] as string[]).filter((password) => password.length >= 8))
   const nobodys = await hash('the password of nobody', argon2id)
 
   async function run<Result> (job: () => Promise<Result>): Promise<Result> {
@@ -27,16 +25,19 @@ async function createPasswords () {
   }
 
   return {
-    /** Hashes a password to be set. Throws `InvalidInput` for a common one, `Overloaded`. */
-    async hash (password: string): Promise<string> {
-      if (common.has(password.toLowerCase())) throw new InvalidInput('password is too common')
-      return run(() => hash(password, argon2id))
-    },
+    /** Hashes a password to be set. Throws `Overloaded`. */
+    hash: (password: string): Promise<string> => run(() => hash(password, argon2id)),
 
     /** Checks a password; without a hash to check it against this takes the same time. Throws `Overloaded`. */
     async verify (password: string, passwordHash: string | null | undefined): Promise<boolean> {
       const matches = await run(() => verify(passwordHash ?? nobodys, password))
       return matches && passwordHash != null
+    },
+
+    /** Whether a hash was made with parameters that have grown since: to be made again when its password is at hand. */
+    isOutdated (passwordHash: string): boolean {
+      const [, memoryCost, timeCost] = /\$m=(\d+),t=(\d+),/.exec(passwordHash)!
+      return Number(memoryCost) < argon2id.memoryCost || Number(timeCost) < argon2id.timeCost
     },
   }
 }

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { channelOf } from '../db/migrations.ts'
 import { deleteSession, insertSession, listEndedSessions } from '../db/sessions.ts'
+import { CLOCK_SKEW_SECONDS } from './tokens.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -14,6 +15,8 @@ function createSessions (app: FastifyInstance) {
   const { usherDatabase: { db, read, notifications }, usherOptions: { schema, accessTokenSeconds, sessionSeconds } } = app
   // The sessions that ended while a token of theirs may live, with when to forget them; oldest first.
   const ended = new Map<string, number>()
+  // A token lives a little longer for a node whose clock is behind that of the node which signed it.
+  const tokenSeconds = accessTokenSeconds + CLOCK_SKEW_SECONDS
 
   notifications.listen(channelOf(schema, 'session_ended'), (id) => remember(id), reload)
 
@@ -22,12 +25,12 @@ function createSessions (app: FastifyInstance) {
       if (forgetAt > Date.now()) break
       ended.delete(known)
     }
-    ended.set(id, endedAt + accessTokenSeconds * 1000)
+    ended.set(id, endedAt + tokenSeconds * 1000)
   }
 
   // Whatever was missed while the connection was down.
   async function reload (): Promise<void> {
-    for (const { id, endedAt } of await listEndedSessions(db, accessTokenSeconds)) remember(id, endedAt.getTime())
+    for (const { id, endedAt } of await listEndedSessions(db, tokenSeconds)) remember(id, endedAt.getTime())
   }
 
   /** Refuses sessions that a write of this node ended, from now on: the notification is still on its way. */
@@ -36,12 +39,12 @@ function createSessions (app: FastifyInstance) {
   }
 
   return {
-    /** Opens a session: its id, and the secret for its cookie, which is stored hashed. */
+    /** Opens a session: its id, its user's role, and the secret for its cookie, which is stored hashed. */
     async start (session: { userId: string, address: string, userAgent: string }) {
       const secret = randomBytes(32).toString('base64url')
       const expiresAt = new Date(Date.now() + sessionSeconds * 1000)
-      const id = await insertSession(db, { ...session, secretHash: hash(secret), expiresAt })
-      return { id, secret, expiresAt }
+      const opened = await insertSession(db, { ...session, secretHash: hash(secret), expiresAt })
+      return { ...opened, secret, expiresAt }
     },
 
     /** Ends a session, on every node, by its id or its secret; one that has ended already is no error. */

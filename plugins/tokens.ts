@@ -8,7 +8,8 @@ import type { Actor } from '../schema/policy.ts'
 import type { Role } from '../schema/user.ts'
 
 const REMEMBERED_TOKENS = 10_000
-const CLOCK_SKEW_SECONDS = 60
+/** How far the clocks of two nodes may be apart. */
+export const CLOCK_SKEW_SECONDS = 60
 
 interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number }
 
@@ -44,7 +45,8 @@ async function createTokens (app: FastifyInstance) {
     try {
       const { header } = jwt.decode<{ header: { kid: string } }>(token, { complete: true })!
       const claims = jwt.verify<Claims>(token, { key: keys.get(header.kid)!.publicKey })
-      if (claims.iat > Date.now() / 1000 + CLOCK_SKEW_SECONDS) throw new Error('issued in the future')
+      const now = Date.now() / 1000
+      if (claims.exp <= now || claims.iat > now + CLOCK_SKEW_SECONDS) throw new Error('expired this very moment, or issued in the future')
       return claims
     } catch (cause) {
       throw new InvalidToken({ cause: cause as Error })
@@ -74,7 +76,7 @@ async function createTokens (app: FastifyInstance) {
         jwtSign: 'usherJwtSign',
         sign: { algorithm: 'EdDSA', kid: id, iss: issuer, aud: issuer, expiresIn: `${accessTokenSeconds}s` },
         // RFC 8725: one algorithm, one issuer, one audience, and every claim that is relied upon.
-        verify: { algorithms: ['EdDSA'], allowedIss: issuer, allowedAud: issuer, requiredClaims: ['sub', 'sid', 'role', 'iat', 'exp'] },
+        verify: { algorithms: ['EdDSA'], allowedIss: issuer, allowedAud: issuer, requiredClaims: ['iss', 'aud', 'sub', 'sid', 'role', 'iat', 'exp'] },
       })
       registered.resolve(scope.jwt)
     })

@@ -1,7 +1,7 @@
 import fastifyCookie from '@fastify/cookie'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { findCredentials } from '../db/users.ts'
+import { findCredentials, updatePasswordHash, type Credentials } from '../db/users.ts'
 import { Login, LoginReply, ProtectedReply } from '../schema/auth.ts'
 import { InvalidCredentials, InvalidToken, OriginNotAllowed, Unauthenticated } from '../schema/errors.ts'
 import { failures, NoContent } from '../schema/reply.ts'
@@ -17,27 +17,27 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   const tags = ['auth']
   const security = [{ bearer: [] }]
 
-  // The host's own @fastify/cookie serves as well: every attribute is given each time.
-  if (!app.hasRequestDecorator('cookies')) await app.register(fastifyCookie)
+  // The host's own @fastify/cookie serves as well, whatever its hook: only its two functions are used.
+  if (!app.hasDecorator('parseCookie')) await app.register(fastifyCookie)
 
   app.post('/auth/login', {
     schema: { tags, summary: 'Log in', body: Login, response: { 200: LoginReply, ...failures(400, 401, 413, 415) } },
   }, async (request, reply) => {
-    const user = await findCredentials(db, request.body.email)
-    if (!await passwords.verify(request.body.password, user?.passwordHash)) throw new InvalidCredentials()
-    const session = await sessions.start({ userId: user!.id, address: request.ip, userAgent: request.headers['user-agent'] ?? '' })
-    setCookie(reply, session.secret, session.expiresAt)
-    const token = tokens.sign({ id: user!.id, role: user!.role, sessionId: session.id })
-    return { token, tokenType: 'Bearer', expiresIn: tokens.lifetime, user: user! }
+    const { email, password } = request.body
+    const user = await findCredentials(db, email)
+    if (!await passwords.verify(password, user?.passwordHash)) throw new InvalidCredentials()
+    await renewHash(user!, password)
+    const { id, role, secret, expiresAt } = await sessions.start({ userId: user!.id, address: request.ip, userAgent: request.headers['user-agent'] ?? '' })
+    setCookie(reply, secret, expiresAt)
+    const token = tokens.sign({ id: user!.id, role, sessionId: id })
+    return { token, tokenType: 'Bearer', expiresIn: tokens.lifetime, user: { ...user!, role } }
   })
 
   app.post('/auth/logout', {
+    onRequest: authenticateLogout,
     schema: { tags, security: [{ bearer: [] }, { session: [] }], summary: 'Log out: the session ends on every node', response: { 204: NoContent, ...failures(401, 403) } },
   }, async (request, reply) => {
-    const secret = request.cookies[COOKIE]
-    if (request.headers.authorization) await endOfToken(request, reply)
-    else if (secret) await endOfCookie(request, secret)
-    else throw new Unauthenticated()
+    await sessions.end(request.actor ? { id: request.actor.sessionId } : { secret: secretOf(request)! })
     setCookie(reply, '', new Date(0))
     return reply.code(204).send(null)
   })
@@ -52,20 +52,25 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     return { user }
   })
 
-  async function endOfToken (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    await usherAuth.authenticate(request, reply)
-    await sessions.end({ id: request.actor!.sessionId })
+  async function renewHash ({ id, passwordHash }: Credentials, password: string): Promise<void> {
+    if (passwords.isOutdated(passwordHash!)) await updatePasswordHash(db, id, passwordHash!, await passwords.hash(password))
   }
 
-  async function endOfCookie (request: FastifyRequest, secret: string): Promise<void> {
-    const { origin } = request.headers
+  // By the token where there is one; by the cookie only for an origin that it serves.
+  async function authenticateLogout (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const { authorization, origin } = request.headers
+    if (authorization) return usherAuth.authenticate(request, reply)
+    if (!secretOf(request)) throw new Unauthenticated()
     if (origin && origin !== `${request.protocol}://${request.host}` && !allowedOrigins.has(origin)) throw new OriginNotAllowed()
-    await sessions.end({ secret })
+  }
+
+  function secretOf ({ headers: { cookie } }: FastifyRequest): string | undefined {
+    return app.parseCookie(cookie ?? '')[COOKIE]
   }
 
   function setCookie (reply: FastifyReply, value: string, expires: Date): void {
     const secure = reply.request.protocol === 'https'
-    reply.setCookie(COOKIE, value, { path: cookiePath, httpOnly: true, sameSite: 'lax', secure, expires })
+    reply.header('set-cookie', app.serializeCookie(COOKIE, value, { path: cookiePath, httpOnly: true, sameSite: 'lax', secure, expires }))
   }
 }
 

@@ -3,7 +3,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
 
-const Health = Type.Object({ status: Type.String() }, { title: 'Health', description: '"ok"' })
+const Health = Type.Object({ status: Type.String() }, { title: 'Health', description: 'It is so' })
 
 /** Liveness and readiness (contract 8). */
 const health: FastifyPluginAsync = async (app) => {

@@ -1,11 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { deleteUser, insertUser, listUsers, updateUser, type ListUsersQuery } from '../db/users.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { NotAcceptable, UserNotFound } from '../schema/errors.ts'
+import type { Actor } from '../schema/policy.ts'
 import { failures, NoContent } from '../schema/reply.ts'
-import { CreateUser, ListUsers, ReplaceUser, User, UserList, UserParams } from '../schema/user.ts'
-import { mediaTypes, negotiate, represent } from '../schema/version.ts'
+import { CreateUser, ListUsers, ReplaceUser, User, type Role, UserList, UserParams } from '../schema/user.ts'
+import { mediaTypes, negotiate, represent, type MediaType } from '../schema/version.ts'
 
 /** User records (contract 2), the list of them in versions (contract 3). */
 const users: FastifyPluginAsyncTypebox = async (app) => {
@@ -15,14 +16,13 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
   const security = [{ bearer: [] }]
 
   app.get('/users', {
-    onRequest: acceptVersion,
+    onRequest: negotiateVersion,
     schema: { tags, summary: 'List users, newest first', querystring: ListUsers, response: { 200: UserList, ...failures(400, 406) } },
   }, async (request, reply) => {
     const { limit, after, role } = request.query
     const { rows, next } = await page({ role, limit, after: after && decodeCursor(after) })
-    reply.header('vary', 'Accept').type(negotiate(request.headers.accept)!)
     if (next) reply.header('link', `<${pageUrl(request, next)}>; rel="next"`)
-    return represent(negotiate(request.headers.accept)!, rows, { next, limit }) as typeof rows
+    return represent(reply.getHeader('content-type') as MediaType, rows, { next, limit }) as typeof rows
   })
 
   app.get('/users/:id', {
@@ -35,6 +35,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
 
   app.post('/users', {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:create')],
+    preValidation: async ({ actor, body }) => mayGrant(actor!, body, 'user'),
     schema: { tags, security, summary: 'Create a user', body: CreateUser, response: { 201: User, ...failures(400, 401, 403, 409, 413, 415) } },
   }, async ({ body: { password, ...user } }, reply) => {
     const passwordHash = password === undefined ? null : await passwords.hash(password)
@@ -44,7 +45,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
 
   app.put('/users/:id', {
     onRequest: [authenticate, async ({ actor, params }) => authorize(actor!, 'users:replace', idOf(params))],
-    preValidation: mayGrantRole,
+    preValidation: async ({ actor, body, params }) => mayGrant(actor!, body, idOf(params) === actor!.id ? actor!.role : undefined),
     schema: { tags, security, summary: 'Replace a user', params: UserParams, body: ReplaceUser, response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) } },
   }, async ({ params: { id }, body: { name, email, role } }) => {
     const { user, ended } = await updateUser(db, id, { name, email, role })
@@ -73,15 +74,19 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     return `${base}?${new URLSearchParams({ ...role !== undefined && { role }, limit: `${limit}`, after })}`
   }
 
-  // A role in the body that is not the actor's own is a grant, and refused before the body is looked at further.
-  async function mayGrantRole ({ actor, body }: FastifyRequest): Promise<void> {
-    const role = (body as { role?: unknown } | undefined)?.role
-    if (role !== undefined && role !== actor!.role) authorize(actor!, 'users:grant-role')
+  // A role in the body other than the one that needs no grant: refused before the body is looked at further.
+  function mayGrant (actor: Actor, body: unknown, free: Role | undefined): void {
+    const role = (body as { role?: unknown } | null)?.role
+    if (role !== undefined && role !== free) authorize(actor, 'users:grant-role')
   }
 }
 
-async function acceptVersion ({ headers: { accept } }: FastifyRequest): Promise<void> {
-  if (!negotiate(accept)) throw new NotAcceptable(mediaTypes.join(', '))
+async function negotiateVersion ({ headers: { accept } }: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const type = negotiate(accept)
+  // Beside what CORS of the host or the node says.
+  reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', '))
+  if (!type) throw new NotAcceptable(mediaTypes.join(', '))
+  reply.type(type)
 }
 
 const idOf = (params: unknown): string => (params as { id: string }).id.toLowerCase()

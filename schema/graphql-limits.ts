@@ -3,7 +3,8 @@ import { GraphQLError, Kind, parse, specifiedRules, validate, type DocumentNode,
 /** What a document may hold at the most; introspection goes deeper, and is bounded by its fields. */
 export const limits = { tokens: 1000, depth: 10, introspectionDepth: 20, fields: 1000, aliases: 50, directives: 50 } as const
 
-const refused = (message: string) => new GraphQLError(message, { extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } })
+/** What a document over a limit is refused with. */
+export const refused = (message: string) => new GraphQLError(message, { extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } })
 
 /**
  * Refuses a document that would cost too much, before it is validated: one pass over it, each fragment counted
@@ -66,7 +67,9 @@ function add (sum: Measure, below: Measure): void {
 }
 
 function assess (measure: Measure): void {
-  if (measure.depth > limits.depth || measure.introspectionDepth > limits.introspectionDepth) throw refused(`The document is deeper than ${limits.depth} levels`)
+  for (const what of ['depth', 'introspectionDepth'] as const) {
+    if (measure[what] > limits[what]) throw refused(`The document is deeper than ${limits[what]} levels`)
+  }
   for (const what of ['fields', 'aliases', 'directives'] as const) {
     if (measure[what] > limits[what]) throw refused(`The document has more than ${limits[what]} ${what}`)
   }

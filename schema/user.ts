@@ -45,7 +45,7 @@ export const UserParams = Type.Object({ id: Type.String() })
 export const ListUsers = Type.Object({
   role: Type.Optional(line({ description: 'Only users of this role' })),
   limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Users a page' }),
-  after: Type.Optional(Type.String({ description: 'Cursor of the page, from the Link of the one before' })),
+  after: Type.Optional(Type.String({ format: 'cursor', description: 'Cursor of the page, from the Link of the one before' })),
 })
 
 /** The list in each of its versions (contract 3). */

@@ -1,6 +1,9 @@
+import type { TObject } from '@sinclair/typebox'
 import { Ajv, type ErrorObject, type SchemaValidateFunction, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { FastifySchemaCompiler } from 'fastify'
+import { isCommonPassword } from './common-passwords.ts'
+import { isCursor } from './cursor.ts'
 import { InvalidInput } from './errors.ts'
 
 const trim: SchemaValidateFunction = (_: boolean, text: string, __, at) => {
@@ -11,8 +14,9 @@ const trim: SchemaValidateFunction = (_: boolean, text: string, __, at) => {
 // Usher validates by a compiler of its own, whatever options a host gave its validator: every problem is
 // reported, bodies are not coerced (contract 1.9), unknown members stay and are ignored.
 const bodies = createAjv({ allErrors: true })
-// Query strings and paths are text by nature, so numbers are read from them.
-const texts = createAjv({ allErrors: true, coerceTypes: true })
+// Query strings and paths are text by nature, so numbers are read from them. Ajv would take "Infinity" for a
+// number and, when strict, not hold it against a maximum.
+const texts = createAjv({ allErrors: true, coerceTypes: true, strictNumbers: false })
 
 /** Compiles a route's schemas; a failed validation is an `InvalidInput`. */
 export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpPart }) => {
@@ -23,7 +27,7 @@ export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpP
 }
 
 /** A check for input that does not come through a route, such as GraphQL arguments. Throws `InvalidInput`. */
-export function createCheck (schema: object): (data: unknown) => void {
+export function createCheck (schema: TObject): (data: unknown) => void {
   const validate: ValidateFunction = bodies.compile(schema)
   return (data) => {
     if (!validate(data)) throw new InvalidInput(...describe(schema, validate.errors!))
@@ -34,12 +38,14 @@ function createAjv (options: object): Ajv {
   const ajv = new Ajv({ ...options, verbose: true, useDefaults: true, strict: true, strictRequired: false })
   // ajv-formats is CommonJS: its default export sits one level deeper for ES modules.
   addFormats.default(ajv, { mode: 'fast', formats: ['email', 'date-time', 'uri'] })
+  ajv.addFormat('cursor', isCursor)
   ajv.addKeyword({
     keyword: 'trim',
     type: 'string',
     schemaType: 'boolean',
     modifying: true,
-    before: 'minLength',
+    // The first of the rules on text.
+    before: 'maxLength',
     errors: false,
     validate: trim,
   })
@@ -50,6 +56,7 @@ function createAjv (options: object): Ajv {
     schemaType: 'number',
     validate: (limit: number, text: string) => text.length <= limit && Buffer.byteLength(text) <= limit,
   })
+  ajv.addKeyword({ keyword: 'uncommon', type: 'string', schemaType: 'boolean', validate: (_: boolean, text: string) => !isCommonPassword(text) })
   return ajv
 }
 
@@ -62,7 +69,7 @@ function isText (kind: 'line' | 'block', text: string): boolean {
 
 // One sentence a field: the first of its problems, fields in the order of the schema.
 function describe (schema: object, errors: readonly ErrorObject[]): string[] {
-  const order = Object.keys((schema as { properties?: object }).properties ?? {})
+  const order = Object.keys((schema as TObject).properties)
   const sentences = new Map<string, string>()
   for (const error of errors) {
     const field = fieldOf(error)
@@ -86,10 +93,17 @@ function problem ({ keyword, params, parentSchema, message }: ErrorObject): stri
     case 'minLength': return params.limit === 1 ? 'must not be blank' : `must be at least ${params.limit} characters`
     case 'maxLength': return `must be at most ${params.limit} characters`
     case 'maxOctets': return `must be at most ${parentSchema!.maxOctets} bytes`
-    case 'format': return `must be an ${params.format} address`
+    case 'uncommon': return 'is too common'
+    case 'format': return `must be ${formats[params.format]}`
     case 'minimum':
     case 'maximum': return `must be between ${parentSchema!.minimum} and ${parentSchema!.maximum}`
     case 'enum': return `must be one of ${params.allowedValues.join(', ')}`
     default: return message!
   }
+}
+
+const formats: Readonly<Record<string, string>> = {
+  email: 'an email address',
+  cursor: 'a cursor of a page before',
+  uri: 'an absolute URL',
 }

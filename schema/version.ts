@@ -10,11 +10,19 @@ export const mediaTypes = [JSON_TYPE, VERSION_1, VERSION_2] as const
 
 export type MediaType = typeof mediaTypes[number]
 
+// As they are sent: who asks for the parameter gets what who leaves it out does.
+const CHARSET = '; charset=utf-8'
+const available = mediaTypes.map((type) => type + CHARSET)
+
 /** The media type to answer with, or undefined where none is acceptable (contract 3, RFC 9110 12.5.1). */
 export function negotiate (accept: string | undefined): MediaType | undefined {
   // An empty field accepts nothing by the letter and everything in practice.
-  const headers = accept?.trim() ? { accept } : {}
-  return new Negotiator({ headers }).mediaType([...mediaTypes]) as MediaType | undefined
+  if (!accept?.trim()) return JSON_TYPE
+  const negotiator = new Negotiator({ headers: { accept } })
+  const best = negotiator.mediaType(available)
+  if (best) return best.slice(0, -CHARSET.length) as MediaType
+  // Who asks for something else than a version, such as text/html, gets version 1 (contract 3.2), not a refusal.
+  return negotiator.mediaTypes().some((type) => !type.startsWith('application/vnd.api.')) ? JSON_TYPE : undefined
 }
 
 /** Version 1 of a list: the bare array. */

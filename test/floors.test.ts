@@ -1,0 +1,81 @@
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import ts from 'typescript'
+
+const GENERATED = 'routes/graphql/types.ts'
+const LINES = 200
+const LINES_OF_A_TEST = 500
+
+// What each floor may import of ours: itself and those below.
+const below: Readonly<Record<string, readonly string[]>> = {
+  schema: ['schema'],
+  db: ['schema', 'db'],
+  plugins: ['schema', 'db', 'plugins'],
+  routes: ['schema', 'db', 'plugins', 'routes'],
+}
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const list = (pattern: string) => globSync(pattern, { cwd: root, exclude: ['test/consumer/**'] }).sort()
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
+const floorOf = (file: string) => file.split('/')[0]!
+const floors = Object.keys(below).flatMap((floor) => list(`${floor}/**/*.ts`))
+const service = ['app.ts', ...floors]
+
+// Every module that a file names: imports, type imports, re-exports and dynamic ones.
+function importsOf (file: string): string[] {
+  const found: string[] = []
+  const visit = (node: ts.Node): void => {
+    const specifier = ts.isImportDeclaration(node) || ts.isExportDeclaration(node)
+      ? node.moduleSpecifier
+      : ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)
+        ? node.argument.literal
+        : ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword ? node.arguments[0] : undefined
+    if (specifier && ts.isStringLiteralLike(specifier)) found.push(specifier.text)
+    ts.forEachChild(node, visit)
+  }
+  visit(ts.createSourceFile(file, read(file), ts.ScriptTarget.Latest))
+  return found
+}
+
+// Of ours: as paths from the root.
+const ours = (file: string) => importsOf(file).filter((name) => name.startsWith('.')).map((name) => join(dirname(file), name))
+
+t.test('house: an import goes down a floor or stays, never up', async (t) => {
+  t.ok(floors.length > 30, 'the files are found')
+  for (const file of floors) {
+    const up = ours(file).filter((name) => !below[floorOf(file)]!.includes(floorOf(name)))
+    t.same(up, [], file)
+  }
+  t.same(ours('app.ts').filter((name) => !(floorOf(name) in below)), [], 'app.ts')
+  t.same(service.flatMap(ours).filter((name) => ['app.ts', 'server.ts'].includes(name)), [], 'nothing imports the app')
+})
+
+t.test('house: only server.ts reads the environment, ends the process and writes to the console', async (t) => {
+  // Where a program is found is no setting.
+  const allowed = ['db/embedded-binaries.ts: process.env.PATH']
+  const used = service.flatMap((file) => {
+    const code = ts.transpileModule(read(file), { compilerOptions: { removeComments: true, target: ts.ScriptTarget.ESNext } }).outputText
+    return [...code.matchAll(/\bprocess\.(env(\.\w+)?|exit|on|once|stdout|stderr)\b|\bconsole\b/g)].map(([found]) => `${file}: ${found}`)
+  })
+  t.same(used, allowed)
+  t.same(service.flatMap((file) => importsOf(file).filter((name) => /^(node:)?(process|console)$/.test(name)).map(() => file)), [])
+})
+
+t.test('house: plugins are wrapped by fastify-plugin, routes never', async (t) => {
+  for (const file of list('plugins/**/*.ts')) {
+    const code = read(file)
+    if (!/^export default/m.test(code)) continue
+    t.match(code, /^export default fp[(<]/m, file)
+    t.match(code, /name: 'usher-[\w-]+'/, `${file} is named`)
+  }
+  for (const file of list('routes/**/*.ts')) t.notOk(importsOf(file).includes('fastify-plugin'), file)
+})
+
+t.test('house: no file is long', async (t) => {
+  for (const file of [...list('*.ts'), ...floors, ...list('{bench,scripts,test}/**/*.ts')].filter((file) => file !== GENERATED)) {
+    const lines = read(file).split('\n').length - 1
+    t.ok(lines <= (floorOf(file) === 'test' ? LINES_OF_A_TEST : LINES), `${file}: ${lines}`)
+  }
+})

@@ -1,0 +1,69 @@
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import usher, { type UsherOptions } from '../../app.ts'
+import { createUsher } from '../helpers/app.ts'
+import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { openSql } from '../helpers/sql.ts'
+
+async function start (t: Test, options: UsherOptions) {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(usher, { databaseUrl: await testDatabaseUrl(), uploadsDir: t.testdir(), poolSize: 2, ...options })
+  await app.ready()
+  const admins = async () => (await app.inject('/api/users')).json().map(({ email, role }: { email: string, role: string }) => [email, role])
+  const login = async (payload: object) => (await app.inject({ method: 'POST', url: '/api/auth/login', payload })).statusCode
+  return { app, admins, login }
+}
+
+t.test('4 first start: the admin of the options is made', async (t) => {
+  const admin = { email: 'Root@Example.com', password: 'a good long password' }
+  const { admins, login } = await start(t, { schema: uniqueSchema(t.name), admin })
+  t.same(await admins(), [['Root@Example.com', 'admin']])
+  t.equal(await login(admin), 200)
+})
+
+t.test('4 without one, admin@example.com with a random password, told once, however many nodes start together', async (t) => {
+  const schema = uniqueSchema(t.name)
+  const told: { email: string, password: string }[] = []
+  const onFirstAdmin = (admin: { email: string, password: string }) => { told.push(admin) }
+  const nodes = await Promise.all(Array.from({ length: 5 }, () => start(t, { schema, onFirstAdmin })))
+  t.equal(told.length, 1)
+  t.equal(told[0]!.email, 'admin@example.com')
+  t.match(told[0]!.password, /^[\w-]{20}$/)
+  for (const { admins, login } of nodes) {
+    t.same(await admins(), [['admin@example.com', 'admin']])
+    t.equal(await login(told[0]!), 200)
+  }
+  const later = await start(t, { schema, onFirstAdmin, admin: { email: 'second@example.com', password: 'another password' } })
+  t.same(await later.admins(), [['admin@example.com', 'admin']], 'there is one')
+  t.equal(told.length, 1)
+})
+
+t.test('4 with neither, none is made', async (t) => {
+  const { admins } = await start(t, { schema: uniqueSchema(t.name) })
+  t.same(await admins(), [])
+})
+
+t.test('4 a user of that address becomes the admin, where there is none', async (t) => {
+  const handles = await createUsher(t)
+  const user = await handles.createUser({ email: 'Next@example.com' })
+  await openSql(t, handles)`delete from users where id = ${handles.admin.id}`
+  const next = { email: 'next@example.com', password: 'the new password' }
+  const { admins, login } = await start(t, { ...handles.options, admin: next })
+  t.same(await admins(), [['Next@example.com', 'admin']])
+  t.same([await login(next), await login(user)], [200, 401])
+})
+
+t.test('4 a first admin that cannot be stops the start with one sentence', async (t) => {
+  const admin = { email: 'root@example.com', password: 'a good long password' }
+  const wrong: [object, string][] = [
+    [{ ...admin, password: 'password' }, 'usher: admin.password is too common'],
+    [{ ...admin, password: 'short' }, 'usher: admin.password must be at least 8 characters'],
+    [{ ...admin, password: 'a\u0000 control character' }, 'usher: admin.password must not contain control characters'],
+    [{ ...admin, email: 'root' }, 'usher: admin.email must be an email address'],
+    [{ email: 'root@example.com' }, 'usher: admin.password is required'],
+  ]
+  for (const [given, message] of wrong) {
+    await t.rejects(start(t, { schema: uniqueSchema(t.name), admin: given as UsherOptions['admin'] }), { message })
+  }
+})

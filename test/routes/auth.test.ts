@@ -1,0 +1,261 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { hash } from '@node-rs/argon2'
+import Fastify from 'fastify'
+import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
+import t from 'tap'
+import usher from '../../app.ts'
+import { createUsher, withUsers } from '../helpers/app.ts'
+import { openSql } from '../helpers/sql.ts'
+
+const WRONG = { error: 'Email or password is wrong', code: 'INVALID_CREDENTIALS' }
+const SECRET = /^[\w-]{43}$/
+
+t.test('4 login, the protected route and logout', async (t) => {
+  const handles = await createUsher(t)
+  const { app, inject, createUser, login, admin } = handles
+  const sql = openSql(t, handles)
+  const user = await createUser({ email: 'Ada@Example.com' })
+  const enter = (payload: object, headers = {}) => inject('POST', '/api/auth/login', { payload, headers })
+
+  t.test('4.1 POST /api/auth/login: 200 with a token and Set-Cookie (given)', async (t) => {
+    const response = await enter({ email: user.email, password: user.password })
+    t.equal(response.statusCode, 200)
+    const { token, user: { createdAt, updatedAt, ...rest }, ...more } = response.json()
+    t.same(more, { tokenType: 'Bearer', expiresIn: 900 })
+    t.same(rest, { id: user.id, name: 'Somebody', email: 'Ada@Example.com', role: 'user' })
+    t.equal((await inject('GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } })).statusCode, 200)
+    t.equal(response.cookies.length, 1)
+  })
+
+  t.test('4 the token: EdDSA with kid, iss, aud, sub, sid, role, iat, exp, 15 minutes', async (t) => {
+    const { keys: [key] } = (await inject('GET', '/.well-known/jwks.json')).json()
+    t.same(decodeProtectedHeader(user.token), { alg: 'EdDSA', typ: 'JWT', kid: key.kid })
+    const { sid, iat, exp, ...claims } = decodeJwt(user.token)
+    t.same(claims, { iss: 'usher', aud: 'usher', sub: user.id, role: 'user' })
+    t.equal(exp! - iat!, 900)
+    t.ok(Math.abs(iat! - Date.now() / 1000) < 10)
+    t.same(await sql`select user_id from sessions where id = ${sid as string}`, [{ user_id: user.id }])
+  })
+
+  t.test('4 the cookie holds a secret that is stored hashed; HttpOnly, SameSite=Lax, limited to the auth routes', async (t) => {
+    const response = await enter({ email: user.email, password: user.password }, { 'user-agent': 'Tester/1' })
+    const header = response.headers['set-cookie'] as string
+    t.match(header, /^usher_session=[\w-]{43}; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
+    const { value, expires } = response.cookies[0] as unknown as { value: string, expires: Date }
+    t.match(value, SECRET)
+    t.ok(Math.abs(expires.getTime() - Date.now() - 90 * 86400_000) < 10_000)
+    const secretHash = createHash('sha256').update(value).digest()
+    const rows = await sql`select address, user_agent from sessions where secret_hash = ${secretHash}`
+    t.same(rows, [{ address: '127.0.0.1', user_agent: 'Tester/1' }])
+    t.notMatch(JSON.stringify(await sql`select s::text from sessions s`), value)
+  })
+
+  t.test('4.1 a client that does not name itself', async (t) => {
+    const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    const client = request(`${url}/api/auth/login`, { method: 'POST', headers: { 'content-type': 'application/json' } })
+    client.end(JSON.stringify({ email: user.email, password: user.password }))
+    const [response] = await once(client, 'response') as [IncomingMessage]
+    t.equal(response.statusCode, 200)
+    await text(response)
+    t.same(await sql`select user_agent from sessions order by id desc limit 1`, [{ user_agent: '' }])
+  })
+
+  t.test('4.1 the address without regard to case, trimmed', async (t) => {
+    for (const email of ['ada@example.com', ' ADA@EXAMPLE.COM ']) t.equal((await enter({ email, password: user.password })).statusCode, 200)
+  })
+
+  t.test('4 a failed login: 401, the same body for an unknown address, a wrong password and a user without one', async (t) => {
+    await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'No password', email: 'none@example.com' } })
+    const attempts = [
+      { email: 'nobody@example.com', password: user.password },
+      { email: user.email, password: 'wrong' },
+      { email: user.email, password: '' },
+      { email: user.email, password: `${user.password} ` },
+      { email: user.email, password: user.password.toUpperCase() },
+      { email: user.email, password: 'x'.repeat(1024) },
+      { email: 'none@example.com', password: user.password },
+      { email: 'none@example.com', password: '' },
+      { email: 'none@example.com', password: 'the password of nobody' },
+      { email: 'nobody@example.com', password: 'the password of nobody' },
+      { email: '', password: 'x' },
+      { email: 'no address', password: 'x' },
+      { email: "' or 1=1 --", password: 'x' },
+      { email: '%@example.com', password: user.password },
+    ]
+    for (const attempt of attempts) {
+      const response = await enter(attempt)
+      t.same([response.statusCode, response.json()], [401, WRONG], JSON.stringify(attempt).slice(0, 80))
+      t.equal(response.headers['set-cookie'], undefined)
+    }
+  })
+
+  t.test('4 a failed login takes the same time, whyever it failed', async (t) => {
+    const times: number[][] = [[], [], []]
+    const attempts = [{ email: 'nobody@example.com', password: 'x' }, { email: user.email, password: 'x' }, { email: 'none@example.com', password: 'x' }]
+    for (let round = 0; round < 9; round++) {
+      for (const [index, attempt] of attempts.entries()) {
+        const started = performance.now()
+        await enter(attempt)
+        times[index]!.push(performance.now() - started)
+      }
+    }
+    // The quickest of each: what the machine does besides only ever adds.
+    const [unknown, wrong, without] = times.map((each) => Math.min(...each)) as [number, number, number]
+    for (const time of [unknown, without]) t.ok(time / wrong > 0.6 && time / wrong < 1.67, `${time} and ${wrong} ms`)
+  })
+
+  t.test('4.1 what is no login: 400 with all its problems', async (t) => {
+    const refused: [unknown, string[]][] = [
+      [{}, ['email is required', 'password is required']],
+      [{ email: 1, password: ['x'] }, ['email must be a string', 'password must be a string']],
+      [{ email: null, password: null }, ['email must be a string', 'password must be a string']],
+      [{ email: { $ne: null }, password: { $ne: null } }, ['email must be a string', 'password must be a string']],
+      [{ email: 'a\u0000@b', password: 'a\u0000b' }, ['email must not contain control characters', 'password must not contain control characters']],
+      [{ email: '\ud800', password: '\ud800' }, ['email must not contain control characters', 'password must not contain control characters']],
+      [{ email: 'a'.repeat(1025), password: 'p'.repeat(1025) }, ['email must be at most 1024 characters', 'password must be at most 1024 characters']],
+      [[], ['body must be an object']],
+      [null, ['body must be an object']],
+    ]
+    for (const [body, errors] of refused) {
+      const response = await inject('POST', '/api/auth/login', { headers: { 'content-type': 'application/json' }, payload: JSON.stringify(body) })
+      t.same([response.statusCode, response.json()], [400, { errors }], JSON.stringify(body).slice(0, 80))
+    }
+  })
+
+  t.test('4 passwords are kept as argon2id with at least 19 MiB and t=2', async (t) => {
+    const [row] = await sql`select password_hash from users where id = ${user.id}`
+    const [, memory, passes] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$/.exec(row!.password_hash)!
+    t.ok(Number(memory) >= 19456 && Number(passes) >= 2, row!.password_hash)
+    t.notMatch(JSON.stringify(await sql`select u::text from users u`), user.password)
+  })
+
+  t.test('4 a hash with lesser parameters is made again on login, one with greater is left', async (t) => {
+    const { id, email, password } = await createUser()
+    const kept = async () => (await sql<[{ hash: string }]>`select password_hash as hash from users where id = ${id}`)[0].hash
+    for (const weak of [{ memoryCost: 8192, timeCost: 2 }, { memoryCost: 19456, timeCost: 1 }]) {
+      await sql`update users set password_hash = ${await hash(password, { ...weak, parallelism: 1 })} where id = ${id}`
+      t.equal((await enter({ email, password: 'wrong' })).statusCode, 401)
+      t.match(await kept(), `m=${weak.memoryCost},t=${weak.timeCost}`)
+      t.equal((await enter({ email, password })).statusCode, 200)
+      t.match(await kept(), /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+      t.equal((await enter({ email, password })).statusCode, 200)
+    }
+    const strong = await hash(password, { memoryCost: 20000, timeCost: 3, parallelism: 1 })
+    await sql`update users set password_hash = ${strong} where id = ${id}`
+    t.equal((await enter({ email, password })).statusCode, 200)
+    t.equal(await kept(), strong)
+  })
+
+  t.test('4.8 GET /api/protected: 200 { user }, the actor (given)', async (t) => {
+    const response = await inject('GET', '/api/protected', { headers: user.headers })
+    t.equal(response.statusCode, 200)
+    t.same(response.json(), { user: (await inject('GET', `/api/users/${user.id}`)).json() })
+  })
+
+  t.test('1.5 a protected operation without a valid bearer token: 401 { error } and WWW-Authenticate (given)', async (t) => {
+    const operations = [['GET', '/api/protected'], ['POST', '/api/users'], ['PUT', `/api/users/${user.id}`], ['DELETE', `/api/users/${user.id}`], ['PUT', '/api/users/x'], ['DELETE', '/api/users/x']] as const
+    for (const [method, path] of operations) {
+      const absent = await inject(method, path)
+      t.same([absent.statusCode, absent.json()], [401, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }], `${method} ${path}`)
+      t.equal(absent.headers['www-authenticate'], 'Bearer')
+      const bad = await inject(method, path, { headers: { authorization: 'Bearer x' } })
+      t.same([bad.statusCode, bad.json()], [401, { error: 'The bearer token is invalid, expired or revoked', code: 'INVALID_TOKEN' }], `${method} ${path}`)
+      t.equal(bad.headers['www-authenticate'], 'Bearer error="invalid_token"')
+    }
+  })
+
+  t.test('1.5 a cookie alone never authenticates', async (t) => {
+    const secret = user.cookie.split('=')[1]!
+    for (const headers of [{ cookie: user.cookie }, { cookie: `token=${user.token}; Authorization=Bearer ${user.token}` }] as Record<string, string>[]) {
+      const response = await inject('GET', '/api/protected', { headers })
+      t.same([response.statusCode, response.headers['www-authenticate']], [401, 'Bearer'])
+    }
+    t.equal((await inject('GET', '/api/protected', { headers: { authorization: `Bearer ${secret}` } })).statusCode, 401)
+    t.equal((await inject('GET', `/api/protected?access_token=${user.token}`)).statusCode, 401)
+  })
+
+  t.test('4.3 POST /api/auth/logout with the token: 204, the cookie cleared, the session ended', async (t) => {
+    const session = await login(user)
+    const response = await inject('POST', '/api/auth/logout', { headers: session.headers })
+    t.same([response.statusCode, response.body], [204, ''])
+    t.equal(response.headers['set-cookie'], 'usher_session=; Path=/api/auth; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Lax')
+    t.equal((await inject('GET', '/api/protected', { headers: session.headers })).statusCode, 401)
+    t.equal((await inject('POST', '/api/auth/logout', { headers: session.headers })).statusCode, 401, 'a second time')
+    t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200, 'other sessions go on')
+  })
+
+  t.test('4.3 with the cookie: 204 from its own origin or without one', async (t) => {
+    const own: Record<string, string>[] = [{}, { origin: 'http://localhost:80', host: 'localhost:80' }, { origin: 'http://api.example.com', host: 'api.example.com' }]
+    for (const headers of own) {
+      const session = await login(user)
+      const response = await inject('POST', '/api/auth/logout', { headers: { ...headers, cookie: `a=b; ${session.cookie}` } })
+      t.equal(response.statusCode, 204, JSON.stringify(headers))
+      t.match(response.headers['set-cookie'], /^usher_session=; .*1970/)
+      t.equal((await inject('GET', '/api/protected', { headers: session.headers })).statusCode, 401)
+    }
+  })
+
+  t.test('4.3 with the cookie from another origin: 403, and the session goes on', async (t) => {
+    const session = await login(user)
+    for (const origin of ['https://evil.example', 'http://localhost:81', 'https://localhost:80', 'http://localhost:80.evil.example', 'null', 'http://sub.localhost:80']) {
+      const response = await inject('POST', '/api/auth/logout', { headers: { cookie: session.cookie, origin, host: 'localhost:80' } })
+      t.same([response.statusCode, response.json()], [403, { error: 'The session cookie does not serve this origin', code: 'ORIGIN_NOT_ALLOWED' }], origin)
+    }
+    t.equal((await inject('GET', '/api/protected', { headers: session.headers })).statusCode, 200)
+  })
+
+  t.test('4.3 without credentials: 401; with a bad token not by the cookie either; an unknown cookie is cleared', async (t) => {
+    const logout = (headers: Record<string, string>) => inject('POST', '/api/auth/logout', { headers })
+    const none = await logout({})
+    t.same([none.statusCode, none.headers['www-authenticate'], none.json().code], [401, 'Bearer', 'UNAUTHENTICATED'])
+    for (const cookie of ['usher_session=', 'usher_session', 'other=1', ';;=;', '%%%']) t.equal((await logout({ cookie })).statusCode, 401, cookie)
+    for (const authorization of ['Bearer x', 'Basic eDp5']) {
+      t.equal((await logout({ authorization, cookie: user.cookie })).statusCode, 401)
+    }
+    for (const cookie of ['usher_session=x', `usher_session=${'x'.repeat(4000)}`, 'usher_session=%00%ED%A0%80']) {
+      t.equal((await logout({ cookie })).statusCode, 204, cookie.slice(0, 40))
+    }
+    t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200)
+  })
+})
+
+t.test('4 the cookie under a prefix, over TLS, and for origins that the host allows', async (t) => {
+  const { options } = await createUsher(t)
+  const app = Fastify({ trustProxy: true })
+  t.teardown(() => app.close())
+  const mounted = { ...options, prefix: '/accounts', origins: ['https://app.example.com'], publicUrl: 'https://public.example.com/base' }
+  await app.register(usher, mounted)
+  const { admin, inject } = await withUsers(app, mounted)
+  const login = (headers: object) => inject('POST', '/api/auth/login', { headers: { ...headers }, payload: { email: admin.email, password: admin.password } })
+
+  const secure = await login({ 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' })
+  t.match(secure.headers['set-cookie'], /^usher_session=[\w-]{43}; Path=\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/)
+  t.notMatch((await login({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /Secure/)
+
+  for (const origin of ['https://app.example.com', 'https://public.example.com', 'https://api.example.com']) {
+    const cookie = (await login({})).headers['set-cookie'] as string
+    const headers = { cookie: cookie.split(';')[0]!, origin, host: 'api.example.com', 'x-forwarded-proto': 'https' }
+    const response = await inject('POST', '/api/auth/logout', { headers })
+    t.equal(response.statusCode, 204, origin)
+    t.match(response.headers['set-cookie'], /^usher_session=; Path=\/accounts\/api\/auth; .*; Secure; /)
+  }
+  const refused = await inject('POST', '/api/auth/logout', { headers: { cookie: admin.cookie, origin: 'https://public.example.com/base' } })
+  t.equal(refused.statusCode, 403)
+})
+
+t.test('4.9 GET /.well-known/jwks.json: the public keys, with which anybody can verify a token', async (t) => {
+  const { app, inject, admin } = await createUsher(t)
+  const response = await inject('GET', '/.well-known/jwks.json')
+  t.equal(response.statusCode, 200)
+  t.equal(response.headers['cache-control'], 'public, max-age=300')
+  const { keys } = response.json()
+  t.same(keys.map((key: object) => Object.keys(key).sort()), [['alg', 'crv', 'kid', 'kty', 'use', 'x']], 'nothing private')
+  t.match(keys[0], { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig' })
+
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  const { payload } = await jwtVerify(admin.token, createRemoteJWKSet(new URL('/.well-known/jwks.json', url)), { issuer: 'usher', audience: 'usher', algorithms: ['EdDSA'] })
+  t.equal(payload.sub, admin.id)
+})

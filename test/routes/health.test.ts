@@ -1,0 +1,30 @@
+import { setImmediate } from 'node:timers/promises'
+import t from 'tap'
+import { createUsher } from '../helpers/app.ts'
+import { testDatabaseUrl } from '../helpers/database.ts'
+import { createProxy } from '../helpers/proxy.ts'
+
+t.test('8 GET /health/live and GET /health/ready, the latter only while the database answers', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const { inject } = await createUsher(t, { databaseUrl: proxy.url, prefix: '/accounts' })
+  const get = async (path: string) => {
+    const response = await inject('GET', path)
+    return [response.statusCode, response.headers['content-type'], response.json()]
+  }
+  const type = 'application/json; charset=utf-8'
+  // Until the node has noticed, which other tests measure.
+  const ready = async (status: number) => { while ((await get('/health/ready'))[0] !== status) await setImmediate() }
+
+  t.same(await get('/health/live'), [200, type, { status: 'ok' }])
+  t.same(await get('/health/ready'), [200, type, { status: 'ok' }])
+
+  await proxy.refuse()
+  await ready(503)
+  t.same(await get('/health/ready'), [503, type, { error: 'The database is away, try again', code: 'DATABASE_UNAVAILABLE' }])
+  t.equal((await inject('GET', '/health/ready')).headers['retry-after'], '1')
+  t.same(await get('/health/live'), [200, type, { status: 'ok' }])
+
+  await proxy.listen()
+  await ready(200)
+  t.same(await get('/health/ready'), [200, type, { status: 'ok' }])
+})

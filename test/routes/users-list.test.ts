@@ -1,0 +1,112 @@
+import t from 'tap'
+import { createUsher } from '../helpers/app.ts'
+import { openSql } from '../helpers/sql.ts'
+
+t.test('2.1 GET /api/users: 200, a JSON array of users, newest first (given)', async (t) => {
+  const { inject, createUser, admin } = await createUsher(t)
+  const first = await createUser({ name: 'First' })
+  const second = await createUser({ name: 'Second' })
+  const response = await inject('GET', '/api/users')
+  t.equal(response.statusCode, 200)
+  t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
+  t.equal(response.headers.link, undefined)
+  t.same(response.json().map(({ id }: { id: string }) => id), [second.id, first.id, admin.id])
+  t.same(Object.keys(response.json()[0]), ['id', 'name', 'email', 'role', 'createdAt', 'updatedAt'])
+})
+
+t.test('2.1 every user of ?role= has that role (given)', async (t) => {
+  const { inject, createUser, admin } = await createUsher(t)
+  const user = await createUser()
+  const other = await createUser({ role: 'admin' })
+
+  const roles = async (role: string) => (await inject('GET', `/api/users?role=${role}`)).json()
+  t.same((await roles('admin')).map(({ id }: { id: string }) => id), [other.id, admin.id])
+  t.same((await roles('user')).map(({ id }: { id: string }) => id), [user.id])
+  for (const role of ['none', '', 'Admin', 'admin%20', "'%20or%201=1--", '%F0%9F%92%A9', '%ED%A0%80', '%zz']) {
+    const response = await inject('GET', `/api/users?role=${role}`)
+    t.equal(response.statusCode, 200, role)
+    t.same(response.json(), [], role)
+  }
+})
+
+t.test('2.1 a query that is wrong: 400 with all its problems', async (t) => {
+  const { inject } = await createUsher(t)
+  const limits = 'limit must be between 1 and 1000'
+  const cursor = 'after must be a cursor of a page before'
+  const refused: Record<string, string[]> = {
+    'role=admin&role=user': ['role must be a string'],
+    'role=a%00b': ['role must not contain control characters'],
+    'limit=0': [limits],
+    'limit=-1': [limits],
+    'limit=1001': [limits],
+    'limit=1e9': [limits],
+    'limit=Infinity': [limits],
+    'limit=-Infinity': [limits],
+    'limit=1e999': [limits],
+    'limit=NaN': ['limit must be an integer'],
+    'limit=': ['limit must be an integer'],
+    'limit=ten': ['limit must be an integer'],
+    'limit=1.5': ['limit must be an integer'],
+    'limit=1&limit=2': ['limit must be an integer'],
+    'after=': [cursor],
+    'after=0': [cursor],
+    'after=0190a5b4-7c3e-7d11-8000-000000000000': [cursor],
+    'after=%00': [cursor],
+    'after=AAAAAAAAAAAAAAAAAAAAAA%0A': [cursor],
+    [`after=${'A'.repeat(10_000)}`]: [cursor],
+    'after=AAAAAAAAAAAAAAAAAAAAAA&after=AAAAAAAAAAAAAAAAAAAAAA': ['after must be a string'],
+    'after=x&limit=0&role=a&role=b': ['role must be a string', limits, cursor],
+  }
+  for (const [query, errors] of Object.entries(refused)) {
+    const response = await inject('GET', `/api/users?${query}`)
+    t.equal(response.statusCode, 400, query)
+    t.same(response.json(), { errors }, query)
+  }
+  for (const query of ['limit=1', 'limit=1000', 'after=AAAAAAAAAAAAAAAAAAAAAA', 'unknown=1&unknown=2', '__proto__=1', 'constructor=1', '&&=&']) {
+    t.equal((await inject('GET', `/api/users?${query}`)).statusCode, 200, query)
+  }
+})
+
+t.test('2.1 the Link leads over all pages, none left out and none twice', async (t) => {
+  const usher = await createUsher(t, { prefix: '/accounts' })
+  const { app, admin } = usher
+  const create = async (email: string): Promise<string> =>
+    (await usher.inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'N', email } })).json().id
+  const made: string[] = []
+  for (let number = 0; number < 23; number++) made.unshift(await create(`n${number}@example.com`))
+
+  async function walk (query: string) {
+    const pages: string[][] = []
+    let url: string | undefined = `/accounts/api/users?${query}`
+    while (url) {
+      const response = await app.inject({ url })
+      pages.push(response.json().map(({ id }: { id: string }) => id))
+      const link = response.headers.link as string | undefined
+      url = link && /^<(\/accounts\/api\/users\?[\w=&-]+)>; rel="next"$/.exec(link)![1]
+    }
+    return { sizes: pages.map(({ length }) => length), ids: pages.flat() }
+  }
+
+  t.same(await walk('limit=10'), { sizes: [10, 10, 4], ids: [...made, admin.id] })
+  t.same(await walk('limit=12'), { sizes: [12, 12], ids: [...made, admin.id] })
+  t.same(await walk('limit=24'), { sizes: [24], ids: [...made, admin.id] })
+  t.same(await walk('limit=10&role=user'), { sizes: [10, 10, 3], ids: made })
+  t.same(await walk('role=admin&limit=1'), { sizes: [1], ids: [admin.id] })
+  t.same(await walk('role=none&limit=1'), { sizes: [0], ids: [] })
+
+  t.test('2.1 a user created or deleted meanwhile shifts nothing', async (t) => {
+    const first = await app.inject('/accounts/api/users?limit=2')
+    await app.inject({ method: 'DELETE', url: `/accounts/api/users/${made[1]}`, headers: admin.headers })
+    await create('new@example.com')
+    const link = (first.headers.link as string).slice(1, -'>; rel="next"'.length)
+    t.equal((await app.inject(link)).json()[0].id, made[2])
+  })
+
+  t.test('2.1 100 are a page unless limit says another number', async (t) => {
+    const sql = openSql(t, usher)
+    await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'n', n || '@x.example.com', 'user' from generate_series(1, 1100) n`
+    t.equal((await app.inject('/accounts/api/users')).json().length, 100)
+    t.match((await app.inject('/accounts/api/users')).headers.link, /limit=100&after=/)
+    t.equal((await app.inject('/accounts/api/users?limit=1000')).json().length, 1000)
+  })
+})

@@ -1,0 +1,60 @@
+import t from 'tap'
+import { Type } from '@sinclair/typebox'
+import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
+import { InvalidInput } from '../../schema/errors.ts'
+import { readOptions, type UsherOptions } from '../../schema/options.ts'
+import { Content, Title } from '../../schema/text.ts'
+import { createCheck } from '../../schema/validator.ts'
+
+const ID = '0190a5b4-7c3e-7d11-8abc-0123456789ab'
+
+// The sentences that an input gets.
+function problems (check: () => unknown): readonly string[] {
+  try {
+    check()
+    return []
+  } catch (error) {
+    return (error as InvalidInput).errors
+  }
+}
+
+t.test('1.2 input that comes by no route is checked as a body is', async (t) => {
+  const check = createCheck(Type.Object({ title: Title, content: Content, tags: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))) }))
+  const long = { title: 't'.repeat(201), content: 'é'.repeat(32769) }
+  t.same(problems(() => check({})), ['title is required', 'content is required'])
+  t.same(problems(() => check(long)), ['title must be at most 200 characters', 'content must be at most 65536 bytes'])
+  t.same(problems(() => check({ title: ' ', content: 'a\u0000' })), ['title must not be blank', 'content must not contain control characters'])
+  t.same(problems(() => check({ title: '\ud800', content: '\udc00' })), ['title must not contain control characters', 'content must not contain control characters'])
+  t.same(problems(() => check({ content: '', title: 'x', tags: [{ name: 'a' }, {}, { name: 1 }] })), ['tags.1.name is required', 'tags.2.name must be a string'])
+  t.same(problems(() => check(null)), ['body must be an object'])
+  t.throws(() => check(long), { message: 'title must be at most 200 characters; content must be at most 65536 bytes' })
+})
+
+t.test('1.8 a title is trimmed before it is measured; content keeps its line ends and tabs', async (t) => {
+  const check = createCheck(Type.Object({ title: Title, content: Content }))
+  const given = { title: `  ${'t'.repeat(200)}\n`, content: ' a\r\n\tb ' }
+  check(given)
+  t.same(given, { title: 't'.repeat(200), content: ' a\r\n\tb ' })
+  t.same(problems(() => check({ title: 'x', content: 'x'.repeat(65536) })), [])
+})
+
+t.test('2 a cursor is the id of a row, and nothing else is one', async (t) => {
+  t.match(encodeCursor(ID), /^[\w-]{22}$/)
+  t.equal(decodeCursor(encodeCursor(ID)), ID)
+  for (const cursor of ['', ID, 'x', `${encodeCursor(ID)}=`, `${encodeCursor(ID)}\n`, ` ${encodeCursor(ID)}`, 'é'.repeat(22)]) {
+    t.throws(() => decodeCursor(cursor), { errors: ['after must be a cursor of a page before'] }, JSON.stringify(cursor))
+  }
+})
+
+t.test('9 a wrong option stops the start with one sentence that names it', async (t) => {
+  const databaseUrl = 'postgres://localhost/usher'
+  const wrong: [UsherOptions, string | RegExp][] = [
+    [{ databaseUrl, publicUrl: 'mailto:ada@example.com' }, /^usher: publicUrl must match pattern/],
+    [{ databaseUrl, publicUrl: 'https://a b' }, 'usher: publicUrl must be an absolute URL'],
+    [{ databaseUrl, poolSize: 1 }, 'usher: poolSize must be between 2 and 1000'],
+    [{ databaseUrl, poolSize: 2.5 }, 'usher: poolSize must be an integer'],
+    [{ databaseUrl, schema: 'Bad"Schema' }, /^usher: schema must match/],
+    [{ databaseUrl, origins: [1 as unknown as string] }, 'usher: origins.0 must be a string'],
+  ]
+  for (const [options, message] of wrong) t.throws(() => readOptions(options), { message }, JSON.stringify(options))
+})
