@@ -1,0 +1,63 @@
+import { setTimeout } from 'node:timers/promises'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { openPage, served } from '../helpers/browser.ts'
+
+for (const [place, serve] of Object.entries(served)) {
+  t.test(`7 /graphql of ${place}: GraphiQL queries, mutates and subscribes`, async (t) => {
+    const { url, admin } = await serve(t)
+    const { page, foreign, problems } = await openPage(t, `${url}/graphql`)
+
+    await t.test('7.2 a query typed into the editor is answered', async (t) => {
+      await type(page, 'Operation Editor', 'query { users { nodes { email } } }')
+      await page.getByRole('button', { name: /^Prettify query/ }).click()
+      await page.getByRole('region', { name: 'Operation Editor' }).getByText('nodes').waitFor()
+      await execute(page)
+      t.match(await answer(page, admin.email), admin.email)
+    })
+
+    await t.test('7.4 a mutation is done with the token in the headers pane, and refused without it', async (t) => {
+      await type(page, 'Operation Editor', 'mutation { createPost(input: { title: "Typed", content: "text" }) { title } }')
+      await execute(page)
+      await answer(page, 'UNAUTHENTICATED')
+      await page.getByRole('button', { name: 'Headers' }).click()
+      await type(page, 'Headers', JSON.stringify(admin.headers))
+      await execute(page)
+      t.match(await answer(page, '"Typed"'), '"createPost"')
+    })
+
+    await t.test('7.7 a subscription receives a post that is created meanwhile', async (t) => {
+      const socket = page.waitForEvent('websocket')
+      await type(page, 'Operation Editor', 'subscription { postCreated { title } }')
+      await execute(page)
+      t.equal((await socket).url(), `${url.replace('http:', 'ws:')}/graphql`)
+      const received = answer(page, '"Meanwhile"')
+      // Nothing tells when the server has begun to listen, so there are posts until one arrives.
+      const body = JSON.stringify({ query: 'mutation { createPost(input: { title: "Meanwhile", content: "text" }) { id } }' })
+      const headers = { ...admin.headers, 'content-type': 'application/json' }
+      for (let waiting = true; waiting;) {
+        await fetch(`${url}/graphql`, { method: 'POST', headers, body })
+        waiting = await Promise.race([received.then(() => false), setTimeout(250, true)])
+      }
+      t.match(await received, '"postCreated"')
+    })
+
+    t.strictSame({ foreign, problems }, { foreign: [], problems: [] })
+  })
+}
+
+async function type (page: Page, pane: string, text: string): Promise<void> {
+  await page.getByRole('region', { name: pane }).locator('.view-lines:visible').click()
+  await page.keyboard.press('ControlOrMeta+A')
+  // Not typed letter by letter: the editor would close the brackets.
+  await page.keyboard.insertText(text)
+}
+
+const execute = (page: Page): Promise<void> => page.getByRole('button', { name: /^Execute query/ }).click()
+
+// The editor writes spaces as non-breaking ones.
+async function answer (page: Page, expected: string): Promise<string> {
+  const pane = page.getByRole('region', { name: 'Result Window' }).locator('.view-lines')
+  await pane.getByText(expected).first().waitFor()
+  return pane.innerText()
+}

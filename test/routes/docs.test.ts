@@ -1,0 +1,199 @@
+import helmet from '@fastify/helmet'
+import fastifyStatic from '@fastify/static'
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import { validate } from '@scalar/openapi-parser'
+import Fastify from 'fastify'
+import { buildSchema } from 'graphql'
+import t, { type Test } from 'tap'
+import usher, { type UsherOptions } from '../../app.ts'
+import { createUsher } from '../helpers/app.ts'
+import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+
+interface Operation {
+  operationId: string
+  security?: Record<string, string[]>[]
+  parameters?: { name: string, in: string, required: boolean }[]
+  requestBody?: { required: boolean, content: Record<string, { schema: { $ref: string } }> }
+  responses: Record<string, { description: string, headers?: object, content?: Record<string, { schema: object }> }>
+}
+
+interface Document {
+  info: { title: string, description: string }
+  servers: object[]
+  tags: { name: string }[]
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, object>, securitySchemes: object }
+}
+
+const ERROR = { schema: { $ref: '#/components/schemas/Error' } }
+const ERRORS = { schema: { $ref: '#/components/schemas/Errors' } }
+
+t.test('8 GET /docs/json', async (t) => {
+  const { inject } = await createUsher(t)
+  const response = await inject('GET', '/docs/json')
+  const document = response.json<Document>()
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })))
+
+  t.test('8 it is OpenAPI 3.1 that a public validator accepts', async (t) => {
+    t.match(response.headers['content-type'], /^application\/json/)
+    const { valid, errors, version } = await validate(response.body)
+    t.strictSame({ valid, errors, version }, { valid: true, errors: [], version: '3.1' })
+    t.strictSame(document.servers, [{ url: '/' }])
+    t.match(document.info, { title: 'Usher', version: /^\d+\.\d+\.\d+/, description: '(/graphql)' })
+  })
+
+  t.test('8 it lists each operation with its statuses and who may use it', async (t) => {
+    t.strictSame(Object.fromEntries(operations.map(({ name, operation }) =>
+      [name, `${Object.keys(operation.responses).join(' ')} ${(operation.security ?? []).flatMap(Object.keys).join(' or ')}`])), {
+      'GET /health/live': '200 500 503 ',
+      'GET /health/ready': '200 500 503 ',
+      'GET /.well-known/jwks.json': '200 500 503 ',
+      'POST /api/auth/login': '200 400 401 413 415 500 503 ',
+      'POST /api/auth/logout': '204 401 403 500 503 bearer or session',
+      'GET /api/protected': '200 401 500 503 bearer',
+      'GET /api/users': '200 400 406 500 503 ',
+      'POST /api/users': '201 400 401 403 409 413 415 500 503 bearer',
+      'GET /api/users/{id}': '200 404 500 503 ',
+      'PUT /api/users/{id}': '200 400 401 403 404 409 413 415 500 503 bearer',
+      'DELETE /api/users/{id}': '204 401 403 404 409 500 503 bearer',
+      'POST /api/uploads': '200 400 401 403 408 413 415 500 503 507 bearer',
+      'GET /api/uploads/{id}': '200 206 304 404 412 416 500 503 ',
+      'GET /api/redirect': '302 500 503 ',
+    })
+    t.strictSame(document.components.securitySchemes, {
+      bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'The `token` of a login' },
+      session: { type: 'apiKey', in: 'cookie', name: 'usher_session', description: 'The cookie of a login' },
+    })
+  })
+
+  t.test('8 each operation has a name of its own, a known tag, and a description for every answer', async (t) => {
+    const names = operations.map(({ operation }) => operation.operationId)
+    t.equal(new Set(names).size, operations.length)
+    t.match(names, ['getHealthLive', 'getHealthReady', 'getWellKnownJwksJson', 'postAuthLogin', 'postAuthLogout', 'getProtected', 'getUsers', 'postUsers', 'getUsersById'])
+    const tags = document.tags.map(({ name }) => name)
+    for (const { name, operation } of operations) {
+      t.match(operation, { summary: /^[A-Z]/, tags: [new RegExp(`^(${tags.join('|')})$`)] }, name)
+      for (const [status, { description }] of Object.entries(operation.responses)) t.match(description, /^[A-Z]/, `${name} ${status}`)
+    }
+  })
+
+  t.test('1.2 1.3 every failure has its shape', async (t) => {
+    for (const { name, operation } of operations) {
+      for (const [status, { content }] of Object.entries(operation.responses)) {
+        if (Number(status) >= 400) t.strictSame(content, { 'application/json': status === '400' ? ERRORS : ERROR }, `${name} ${status}`)
+      }
+    }
+    t.match(document.components.schemas, { Errors: { required: ['errors'] }, Error: { required: ['error'], properties: { code: { type: 'string' } } } })
+    t.match(document.paths['/api/protected']!.get!.responses['401']!.headers, { 'WWW-Authenticate': { schema: { type: 'string' } } })
+  })
+
+  t.test('2.1 3 the list of users: three media types, parameters of which none is required', async (t) => {
+    const { parameters, responses } = document.paths['/api/users']!.get!
+    const list = { type: 'array', items: { $ref: '#/components/schemas/User' } }
+    t.match(responses['200']!.content, {
+      'application/json': { schema: list },
+      'application/vnd.api.v1+json': { schema: list },
+      'application/vnd.api.v2+json': { schema: { required: ['version', 'data', 'page'], properties: { data: list } } },
+    })
+    t.strictSame(parameters!.map(({ name, in: place, required }) => [name, place, required]), [['role', 'query', false], ['limit', 'query', false], ['after', 'query', false]])
+  })
+
+  t.test('2.3 5.1 bodies: JSON of a user, a form with a file and its description', async (t) => {
+    const { schemas } = document.components
+    t.strictSame(document.paths['/api/users']!.post!.requestBody, { required: true, content: { 'application/json': { schema: { $ref: '#/components/schemas/CreateUser' } } } })
+    t.match(schemas.CreateUser, { required: ['name', 'email'], properties: { email: { type: 'string', format: 'email', maxLength: 254 }, role: { enum: ['admin', 'user'] } } })
+    t.strictSame(document.paths['/api/uploads']!.post!.requestBody, { required: true, content: { 'multipart/form-data': { schema: { $ref: '#/components/schemas/UploadForm' } } } })
+    t.match(schemas.UploadForm, { required: ['file', 'description'], properties: { file: { type: 'string', contentMediaType: 'application/octet-stream' }, description: { type: 'string' } } })
+  })
+
+  t.test("8 the validator's own keywords are not in it", async (t) => {
+    for (const keyword of ['text', 'trim', 'maxOctets', 'uncommon']) t.notMatch(response.body, `"${keyword}":`)
+  })
+
+  t.test('8 GET /docs: a page with files of its own, and a strict policy', async (t) => {
+    for (const [path, files] of [['/docs', './docs/static/'], ['/docs/', './static/']] as const) {
+      const page = await inject('GET', path)
+      t.equal(page.statusCode, 200)
+      t.match(page.headers, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" })
+      const links = [...page.body.matchAll(/(?:src|href)="(.*?)"/g)].map(([, link]) => link!)
+      t.equal(links.length, 7)
+      for (const link of links) {
+        t.ok(link.startsWith(files), link)
+        t.equal((await inject('GET', new URL(link, `http://localhost${path}`).pathname)).statusCode, 200, link)
+      }
+      t.notMatch(page.body, /<script>/)
+    }
+  })
+
+  t.test('8 GET /docs/static: a file is sent again only where it has changed, and none that is not there', async (t) => {
+    const path = '/docs/static/swagger-ui.css'
+    const { etag } = (await inject('GET', path)).headers
+    const again = await inject('GET', path, { headers: { 'if-none-match': `${etag}` } })
+    t.strictSame([again.statusCode, again.body], [304, ''])
+    for (const path of ['/docs/none', '/docs/static/none', '/docs/static/..%2f..%2fpackage.json']) {
+      const response = await inject('GET', path)
+      t.strictSame([response.statusCode, response.json().error], [404, 'Not found'], path)
+    }
+    t.equal((await inject('HEAD', '/docs')).statusCode, 200)
+  })
+
+  t.test("8 GET /docs/schema.graphql: GraphQL's schema", async (t) => {
+    const sdl = await inject('GET', '/docs/schema.graphql')
+    t.equal(sdl.headers['content-type'], 'text/plain; charset=utf-8')
+    t.ok(buildSchema(sdl.body).getSubscriptionType()!.getFields().postCreated)
+  })
+})
+
+t.test('9 under a prefix and with a public address the reference names both', async (t) => {
+  const { inject } = await createUsher(t, { prefix: '/accounts', publicUrl: 'https://example.com/base/' })
+  const { servers, paths, info } = (await inject('GET', '/docs/json')).json<Document>()
+  t.strictSame(servers, [{ url: '/base/accounts' }, { url: 'https://example.com/base/accounts', description: 'The public address' }])
+  t.ok(paths['/api/users'])
+  t.match(info.description, '(/base/accounts/graphql)')
+  t.match((await inject('GET', '/docs')).headers['content-security-policy'], "connect-src 'self' https://example.com;")
+})
+
+t.test('9 a host with a reference of its own keeps it, and two mounts have one each', async (t) => {
+  const host = Fastify()
+  t.teardown(() => host.close())
+  await host.register(helmet, { contentSecurityPolicy: { directives: { defaultSrc: ["'self'"] } } })
+  await host.register(swagger, { openapi: { info: { title: 'Host', version: '1' } } })
+  await host.register(swaggerUi)
+  await host.register(fastifyStatic, { root: import.meta.dirname, prefix: '/files' })
+  host.addSchema({ $id: 'thing', title: 'Thing', type: 'object', properties: { a: { type: 'string' } } })
+  await host.register(usher, await optionsOf(t, { prefix: '/one' }))
+  await host.register(usher, await optionsOf(t, { prefix: '/two', decoratorName: 'second' }))
+  host.get('/mine', { schema: { response: { 200: { $ref: 'thing#' } } } }, async () => ({ a: 'b' }))
+  await host.ready()
+
+  const own = (await host.inject('/documentation/json')).json<Document>()
+  t.equal(own.info.title, 'Host')
+  t.strictSame(Object.keys(own.paths), ['/mine'])
+  t.match((await host.inject('/documentation/')).headers['content-security-policy'], "default-src 'self'")
+  for (const prefix of ['/one', '/two']) {
+    const { servers, paths, components } = (await host.inject(`${prefix}/docs/json`)).json<Document>()
+    t.strictSame(servers, [{ url: prefix }])
+    t.strictSame(Object.keys(paths['/api/users']!), ['get', 'post'])
+    t.notOk('/mine' in paths)
+    t.notMatch(Object.keys(components.schemas), /Thing|def-/)
+    t.match((await host.inject(`${prefix}/docs`)).headers['content-security-policy'], "default-src 'none'")
+  }
+})
+
+t.test('9 a host whose reference is Swagger 2 keeps it', async (t) => {
+  const host = Fastify()
+  t.teardown(() => host.close())
+  await host.register(swagger, { swagger: { info: { title: 'Host', version: '1' } } })
+  await host.register(usher, await optionsOf(t, { prefix: '/one' }))
+  host.get('/mine', async () => ({ a: 'b' }))
+  await host.ready()
+  t.match(host.swagger(), { swagger: '2.0', info: { title: 'Host' } })
+  t.strictSame(Object.keys(host.swagger().paths!), ['/mine'])
+  t.match((await host.inject('/one/docs/json')).json(), { openapi: '3.1.0' })
+})
+
+async function optionsOf (t: Test, options: UsherOptions): Promise<UsherOptions> {
+  return { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: t.testdirName, poolSize: 2, ...options }
+}
