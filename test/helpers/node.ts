@@ -1,0 +1,123 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import { readSettings } from '../../schema/settings.ts'
+
+const server = fileURLToPath(new URL('../../server.ts', import.meta.url))
+const names = [...Object.keys(readSettings({})), 'DATABASE_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD']
+
+/** A node in a process of its own. */
+export interface TestNode {
+  readonly child: ChildProcess
+  /** What it has printed so far: the log, and the words for people. */
+  readonly stdout: string
+  readonly stderr: string
+  /** The exit code, or the signal, once it has ended and all it printed is here. */
+  readonly ended: Promise<number | NodeJS.Signals>
+  /** Resolves when the words contain `text`; rejects when the node ends before. */
+  said (text: string | RegExp): Promise<RegExpMatchArray>
+}
+
+export interface Connection {
+  readonly socket: Socket
+  readonly answer: Promise<string>
+}
+
+export interface ServingNode extends TestNode {
+  readonly url: string
+  fetch (path: string, init?: RequestInit): Promise<Response>
+  login (credentials: { email: string, password: string }): Promise<{ token: string, cookie: string, headers: Record<string, string> }>
+  /** A raw connection, and everything that comes back on it until the node closes it. */
+  connect (): Promise<Connection>
+  /** A login under way: the node has its head and waits for the last octets of its body, `rest`. */
+  beginLogin (credentials: { email: string, password: string }): Promise<Connection & { rest: string }>
+}
+
+export interface NodeOptions {
+  /** Its settings; nothing of this process's own is handed on. */
+  settings?: Record<string, string>
+  /** Its working directory. */
+  cwd: string
+  /** A module to run inside it, to make it fail. */
+  inject?: string
+}
+
+/** Starts `node server.ts`. It stops by the test's end. */
+export function spawnNode (t: Test, { settings = {}, cwd, inject }: NodeOptions): TestNode {
+  const rest = Object.fromEntries(Object.entries(process.env).filter(([name]) => !names.includes(name)))
+  const args = inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, server] : [server]
+  const child = spawn(process.execPath, args, { cwd, env: { ...rest, PORT: '0', ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) child[name]!.setEncoding('utf8').on('data', (text: string) => { output[name] += text })
+  const ended = once(child, 'close').then(([code, signal]) => code ?? signal)
+  // Not killed: a process that ends by itself also tells what it has covered.
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    await ended
+  })
+
+  return {
+    child,
+    ended,
+    get stdout () { return output.stdout },
+    get stderr () { return output.stderr },
+
+    async said (text) {
+      for (;;) {
+        const match = output.stderr.match(text)
+        if (match) return match
+        const more = once(child.stderr!, 'data').then(() => true)
+        if (!await Promise.race([more, ended.then(() => false)])) throw new Error(`the node ended: ${output.stderr}`)
+      }
+    },
+  }
+}
+
+/** Starts a node and waits until it serves. */
+export async function startNode (t: Test, options: NodeOptions): Promise<ServingNode> {
+  const node = spawnNode(t, options)
+  const [, url = ''] = await node.said(/listens on (\S+)/)
+  const request: ServingNode['fetch'] = (path, init) => fetch(`${url}${path}`, init)
+
+  return Object.assign(node, {
+    url,
+    fetch: request,
+
+    async login (credentials: { email: string, password: string }) {
+      const response = await request('/api/auth/login', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(credentials) })
+      if (response.status !== 200) throw new Error(`login: ${response.status}`)
+      const { token } = await response.json() as { token: string }
+      const [cookie = ''] = response.headers.getSetCookie()
+      return { token, cookie: cookie.split(';', 1)[0]!, headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' } }
+    },
+
+    connect: () => open(url),
+
+    async beginLogin (credentials: { email: string, password: string }) {
+      const { socket, answer } = await open(url)
+      const body = JSON.stringify(credentials)
+      const head = ['POST /api/auth/login HTTP/1.1', 'host: x', 'content-type: application/json', `content-length: ${body.length}`, 'expect: 100-continue']
+      socket.write(`${head.join('\r\n')}\r\n\r\n${body.slice(0, 10)}`)
+      await once(socket, 'data')
+      return { socket, answer, rest: body.slice(10) }
+    },
+  })
+}
+
+async function open (url: string): Promise<Connection> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname).setEncoding('utf8')
+  let received = ''
+  socket.on('data', (text: string) => { received += text })
+  const answer = new Promise<string>((resolve) => socket.on('close', () => resolve(received)).on('error', () => {}))
+  await once(socket, 'connect')
+  return { socket, answer }
+}
+
+/** Stops a node as an orchestrator does, and tells its exit code. */
+export async function stopNode ({ child, ended }: TestNode, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | NodeJS.Signals> {
+  child.kill(signal)
+  return ended
+}

@@ -1,0 +1,93 @@
+import t from 'tap'
+import { readSettings } from '../../schema/settings.ts'
+
+t.test('8 settings: every one has a default or may be absent', async (t) => {
+  t.same(readSettings({}), {
+    HOST: '127.0.0.1',
+    PORT: 3000,
+    DATA_DIR: './data',
+    LOG_LEVEL: 'info',
+    CORS_ORIGIN: [],
+    TRUST_PROXY: [],
+    UPLOAD_MAX_BYTES: 10485760,
+  })
+})
+
+t.test('8 settings: an empty variable counts as absent, an unknown one is ignored', async (t) => {
+  t.same(readSettings({ PORT: '', HOST: '', DATABASE_URL: '', CORS_ORIGIN: '', HOME: '/root', port: '9' }), readSettings({}))
+})
+
+t.test('8 settings: all of them', async (t) => {
+  t.same(readSettings({
+    HOST: '0.0.0.0',
+    PORT: '0',
+    DATABASE_URL: 'postgresql://usher:secret@one:5432,two:5433/usher?sslmode=require',
+    DATA_DIR: '/var/lib/usher',
+    PUBLIC_URL: 'https://api.example.com/accounts',
+    ADMIN_EMAIL: 'root@example.com',
+    ADMIN_PASSWORD: 'horse battery staple',
+    LOG_LEVEL: 'silent',
+    CORS_ORIGIN: 'https://app.example.com, http://localhost:8080',
+    TRUST_PROXY: 'loopback, 10.0.0.0/8,2001:db8::/32, ::1',
+    UPLOAD_MAX_BYTES: '1073741824',
+  }), {
+    HOST: '0.0.0.0',
+    PORT: 0,
+    DATABASE_URL: 'postgresql://usher:secret@one:5432,two:5433/usher?sslmode=require',
+    DATA_DIR: '/var/lib/usher',
+    PUBLIC_URL: 'https://api.example.com/accounts',
+    ADMIN_EMAIL: 'root@example.com',
+    ADMIN_PASSWORD: 'horse battery staple',
+    LOG_LEVEL: 'silent',
+    CORS_ORIGIN: ['https://app.example.com', 'http://localhost:8080'],
+    TRUST_PROXY: ['loopback', '10.0.0.0/8', '2001:db8::/32', '::1'],
+    UPLOAD_MAX_BYTES: 1073741824,
+  })
+})
+
+const port = 'PORT must be a whole number from 0 (any free port) to 65535.'
+const database = 'DATABASE_URL must be an address such as postgres://user:password@host:5432/database.'
+const site = 'PUBLIC_URL must be an address such as https://api.example.com.'
+const email = 'ADMIN_EMAIL must be an email address of at most 254 characters.'
+const password = 'ADMIN_PASSWORD must be a password of 8 to 256 characters.'
+const level = 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace and silent.'
+const origin = 'CORS_ORIGIN must be a comma-separated list of origins such as https://app.example.com, or * for any.'
+const proxy = 'TRUST_PROXY must be true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8.'
+const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
+
+const bad: [setting: Record<string, string>, sentence: string][] = [
+  [{ PORT: 'http' }, port],
+  [{ PORT: '-1' }, port],
+  [{ PORT: '65536' }, port],
+  [{ PORT: '80.5' }, port],
+  [{ DATABASE_URL: 'mysql://u:secret@h/d' }, database],
+  [{ DATABASE_URL: 'localhost' }, database],
+  [{ DATABASE_URL: 'postgres://u:secret@h:port/d' }, database],
+  [{ DATABASE_URL: 'postgres://u:%zz@h/d' }, database],
+  [{ PUBLIC_URL: 'api.example.com' }, site],
+  [{ PUBLIC_URL: 'ftp://api.example.com' }, site],
+  [{ PUBLIC_URL: 'https://api.example.com/?x' }, site],
+  [{ PUBLIC_URL: 'https://' }, site],
+  [{ ADMIN_EMAIL: 'root', ADMIN_PASSWORD: 'horse battery staple' }, email],
+  [{ ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'short' }, password],
+  [{ ADMIN_EMAIL: 'root@example.com' }, 'ADMIN_PASSWORD is required with ADMIN_EMAIL.'],
+  [{ ADMIN_PASSWORD: 'horse battery staple' }, 'ADMIN_EMAIL is required with ADMIN_PASSWORD.'],
+  [{ LOG_LEVEL: 'loud' }, level],
+  [{ CORS_ORIGIN: 'app.example.com' }, origin],
+  [{ CORS_ORIGIN: 'https://app.example.com/' }, origin],
+  [{ CORS_ORIGIN: 'https://app.example.com,' }, origin],
+  [{ TRUST_PROXY: '1' }, proxy],
+  [{ TRUST_PROXY: 'yes' }, proxy],
+  [{ TRUST_PROXY: '10.0.0.0/33' }, proxy],
+  [{ TRUST_PROXY: '10.0.0.0/0' }, proxy],
+  [{ TRUST_PROXY: '::1/129' }, proxy],
+  [{ TRUST_PROXY: '10.0.0.0/8/8' }, proxy],
+  [{ UPLOAD_MAX_BYTES: '0' }, bytes],
+  [{ UPLOAD_MAX_BYTES: '10MB' }, bytes],
+]
+
+for (const [setting, sentence] of bad) {
+  t.test(`8 settings: ${JSON.stringify(setting)} is refused by one sentence`, async (t) => {
+    t.throws(() => readSettings(setting), new Error(sentence))
+  })
+}
