@@ -15,13 +15,13 @@ export function checkLimits ({ definitions }: DocumentNode): void {
   const measured = new Map<string, Measure>()
   const entered = new Set<string>()
   for (const node of definitions) {
-    if (node.kind === Kind.OPERATION_DEFINITION) assess(measure(node.selectionSet, node.directives?.length))
+    if (node.kind === Kind.OPERATION_DEFINITION) assess(measure(node.selectionSet, node.directives!.length))
   }
 
   function measure (set: SelectionSetNode, directives = 0): Measure {
     const sum = { fields: 0, aliases: 0, directives, depth: 0, introspectionDepth: 0 }
     for (const node of set.selections) {
-      sum.directives += node.directives?.length ?? 0
+      sum.directives += node.directives!.length
       if (node.kind === Kind.FIELD) {
         sum.fields++
         if (node.alias) sum.aliases++
@@ -47,7 +47,7 @@ export function checkLimits ({ definitions }: DocumentNode): void {
     let known = measured.get(name)
     if (!known) {
       entered.add(name)
-      known = measure(fragment.selectionSet, fragment.directives?.length)
+      known = measure(fragment.selectionSet, fragment.directives!.length)
       entered.delete(name)
       measured.set(name, known)
     }

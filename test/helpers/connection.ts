@@ -1,0 +1,24 @@
+import { sql } from 'kysely'
+import type { Test } from 'tap'
+import { connect, type Connection, type ConnectionOptions } from '../../db/connection.ts'
+import { createProxy, type Proxy } from './proxy.ts'
+import { testDatabaseUrl } from './database.ts'
+
+export interface TestConnection extends Connection {
+  proxy: Proxy
+  /** What was logged. */
+  logged: string[]
+  /** The rows of a statement, on the pool. */
+  query: <Row>(text: string) => Promise<Row[]>
+}
+
+/** A connection to the database of the run, by way of a proxy; closed by the test's end. */
+export async function openConnection (t: Test, options: Partial<ConnectionOptions> = {}): Promise<TestConnection> {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const logged: string[] = []
+  const log = { warn: (_: object, message: string) => { logged.push(message) }, info: (message: string) => { logged.push(message) } }
+  const connection = connect({ database: proxy.url, schema: 'public', poolSize: 4, log, ...options })
+  t.teardown(connection.close)
+  const query = async <Row>(text: string) => [...(await sql.raw<Row>(text).execute(connection.db)).rows]
+  return { ...connection, proxy, logged, query }
+}

@@ -1,0 +1,114 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+import { WebSocket } from 'ws'
+import type { LoggedIn, TestUsher } from './app.ts'
+
+/** A GraphQL answer. Its data are what the test asked for. */
+export interface Answer {
+  data?: any
+  errors?: { message: string, path?: (string | number)[], extensions: { code: string, errors?: string[] } }[]
+}
+
+/** Sends a body to /graphql; throws where the status is not 200 (contract 7.1). */
+export async function post (usher: TestUsher, body: object, user?: LoggedIn): Promise<Answer> {
+  const response = await usher.inject('POST', '/graphql', { payload: body, ...user && { headers: user.headers } })
+  if (response.statusCode !== 200) throw new Error(`graphql: ${response.statusCode} ${response.body}`)
+  return response.json()
+}
+
+/** Creates a post: its id. */
+export async function createPost (usher: TestUsher, user: LoggedIn, title = 'A post'): Promise<string> {
+  const mutation = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id } }'
+  const { data, errors } = await post(usher, { query: mutation, variables: { title } }, user)
+  if (errors) throw new Error(JSON.stringify(errors))
+  return data.createPost.id
+}
+
+/** Where a test's Usher listens: on a free port, from the first call on. */
+export async function hostOf ({ app }: Pick<TestUsher, 'app'>): Promise<string> {
+  if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' })
+  return `127.0.0.1:${(app.server.address() as AddressInfo).port}`
+}
+
+export const protocols = ['graphql-transport-ws', 'graphql-ws'] as const
+export type Protocol = typeof protocols[number]
+
+const words = {
+  'graphql-transport-ws': { start: 'subscribe', stop: 'complete', data: 'next' },
+  'graphql-ws': { start: 'start', stop: 'stop', data: 'data' },
+}
+
+interface Message { type: string, id?: string, payload?: Answer & Answer['errors'] }
+
+/** A socket as it is, by the words of its protocol. */
+export class TestSocket {
+  readonly words: typeof words[Protocol]
+  readonly socket: WebSocket
+  /** The code that the server closed it with. */
+  readonly closed: Promise<number>
+  readonly #arrived: Message[] = []
+  #wake = () => {}
+
+  constructor (socket: WebSocket, protocol: Protocol) {
+    this.words = words[protocol]
+    this.socket = socket
+    this.closed = once(socket, 'close').then(([code]) => code)
+    socket.on('error', () => {})
+    socket.on('message', (data) => {
+      this.#arrived.push(JSON.parse(String(data)))
+      this.#wake()
+    })
+  }
+
+  send (message: unknown): void {
+    this.socket.send(typeof message === 'string' ? message : JSON.stringify(message))
+  }
+
+  start (id: string, query: string, rest: object = {}): void {
+    this.send({ type: this.words.start, id, payload: { query, ...rest } })
+  }
+
+  stop (id: string): void {
+    this.send({ type: this.words.stop, id })
+  }
+
+  /** The next message that has not been taken. */
+  async next (): Promise<Message> {
+    while (this.#arrived.length === 0) await new Promise<void>((resolve) => { this.#wake = resolve })
+    return this.#arrived.shift()!
+  }
+
+  /** Says `connection_init`, and waits for the acknowledgement. */
+  async init (payload?: object): Promise<this> {
+    this.send({ type: 'connection_init', payload })
+    const { type } = await this.next()
+    if (type !== 'connection_ack') throw new Error(`init: ${type}`)
+    return this
+  }
+
+  /** Runs an operation to its end: its answer. */
+  async run (query: string, rest: object = {}): Promise<Answer> {
+    this.start('run', query, rest)
+    const { type, payload } = await this.next()
+    if (type === 'error') return { errors: payload as unknown as NonNullable<Answer['errors']> }
+    await this.next()
+    return payload!
+  }
+
+  /** Waits until everything sent so far has been dealt with. */
+  async settle (): Promise<void> {
+    await this.run('{ __typename }')
+  }
+}
+
+/** Opens a socket, closed by the test's end; to be initialised yet. */
+export async function openSocket (
+  t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, { protocol = 'graphql-transport-ws' as Protocol, path = '/graphql', headers = {} } = {}
+): Promise<TestSocket> {
+  const socket = new WebSocket(`ws://${await hostOf(usher)}${usher.prefix}${path}`, protocol, { headers })
+  t.teardown(() => socket.terminate())
+  const open = new TestSocket(socket, protocol)
+  await once(socket, 'open')
+  return open
+}

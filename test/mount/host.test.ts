@@ -1,0 +1,137 @@
+import type { FastifyInstance, InjectOptions } from 'fastify'
+import t, { type Test } from 'tap'
+import usher from '../../app.ts'
+import { withUsers } from '../helpers/app.ts'
+import { addHooks, addPlugins, addRoutes, addSettings, mountOptions, openHost } from '../helpers/host.ts'
+import { surface } from '../helpers/surface.ts'
+import { listen, openSocket, sendRaw, withoutDate } from '../helpers/wire.ts'
+
+const PREFIX = '/accounts'
+const form = ['--x', 'content-disposition: form-data; name="file"; filename="a.txt"', '', 'bytes', '--x', 'content-disposition: form-data; name="text"', '', 'words', '--x--', ''].join('\r\n')
+
+type Mount = (app: FastifyInstance) => Promise<void>
+
+// What a host may ask of itself: each is answered the same with Usher in it as without.
+const requests: InjectOptions[] = [
+  { url: '/mine' },
+  { url: '/mine/' },
+  { url: '/mine?a=1&a=2' },
+  { url: '/mine', headers: { cookie: 'a=b; usher_session=x', 'x-host-id': 'given' } },
+  { url: '/mine', headers: { authorization: 'Bearer nonsense', accept: 'application/vnd.api.v9+json' } },
+  { method: 'POST', url: '/mine', payload: { a: 1, extra: 2 } },
+  { method: 'POST', url: '/mine', payload: { bad: true } },
+  { method: 'POST', url: '/mine', payload: '{"a":', headers: { 'content-type': 'application/json' } },
+  { method: 'POST', url: '/mine', payload: '', headers: { 'content-type': 'application/json' } },
+  { method: 'POST', url: '/mine', payload: `"${'x'.repeat(300)}"`, headers: { 'content-type': 'application/json' } },
+  { method: 'POST', url: '/mine', payload: 'x'.repeat(5000), headers: { 'content-type': 'text/x' } },
+  { method: 'POST', url: '/mine', payload: 'text', headers: { 'content-type': 'text/plain' } },
+  { method: 'POST', url: '/mine', payload: '<a/>', headers: { 'content-type': 'application/xml' } },
+  { method: 'POST', url: '/mine', payload: 'a', headers: { 'content-type': 'not a type' } },
+  { method: 'DELETE', url: '/mine' },
+  { method: 'HEAD', url: '/mine' },
+  { method: 'OPTIONS', url: '/mine', headers: { origin: 'https://host.example', 'access-control-request-method': 'GET' } },
+  { method: 'POST', url: '/upload', payload: form, headers: { 'content-type': 'multipart/form-data; boundary=x' } },
+  { method: 'POST', url: '/upload', payload: form.replace('bytes', 'b'.repeat(200)), headers: { 'content-type': 'multipart/form-data; boundary=x' } },
+  { method: 'POST', url: '/upload', payload: form, headers: { 'content-type': 'multipart/form-data' } },
+  { url: '/fails' },
+  { url: '/unknown' },
+  { url: '/accountsx/api/users' },
+  { url: '/api/users' },
+  { url: '/parts/%E0%A4%A' },
+  { url: `/parts/${'x'.repeat(65)}` },
+  { url: '/token' },
+  { url: '/locked' },
+  { url: '/locked', headers: { authorization: 'Bearer a.b.c' } },
+  { url: '/cookie' },
+  { url: '/files/host.ts' },
+  { url: '/files/none' },
+  { url: '/reference/' },
+  { url: '/graphql?query={hosts{name,guests}}' },
+  { method: 'POST', url: '/graphql', payload: { query: '{ hosts { name guests } }' } },
+  { method: 'POST', url: '/graphql', payload: { query: '{ users { nodes { id } } }' } },
+  { method: 'POST', url: '/graphql', payload: '{', headers: { 'content-type': 'application/json' } },
+  { method: 'POST', url: '/graphql', payload: '{ hosts { name } }', headers: { 'content-type': 'application/graphql' } },
+]
+
+async function answers (app: FastifyInstance): Promise<object[]> {
+  const all: object[] = []
+  for (const request of requests) {
+    const { statusCode, headers: { date, ...headers }, body } = await app.inject(request)
+    all.push({ request, statusCode, headers, body })
+  }
+  return all
+}
+
+// What goes by sockets and by raw bytes.
+async function conversations (t: Test, app: FastifyInstance): Promise<object> {
+  const { port, ws, url } = await listen(app)
+  const own = await openSocket(t, `${ws}/ws`, ['any'])
+  own.say('hello')
+  const graphql = await openSocket(t, `${ws}/graphql`, ['graphql-transport-ws'])
+  graphql.say({ type: 'connection_init' })
+  const acknowledged = await graphql.hear()
+  graphql.say({ type: 'subscribe', id: '1', payload: { query: 'subscription { rang }' } })
+  graphql.say({ type: 'subscribe', id: '2', payload: { query: '{ hosts { name guests } }' } })
+  const queried = [await graphql.hear(), await graphql.hear()]
+  await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"query":"mutation { ring }"}' })
+  return {
+    own: [own.socket.protocol, await own.hear()],
+    graphql: [graphql.socket.protocol, acknowledged, ...queried, await graphql.hear()],
+    h2c: withoutDate(await sendRaw(port, 'GET /mine HTTP/1.1\r\nhost: x\r\nconnection: upgrade, http2-settings, close\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n')),
+    upgradeOfNone: withoutDate(await sendRaw(port, `GET /mine HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: ${btoa('0123456789012345')}\r\n\r\n`)),
+    noHttp: await sendRaw(port, 'NONSENSE\r\n\r\n'),
+  }
+}
+
+const hosts: Record<string, (mount: Mount, seen: string[]) => Mount> = {
+  'plugins, settings and hooks before Usher': (mount, seen) => async (app) => {
+    await addPlugins(app)
+    addSettings(app)
+    addHooks(app, seen)
+    addRoutes(app)
+    await mount(app)
+  },
+  'plugins, settings and hooks after Usher': (mount, seen) => async (app) => {
+    await mount(app)
+    await addPlugins(app)
+    addSettings(app)
+    addHooks(app, seen)
+    addRoutes(app)
+  },
+}
+
+for (const [name, build] of Object.entries(hosts)) {
+  t.test(`9 a host with ${name}`, async (t) => {
+    const without = openHost(t)
+    without.decorateRequest('actor', null)
+    await build(async () => {}, [])(without)
+
+    const app = openHost(t)
+    const options = await mountOptions(t)
+    await build(async (app) => { await app.register(usher, options) }, [])(app)
+    await app.ready()
+
+    await t.test('9 the host answers as it did', async (t) => {
+      const [before, after] = [await answers(without), await answers(app)]
+      for (const [index, request] of requests.entries()) t.strictSame(after[index], before[index], `${request.method ?? 'GET'} ${request.url}`)
+      t.strictSame(await conversations(t, app), await conversations(t, without))
+    })
+
+    await t.test('9 Usher answers as it does alone', async (t) => surface(t, await withUsers(app, options)))
+  })
+}
+
+t.test('9 a host that puts all payloads into an envelope does so to its own: those of Usher keep their contract', async (t) => {
+  const app = openHost(t)
+  app.addHook('preSerialization', async (_, __, payload) => ({ envelope: payload }))
+  app.setReplySerializer((payload) => `${JSON.stringify(payload)} of the host`)
+  app.addHook('onRequest', async ({ headers }) => { if (headers['x-limit']) throw Object.assign(new Error('slow down'), { statusCode: 429, code: 'LIMIT' }) })
+  const options = await mountOptions(t)
+  await app.register(usher, options)
+  app.get('/mine', async () => ({ a: 1 }))
+  t.equal((await app.inject('/mine')).body, '{"envelope":{"a":1}} of the host')
+  await listen(app)
+  const limited = await app.inject({ url: `${PREFIX}/api/users`, headers: { 'x-limit': '1' } })
+  t.strictSame([limited.statusCode, limited.json()], [429, { error: 'slow down', code: 'LIMIT' }])
+  await surface(t, await withUsers(app, options))
+})

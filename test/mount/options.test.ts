@@ -1,0 +1,91 @@
+import Fastify from 'fastify'
+import postgres from 'postgres'
+import t from 'tap'
+import usher, { type UsherOptions } from '../../app.ts'
+import { withUsers } from '../helpers/app.ts'
+import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+
+const admin = { email: 'admin@example.com', password: 'horse battery staple' }
+const databaseUrl = 'postgres://somebody:secret@127.0.0.1:1/none'
+
+t.test('9 a client of the host serves and stays open', async (t) => {
+  const sql = postgres(await testDatabaseUrl(), { max: 2 })
+  t.teardown(() => sql.end())
+  const options: UsherOptions = { sql, schema: uniqueSchema(t.name), uploadsDir: t.testdir(), admin }
+  const app = Fastify()
+  await app.register(usher, options)
+  await app.ready()
+  const { inject, createUser } = await withUsers(app, options)
+  const users = await Promise.all(Array.from({ length: 5 }, () => createUser()))
+  await Promise.all(users.map(({ id, headers }) => inject('DELETE', `/api/users/${id}`, { headers })))
+  t.equal((await inject('GET', '/api/users')).json().length, 1)
+  await app.close()
+  t.strictSame([...await sql`select 1 as one`], [{ one: 1 }])
+  const { schema } = options
+  t.strictSame([...await sql`select count(*)::int from ${sql(schema!)}.users`], [{ count: 1 }])
+})
+
+t.test('9 a wrong option is refused at boot, by a sentence that names it', async (t) => {
+  const sql = postgres(databaseUrl)
+  const needed = { databaseUrl }
+  const refused: [options: object, message: string][] = [
+    [{}, 'databaseUrl or sql is required'],
+    [{ databaseUrl: undefined }, 'databaseUrl or sql is required'],
+    [{ databaseUrl: '' }, 'databaseUrl or sql is required'],
+    [{ databaseUrl, sql }, 'databaseUrl and sql exclude each other'],
+    [{ databaseUrl: 5432 }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
+    [{ databaseUrl: 'mysql://user:secret@host/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
+    [{ databaseUrl: 'postgres://user:secret@ho st:x/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
+    [{ sql: 'postgres://' }, 'sql must be a client made by postgres.js'],
+    [{ sql: () => {} }, 'sql must be a client made by postgres.js'],
+    [{ sql: postgres(databaseUrl, { transform: postgres.camel }) }, 'sql must be a client that gives rows as they are and timestamps as a Date: one without transform and types'],
+    [{ sql: postgres(databaseUrl, { types: { date: { to: 1184, from: [1184], serialize: String, parse: String } } }) }, 'sql must be a client that gives rows as they are and timestamps as a Date: one without transform and types'],
+    [{ ...needed, databaseURL: databaseUrl }, 'there is no option databaseURL'],
+    [{ ...needed, onFristAdmin: () => {} }, 'there is no option onFristAdmin'],
+    [{ ...needed, onFirstAdmin: true }, 'onFirstAdmin must be a function'],
+    [{ ...needed, prefix: 5 }, 'prefix must be a path such as /accounts'],
+    [{ ...needed, prefix: null }, 'prefix must be a path such as /accounts'],
+    [{ ...needed, schema: 'No-Schema' }, 'schema must match pattern "^[a-z_][a-z0-9_]{0,39}$"'],
+    [{ ...needed, schema: () => {} }, 'schema must be a string'],
+    [{ ...needed, poolSize: '10' }, 'poolSize must be an integer'],
+    [{ ...needed, poolSize: 1 }, 'poolSize must be between 2 and 1000'],
+    [{ ...needed, publicUrl: 'example.com' }, 'publicUrl must match pattern "^https?:"'],
+    [{ ...needed, decoratorName: '' }, 'decoratorName must not be blank'],
+    [{ ...needed, decoratorName: 'register' }, 'decoratorName register is taken in this app'],
+    [{ ...needed, origins: 'https://a.example' }, 'origins must be an array'],
+    [{ ...needed, admin: 'me' }, 'admin must be an object'],
+    [{ ...needed, admin: null }, 'admin must be an object'],
+    [{ ...needed, admin: { email: 'me@example.com' } }, 'admin.password is required'],
+    [{ ...needed, admin: { email: 'me@example.com', password: 'password' } }, 'admin.password is too common'],
+    [{ ...needed, policy: { 'users:creat': () => true } }, 'policy has no action users:creat'],
+    [{ ...needed, policy: { 'users:create': true } }, 'policy of users:create must be a function'],
+  ]
+  for (const [options, message] of refused) {
+    await t.rejects(async () => Fastify().register(usher, options), { message: `usher: ${message}` }, message)
+  }
+})
+
+t.test('9 the options of the host stay as they were given', async (t) => {
+  const options: UsherOptions = {
+    databaseUrl: await testDatabaseUrl(),
+    schema: uniqueSchema(t.name),
+    uploadsDir: t.testdir(),
+    admin: Object.freeze({ ...admin, email: ' admin@example.com ' }),
+    policy: Object.freeze({ 'users:create': () => true }),
+    publicUrl: undefined,
+    onFirstAdmin: undefined,
+    logLevel: 'silent',
+  }
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(usher, Object.freeze(options))
+  const { createUser, inject } = await withUsers(app, { ...options, admin })
+  const { headers } = await createUser()
+  t.equal((await inject('POST', '/api/users', { headers, payload: { name: 'Ada', email: 'ada@example.com' } })).statusCode, 201, 'a rule of the host')
+})
+
+t.test('9 where the database cannot be reached, boot fails with the cause', async () => {
+  const app = Fastify()
+  await t.rejects(async () => app.register(usher, { databaseUrl }), { code: 'DATABASE_UNAVAILABLE', cause: { code: 'ECONNREFUSED' } })
+  await app.close()
+})

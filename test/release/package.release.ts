@@ -1,0 +1,96 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, glob, readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import t from 'tap'
+import ts from 'typescript'
+import manifest from '../../package.json' with { type: 'json' }
+import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
+const folder = t.testdir()
+const env = { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1' }
+
+// As `npm publish` packs it, and as a host installs it: what a host needs besides is what it has anyway.
+const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root, encoding: 'utf8' })
+const [{ filename, files, size }] = JSON.parse(stdout.slice(stdout.search(/^\[/m))) as [{ filename: string, files: { path: string }[], size: number }]
+await cp(join(root, 'test/consumer'), folder, { recursive: true })
+const { fastify, postgres } = { ...manifest.devDependencies, ...manifest.dependencies } as Record<string, string>
+await run('npm', [
+  'install', '--prefer-offline', '--no-audit', '--no-fund', '--omit=dev',
+  `./${filename}`, `fastify@${fastify}`, `postgres@${postgres}`, `@types/node@${manifest.devDependencies['@types/node']}`,
+], { cwd: folder })
+
+t.test('9 the package holds what runs, and nothing else', async (t) => {
+  const paths = files.map(({ path }) => path)
+  t.strictSame(paths.filter((path) => !path.startsWith('dist/')).sort(), ['LICENSE', 'README.md', 'package.json'])
+  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['dist/app.d.ts', 'dist/schema/options.d.ts', 'dist/schema/policy.d.ts', 'dist/schema/user.d.ts'])
+  t.strictSame(paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path)).sort(), ['dist/schema/schema.graphql'])
+  t.ok(size < 200_000, `${size} bytes`)
+})
+
+t.test('9 whatever the package imports is among its dependencies', async (t) => {
+  const { dependencies, peerDependencies = {} } = manifest as { dependencies: object, peerDependencies?: object }
+  const imported = new Set<string>()
+  for await (const file of glob('dist/**/*.js', { cwd: root })) {
+    const { importedFiles } = ts.preProcessFile(await readFile(join(root, file), 'utf8'))
+    for (const { fileName } of importedFiles) if (!/^(\.|node:)/.test(fileName)) imported.add(/^(@[^/]+\/)?[^/]+/.exec(fileName)![0])
+  }
+  t.strictSame([...imported].filter((name) => !(name in dependencies || name in peerDependencies || name === manifest.name)), [])
+  t.ok(imported.has('fastify'))
+})
+
+t.test('9 the declarations serve a host whose settings are not ours, and refuse misuse', async (t) => {
+  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
+  for (const settings of ['tsconfig.json', 'tsconfig.bundler.json']) {
+    const { code, output } = await run(process.execPath, [tsc, '-p', settings], { cwd: folder })
+      .then(({ stdout }) => ({ code: 0, output: stdout }), ({ code, stdout }: { code: number, stdout: string }) => ({ code, output: stdout }))
+    t.strictSame([code, output], [0, ''], settings)
+  }
+})
+
+t.test('9 a host in JavaScript imports it, mounts it and is served', async (t) => {
+  await writeFile(join(folder, 'host.js'), `
+    import Fastify from 'fastify'
+    import usher from 'fastify-usher'
+    const app = Fastify()
+    await app.register(usher, JSON.parse(process.argv[2]))
+    app.get('/mine', { onRequest: app.usher.authenticate }, async (request) => request.actor.role)
+    const { token } = (await app.inject({ method: 'POST', url: '/accounts/api/auth/login', payload: JSON.parse(process.argv[2]).admin })).json()
+    const answers = [
+      await app.inject('/accounts/api/users'),
+      await app.inject({ method: 'POST', url: '/accounts/graphql', payload: { query: '{ users { nodes { name } } }' } }),
+      await app.inject({ url: '/mine', headers: { authorization: 'Bearer ' + token } }),
+      await app.inject('/accounts/docs/schema.graphql'),
+    ]
+    await app.close()
+    console.log(JSON.stringify(answers.map(({ statusCode }) => statusCode)))`)
+  const options = { prefix: '/accounts', databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('release'), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
+  const { stdout, stderr } = await run(process.execPath, ['host.js', JSON.stringify(options)], { cwd: folder, env })
+  t.strictSame([stdout, stderr], ['[200,200,200,200]\n', ''])
+})
+
+t.test('8 the command `usher` of the installed package runs a node', async (t) => {
+  const url = new URL(await testDatabaseUrl())
+  const child = spawn(join(folder, 'node_modules/.bin/usher'), {
+    cwd: folder,
+    env: { ...env, PATH: `${join(process.execPath, '..')}:${env.PATH}`, PORT: '0', DATABASE_URL: `${url}`, LOG_LEVEL: 'silent', ADMIN_EMAIL: 'admin@example.com', ADMIN_PASSWORD: 'horse battery staple' },
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  const said: string[] = []
+  for await (const line of createInterface(child.stderr)) {
+    said.push(line)
+    if (line.includes('docs:')) break
+  }
+  const [, address] = /^Usher listens on (http:\S+)/.exec(said.join('\n')) ?? []
+  t.ok(address, said.join('\n'))
+  t.equal((await fetch(`${address}/health/ready`)).status, 200)
+  t.equal((await fetch(`${address}/api/users`)).status, 200)
+  child.kill('SIGTERM')
+  const [code] = await once(child, 'exit')
+  t.equal(code, 0)
+})
