@@ -34,6 +34,15 @@ export async function listPosts (db: Database, { authorId, limit, after }: ListP
     .execute()
 }
 
+/** The ids of the posts that were begun within the last seconds, oldest first; of more than the limit the newest. */
+export async function listLatePosts (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<string[]> {
+  const newest = db.selectFrom('posts').select(['id', 'created_at']).orderBy('id', 'desc').limit(limit)
+  const rows = await db.selectFrom(newest.as('newest')).select('id')
+    .where('created_at', '>', sql<Date>`now() - make_interval(secs => ${seconds})`)
+    .orderBy('id').execute()
+  return rows.map(({ id }) => id)
+}
+
 /** The key of an author's newest posts, for a joined read. */
 export type AuthorPostsKey = `${string}:${number}`
 

@@ -2,9 +2,14 @@ import type { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { channelOf } from '../db/migrations.ts'
-import type { PostRow } from '../db/posts.ts'
+import { listLatePosts, type PostRow } from '../db/posts.ts'
 
-const EVENTS_WAITING = 1000
+// Of events that a subscriber has not read. Many small ones may come at once, and large ones may not pile up.
+const OCTETS_WAITING = 32 * 1024 * 1024
+const OCTETS_AN_EVENT = 500
+// How long after its beginning a transaction may commit.
+const COMMIT_MS = 15_000
+const POSTS_REMEMBERED = 10_000
 const POST_CREATED = 'postCreated'
 
 declare module 'fastify' {
@@ -16,33 +21,67 @@ declare module 'fastify' {
 /** The queue of a subscriber, as mercurius makes it: what is in `close` runs when the subscription ends. */
 type Queue = Readable & { close: (() => void)[] }
 
+interface Subscriber {
+  queue: Queue
+  octetsWaiting: number
+  /** Ends its connection. */
+  drop: () => void
+}
+
+/** An event, on its way to one subscriber. */
+export interface PostEvent {
+  postCreated: PostRow
+  /** To be called when it is no longer waiting. */
+  taken (): void
+}
+
 function createEvents (app: FastifyInstance) {
-  const { usherDatabase: { read, notifications }, usherOptions: { schema } } = app
-  const queuesOf = new Map<string, Set<Queue>>()
+  const { usherDatabase: { db, read, notifications }, usherOptions: { schema } } = app
+  const subscribersOf = new Map<string, Set<Subscriber>>()
+  // The latest posts heard of.
+  const heard = new Set<string>()
+  let heardAt = performance.now()
   let tail = Promise.resolve()
 
-  notifications.listen(channelOf(schema, 'post_created'), (id) => {
-    if (queuesOf.size === 0) return
+  notifications.listen(channelOf(schema, 'post_created'), hear, catchUp)
+
+  function hear (id: string): void {
+    if (heard.has(id)) return
+    heardAt = performance.now()
+    heard.add(id)
+    if (heard.size > POSTS_REMEMBERED) heard.delete(heard.values().next().value!)
+    if (subscribersOf.size === 0) return
     // The posts are read at once, and told in the order of their commits.
-    const post = read.post(id)
-    tail = Promise.all([post, tail]).then(([post]) => post && tell(post), (err) => app.log.error({ err }, 'a post could not be told to its subscribers'))
-  })
+    const post = read.post(id).catch(() => read.post(id)).catch((err) => {
+      heard.delete(id)
+      app.log.error({ err, id }, 'a post could not be told to its subscribers')
+    })
+    tail = Promise.all([post, tail]).then(([post]) => { if (post) tell(post) })
+  }
+
+  // Whatever was missed while the connection was down. Since the last one heard of, there is little else.
+  async function catchUp (): Promise<void> {
+    const seconds = (performance.now() - heardAt + COMMIT_MS) / 1000
+    for (const id of await listLatePosts(db, { seconds, limit: POSTS_REMEMBERED })) hear(id)
+  }
 
   function tell (post: PostRow): void {
     for (const topic of [topicOf(), topicOf(post.authorId)]) {
-      for (const queue of queuesOf.get(topic) ?? []) push(queue, { [POST_CREATED]: post })
+      for (const subscriber of subscribersOf.get(topic) ?? []) push(subscriber, post)
     }
   }
 
   // A subscriber that does not read is dropped, and nobody else notices.
-  function push (queue: Queue, event: object): void {
-    if (queue.readableLength < EVENTS_WAITING) queue.push(event)
-    else queue.destroy(new Error('The subscriber is too slow'))
+  function push (subscriber: Subscriber, postCreated: PostRow): void {
+    const octets = OCTETS_AN_EVENT + postCreated.content.length
+    if (subscriber.octetsWaiting + octets > OCTETS_WAITING) return subscriber.drop()
+    subscriber.octetsWaiting += octets
+    subscriber.queue.push({ postCreated, taken: () => { subscriber.octetsWaiting -= octets } } satisfies PostEvent)
   }
 
   /** The topic of all posts, or of those of an author. */
   function topicOf (authorId?: string | null): string {
-    return authorId ? `${POST_CREATED} ${authorId.toLowerCase()}` : POST_CREATED
+    return authorId == null ? POST_CREATED : `${POST_CREATED} ${authorId.toLowerCase()}`
   }
 
   return {
@@ -50,18 +89,14 @@ function createEvents (app: FastifyInstance) {
 
     /** mercurius's publish-subscribe, fed by the database's notifications: what any node commits is told here. */
     pubsub: {
-      async subscribe (topic: string, queue: Queue): Promise<void> {
-        const queues = queuesOf.get(topic) ?? new Set()
-        queuesOf.set(topic, queues.add(queue))
-        queue.close ??= []
-        queue.close.push(() => {
-          queues.delete(queue)
-          if (queues.size === 0) queuesOf.delete(topic)
-        })
-      },
-
-      publish (): void {
-        throw new Error('Events come from the database')
+      async subscribe (topic: string, queue: Queue, drop: () => void): Promise<void> {
+        const subscriber = { queue, octetsWaiting: 0, drop }
+        const subscribers = subscribersOf.get(topic) ?? new Set()
+        subscribersOf.set(topic, subscribers.add(subscriber))
+        queue.close = [() => {
+          subscribers.delete(subscriber)
+          if (subscribers.size === 0) subscribersOf.delete(topic)
+        }]
       },
     },
   }

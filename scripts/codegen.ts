@@ -15,6 +15,7 @@ const generated = await codegen({
   config: {
     useTypeImports: true,
     enumsAsTypes: true,
+    maybeValue: 'T | null | undefined',
     skipTypename: true,
     scalars: { ID: 'string', DateTime: 'Date' },
     contextType: './context.ts#GraphQLContext',

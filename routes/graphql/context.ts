@@ -13,6 +13,12 @@ export interface GraphQLContext {
   rows: number
 }
 
+/** What the resolvers of a subscription get. */
+export interface SocketContext extends GraphQLContext {
+  /** Ends the connection of a subscriber who does not read. */
+  readonly drop: () => void
+}
+
 /** Counts the rows of a list against the bound of an operation. Throws `AnswerTooLarge`. */
 export function count<Row> (context: GraphQLContext, rows: Row[]): Row[] {
   context.rows += rows.length

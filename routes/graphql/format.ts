@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyError } from 'fastify'
 import { GraphQLError, type FormattedExecutionResult, type GraphQLFormattedError } from 'graphql'
 import { translate } from '../../plugins/errors.ts'
-import { InternalError, InvalidInput, UsherError } from '../../schema/errors.ts'
+import { InternalError, InvalidInput } from '../../schema/errors.ts'
 
 /**
  * The errors of an operation as the client gets them (contract 7.3): a message and `extensions.code`. Unexpected
@@ -34,12 +34,17 @@ function format (error: GraphQLError, log: FastifyBaseLogger): GraphQLFormattedE
 
 function describe (error: GraphQLError, log: FastifyBaseLogger): { message: string, extensions: Record<string, unknown> } {
   const cause = rootOf(error)
-  // GraphQL's own: syntax, validation, coercion of variables.
-  if (cause instanceof GraphQLError) return { message: cause.message, extensions: { code: 'GRAPHQL_INVALID', ...cause.extensions } }
+  if (cause instanceof GraphQLError && !isCompiled(error)) return { message: error.message, extensions: { code: 'GRAPHQL_INVALID', ...cause.extensions } }
   const known = translate(cause as FastifyError)
   if (known instanceof InvalidInput) return { message: known.message, extensions: { code: known.code, errors: known.errors } }
   if (known instanceof InternalError) log.error({ err: cause }, 'a GraphQL operation failed')
-  return { message: known.message, extensions: { code: known instanceof UsherError ? known.code : 'BAD_REQUEST' } }
+  return { message: known.message, extensions: { code: known.code ?? 'BAD_REQUEST' } }
+}
+
+// GraphQL's own errors tell of syntax, validation, variables and arguments. Others that have a path but no origin
+// come from compiled code, which forgets why a value could not be sent, and keeps the message.
+function isCompiled ({ path, originalError, message }: GraphQLError): boolean {
+  return path !== undefined && !originalError && !message.startsWith('Argument ')
 }
 
 function rootOf (error: GraphQLError): Error {

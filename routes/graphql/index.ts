@@ -3,14 +3,15 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastif
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
 import { addJsonParser } from '../../plugins/http.ts'
 import { checkLimits, limits } from '../../schema/graphql-limits.ts'
-import { actorOfSocket, addSockets } from './socket.ts'
-import type { GraphQLContext } from './context.ts'
+import type { GraphQLContext, SocketContext } from './context.ts'
 import { formatExecution } from './format.ts'
 import { sendGraphiql, wantsGraphiql } from './graphiql.ts'
 import { readOperation } from './operation.ts'
 import { resolvers } from './resolvers.ts'
+import { addSockets } from './socket.ts'
 
 const PATH = '/graphql'
+const DOCUMENTS_KEPT = 256
 const sdl = readFileSync(new URL('../../schema/schema.graphql', import.meta.url), 'utf8')
 
 /** /graphql: queries and mutations by POST, subscriptions by a socket, GraphiQL for a browser (contract 7). */
@@ -35,6 +36,7 @@ function createOptions (app: FastifyInstance): MercuriusOptions {
     schema: sdl,
     resolvers: resolvers as unknown as IResolvers,
     jit: 1,
+    cache: DOCUMENTS_KEPT,
     graphql: { parseOptions: { maxTokens: limits.tokens } },
     // Every answer to a POST has status 200 (contract 7.1).
     errorFormatter: (execution, context) =>
@@ -43,8 +45,13 @@ function createOptions (app: FastifyInstance): MercuriusOptions {
     subscription: {
       pubsub: app.usherEvents.pubsub as never,
       fullWsTransport: true,
-      context: (_, request) => ({ usher: app, request, rows: 0 }),
-      onConnect: ({ payload }) => actorOfSocket(app, payload),
+      context: (socket, request): SocketContext => ({
+        usher: app,
+        actor: async () => request.actor && app.usherAuth.identify(request.headers.authorization),
+        rows: 0,
+        drop: () => socket.terminate(),
+      }),
+      onConnect: ({ payload: { authorization } }) => authorization === undefined || actorOf(app, String(authorization)),
     },
     additionalRouteOptions: {
       bodyLimit: app.usherOptions.bodyLimit,
@@ -56,6 +63,13 @@ function createOptions (app: FastifyInstance): MercuriusOptions {
       },
     },
   }
+}
+
+// Checked now, and at each operation that asks: the session may have ended.
+async function actorOf ({ usherAuth }: FastifyInstance, authorization: string): Promise<Pick<GraphQLContext, 'actor'>> {
+  const actor = () => usherAuth.identify(authorization)
+  await actor()
+  return { actor }
 }
 
 export default graphql

@@ -1,5 +1,8 @@
 import { GraphQLError, Lexer, Source, TokenKind } from 'graphql'
 
+// A post's content of 64 KiB within it, every other octet of it escaped. Bounded since mercurius keeps documents.
+const LONGEST_DOCUMENT = 256 * 1024
+
 /** An operation as mercurius takes it. */
 export interface Operation {
   query: string
@@ -17,13 +20,15 @@ export function readOperation (body: unknown): Operation {
   if (query != null && mutation != null) throw refused('Send either query or mutation, not both')
   const source = query ?? mutation
   if (typeof source !== 'string' || source.trim() === '') throw refused('query is required, a string')
+  if (source.length > LONGEST_DOCUMENT) throw refused(`query must be at most ${LONGEST_DOCUMENT} characters`)
   if (variables != null && !isObject(variables)) throw refused('variables must be an object')
   if (operationName != null && !isName(operationName)) throw refused('operationName must be a name')
   const document = mutation != null && isBareSelectionSet(source) ? `mutation ${source}` : source
   return {
     // mercurius compiles a document for one of its operations, and keeps it by its text alone: with the name in
-    // the text, each operation of a document is one of its own.
-    query: operationName == null ? document : `${document}\n#${operationName}`,
+    // the text, each operation of a document is one of its own. It also takes for a raw AST what is JSON but not
+    // GraphQL, such as `{}`: with a comment it is not JSON either.
+    query: `${document}\n#${operationName ?? ''}`,
     variables: variables ?? undefined,
     operationName: operationName ?? undefined,
   }

@@ -1,12 +1,13 @@
-import { GraphQLScalarType } from 'graphql'
+import { GraphQLError, GraphQLScalarType } from 'graphql'
 import { deletePost, insertPost, listPosts, updatePost, type AuthorPostsKey, type PostRow } from '../../db/posts.ts'
 import { listUsers } from '../../db/users.ts'
+import type { PostEvent } from '../../plugins/events.ts'
 import { PostNotFound, Unauthenticated, UserNotFound } from '../../schema/errors.ts'
 import type { Actor } from '../../schema/policy.ts'
 import { CreatePost, UpdatePost } from '../../schema/post.ts'
 import { createCheck } from '../../schema/validator.ts'
 import { connect, readPage } from './connection.ts'
-import { count, type GraphQLContext } from './context.ts'
+import { count, type GraphQLContext, type SocketContext } from './context.ts'
 import type { Resolvers } from './types.ts'
 
 const checkCreate = createCheck(CreatePost)
@@ -31,7 +32,7 @@ export const resolvers = {
       return connect(page, async (page) => count(context, await listUsers(context.usher.usherDatabase.db, { role, ...page })))
     },
 
-    post: async (_, { id }, { usher }) => await usher.usherDatabase.read.post(id) ?? null,
+    post: async (_, { id }, { usher }) => usher.usherDatabase.read.post(id),
 
     async posts (_, { authorId, ...args }, context) {
       return connect(readPage(args), async (page) =>
@@ -40,7 +41,7 @@ export const resolvers = {
 
     async me (_, __, { usher, actor }) {
       const known = await actor()
-      return known && (await usher.usherDatabase.read.user(known.id) ?? null)
+      return known && usher.usherDatabase.read.user(known.id)
     },
   },
 
@@ -65,7 +66,7 @@ export const resolvers = {
       const { usherDatabase: { db }, usherAuth: { authorize } } = context.usher
       const actor = await requireActor(context)
       authorize(actor, 'posts:create')
-      const author = authorId ?? actor.id
+      const author = authorId?.toLowerCase() ?? actor.id
       if (author !== actor.id) authorize(actor, 'posts:create-for-another')
       const post = { ...given }
       checkCreate(post)
@@ -90,17 +91,17 @@ export const resolvers = {
 
   Subscription: {
     postCreated: {
-      subscribe: async (_, { authorId }, { usher, pubsub }) => pubsub.subscribe(usher.usherEvents.topicOf(authorId)),
+      subscribe: async (_, { authorId }, { usher, pubsub, drop }) => pubsub.subscribe(usher.usherEvents.topicOf(authorId), drop),
       // Each event is an operation of its own to the bound on rows.
-      resolve: ({ postCreated }: PostEvent, _: unknown, context: GraphQLContext) => {
+      resolve: ({ postCreated, taken }: Partial<PostEvent>, _: unknown, context: GraphQLContext) => {
+        if (!postCreated) throw new GraphQLError('A subscription needs a socket', { extensions: { code: 'BAD_REQUEST' } })
+        taken!()
         context.rows = 0
         return postCreated
       },
     },
   },
-} satisfies Resolvers<GraphQLContext & { pubsub: { subscribe (topic: string): Promise<AsyncIterable<PostEvent>> } }>
-
-interface PostEvent { postCreated: PostRow }
+} satisfies Resolvers<SocketContext & { pubsub: { subscribe (topic: string, drop: () => void): Promise<AsyncIterable<PostEvent>> } }>
 
 async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {
   const known = await actor()

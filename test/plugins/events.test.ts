@@ -1,0 +1,117 @@
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import Fastify from 'fastify'
+import type { ISql } from 'postgres'
+import t, { type Test } from 'tap'
+import usherPlugin from '../../app.ts'
+import { createUsher, withUsers } from '../helpers/app.ts'
+import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { openSocket, post, createPost, type TestSocket } from '../helpers/graphql.ts'
+import { createProxy } from '../helpers/proxy.ts'
+import { openSql } from '../helpers/sql.ts'
+
+// One node reaches the database by way of a proxy that fails, the other writes.
+async function createNodes (t: Test) {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const writer = await createUsher(t)
+  const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url })
+  const socket = await (await openSocket(t, usher)).init()
+  socket.start('posts', 'subscription { postCreated { title } }')
+  await socket.settle()
+  return { proxy, usher, writer, socket }
+}
+
+const titles = async (socket: TestSocket, count: number) => {
+  const found: string[] = []
+  while (found.length < count) found.push((await socket.next()).payload!.data.postCreated.title)
+  return found
+}
+
+t.test('7.7 a node that lost touch with the database tells what was created meanwhile, once', async (t) => {
+  const { proxy, usher, writer, socket } = await createNodes(t)
+  await createPost(writer, writer.admin, 'Before')
+  t.same(await titles(socket, 1), ['Before'])
+  for (const round of [1, 2, 3]) {
+    await proxy.refuse()
+    for (const which of ['first', 'second']) await createPost(writer, writer.admin, `Meanwhile ${round}, ${which}`)
+    await proxy.listen()
+    t.same(await titles(socket, 2), [`Meanwhile ${round}, first`, `Meanwhile ${round}, second`])
+  }
+  await createPost(writer, writer.admin, 'After')
+  t.same(await titles(socket, 1), ['After'])
+  t.equal((await post(usher, { query: '{ posts { nodes { id } } }' })).errors, undefined)
+})
+
+t.test('7.7 of many thousands of posts that nobody asked for, none is told later', async (t) => {
+  const { proxy, usher, writer, socket } = await createNodes(t)
+  const sql = openSql(t, writer)
+  socket.stop('posts')
+  await socket.settle()
+  const user = await writer.createUser()
+  await sql`insert into posts (id, author_id, title, content) select uuidv7(), ${writer.admin.id}, 'Unasked for', '' from generate_series(1, 10100)`
+  // The node has heard of them when it has heard of what came later.
+  await writer.inject('POST', '/api/auth/logout', { headers: user.headers })
+  while ((await post(usher, { query: '{ __typename }' }, user)).data) await new Promise(setImmediate)
+  socket.start('posts', 'subscription { postCreated { title } }')
+  await socket.settle()
+  await proxy.refuse()
+  await createPost(writer, writer.admin, 'Missed')
+  await proxy.listen()
+  t.same(await titles(socket, 1), ['Missed'])
+})
+
+t.test('7.7 nothing is missed while connections break under load', async (t) => {
+  const { proxy, writer, socket } = await createNodes(t)
+  const expected = Array.from({ length: 300 }, (_, index) => `Post ${index}`)
+  for (const [index, title] of expected.entries()) {
+    await createPost(writer, writer.admin, title)
+    if (index % 60 === 30) proxy.cut()
+  }
+  t.same((await titles(socket, 300)).sort(), expected.sort())
+})
+
+t.test('7.7 connections that the database ends itself', async (t) => {
+  const { writer, socket } = await createNodes(t)
+  const sql = openSql(t, writer)
+  for (const title of ['One', 'Two', 'Three']) {
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity where query like ${`%${writer.options.schema}%`} and pid <> pg_backend_pid()`
+    await sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${writer.admin.id}, ${title}, '')`
+    t.same(await titles(socket, 1), [title])
+  }
+})
+
+t.test('7.7 a post that is gone is not told; one that cannot be read is in the log, and told when it can be', async (t) => {
+  const lines = new PassThrough()
+  const app = Fastify({ logger: { stream: lines, level: 'error' } })
+  t.teardown(() => app.close())
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const admin = { email: 'admin@example.com', password: 'horse battery staple' }
+  const options = { databaseUrl: proxy.url, schema: uniqueSchema('unreadable'), uploadsDir: t.testdir(), poolSize: 2, admin }
+  await app.register(usherPlugin, options)
+  const usher = await withUsers(app, options)
+  const sql = openSql(t, usher)
+  const insert = (sql: ISql, title: string) => sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${usher.admin.id}, ${title}, '')`
+  const socket = await (await openSocket(t, usher)).init()
+  socket.start('posts', 'subscription { postCreated { title } }')
+  await socket.settle()
+
+  await sql`select pg_notify(${`${options.schema}_post_created`}, 'no id of a post')`
+  await sql.begin(async (sql) => {
+    await insert(sql, 'Gone')
+    await sql`delete from posts`
+  })
+  await insert(sql, 'Told')
+  t.same(await titles(socket, 1), ['Told'])
+
+  await sql.begin(async (sql) => {
+    await insert(sql, 'Unreadable')
+    await sql`alter table posts rename to hidden`
+  })
+  const [line] = await once(lines, 'data')
+  t.match(JSON.parse(line), { level: 50, msg: 'a post could not be told to its subscribers', err: { message: /relation ".*" does not exist/ } })
+  await sql`alter table hidden rename to posts`
+  await insert(sql, 'The next')
+  t.same(await titles(socket, 1), ['The next'])
+  proxy.cut()
+  t.same(await titles(socket, 1), ['Unreadable'])
+})

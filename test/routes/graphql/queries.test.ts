@@ -1,0 +1,186 @@
+import { getIntrospectionQuery } from 'graphql'
+import postgres from 'postgres'
+import t from 'tap'
+import { createUsher } from '../../helpers/app.ts'
+import { testDatabaseUrl } from '../../helpers/database.ts'
+import { createPost, post } from '../../helpers/graphql.ts'
+import { openSql } from '../../helpers/sql.ts'
+
+const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
+
+t.test('queries', async (t) => {
+  const usher = await createUsher(t)
+  const { admin } = usher
+  const owner = await usher.createUser({ name: 'Owner', email: 'Owner@example.com' })
+  const id = await createPost(usher, owner, 'Mine')
+
+  t.test('7.5 user(id) of an unknown user: errors[0].message contains User not found (given)', async (t) => {
+    for (const unknown of [UNKNOWN, 'x', '', '0', "' or 1=1", '\\u0000', 'x'.repeat(5000)]) {
+      const { data, errors } = await post(usher, { query: `{ user(id: "${unknown}") { id name } }` })
+      t.same(data, { user: null })
+      t.match(errors![0]!.message, /User not found/)
+      t.same(errors![0]!.extensions, { code: 'USER_NOT_FOUND' })
+    }
+  })
+
+  t.test('7.3 a user has its fields, whatever the case of the id, and no others', async (t) => {
+    for (const asked of [owner.id, owner.id.toUpperCase()]) {
+      const { data, errors } = await post(usher, { query: `{ user(id: "${asked}") { id name email role createdAt posts { id title content } } }` })
+      t.equal(errors, undefined)
+      t.same(data.user, { id: owner.id, name: 'Owner', email: 'Owner@example.com', role: 'user', createdAt: data.user.createdAt, posts: [{ id, title: 'Mine', content: 'Words' }] })
+      t.match(data.user.createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    }
+    t.match((await post(usher, { query: '{ me { passwordHash } }' })).errors, [{ message: 'Cannot query field "passwordHash" on type "User".' }])
+  })
+
+  t.test('7.3 an unknown post is null', async (t) => {
+    t.same(await post(usher, { query: `{ a: post(id: "${UNKNOWN}") { id } b: post(id: "x") { id } c: post(id: "${id.toUpperCase()}") { id author { id } } }` }), {
+      data: { a: null, b: null, c: { id, author: { id: owner.id } } },
+    })
+  })
+
+  t.test('7.3 me is the actor, or null', async (t) => {
+    t.same(await post(usher, { query: '{ me { id } }' }, owner), { data: { me: { id: owner.id } } })
+    t.same(await post(usher, { query: '{ me { id } }' }), { data: { me: null } })
+  })
+
+  t.test('7.3 users of a role, posts of an author', async (t) => {
+    const names = async (args: string) => (await post(usher, { query: `{ users${args} { nodes { name } } }` })).data.users.nodes.map(({ name }: { name: string }) => name)
+    t.same(await names('(role: "admin")'), ['Admin'])
+    t.same(await names('(role: "user")'), ['Owner'])
+    t.same(await names('(role: "nobody")'), [])
+    t.same(await names('(role: null, first: null, after: null)'), ['Owner', 'Admin'])
+    t.match((await post(usher, { query: '{ users(role: "\\u0000") { nodes { id } } }' })).errors, [{ message: 'role must not contain control characters' }])
+    const titles = async (author: string) => (await post(usher, { query: `{ posts(authorId: ${author}) { nodes { title } } }` })).data.posts.nodes
+    t.same(await titles(`"${owner.id.toUpperCase()}"`), [{ title: 'Mine' }])
+    t.same(await titles(`"${admin.id}"`), [])
+    t.same(await titles('"x"'), [])
+    t.same(await titles('null'), [{ title: 'Mine' }])
+  })
+
+  t.test('7.7 introspection shows postCreated in the Subscription type (given)', async (t) => {
+    const { data, errors } = await post(usher, { query: '{ __schema { subscriptionType { name fields { name } } } }' })
+    t.equal(errors, undefined)
+    t.same(data.__schema.subscriptionType, { name: 'Subscription', fields: [{ name: 'postCreated' }] })
+    const byType = await post(usher, { query: '{ __type(name: "Subscription") { fields { name args { name type { name } } type { kind ofType { name } } } } }' })
+    t.same(byType.data.__type.fields, [{ name: 'postCreated', args: [{ name: 'authorId', type: { name: 'ID' } }], type: { kind: 'NON_NULL', ofType: { name: 'Post' } } }])
+  })
+
+  t.test('7.7 the introspection query of every client is within the limits', async (t) => {
+    const full = getIntrospectionQuery({ descriptions: true, specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true })
+    for (const query of [getIntrospectionQuery(), full, full, full]) {
+      const { data, errors } = await post(usher, { query, operationName: 'IntrospectionQuery' })
+      t.equal(errors, undefined)
+      const subscription = data.__schema.types.find(({ name }: { name: string }) => name === 'Subscription')
+      t.equal(subscription.fields[0].name, 'postCreated')
+    }
+  })
+})
+
+t.test('7.3 connections page forward without a gap or a double', async (t) => {
+  const usher = await createUsher(t)
+  const { admin } = usher
+  const ids: string[] = []
+  for (let index = 0; index < 7; index++) ids.unshift(await createPost(usher, admin, `Post ${index}`))
+
+  const query = 'query ($first: Int, $after: String) { posts(first: $first, after: $after) { nodes { id } edges { cursor node { id } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }'
+  const read = async (first: number | null, after?: string | null) => post(usher, { query, variables: { first, ...after !== undefined && { after } } })
+
+  for (const first of [1, 2, 3, 6, 7, 8, 100]) {
+    const found: string[] = []
+    let after: string | undefined
+    for (;;) {
+      const { data: { posts: { nodes, edges, pageInfo } } } = await read(first, after)
+      t.same(edges.map(({ node }: { node: object }) => node), nodes)
+      t.equal(pageInfo.startCursor, edges[0].cursor)
+      t.equal(pageInfo.endCursor, edges.at(-1).cursor)
+      t.equal(pageInfo.hasPreviousPage, after !== undefined)
+      found.push(...nodes.map(({ id }: { id: string }) => id))
+      t.equal(pageInfo.hasNextPage, found.length < 7)
+      if (!pageInfo.hasNextPage) break
+      after = pageInfo.endCursor
+    }
+    t.same(found, ids)
+  }
+
+  t.equal((await read(null, null)).data.posts.nodes.length, 7)
+  const last = (await read(7)).data.posts.pageInfo.endCursor
+  t.same((await read(7, last)).data.posts, { nodes: [], edges: [], pageInfo: { hasNextPage: false, hasPreviousPage: true, startCursor: null, endCursor: null } })
+  for (const first of [0, -1, 101, 2147483647]) {
+    t.match(await read(first), { data: null, errors: [{ message: 'first must be between 1 and 100', extensions: { code: 'INVALID_INPUT' } }] })
+  }
+  t.match((await read(2147483648)).errors![0]!.message, /^Variable "\$first" got invalid value 2147483648/)
+  for (const after of ['', 'x', ids[0]!, 'A'.repeat(23), '\u0000'.repeat(22)]) {
+    t.match(await read(5, after), { data: null, errors: [{ message: 'after must be a cursor of a page before', extensions: { code: 'INVALID_INPUT' } }] })
+  }
+  t.same((await read(5, 'A'.repeat(22))).data.posts.nodes, [])
+  t.match((await post(usher, { query: '{ me { posts(first: 0) { id } } }' }, admin)).errors![0]!.message, 'first must be between 1 and 100')
+  t.same((await post(usher, { query: '{ me { posts(first: 2) { id } } }' }, admin)).data.me.posts, [{ id: ids[0] }, { id: ids[1] }])
+})
+
+t.test('7.8 no N+1', async (t) => {
+  const statements: string[] = []
+  const client = postgres(await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
+  t.teardown(() => client.end())
+  const usher = await createUsher(t, { sql: client, databaseUrl: undefined })
+  const sql = openSql(t, { ...usher, options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
+  await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, 60) n`
+  await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), id, 'Post ' || n, '' from users, generate_series(1, 3) n where role = 'user'`
+
+  // Of the service's own statements, not those of its heartbeat.
+  const count = async (query: string) => {
+    statements.length = 0
+    const { data, errors } = await post(usher, { query })
+    t.equal(errors, undefined)
+    return { data, sent: statements.filter((text) => text !== 'select 1') }
+  }
+
+  t.test('7.8 50 users with their posts are two SQL statements', async (t) => {
+    for (let round = 0; round < 3; round++) {
+      const { data, sent } = await count('{ users { nodes { id name posts { id title } } } }')
+      t.equal(data.users.nodes.length, 50)
+      for (const { posts } of data.users.nodes) t.equal(posts.length, 3)
+      t.equal(sent.length, 2)
+    }
+  })
+
+  t.test('7.8 users, their posts and the authors of these are three', async (t) => {
+    for (let round = 0; round < 3; round++) {
+      const { data, sent } = await count('{ users(first: 100) { nodes { id posts(first: 2) { author { id } } } } }')
+      t.equal(data.users.nodes.length, 61)
+      for (const { id, posts } of data.users.nodes) for (const { author } of posts) t.equal(author.id, id)
+      t.equal(sent.length, 3)
+    }
+  })
+
+  t.test('7.8 posts and their authors are two; aliases of one kind share a statement', async (t) => {
+    t.equal((await count('{ posts(first: 100) { nodes { author { name } } } }')).sent.length, 2)
+    const ids = (await count('{ users(first: 3) { nodes { id } } }')).data.users.nodes.map(({ id }: { id: string }) => id)
+    t.equal((await count(`{ ${ids.map((id: string, index: number) => `u${index}: user(id: "${id}") { name posts(first: ${index + 1}) { id } }`).join(' ')} }`)).sent.length, 2)
+  })
+
+  t.test('7.8 an answer has a bounded number of rows', async (t) => {
+    await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), id, 'Post ' || n, '' from users, generate_series(1, 200) n`
+    const { data, errors } = await post(usher, { query: '{ users(first: 100) { nodes { posts(first: 100) { author { posts(first: 100) { id } } } } } }' })
+    t.equal(data, null)
+    t.match(errors![0], { message: 'The answer would be too large: ask for fewer rows', extensions: { code: 'ANSWER_TOO_LARGE' } })
+    t.equal((await post(usher, { query: '{ users(first: 50) { nodes { posts(first: 100) { id } } } }' })).errors, undefined)
+  })
+})
+
+t.test('7.3 a post whose author is deleted while it is read: an error that says so', async (t) => {
+  const usher = await createUsher(t)
+  const { createUser, admin, inject } = usher
+  const authors = await Promise.all(Array.from({ length: 10 }, () => createUser()))
+  for (const author of authors) await createPost(usher, author)
+  const query = { query: '{ posts(first: 100) { nodes { id author { id } } } }' }
+  const answers = await Promise.all(authors.flatMap((author) => [
+    ...Array.from({ length: 5 }, () => post(usher, query)),
+    inject('DELETE', `/api/users/${author.id}`, { headers: admin.headers }).then(() => post(usher, query)),
+  ]))
+  for (const { data, errors } of answers) {
+    if (errors) t.match(errors, [{ message: 'User not found', extensions: { code: 'USER_NOT_FOUND' } }])
+    else t.ok(data.posts.nodes.every(({ author }: { author: object }) => author))
+  }
+  t.same((await post(usher, query)).data.posts.nodes, [])
+})

@@ -1,0 +1,199 @@
+import { once } from 'node:events'
+import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
+import { createUsher } from '../../helpers/app.ts'
+import { createPost, hostOf, openSocket, post, protocols } from '../../helpers/graphql.ts'
+import { openSql } from '../../helpers/sql.ts'
+
+const POSTS = 'subscription { postCreated { title } }'
+
+t.test('the socket', { jobs: 20 }, async (t) => {
+  const usher = await createUsher(t)
+  await hostOf(usher)
+  const { admin, createUser, inject } = usher
+  const fresh = async (t: Test, protocol = protocols[0] as typeof protocols[number]) => (await openSocket(t, usher, { protocol })).init()
+
+  for (const protocol of protocols) {
+    t.test(`7.7 ${protocol}: an operation before the acknowledgement closes the socket with 4401`, async (t) => {
+      const socket = await openSocket(t, usher, { protocol })
+      socket.start('1', POSTS)
+      t.equal(await socket.closed, 4401)
+    })
+
+    t.test(`7.7 ${protocol}: an invalid message closes the socket with 4400`, async (t) => {
+      const { words: { start } } = await fresh(t, protocol)
+      const otherWord = protocol === 'graphql-ws' ? 'subscribe' : 'start'
+      for (const message of [
+        'no JSON', '', '1', 'null', '[]', '"x"', '{}', '{"type":1}', '{"type":"other"}', '{"type":"__proto__"}',
+        { type: otherWord, id: '1', payload: { query: POSTS } },
+        { type: start, payload: { query: POSTS } },
+        { type: start, id: '', payload: { query: POSTS } },
+        { type: start, id: 1, payload: { query: POSTS } },
+        { type: start, id: '1' },
+        { type: start, id: '1', payload: null },
+        { type: start, id: '1', payload: {} },
+        { type: start, id: '1', payload: { query: { kind: 'Document', definitions: [] } } },
+        { type: start, id: '1', payload: { query: POSTS, mutation: POSTS } },
+        { type: start, id: '1', payload: { query: POSTS, variables: [] } },
+        { type: start, id: '1', payload: { query: POSTS, operationName: 1 } },
+      ]) {
+        const socket = await fresh(t, protocol)
+        socket.send(message)
+        t.equal(await socket.closed, 4400, JSON.stringify(message))
+      }
+    })
+
+    t.test(`7.7 ${protocol}: what follows a message that closed the socket is not heard`, async (t) => {
+      const user = await createUser()
+      const before = await createPost(usher, user, 'Before')
+      const socket = await (await openSocket(t, usher, { protocol })).init(user.headers)
+      socket.send({ type: 'connection_init' })
+      socket.start('1', 'mutation { createPost(input: { title: "After", content: "" }) { id } }')
+      t.equal(await socket.closed, 4429)
+      t.same((await post(usher, { query: `{ posts(authorId: "${user.id}") { nodes { id title } } }` })).data.posts.nodes, [{ id: before, title: 'Before' }])
+    })
+
+    t.test(`7.7 ${protocol}: an id that is taken closes the socket with 4409`, async (t) => {
+      const socket = await fresh(t, protocol)
+      socket.start('1', POSTS)
+      socket.start('1', POSTS)
+      t.equal(await socket.closed, 4409)
+    })
+
+    t.test(`7.7 ${protocol}: no connection_init within three seconds closes the socket with 4408`, async (t) => {
+      const socket = await openSocket(t, usher, { protocol })
+      const since = performance.now()
+      t.equal(await socket.closed, 4408)
+      t.ok(performance.now() - since > 2000)
+    })
+
+    t.test(`7.7 ${protocol}: a message over the body's limit closes the socket with 1009; one below is read`, async (t) => {
+      const socket = await fresh(t, protocol)
+      const content = 'x'.repeat(65536)
+      t.match(await socket.run('{ me { id } }', { variables: { content } }), { data: { me: null } })
+      socket.start('1', POSTS, { variables: { content: 'x'.repeat(1024 * 1024) } })
+      t.equal(await socket.closed, 1009)
+    })
+
+    t.test(`7.4 ${protocol}: a bad token is refused`, async (t) => {
+      for (const payload of [{ authorization: 'Bearer x' }, { Authorization: 'x' }, { headers: { authorization: 'Bearer x' } }, { headers: { Authorization: null, authorization: 1 } }, { authorization: {} }]) {
+        const socket = await openSocket(t, usher, { protocol })
+        socket.send({ type: 'connection_init', payload })
+        if (protocol === 'graphql-ws') t.match(await socket.next(), { type: 'connection_error', payload: { message: 'Forbidden' } })
+        t.equal(await socket.closed, protocol === 'graphql-ws' ? 1005 : 4403)
+      }
+    })
+
+    t.test(`7.4 ${protocol}: a mutation with a token, wherever clients put it`, async (t) => {
+      const { headers: { authorization } } = admin
+      const mutation = 'mutation { createPost(input: { title: "By socket", content: "" }) { title author { id } } }'
+      const expected = { data: { createPost: { title: 'By socket', author: { id: admin.id } } } }
+      for (const payload of [{ authorization }, { Authorization: authorization }, { headers: { authorization } }, { headers: { Authorization: authorization } }, { authorization, extra: JSON.parse('{"__proto__":1}') }]) {
+        const socket = await (await openSocket(t, usher, { protocol })).init(payload)
+        for (let round = 0; round < 3; round++) t.same(await socket.run(mutation), expected)
+        t.same(await socket.run('', { query: undefined, mutation: '{ createPost(input: { title: "By socket", content: "" }) { title author { id } } }' }), expected)
+      }
+      const upgraded = await (await openSocket(t, usher, { protocol, headers: admin.headers })).init()
+      t.same(await upgraded.run(mutation), expected)
+      t.same(await (await fresh(t, protocol)).run('{ me { id } }'), { data: { me: null } })
+    })
+
+    t.test(`7.4 ${protocol}: a mutation on a socket whose session has ended is refused`, async (t) => {
+      const sql = openSql(t, usher)
+      for (const rest of ['payload', 'upgrade']) {
+        const user = await createUser()
+        const socket = await openSocket(t, usher, { protocol, ...rest === 'upgrade' && { headers: user.headers } })
+        await socket.init(rest === 'payload' ? user.headers : undefined)
+        const mutation = 'mutation { createPost(input: { title: "Ended", content: "" }) { title } }'
+        t.same(await socket.run(mutation), { data: { createPost: { title: 'Ended' } } })
+        t.equal((await inject('POST', '/api/auth/logout', { headers: user.headers })).statusCode, 204)
+        t.match(await socket.run(mutation), { data: null, errors: [{ message: 'The bearer token is invalid, expired or revoked', extensions: { code: 'INVALID_TOKEN' } }] })
+        t.same(await sql`select count(*)::int from posts where author_id = ${user.id}`, [{ count: 1 }])
+      }
+    })
+
+    t.test(`7.7 ${protocol}: an id may be used again, at once, and gets nothing of what it stood for before`, async (t) => {
+      const user = await createUser()
+      const socket = await fresh(t, protocol)
+      const posts = `subscription { postCreated(authorId: "${user.id}") { title } }`
+      for (let round = 0; round < 30; round++) {
+        socket.start('1', posts)
+        socket.stop('1')
+      }
+      socket.start('1', '{ me { id } }')
+      socket.stop('1')
+      socket.start('1', posts)
+      await socket.settle()
+      socket.stop('unknown')
+      socket.send({ type: socket.words.stop })
+      await createPost(usher, user, 'Again')
+      t.same(await socket.next(), { type: socket.words.data, id: '1', payload: { data: { postCreated: { title: 'Again' } } } })
+    })
+
+    t.test(`7.7 ${protocol}: ids of any text, as the client wrote them`, async (t) => {
+      const socket = await fresh(t, protocol)
+      for (const id of ['"', '\\', 'é😀', '\u0000', '__proto__', 'x'.repeat(1000), '{"type":"next"}']) {
+        socket.start(id, '{ me { id } }')
+        t.same(await socket.next(), { type: socket.words.data, id, payload: { data: { me: null } } })
+        t.same(await socket.next(), { type: 'complete', id, payload: null })
+      }
+    })
+
+    t.test(`7.8 ${protocol}: ten operations at most run at once`, async (t) => {
+      const socket = await fresh(t, protocol)
+      const quiet = 'subscription { postCreated(authorId: "nobody") { title } }'
+      for (let id = 0; id < 10; id++) socket.start(String(id), quiet)
+      socket.start('10', quiet)
+      t.match(await socket.next(), { type: 'error', id: '10', payload: [{ message: 'A socket may run 10 operations at once', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } }] })
+      socket.stop('3')
+      t.same(await socket.run('{ me { id } }'), { data: { me: null } })
+    })
+
+    t.test(`7.3 ${protocol}: failures have a message and a code, and no words of ours`, async (t) => {
+      const socket = await (await openSocket(t, usher, { protocol })).init(admin.headers)
+      for (const [query, rest, expected] of [
+        ['{ nothing }', {}, { errors: [{ message: 'Cannot query field "nothing" on type "Query".', extensions: { code: 'GRAPHQL_INVALID' } }] }],
+        ['{', {}, { errors: [{ message: 'Syntax Error: Expected Name, found <EOF>.', extensions: { code: 'GRAPHQL_INVALID' } }] }],
+        ['{}', {}, { errors: [{ message: 'Syntax Error: Expected Name, found "}".' }] }],
+        ['query A { me { id } } query B { me { id } }', {}, { errors: [{ message: 'operationName must name one of the operations', extensions: { code: 'GRAPHQL_INVALID' } }] }],
+        ['query A { me { id } }', { operationName: 'B' }, { errors: [{ message: 'operationName must name one of the operations' }] }],
+        ['query ($id: ID!) { user(id: $id) { id } }', {}, { errors: [{ message: 'Variable "$id" of required type "ID!" was not provided.', extensions: { code: 'GRAPHQL_INVALID' } }] }],
+        ['query ($id: ID!) { user(id: $id) { id } }', { variables: { id: {} } }, { errors: [{ message: /^Variable "\$id" got invalid value/ }] }],
+        ['query ($id: ID!) { user(id: $id) { id } }', { variables: { id: 'x' } }, { data: { user: null }, errors: [{ message: 'User not found', path: ['user'], extensions: { code: 'USER_NOT_FOUND' } }] }],
+        ['mutation { createPost(input: { title: "", content: "" }) { id } }', {}, { data: null, errors: [{ message: 'title must not be blank', extensions: { code: 'INVALID_INPUT', errors: ['title must not be blank'] } }] }],
+        ['subscription { postCreated @skip(if: true) { id } }', {}, { errors: [{ message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }] }],
+        ['subscription { postCreated(authorId: {}) { id } }', {}, { errors: [{ message: 'ID cannot represent a non-string and non-integer value: {}' }] }],
+        ['subscription ($x: Int!) { postCreated { author { posts(first: $x) { id } } } }', { variables: { x: 'y' } }, { errors: [{ message: /^Variable "\$x" got invalid value/ }] }],
+      ] as const) {
+        for (let round = 0; round < 3; round++) t.match(await socket.run(query, rest), expected, query)
+      }
+      t.same(await socket.run('query A { me { role } } query B { me { name } }', { operationName: 'B' }), { data: { me: { name: 'Admin' } } })
+      t.same(await socket.run('query ($n: Int = 1) { me { posts(first: $n) { __typename } } }', { variables: JSON.parse('{"__proto__":{},"constructor":{"prototype":1}}') }), { data: { me: { posts: [{ __typename: 'Post' }] } } })
+    })
+  }
+
+  t.test('7.7 a ping is answered with a pong; the older protocol can be ended by a message', async (t) => {
+    const socket = await fresh(t)
+    socket.send({ type: 'ping', payload: { a: 1 } })
+    t.same(await socket.next(), { type: 'pong' })
+    socket.send({ type: 'pong' })
+    t.same(await socket.run('{ me { id } }'), { data: { me: null } })
+    const old = await fresh(t, 'graphql-ws')
+    old.send({ type: 'connection_terminate' })
+    t.equal(await old.closed, 1005)
+  })
+
+  t.test('7.7 another subprotocol, or none, is refused', async (t) => {
+    const url = `ws://${await hostOf(usher)}/graphql`
+    for (const offered of ['other', ['other', 'mqtt']]) {
+      const [{ message }] = await once(new WebSocket(url, offered), 'close').catch((error) => [error])
+      t.equal(message, 'Server sent no subprotocol')
+    }
+    const [code] = await once(new WebSocket(url), 'close')
+    t.equal(code, 4406)
+    const preferred = new WebSocket(url, ['other', 'graphql-ws', 'graphql-transport-ws'])
+    await once(preferred, 'open')
+    t.equal(preferred.protocol, 'graphql-transport-ws')
+    preferred.terminate()
+  })
+})

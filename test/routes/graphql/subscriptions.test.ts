@@ -1,0 +1,214 @@
+import { createClient } from 'graphql-ws'
+import postgres from 'postgres'
+import t from 'tap'
+import { WebSocket } from 'ws'
+import { createUsher } from '../../helpers/app.ts'
+import { createPost, hostOf, openSocket, post, protocols, type TestSocket } from '../../helpers/graphql.ts'
+import { openSql } from '../../helpers/sql.ts'
+
+const POSTS = 'subscription { postCreated { title } }'
+const by = (id: string) => `subscription { postCreated(authorId: "${id}") { title } }`
+const CREATE = 'mutation ($title: String!) { createPost(input: { title: $title, content: "" }) { title } }'
+
+const titles = async (socket: TestSocket, count: number) => {
+  const found: string[] = []
+  while (found.length < count) found.push((await socket.next()).payload!.data.postCreated.title)
+  return found
+}
+
+t.test('postCreated', async (t) => {
+  const usher = await createUsher(t)
+  const otherNode = await createUsher(t, usher.options)
+  const { admin } = usher
+  const sql = openSql(t, usher)
+  const author = await usher.createUser({ name: 'Author' })
+
+  const subscribe = async (query = POSTS, protocol = protocols[0] as typeof protocols[number], node = usher) => {
+    const socket = await (await openSocket(t, node, { protocol })).init(author.headers)
+    socket.start('posts', query)
+    await socket.settle()
+    return socket
+  }
+
+  t.test('7.7 every post reaches every subscriber, wherever it was created', async (t) => {
+    const subscribers = await Promise.all([usher, otherNode].flatMap((node) => protocols.map((protocol) => subscribe(POSTS, protocol, node))))
+    const writer = await (await openSocket(t, otherNode)).init(author.headers)
+    await createPost(usher, admin, 'by HTTP')
+    await createPost(otherNode, admin, 'by HTTP on the other node')
+    t.same(await writer.run(CREATE, { variables: { title: 'by a socket' } }), { data: { createPost: { title: 'by a socket' } } })
+    await sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${admin.id}, 'by SQL', '')`
+    await sql.begin((sql) => [1, 2].map((number) => sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${admin.id}, ${`in one transaction ${number}`}, '')`))
+    for (const subscriber of subscribers) {
+      t.same(await titles(subscriber, 6), ['by HTTP', 'by HTTP on the other node', 'by a socket', 'by SQL', 'in one transaction 1', 'in one transaction 2'])
+    }
+  })
+
+  t.test('7.7 a post that is rolled back reaches nobody', async (t) => {
+    const subscriber = await subscribe()
+    await t.rejects(sql.begin(async (sql) => {
+      await sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${admin.id}, 'Rolled back', '')`
+      throw new Error('no')
+    }))
+    await createPost(usher, admin, 'Kept')
+    t.same(await titles(subscriber, 1), ['Kept'])
+  })
+
+  t.test('7.7 the posts of an author', async (t) => {
+    const [his, upper, nobodys, none] = await Promise.all([subscribe(by(author.id)), subscribe(by(author.id.toUpperCase())), subscribe(by('nobody')), subscribe(by(''))])
+    const all = await subscribe('subscription ($id: ID) { postCreated(authorId: $id) { title } }')
+    await createPost(usher, admin, 'Another')
+    await createPost(usher, author, 'His')
+    t.same(await titles(his!, 1), ['His'])
+    t.same(await titles(upper!, 1), ['His'])
+    t.same(await titles(all, 2), ['Another', 'His'])
+    for (const socket of [nobodys!, none!]) t.same(await socket.run('{ __typename }'), { data: { __typename: 'Query' } })
+  })
+
+  t.test('7.7 in the order of their commits', async (t) => {
+    const [here, there] = await Promise.all([subscribe(by(author.id)), subscribe(by(author.id), 'graphql-ws', otherNode)])
+    const expected = Array.from({ length: 200 }, (_, index) => `Post ${index}`)
+    for (const title of expected) await createPost(usher, author, title)
+    t.same(await titles(here!, 200), expected)
+    t.same(await titles(there!, 200), expected)
+  })
+
+  t.test('7.7 each of many posts at once, exactly once', async (t) => {
+    const subscribers = await Promise.all(Array.from({ length: 10 }, () => subscribe(by(author.id))))
+    const expected = Array.from({ length: 300 }, (_, index) => `Many ${index}`).sort()
+    await Promise.all(expected.map((title, index) => createPost(index % 2 ? usher : otherNode, author, title)))
+    for (const subscriber of subscribers) t.same((await titles(subscriber, 300)).sort(), expected)
+  })
+
+  t.test('7.7 with fields of its author, and under any alias', async (t) => {
+    const socket = await subscribe(`subscription Named ($first: Int = 1) { event: postCreated(authorId: "${author.id}") { id createdAt author { name posts(first: $first) { title } } } }`)
+    const id = await createPost(usher, author, 'Nested')
+    const { payload } = await socket.next()
+    t.match(payload, { data: { event: { id, createdAt: /Z$/, author: { name: 'Author', posts: [{ title: 'Nested' }] } } } })
+    t.equal(payload!.errors, undefined)
+  })
+
+  t.test('7.3 a failure in an event says no more than it should, and the next event is unharmed', async (t) => {
+    const socket = await subscribe(`subscription { postCreated(authorId: "${author.id}") { title createdAt author { posts(first: 1000) { id } } } }`)
+    const whole = await subscribe(`subscription { postCreated(authorId: "${author.id}") { title createdAt } }`)
+    await createPost(usher, author)
+    t.match((await socket.next()).payload, { data: null, errors: [{ message: 'first must be between 1 and 100', extensions: { code: 'INVALID_INPUT' } }] })
+    await whole.next()
+    await sql`insert into posts (id, author_id, title, content, created_at) values (gen_random_uuid(), ${author.id}, '', '', 'infinity')`
+    t.match((await whole.next()).payload, { data: null, errors: [{ message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }] })
+    await createPost(usher, author, 'Next')
+    t.match((await whole.next()).payload, { data: { postCreated: { title: 'Next' } } })
+  })
+
+  t.test('7.8 each event has a bound on its rows of its own', async (t) => {
+    const reader = await usher.createUser()
+    await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${reader.id}, '', '' from generate_series(1, 200)`
+    const aliases = Array.from({ length: 40 }, (_, index) => `p${index}: posts(first: ${100 - index}) { id }`).join(' ')
+    const socket = await subscribe(`subscription { postCreated(authorId: "${reader.id}") { author { ${aliases} } } }`)
+    for (let round = 0; round < 4; round++) {
+      await createPost(usher, reader)
+      t.equal((await socket.next()).payload!.errors, undefined)
+    }
+  })
+
+  t.test('7.7 a client that people use: graphql-ws', async (t) => {
+    const client = createClient({
+      url: `ws://${await hostOf(usher)}/graphql`,
+      webSocketImpl: WebSocket,
+      connectionParams: { authorization: author.headers.authorization },
+      lazy: false,
+      keepAlive: 50,
+    })
+    t.teardown(() => client.dispose())
+    const found = client.iterate({ query: by(author.id) })
+    const next = found.next()
+    for await (const { data } of client.iterate({ query: CREATE, variables: { title: 'By the client' } })) t.same(data, { createPost: { title: 'By the client' } })
+    t.same(await next, { value: { data: { postCreated: { title: 'By the client' } } }, done: false })
+    await found.return!()
+    const errors = client.iterate({ query: '{ nothing }' })
+    t.match(await errors.next().catch((errors) => errors), [{ message: 'Cannot query field "nothing" on type "Query".' }])
+  })
+
+  t.test('7.7 subscribers who stop, hang up or vanish leave nothing behind', async (t) => {
+    const stay = await subscribe(by(author.id))
+    for (let round = 0; round < 10; round++) {
+      const leaving = await Promise.all(Array.from({ length: 20 }, () => subscribe(by(author.id))))
+      leaving.forEach((socket, index) => {
+        if (index % 4 === 0) socket.stop('posts')
+        else if (index % 4 === 1) socket.socket.close()
+        else if (index % 4 === 2) socket.socket.terminate()
+        else socket.send('no JSON')
+      })
+      for (const socket of leaving.filter((_, index) => index % 4 !== 0)) await socket.closed
+      await Promise.all(leaving.filter((_, index) => index % 4 === 0).map((socket) => socket.settle()))
+    }
+    await createPost(usher, author, 'To one')
+    t.same(await titles(stay, 1), ['To one'])
+  })
+
+  t.test('7.7 a subscriber who does not read is dropped at a bound, and others notice nothing', async (t) => {
+    const quick = await subscribe(by(author.id))
+    const contents = `subscription { postCreated(authorId: "${author.id}") { content } }`
+    const reading = await subscribe(contents)
+    const deaf = await subscribe(contents)
+    deaf.socket.pause()
+    const content = 'x'.repeat(65_000)
+    for (let sent = 0; sent < 800; sent += 100) {
+      await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${author.id}, 'Flood', ${content} from generate_series(1, 100)`
+      t.same(await titles(quick, 100), Array(100).fill('Flood'))
+      for (let count = 0; count < 100; count++) if ((await reading.next()).payload!.data.postCreated.content !== content) t.fail('another content')
+    }
+    deaf.socket.resume()
+    t.equal(await deaf.closed, 1006)
+    await createPost(usher, author, 'After')
+    t.same(await titles(quick, 1), ['After'])
+  })
+
+  t.test('7.7 thousands of posts at once reach those who read', async (t) => {
+    const subscribers = await Promise.all([subscribe(by(author.id)), subscribe(by(author.id), 'graphql-ws')])
+    await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${author.id}, n, 'Words' from generate_series(1, 3000) n`
+    const expected = Array.from({ length: 3000 }, (_, index) => String(index + 1))
+    for (const subscriber of subscribers) t.same((await titles(subscriber, 3000)).sort((a, b) => Number(a) - Number(b)), expected)
+  })
+
+  t.test('7.7 a client who asks and does not read is dropped', async (t) => {
+    const socket = await subscribe(by('nobody'))
+    await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${admin.id}, '', ${'x'.repeat(60_000)} from generate_series(1, 100)`
+    socket.socket.pause()
+    for (let id = 0; id < 9; id++) socket.start(String(id), `{ posts(authorId: "${admin.id}", first: 100) { nodes { content } } }`)
+    // That the server has hung up shows when one writes.
+    while (socket.socket.readyState === WebSocket.OPEN) {
+      socket.socket.ping()
+      await new Promise(setImmediate)
+    }
+    socket.socket.resume()
+    t.equal(await socket.closed, 1006)
+  })
+})
+
+t.test('7.7 nothing is read from the database where nobody subscribes', async (t) => {
+  const statements: string[] = []
+  const usher = await createUsher(t)
+  const client = postgres(usher.options.databaseUrl!, { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
+  t.teardown(() => client.end())
+  const watched = await createUsher(t, { ...usher.options, databaseUrl: undefined, sql: client })
+  const reads = () => statements.filter((text) => text.includes('"posts" where "id" = any')).length
+
+  const socket = await (await openSocket(t, watched)).init()
+  socket.start('1', POSTS)
+  await socket.settle()
+  await createPost(usher, usher.admin, 'Heard')
+  t.same(await titles(socket, 1), ['Heard'])
+  t.equal(reads(), 1)
+  socket.stop('1')
+  await socket.settle()
+  const user = await usher.createUser()
+  await createPost(usher, usher.admin, 'Unheard')
+  // The node has heard of it when it has heard of what came later.
+  await usher.inject('POST', '/api/auth/logout', { headers: user.headers })
+  while ((await post(watched, { query: '{ __typename }' }, user)).data) await new Promise(setImmediate)
+  socket.start('2', POSTS)
+  await socket.settle()
+  await createPost(usher, usher.admin, 'Heard again')
+  t.same(await titles(socket, 1), ['Heard again'])
+  t.equal(reads(), 2)
+})

@@ -1,0 +1,200 @@
+import { once } from 'node:events'
+import { connect, type AddressInfo } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
+import usherPlugin from '../../../app.ts'
+import { createUsher, type TestUsher } from '../../helpers/app.ts'
+import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { hostOf, openSocket, protocols } from '../../helpers/graphql.ts'
+
+t.test('7.7 upgrades', async (t) => {
+  const usher = await createUsher(t)
+  const host = await hostOf(usher)
+  const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
+  const upgrade = (start: string, rest: string = key) => `${start} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${rest}\r\n\r\n`
+
+  t.test('7.7 the path may carry a query string, and the words be of any case', async (t) => {
+    const socket = await (await openSocket(t, usher, { path: '/graphql?a=/b?c' })).init()
+    t.same(await socket.run('{ me { id } }'), { data: { me: null } })
+    const raw = await talk(t, usher)
+    raw.write(`GET /graphql HTTP/1.1\r\nhost: ${host}\r\nCONNECTION: keep-alive, upgrade\r\nUPGRADE: WebSocket\r\nSec-WebSocket-Protocol: graphql-ws\r\n${key}\r\n\r\n`)
+    t.match(await raw.read(/\r\n\r\n/), /^HTTP\/1\.1 101 [^]*Sec-WebSocket-Protocol: graphql-ws/)
+  })
+
+  t.test('7.7 a handshake that is wrong gets 400', async (t) => {
+    for (const rest of [
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: short',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      'Sec-WebSocket-Version: 7\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      `${key}\r\nSec-WebSocket-Protocol: ,,`,
+    ]) {
+      const raw = await talk(t, usher)
+      raw.write(upgrade('GET /graphql', rest))
+      t.match(await raw.end(), /^HTTP\/1\.1 4(00|26) /, rest)
+    }
+  })
+
+  t.test('7.4 a bad token in the handshake: no socket, but the errors', async (t) => {
+    const raw = await talk(t, usher)
+    raw.write(upgrade('GET /graphql', `${key}\r\nAuthorization: Bearer x`))
+    t.match(await raw.end(), /^HTTP\/1\.1 200 [^]*INVALID_TOKEN/)
+  })
+
+  t.test('7.1 a POST that asks for an upgrade is answered as a POST', async (t) => {
+    const raw = await talk(t, usher)
+    for (let round = 0; round < 3; round++) {
+      const body = '{"query":"{ __typename }"}'
+      raw.write(`${upgrade('POST /graphql', `${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`)}${body}`)
+      t.match(await raw.read(/__typename.*$/), /^HTTP\/1\.1 200 [^]*\{"data":\{"__typename":"Query"\}\}$/)
+    }
+  })
+
+  t.test('7.7 an upgrade that is not for the socket is answered as the request that it is, and the connection goes on', async (t) => {
+    const raw = await talk(t, usher)
+    const h2c = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__'
+    for (let round = 0; round < 2; round++) {
+      raw.write(`GET /api/users?limit=1 HTTP/1.1\r\nHost: ${host}\r\n${h2c}\r\n\r\n`)
+      t.match(await raw.read(/\]$/), /^HTTP\/1\.1 200 [^]*"email":"admin@example.com"/)
+      raw.write(`GET /graphql HTTP/1.1\r\nHost: ${host}\r\n${h2c}\r\n\r\n`)
+      t.match(await raw.read(/\}$/), /^HTTP\/1\.1 405 /)
+      raw.write(upgrade('GET /api/nothing'))
+      t.match(await raw.read(/\}$/), /^HTTP\/1\.1 404 /)
+      raw.write(upgrade('GET /elsewhere'))
+      t.match(await raw.read(/\}$/), /^HTTP\/1\.1 404 /)
+      const body = JSON.stringify({ email: 'nobody@example.com', password: 'x'.repeat(100_000) })
+      raw.write(`POST /api/auth/login HTTP/1.1\r\nHost: ${host}\r\n${h2c}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`)
+      for (let at = 0; at < body.length; at += 30_000) raw.write(body.slice(at, at + 30_000))
+      t.match(await raw.read(/\}$/), /^HTTP\/1\.1 400 [^]*password must be at most/)
+      raw.write(`POST /api/auth/login HTTP/1.1\r\nHost: ${host}\r\n${h2c}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`)
+      t.match(await raw.read(/\}$/), /^HTTP\/1\.1 400 [^]*email is required/)
+    }
+    raw.write(`GET /api/users HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n`)
+    t.match(await raw.end(), /^HTTP\/1\.1 200 /)
+  })
+
+  t.test('7.7 a client that hangs up in the handshake harms nobody', async (t) => {
+    for (let round = 0; round < 20; round++) {
+      const raw = await talk(t, usher)
+      raw.write(upgrade('GET /graphql', `${key}\r\nSec-WebSocket-Protocol: graphql-ws`))
+      raw.reset()
+    }
+    t.same(await (await (await openSocket(t, usher)).init()).run('{ me { id } }'), { data: { me: null } })
+  })
+})
+
+t.test('7.7 over TLS: the socket, and upgrades that are none', async (t) => {
+  const psk = Buffer.from('a key that both know, so that no certificate is needed')
+  const shared = { ciphers: 'PSK', maxVersion: 'TLSv1.2' as const }
+  const app = Fastify({ forceCloseConnections: true, https: { ...shared, pskCallback: () => psk } })
+  t.teardown(() => app.close())
+  await app.register(usherPlugin, { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('tls'), uploadsDir: t.testdir(), poolSize: 2 })
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = app.server.address() as AddressInfo
+  const options = { ...shared, pskCallback: () => ({ psk, identity: 'test' }), checkServerIdentity: () => undefined }
+
+  const socket = new WebSocket(`wss://127.0.0.1:${port}/graphql`, 'graphql-transport-ws', options as object)
+  await once(socket, 'open')
+  socket.terminate()
+
+  const raw = connectTls({ ...options, port, host: '127.0.0.1' }).setEncoding('latin1')
+  for (const method of ['GET', 'POST']) {
+    raw.write(`${method} /api/nothing HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n`)
+    t.match((await once(raw, 'data'))[0], /^HTTP\/1\.1 404 /)
+  }
+  raw.destroy()
+})
+
+t.test('7.7 the socket is under the prefix, of each of two mounts', async (t) => {
+  const app = Fastify({ forceCloseConnections: true })
+  t.teardown(() => app.close())
+  const mount = async (prefix: string) => ({
+    prefix,
+    schema: uniqueSchema('mount'),
+    databaseUrl: await testDatabaseUrl(),
+    uploadsDir: t.testdir(),
+    poolSize: 2,
+    decoratorName: prefix.slice(1),
+    admin: { email: `${prefix.slice(1)}@example.com`, password: 'horse battery staple' },
+  })
+  const options = [await mount('/one'), await mount('/two')]
+  for (const each of options) await app.register(usherPlugin, each)
+  for (const { prefix } of options) {
+    const mounted = { app, prefix }
+    const socket = await (await openSocket(t, mounted)).init()
+    t.same(await socket.run('{ users { nodes { email } } }'), { data: { users: { nodes: [{ email: `${prefix.slice(1)}@example.com` }] } } })
+    socket.socket.terminate()
+  }
+  const refused = new WebSocket(`ws://${await hostOf({ app })}/graphql`, 'graphql-ws')
+  const [error] = await once(refused, 'open').catch((error) => [error])
+  t.equal(error.message, 'Unexpected server response: 404')
+})
+
+t.test('8 a node that stops closes its sockets with 1001', async (t) => {
+  const usher = await createUsher(t)
+  const sockets = await Promise.all([...protocols, ...protocols].map(async (protocol) => (await openSocket(t, usher, { protocol })).init()))
+  for (const socket of sockets) socket.start('1', 'subscription { postCreated { title } }')
+  await Promise.all(sockets.map((socket) => socket.settle()))
+  const deaf = await openSocket(t, usher)
+  deaf.socket.pause()
+  const since = performance.now()
+  await usher.app.close()
+  t.ok(performance.now() - since < 3000)
+  for (const socket of sockets) t.equal(await socket.closed, 1001)
+})
+
+t.test('8 a handshake that is under way while the node stops gets 503', async (t) => {
+  const app = Fastify({ forceCloseConnections: true })
+  const arrived = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  app.addHook('onRequest', async (request) => {
+    if (!request.headers.upgrade) return
+    arrived.resolve()
+    await goOn.promise
+  })
+  await app.register(usherPlugin, { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('stop'), uploadsDir: t.testdir(), poolSize: 2 })
+  await app.ready()
+  const raw = await talk(t, { app })
+  raw.write('GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: graphql-ws\r\n\r\n')
+  await arrived.promise
+  const closed = app.close()
+  await new Promise((resolve) => setImmediate(resolve))
+  goOn.resolve()
+  t.match(await raw.end(), /^HTTP\/1\.1 503 /)
+  await closed
+})
+
+/** A connection, to write and read what one likes. */
+async function talk (t: Test, usher: Pick<TestUsher, 'app'>) {
+  const [host, port] = (await hostOf(usher)).split(':')
+  const socket = connect(Number(port), host).setEncoding('latin1')
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  let text = ''
+  let wake = () => {}
+  socket.on('data', (chunk) => {
+    text += chunk
+    wake()
+  })
+  const closed = once(socket, 'close')
+  return {
+    write: (chunk: string) => socket.write(chunk),
+    reset: () => socket.resetAndDestroy(),
+
+    /** What has come, once it matches. */
+    async read (until: RegExp): Promise<string> {
+      while (!until.test(text)) await new Promise<void>((resolve) => { wake = resolve })
+      const found = text
+      text = ''
+      return found
+    },
+
+    /** What has come, once the server has hung up. */
+    async end (): Promise<string> {
+      await closed
+      return text
+    },
+  }
+}

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs'
+import { buildSchema, getIntrospectionQuery, parse } from 'graphql'
+import t from 'tap'
+import { checkLimits, readDocument } from '../../schema/graphql-limits.ts'
+
+const check = (source: string) => () => checkLimits(parse(source))
+const nest = (levels: number) => `${'me { '.repeat(levels - 1)}id ${'} '.repeat(levels - 1)}`
+
+t.test('7.8 depth is counted in fields, whatever they are wrapped in', async (t) => {
+  t.doesNotThrow(check(`{ ${nest(10)} }`))
+  t.throws(check(`{ ${nest(11)} }`), { message: 'The document is deeper than 10 levels', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } })
+  t.doesNotThrow(check(`{ ... { ... on Query { ${nest(10)} } } }`))
+  t.throws(check(`{ ... { ... on Query { ${nest(11)} } } }`), { message: 'The document is deeper than 10 levels' })
+  t.doesNotThrow(check('{ a { b { c { d { e { ...F } } } } } } fragment F on Post { f { g { h { i { j } } } } }'))
+  t.throws(check('{ a { b { c { d { e { ...F } } } } } } fragment F on Post { f { g { h { i { j { k } } } } } }'), { message: 'The document is deeper than 10 levels' })
+  t.throws(check(`query A { id } query B { ${nest(11)} }`), { message: 'The document is deeper than 10 levels' })
+  t.throws(check(`subscription { ${nest(11)} }`), { message: 'The document is deeper than 10 levels' })
+})
+
+t.test('7.8 introspection goes deeper, and has an end', async (t) => {
+  t.doesNotThrow(check(getIntrospectionQuery({ specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true })))
+  const types = (levels: number) => `{ __schema { types { ${'ofType { '.repeat(levels - 3)}name ${'} '.repeat(levels - 3)} } } }`
+  t.doesNotThrow(check(types(20)))
+  t.throws(check(types(21)), { message: 'The document is deeper than 20 levels' })
+  t.throws(check(`{ me { ...F } } fragment F on User ${types(21)}`), { message: 'The document is deeper than 20 levels' })
+})
+
+t.test('7.8 fields, aliases and directives are counted where they are spread', async (t) => {
+  t.doesNotThrow(check(`{ ${'id '.repeat(1000)} }`))
+  t.throws(check(`{ ${'id '.repeat(1001)} }`), { message: 'The document has more than 1000 fields' })
+  t.doesNotThrow(check(`{ ${'a: id '.repeat(50)} }`))
+  t.throws(check(`{ ${'a: id '.repeat(51)} }`), { message: 'The document has more than 50 aliases' })
+  t.doesNotThrow(check(`{ ${'id @a '.repeat(50)} }`))
+  t.throws(check(`{ ${'id @a '.repeat(51)} }`), { message: 'The document has more than 50 directives' })
+  t.throws(check(`query ${'@a '.repeat(51)} { id }`), { message: 'The document has more than 50 directives' })
+  t.throws(check(`{ ... ${'@a '.repeat(51)} { id } }`), { message: 'The document has more than 50 directives' })
+  t.throws(check(`{ ...F ${'@a '.repeat(51)} } fragment F on Query { id }`), { message: 'The document has more than 50 directives' })
+  t.throws(check(`{ ...F } fragment F on Query ${'@a '.repeat(51)} { id }`), { message: 'The document has more than 50 directives' })
+  t.throws(check('{ ...F ...F ...F } fragment F on Query { a: id b: id c: id d: id e: id f: id g: id h: id i: id j: id k: id l: id m: id n: id o: id p: id q: id }'), { message: 'The document has more than 50 aliases' })
+})
+
+t.test('7.8 fragments: a bomb is refused, a cycle too, an unknown one is left to validation', async (t) => {
+  const bomb = Array.from({ length: 60 }, (_, index) => `fragment F${index} on Query { ...F${index + 1} ...F${index + 1} }`).join(' ')
+  t.throws(check(`{ ...F0 } ${bomb} fragment F60 on Query { id }`), { message: 'The document has more than 1000 fields' })
+  t.throws(check('{ ...A } fragment A on Query { ...A }'), { message: 'Fragment A spreads itself' })
+  t.throws(check('{ ...A } fragment A on Query { ...B } fragment B on Query { me { ...C } } fragment C on User { ... { ...A } }'), { message: 'Fragment A spreads itself' })
+  t.doesNotThrow(check('{ ...A } fragment A on Query { me { ...B } posts { ...B } }'))
+  t.doesNotThrow(check('{ id } fragment A on Query { ...A }'))
+})
+
+t.test('7.8 a document by a socket is parsed within the limits, and validated', async (t) => {
+  const schema = buildSchema(readFileSync(new URL('../../schema/schema.graphql', import.meta.url), 'utf8'))
+  t.equal(readDocument(schema, '{ me { id } }').definitions.length, 1)
+  t.throws(() => readDocument(schema, '{'), { message: 'Syntax Error: Expected Name, found <EOF>.' })
+  t.throws(() => readDocument(schema, `{ ${'me '.repeat(1000)} }`), { message: 'Syntax Error: Document contains more that 1000 tokens. Parsing aborted.' })
+  t.throws(() => readDocument(schema, `{ ${nest(11)} }`), { message: 'The document is deeper than 10 levels' })
+  t.throws(() => readDocument(schema, '{ nothing }'), { message: 'Cannot query field "nothing" on type "Query".' })
+})
