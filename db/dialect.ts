@@ -1,82 +1,97 @@
 import {
-  CompiledQuery, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler,
-  type DatabaseConnection, type Dialect, type Driver, type QueryResult, type TransactionSettings,
+  PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler,
+  type CompiledQuery, type DatabaseConnection, type Dialect, type Driver, type QueryResult, type TransactionSettings,
 } from 'kysely'
-import type { ReservedSql, Sql } from 'postgres'
+import type { Sql } from 'postgres'
+import { DatabaseUnavailable } from '../schema/errors.ts'
 import type { Gate } from './gate.ts'
+import type { Pool } from './pool.ts'
+import { beginTransaction, type OpenTransaction } from './transaction.ts'
 
 /**
  * Kysely on postgres.js without reserving: outside transactions a statement goes to the pool as it is, prepared,
  * and pipelines with others on the same connection. Only a transaction takes a connection for itself. The
- * official dialect reserves one a statement, which halves throughput (SPEED, point 1).
+ * official dialect reserves one a statement, which halves throughput (SPEED, point 1). For that reason
+ * `db.connection()` is no one connection here: what must stay on one goes into a transaction.
  */
-export function createDialect (sql: Sql, gate: Gate): Dialect {
+export function createDialect (pool: Pool, gate: Gate): Dialect {
   return {
     createAdapter: () => new PostgresAdapter(),
-    createDriver: () => new PipeliningDriver(sql, gate),
+    createDriver: () => new PipeliningDriver(pool, gate),
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   }
 }
 
 class PipeliningDriver implements Driver {
-  readonly #sql: Sql
+  readonly #pool: Pool
   readonly #gate: Gate
 
-  constructor (sql: Sql, gate: Gate) {
-    this.#sql = sql
+  constructor (pool: Pool, gate: Gate) {
+    this.#pool = pool
     this.#gate = gate
   }
 
   async init (): Promise<void> {}
 
   async acquireConnection (): Promise<PipeliningConnection> {
-    return new PipeliningConnection(this.#sql, this.#gate)
+    return new PipeliningConnection(this.#pool, this.#gate)
   }
 
   async beginTransaction (connection: PipeliningConnection, { isolationLevel, accessMode }: TransactionSettings): Promise<void> {
-    await connection.reserve()
-    const level = isolationLevel ? ` isolation level ${isolationLevel}` : ''
-    await connection.executeQuery(CompiledQuery.raw(`begin${level}${accessMode ? ` ${accessMode}` : ''}`))
+    await connection.begin([isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean).join(' '))
   }
 
   async commitTransaction (connection: PipeliningConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('commit'))
+    await connection.commit()
   }
 
   async rollbackTransaction (connection: PipeliningConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('rollback'))
+    await connection.rollback()
   }
 
-  async releaseConnection (connection: PipeliningConnection): Promise<void> {
-    connection.release()
-  }
+  async releaseConnection (): Promise<void> {}
 
   // The pool belongs to whoever opened it.
   async destroy (): Promise<void> {}
 }
 
 class PipeliningConnection implements DatabaseConnection {
-  readonly #sql: Sql
+  readonly #pool: Pool
   readonly #gate: Gate
-  #reserved: ReservedSql | undefined
+  #transaction: OpenTransaction | undefined
 
-  constructor (sql: Sql, gate: Gate) {
-    this.#sql = sql
+  constructor (pool: Pool, gate: Gate) {
+    this.#pool = pool
     this.#gate = gate
   }
 
-  async reserve (): Promise<void> {
-    this.#reserved = await this.#gate.pass(() => this.#sql.reserve(), (late) => late.release())
+  async begin (options: string): Promise<void> {
+    this.#transaction = await this.#pass((sql) => beginTransaction(sql, options), (late) => late.rollback())
   }
 
-  release (): void {
-    this.#reserved?.release()
+  async commit (): Promise<void> {
+    await this.#pass(() => this.#transaction!.commit())
   }
 
-  async executeQuery<Row> ({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    const rows = await this.#gate.pass(() => (this.#reserved ?? this.#sql).unsafe(sql, parameters as never[], { prepare: true }))
+  // Sent even where the gate is shut, since the connection may live on; and waited for only while it is open.
+  async rollback (): Promise<void> {
+    const done = this.#transaction!.rollback()
+    await this.#pass(() => done).catch(() => {})
+  }
+
+  async executeQuery<Row> ({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+    const rows = await this.#pass((sql) => this.#transaction
+      ? this.#transaction.execute(text, parameters)
+      : sql.unsafe(text, parameters as never[], { prepare: true }))
+    // What postgres.js makes of a statement that it has not sent, see `db/pool.ts`.
+    if (!rows.command) throw new DatabaseUnavailable()
     return { rows: rows as unknown as Row[], numAffectedRows: BigInt(rows.count ?? 0) }
+  }
+
+  async #pass<Result> (run: (sql: Sql) => PromiseLike<Result>, late?: (result: Result) => void): Promise<Result> {
+    const { sql } = this.#pool
+    return this.#gate.pass(() => run(sql), { late, lost: (failure) => this.#pool.fail(sql, failure) })
   }
 
   async * streamQuery (): AsyncGenerator<never> {

@@ -1,4 +1,5 @@
 import { DatabaseUnavailable } from '../schema/errors.ts'
+import type { Failure } from './sockets.ts'
 
 /**
  * What every statement passes. While the database is away it refuses at once, and when the database goes away
@@ -7,54 +8,88 @@ import { DatabaseUnavailable } from '../schema/errors.ts'
  */
 export interface Gate {
   readonly open: boolean
+  /** How many answers have come: one that grows says that the database is there. */
+  readonly answers: number
   set (open: boolean): void
-  /** Runs a statement. `late` gets its result where that arrives after the gate was shut. */
-  pass<Result> (run: () => PromiseLike<Result>, late?: (result: Result) => void): Promise<Result>
+  /** Fails what has waited longer than that, and tells whether there was any. */
+  expire (milliseconds: number): boolean
+  /**
+   * Runs a statement. `late` gets its result where that arrives after the statement was given up, and `lost` is
+   * told at once of a failure that took the connection along. Throws `DatabaseUnavailable`, or that answer.
+   */
+  pass<Result> (run: () => PromiseLike<Result>, on?: { late?: (result: Result) => void, lost?: (failure: Failure) => void }): Promise<Result>
 }
 
 export function createGate (): Gate {
-  const waiting = new Set<(error: Error) => void>()
+  // In the order of their coming.
+  const waiting = new Map<(error: Error) => void, number>()
   let open = true
+  let answers = 0
+
+  function fail (reject: (error: Error) => void): void {
+    waiting.delete(reject)
+    reject(new DatabaseUnavailable())
+  }
 
   return {
     get open () { return open },
+    get answers () { return answers },
 
     set (next) {
       open = next
-      if (open) return
-      for (const reject of waiting) reject(new DatabaseUnavailable())
-      waiting.clear()
+      if (!open) for (const reject of waiting.keys()) fail(reject)
     },
 
-    pass (run, late) {
+    expire (milliseconds) {
+      const before = performance.now() - milliseconds
+      const { size } = waiting
+      for (const [reject, since] of waiting) {
+        if (since > before) break
+        fail(reject)
+      }
+      return waiting.size < size
+    },
+
+    pass (run, { late, lost } = {}) {
       if (!open) return Promise.reject(new DatabaseUnavailable())
       return new Promise((resolve, reject) => {
-        waiting.add(reject)
         run().then((result) => {
+          answers++
           if (waiting.delete(reject)) resolve(result)
           else late?.(result)
         }, (error) => {
           waiting.delete(reject)
-          reject(isOutage(error) || overloads.has(error.code) ? new DatabaseUnavailable({ cause: error }) : error)
+          const away = isOutage(error)
+          // What PostgreSQL calls fatal it says before it hangs up.
+          if (away || error.severity === 'FATAL') lost?.(error)
+          reject(away || isOverload(error) ? new DatabaseUnavailable({ cause: error }) : error)
         })
+        waiting.set(reject, performance.now())
       })
     },
   }
 }
 
 /** Whether an error says that the database cannot be reached or is going away, rather than what it answered. */
-export function isOutage (error: { code?: string }): boolean {
+export function isOutage (error: Failure): boolean {
   return outages.has(error.code ?? '')
+}
+
+// PostgreSQL is there, but has no room or no time for this statement now: it may be sent again.
+function isOverload ({ code = '' }: Failure): boolean {
+  return overloads.has(code) || /^(08|28|53)...$/.test(code)
 }
 
 const outages = new Set([
   // postgres.js
   'CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECTION_ENDED', 'CONNECT_TIMEOUT',
   // the network
-  'ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'ENOTFOUND', 'EPIPE', 'ETIMEDOUT', 'EAI_AGAIN',
+  'EAI_AGAIN', 'EADDRNOTAVAIL', 'ECONNABORTED', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTDOWN', 'EHOSTUNREACH', 'EMFILE',
+  'ENETDOWN', 'ENETUNREACH', 'ENOENT', 'ENOTFOUND', 'EPIPE', 'ETIMEDOUT',
   // PostgreSQL: shutting down, crashed, starting up
   '57P01', '57P02', '57P03',
 ])
 
-// PostgreSQL is there but has no room: out of connections, a statement cancelled by its timeout.
-const overloads = new Set(['53300', '57014'])
+// Besides the classes of connections, logins and resources: cancelled by its timeout or by hand, idle for too
+// long, a deadlock, a failed serialization, a lock not to be had, a standby that has not taken over yet.
+const overloads = new Set(['57014', '57P05', '25P03', '40P01', '40001', '55P03', '25006', '3D000'])

@@ -1,34 +1,55 @@
 import { sql, type Kysely } from 'kysely'
-import { Migrator, type Migration } from 'kysely/migration'
+import { lock } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
 /**
- * Brings the Postgres schema up to date. Many nodes may start at once: Kysely's migrator holds an advisory
- * lock, so that each migration runs once. Throws the cause where one fails; nothing of it is left behind.
+ * Brings the Postgres schema up to date. Many nodes may start at once: they wait for one another, and each
+ * migration runs once. Throws the cause where one fails; nothing of it is left behind.
+ *
+ * Not by Kysely's migrator: its lock is the session's, which hangs on some connection of the pool, and its look
+ * at all tables of the database fails where somebody else drops one of theirs at that moment.
  */
 export async function migrate (db: Kysely<Tables>, schema: string): Promise<void> {
-  const migrator = new Migrator({
-    // The migrator names its own tables; the schema's migrations name theirs through `db`.
-    db: db.withoutPlugins(),
-    provider: { getMigrations: async () => migrationsOf(schema) },
-    migrationTableSchema: schema,
-    migrationTableName: 'migrations',
-    migrationLockTableName: 'migrations_lock',
+  await db.transaction().execute(async (trx) => {
+    // A table with many rows takes a while, and so do the other nodes.
+    await sql`set local statement_timeout = 0`.execute(trx)
+    // Until the commit: whoever comes next sees all of it.
+    await lock(trx, `migrations of ${schema}`)
+    const log = trx.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()
+    if (!await exists(trx, schema)) await createLog(trx, schema)
+    const ran = new Set((await log.selectFrom('migrations').select('name').execute()).map(({ name }) => name))
+    for (const [name, run] of Object.entries(migrations)) {
+      if (ran.has(name)) continue
+      await run(trx.withSchema(schema), schema)
+      await log.insertInto('migrations').values({ name, timestamp: new Date().toISOString() }).execute()
+    }
   })
-  const { error } = await migrator.migrateToLatest()
-  if (error) throw error
 }
 
-function migrationsOf (schema: string): Record<string, Migration> {
-  return {
-    '0001-users': { up: (db) => createUsers(db.withSchema(schema)) },
-    '0002-sessions': { up: (db) => createSessions(db.withSchema(schema), schema) },
-    '0003-posts': { up: (db) => createPosts(db.withSchema(schema), schema) },
-    '0004-uploads': { up: (db) => createUploads(db.withSchema(schema)) },
-  }
+// In this order. One that has been released stays as it is; what changes comes as another.
+const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise<void>> = {
+  '0001-users': createUsers,
+  '0002-sessions': createSessions,
+  '0003-posts': createPosts,
+  '0004-uploads': createUploads,
 }
 
-async function createUsers (db: Kysely<unknown>): Promise<void> {
+// Asked, rather than `if not exists`, for which a role needs the right to create even where all is there.
+async function exists (db: Kysely<Tables>, schema: string): Promise<boolean> {
+  const { rows: [row] } = await sql<{ found: boolean }>`select to_regclass(${`${schema}.migrations`}) is not null as found`.execute(db)
+  return row!.found
+}
+
+async function createLog (db: Kysely<Tables>, schema: string): Promise<void> {
+  const { rows } = await sql`select 1 from pg_namespace where nspname = ${schema}`.execute(db)
+  if (rows.length === 0) await db.schema.createSchema(schema).execute()
+  await db.withSchema(schema).schema.createTable('migrations')
+    .addColumn('name', 'text', (column) => column.primaryKey())
+    .addColumn('timestamp', 'text', (column) => column.notNull())
+    .execute()
+}
+
+async function createUsers (db: Kysely<Tables>): Promise<void> {
   await db.schema.createTable('users')
     .addColumn('id', 'uuid', (column) => column.primaryKey())
     .addColumn('name', 'text', (column) => column.notNull())
@@ -42,7 +63,7 @@ async function createUsers (db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex('users_role').on('users').columns(['role', 'id']).execute()
 }
 
-async function createSessions (db: Kysely<unknown>, schema: string): Promise<void> {
+async function createSessions (db: Kysely<Tables>, schema: string): Promise<void> {
   await db.schema.createTable('signing_keys')
     .addColumn('id', 'text', (column) => column.primaryKey())
     .addColumn('private_key', 'text', (column) => column.notNull())
@@ -71,7 +92,7 @@ async function createSessions (db: Kysely<unknown>, schema: string): Promise<voi
     perform pg_notify(${sql.lit(channelOf(schema, 'session_ended'))}, old.id::text)`)
 }
 
-async function createPosts (db: Kysely<unknown>, schema: string): Promise<void> {
+async function createPosts (db: Kysely<Tables>, schema: string): Promise<void> {
   await db.schema.createTable('posts')
     .addColumn('id', 'uuid', (column) => column.primaryKey())
     .addColumn('author_id', 'uuid', (column) => column.notNull().references('users.id').onDelete('cascade'))
@@ -85,7 +106,7 @@ async function createPosts (db: Kysely<unknown>, schema: string): Promise<void> 
     perform pg_notify(${sql.lit(channelOf(schema, 'post_created'))}, new.id::text)`)
 }
 
-async function createUploads (db: Kysely<unknown>): Promise<void> {
+async function createUploads (db: Kysely<Tables>): Promise<void> {
   await db.schema.createTable('uploads')
     .addColumn('id', 'uuid', (column) => column.primaryKey())
     // Not a cascade: the row outlives its user until its file is gone, so that none is forgotten on the disk.
@@ -101,7 +122,7 @@ async function createUploads (db: Kysely<unknown>): Promise<void> {
 }
 
 async function createTrigger (
-  db: Kysely<unknown>, schema: string, table: string, when: string, name: string, body: ReturnType<typeof sql>
+  db: Kysely<Tables>, schema: string, table: string, when: string, name: string, body: ReturnType<typeof sql>
 ): Promise<void> {
   await sql`
     create function ${sql.id(schema, name)}() returns trigger language plpgsql as $$

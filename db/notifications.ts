@@ -1,83 +1,138 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import postgres, { type Sql } from 'postgres'
 import { isOutage, type Gate } from './gate.ts'
+import { openListener } from './listener.ts'
+import type { Pool } from './pool.ts'
+import type { Failure } from './sockets.ts'
 
-const HEARTBEAT_MS = 200
+const HEARTBEAT_MS = 50
+const SUSPICION_MS = 50
 const DEADLINE_MS = 400
+// A far database takes several round trips.
+const CONNECT_MS = 1000
 const RETRY_MS = 100
+// PostgreSQL would have given the statement up by then: its connection is dead, though nothing has said so.
+const GRACE_MS = 1000
 
 interface Channel {
   onMessage: (payload: string) => void
   onConnect?: (() => Promise<void>) | undefined
 }
 
+/** Where the node tells of outages. */
+export interface Log {
+  warn (details: object, message: string): void
+  info (message: string): void
+}
+
+export interface NotificationsOptions {
+  pool: Pool
+  gate: Gate
+  log: Log
+  /** Milliseconds. */
+  statementTimeout: number
+}
+
 /**
  * PostgreSQL's notifications on a connection of their own, which is also the node's pulse: a heartbeat tells
- * within 600 ms that the database is away, even over a half-open connection, and shuts the gate.
+ * within half a second that the database is away, even over a half-open connection, and shuts the gate.
  */
 export interface Notifications {
-  /** Whether every message sent since the last `onConnect` has arrived or will. */
+  /** Whether every message sent until 100 ms ago, since the last `onConnect`, has arrived; never so of a database that takes 50 ms to answer. */
   readonly connected: boolean
-  /** To be called before `start`. `onConnect` runs whenever messages may have been missed, before `connected`. */
+  /**
+   * To be called before `start`. `onConnect` runs whenever messages may have been missed, before `connected`;
+   * where one of the two throws, they may have been, and all begins anew.
+   */
   listen (channel: string, onMessage: Channel['onMessage'], onConnect?: Channel['onConnect']): void
   /** Resolves once connected; rejects with the cause where the first try fails. */
   start (): Promise<void>
   close (): Promise<void>
 }
 
-export function createNotifications (pool: Sql, gate: Gate): Notifications {
+export function createNotifications ({ pool, gate, log, statementTimeout }: NotificationsOptions): Notifications {
   const channels = new Map<string, Channel>()
   const closing = new AbortController()
-  let connected = false
+  let [connected, started] = [false, false]
   let running = Promise.resolve()
+  let fail: (failure: Failure) => void = () => {}
 
-  // A connection that lives until something fails: resolves with the failure.
-  async function live (onConnected: () => void): Promise<{ code?: string }> {
-    const lost = Promise.withResolvers<{ code: string }>()
-    const connection = open(lost.resolve)
-    try {
-      for (const channel of channels.keys()) await answer(connection`listen ${connection(channel)}`)
+  // A connection that lives until something fails: resolves with the failure, and whether it ever worked and
+  // whether the database answered others at the time.
+  async function live (onConnected: () => void): Promise<{ failure: Failure, worked: boolean, answers: number }> {
+    const lost = Promise.withResolvers<Failure>()
+    let [over, worked, synchronized, answers] = [false, false, false, gate.answers]
+    fail = lost.resolve
+    const connection = openListener(pool.sql, {
+      timeout: CONNECT_MS,
+      onMessage: (channel, payload) => channels.get(channel)!.onMessage(payload),
+      onLost: lost.resolve,
+    })
+    listen().catch(lost.resolve)
+    const failure = await lost.promise
+    over = true
+    connected = false
+    connection.end()
+    return { failure, worked, answers }
+
+    async function listen (): Promise<void> {
+      // Its requests need not wait for as long as a connection may take.
+      const hurry = after(DEADLINE_MS, () => { if (started) giveUp(unanswered(), answers) })
+      const listens = [...channels.keys()].map((channel) => `listen "${channel}"`)
+      await ask(['select 1', ...listens].join('; '), CONNECT_MS).finally(hurry)
+      worked = true
+      if (!gate.open) log.info('The database is back')
       gate.set(true)
-      for (const { onConnect } of channels.values()) await onConnect?.()
-      connected = true
-      onConnected()
-      while (!closing.signal.aborted) {
-        const failure = await Promise.race([lost.promise, delay(HEARTBEAT_MS, undefined, { signal: closing.signal, ref: false }).catch(() => {})])
-        if (failure) return failure
-        if (!closing.signal.aborted) await answer(connection`select 1`)
+      synchronize().catch(lost.resolve)
+      for (;;) {
+        await delay(HEARTBEAT_MS, undefined, { ref: false })
+        if (over) return
+        await ask('select 1', DEADLINE_MS)
+        connected = synchronized && !over
+        if (gate.expire(statementTimeout + GRACE_MS)) pool.renew()
       }
-      return {}
-    } catch (error) {
-      return error as { code?: string }
-    } finally {
-      connected = false
-      void connection.end({ timeout: 0 })
+    }
+
+    async function synchronize (): Promise<void> {
+      for (const { onConnect } of channels.values()) await onConnect?.()
+      if (over) return
+      connected = synchronized = started = true
+      onConnected()
+    }
+
+    async function ask (statement: string, deadline: number): Promise<void> {
+      const calm = after(SUSPICION_MS, () => {
+        connected = false
+        answers = gate.answers
+      })
+      const save = after(deadline, () => lost.resolve(unanswered()))
+      await connection.run(statement).finally(() => {
+        calm()
+        save()
+      })
     }
   }
 
-  function open (lost: (failure: { code: string }) => void): Sql {
-    // The options of a client are accepted back as they are; this is how postgres.js opens its own listener.
-    return postgres({
-      ...pool.options,
-      max: 1,
-      idle_timeout: null,
-      max_lifetime: null,
-      fetch_types: false,
-      onclose: () => lost({ code: 'CONNECTION_CLOSED' }),
-      onnotify: (channel: string, payload: string) => channels.get(channel)?.onMessage(payload),
-    } as never) as unknown as Sql
-  }
-
-  async function run (onConnected: () => void, onFailed: (error: unknown) => void): Promise<void> {
+  async function run (onConnected: () => void): Promise<void> {
     while (!closing.signal.aborted) {
       const since = performance.now()
-      const failure = await live(onConnected)
+      const { failure, worked, answers } = await live(onConnected)
+      if (!started) throw failure
       if (closing.signal.aborted) return
-      onFailed(failure)
-      // One closed connection is no outage: only where the next cannot be had is the database away.
-      const first = performance.now() - since > RETRY_MS && failure.code === 'CONNECTION_CLOSED'
-      if (!first && isOutage(failure)) gate.set(false)
-      if (!first) await delay(RETRY_MS, undefined, { signal: closing.signal, ref: false }).catch(() => {})
+      // One lost connection is no outage: only where the next cannot be had is the database away.
+      const away = isOutage(failure) && !(worked && failure.code !== 'ETIMEDOUT')
+      if (away) giveUp(failure, answers)
+      if (away || performance.now() - since < RETRY_MS) await delay(RETRY_MS, undefined, { signal: closing.signal, ref: false }).catch(() => {})
+    }
+  }
+
+  function giveUp (failure: Failure, answers: number): void {
+    // Where others have got answers meanwhile the database is there, though not for those that have waited as long.
+    if (gate.answers !== answers) {
+      if (gate.expire(DEADLINE_MS)) pool.renew()
+    } else if (gate.open) {
+      log.warn({ err: failure }, 'The database is away')
+      gate.set(false)
+      pool.renew(0)
     }
   }
 
@@ -89,26 +144,26 @@ export function createNotifications (pool: Sql, gate: Gate): Notifications {
     },
 
     start () {
-      return new Promise((resolve, reject) => { running = run(resolve, reject) })
+      return new Promise((resolve, reject) => { running = run(resolve).catch(reject) })
     },
 
     async close () {
       closing.abort()
+      fail(new Error('Closed'))
       await running
     },
   }
 }
 
-// An answer within the deadline. The loop itself may have been busy for longer than that, so that the answer
-// stands in the socket unread: the verdict waits for one more turn of it.
-async function answer (query: PromiseLike<unknown>): Promise<void> {
-  const timeout = Promise.withResolvers<never>()
-  const timer = setTimeout(() => setImmediate(() => setImmediate(() => {
-    timeout.reject(Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' }))
-  })), DEADLINE_MS).unref()
-  try {
-    await Promise.race([query, timeout.promise])
-  } finally {
+const unanswered = (): Failure => Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' })
+
+// Calls back after that time, unless the function that it returns was called before. The event loop itself may
+// have been busy for longer than that, so that the answer stands in the socket unread: two more turns of it.
+function after (milliseconds: number, callback: () => void): () => void {
+  let cancelled = false
+  const timer = setTimeout(() => setImmediate(() => setImmediate(() => { if (!cancelled) callback() })), milliseconds).unref()
+  return () => {
+    cancelled = true
     clearTimeout(timer)
   }
 }

@@ -41,6 +41,8 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
 
   function accept (client: Socket): void {
     dialed++
+    // Out of the backlog of a server that has closed.
+    if (!server.listening) return void client.destroy()
     if (hangingUp) return void client.on('error', () => {}).resume().end()
     const upstream = connect(Number(target.port), target.hostname)
     const pair: [Socket, Socket] = [client, upstream]

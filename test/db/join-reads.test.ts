@@ -1,0 +1,108 @@
+import t from 'tap'
+import { joinReads } from '../../db/join-reads.ts'
+import { createUsher } from '../helpers/app.ts'
+
+/** Reads whose statements are answered by hand. */
+function createReads () {
+  const statements: { keys: string[], answer: () => void, fail: (error: Error) => void }[] = []
+  const read = joinReads((keys: string[]) => new Promise<(string | undefined)[]>((resolve, reject) => {
+    statements.push({ keys, answer: () => resolve(keys.map((key) => key === 'unknown' ? undefined : `value of ${key}`)), fail: reject })
+  }))
+  return { read, statements }
+}
+
+const turn = () => new Promise(setImmediate)
+
+t.test('SPEED 2 the keys that one turn of the event loop asks for go out as one statement', async (t) => {
+  const { read, statements } = createReads()
+  const answers = Promise.all([read('a'), read('b'), read('a'), read('unknown')])
+  await turn()
+  t.strictSame(statements.map(({ keys }) => keys), [['a', 'b', 'unknown']], 'the same key once')
+  statements[0]!.answer()
+  t.strictSame(await answers, ['value of a', 'value of b', 'value of a', undefined])
+})
+
+t.test('SPEED 2 at most two statements are in flight; what comes meanwhile goes out together when one returns', async (t) => {
+  const { read, statements } = createReads()
+  const first = read('1')
+  await turn()
+  const second = read('2')
+  await turn()
+  const third = [read('3'), read('4')]
+  await turn()
+  const fourth = read('1')
+  await turn()
+  t.strictSame(statements.map(({ keys }) => keys), [['1'], ['2']])
+  statements[1]!.answer()
+  t.equal(await second, 'value of 2')
+  await turn()
+  t.strictSame(statements[2]!.keys, ['3', '4', '1'], 'a key that is in flight is asked for again')
+  statements[2]!.answer()
+  t.strictSame(await Promise.all([...third, fourth]), ['value of 3', 'value of 4', 'value of 1'])
+  statements[0]!.answer()
+  t.equal(await first, 'value of 1')
+})
+
+t.test('SPEED 2 a statement that fails, fails those it carries, once; the next ones work', async (t) => {
+  const { read, statements } = createReads()
+  const failed = [read('a'), read('b')]
+  await turn()
+  statements[0]!.fail(new Error('lost'))
+  for (const answer of failed) await t.rejects(answer, { message: 'lost' })
+  const next = read('a')
+  await turn()
+  statements[1]!.answer()
+  t.equal(await next, 'value of a')
+
+  const throwing = joinReads(() => { throw new Error('before it is sent') })
+  await t.rejects(throwing('a'), { message: 'before it is sent' })
+  await t.rejects(throwing('a'), { message: 'before it is sent' }, 'and again')
+})
+
+t.test('SPEED 2 more than a thousand keys are split, in their order', async (t) => {
+  const { read, statements } = createReads()
+  const answers = Promise.all(Array.from({ length: 2500 }, (_, index) => read(`${index}`)))
+  for (let sent = 1; sent <= 3; sent++) {
+    while (statements.length < sent) await turn()
+    statements[sent - 1]!.answer()
+  }
+  t.equal((await answers)[2499], 'value of 2499')
+  t.strictSame(statements.map(({ keys }) => keys.length), [1000, 1000, 500])
+  t.equal(statements[1]!.keys[0], '1000')
+})
+
+t.test('SPEED 2 a write that was acknowledged is seen by every read that is asked for after it', async (t) => {
+  const { app, admin, createUser } = await createUsher(t)
+  const base = await app.listen({ port: 0, host: '127.0.0.1' })
+  const { id, email } = await createUser()
+  const url = `${base}/api/users/${id}`
+  const put = (name: string) => fetch(url, {
+    method: 'PUT',
+    headers: { ...admin.headers, 'content-type': 'application/json' },
+    body: JSON.stringify({ name, email }),
+  })
+  const seen = { version: 0, acknowledged: 0, stale: 0, reads: 0 }
+
+  async function write (): Promise<void> {
+    while (seen.version < 300) {
+      const mine = ++seen.version
+      const { status } = await put(`${mine}`)
+      if (status !== 200) throw new Error(`${status}`)
+      // One writer, so that the names only grow.
+      seen.acknowledged = mine
+    }
+  }
+
+  async function read (): Promise<void> {
+    while (seen.acknowledged < 300) {
+      const before = seen.acknowledged
+      const { name } = await (await fetch(url)).json() as { name: string }
+      seen.reads++
+      if (before > 0 && Number(name) < before) seen.stale++
+    }
+  }
+
+  await Promise.all([write(), ...Array.from({ length: 16 }, read)])
+  t.ok(seen.reads > 300)
+  t.equal(seen.stale, 0)
+})

@@ -1,0 +1,115 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
+import Fastify from 'fastify'
+import postgres from 'postgres'
+import t from 'tap'
+import usher from '../../app.ts'
+import { createUsher } from '../helpers/app.ts'
+import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { createLoad } from '../helpers/load.ts'
+import { createProxy } from '../helpers/proxy.ts'
+import { until } from '../helpers/until.ts'
+
+t.test('1.10 no database at boot: ready() rejects, says so, and keeps no process alive', async (t) => {
+  const code = `
+    import Fastify from 'fastify'
+    import usher from ${JSON.stringify(new URL('../../app.ts', import.meta.url).href)}
+    const app = Fastify()
+    app.register(usher, { databaseUrl: process.argv[1], uploadsDir: ${JSON.stringify(t.testdir())} })
+    await app.ready().catch((error) => console.log(error.code, error.message))`
+  const url = new URL(await testDatabaseUrl())
+  const unknown = Object.assign(new URL(url), { pathname: '/nowhere' })
+  const cases: [string, RegExp][] = [
+    ['postgres://nobody@127.0.0.1:1/none', /^DATABASE_UNAVAILABLE usher: the database cannot be reached \(ECONNREFUSED\)/],
+    [unknown.href, /^3D000 database "nowhere" does not exist|^28000 /],
+  ]
+  for (const [databaseUrl, expected] of cases) {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', code, databaseUrl], { stdio: ['ignore', 'pipe', 'inherit'], cwd: new URL('../..', import.meta.url) })
+    const [said, [status]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+    t.match(said, expected)
+    t.equal(status, 0, 'ended by itself')
+  }
+})
+
+t.test('1.10 the database goes away while the node starts: ready() rejects, and its connections are closed', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.register(usher, { databaseUrl: proxy.url, schema: uniqueSchema(t.name), uploadsDir: t.testdir() })
+  // After the migrations, before the notifications.
+  app.register(async () => proxy.refuse())
+  await t.rejects(async () => app.ready(), { code: 'DATABASE_UNAVAILABLE', message: /cannot be reached \((ECONNREFUSED|ECONNRESET|CONNECTION_CLOSED)\)/ })
+})
+
+t.test('1.10 the connection for notifications is ended, it alone: requests are served without a 503', async (t) => {
+  const name = `listener ${process.pid}`
+  const url = `${await testDatabaseUrl()}?application_name=${encodeURIComponent(name)}`
+  const usher = await createUsher(t, { databaseUrl: url })
+  const direct = postgres(await testDatabaseUrl(), { max: 1 })
+  t.teardown(() => direct.end())
+  const load = await createLoad(usher)
+  await load.next(201)
+  for (let round = 0; round < 5; round++) {
+    // The heartbeat tells it from the others.
+    const end = () => direct`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and query = 'select 1'`
+    await until('ended', async () => (await end()).length === 1)
+    await delay(50)
+  }
+  await load.stop()
+  t.strictSame(load.answers.filter(({ status }) => status >= 300).slice(0, 3), [])
+})
+
+t.test('9 a client that the host owns serves, and stays open', async (t) => {
+  const name = `owned ${process.pid}`
+  const own = postgres(await testDatabaseUrl(), { max: 3, connection: { application_name: name } })
+  t.teardown(() => own.end())
+  const { app, createUser, inject } = await createUsher(t, { sql: own, databaseUrl: undefined })
+  const { id } = await createUser({ name: 'Hosted' })
+  const user = (await inject('GET', `/api/users/${id}`)).json()
+  t.equal(user.name, 'Hosted')
+  t.match(user.createdAt, /^\d{4}-\d\d-\d\dT/)
+  const connections = () => own`select pid from pg_stat_activity where application_name = ${name}`.then(({ length }) => length)
+  const before = await connections()
+  await app.close()
+  await until('the listener is gone', async () => await connections() === before - 1)
+  t.strictSame([...await own`select 1 as one`], [{ one: 1 }])
+})
+
+t.test('9 two mounts in one process, on different databases: one is away, the other serves', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const one = await createUsher(t, { databaseUrl: proxy.url })
+  const two = await createUsher(t)
+  const { id } = await two.createUser()
+  proxy.refuse()
+  await until('away', async () => (await one.inject('GET', '/api/users')).statusCode === 503)
+  const away = await one.inject('GET', '/api/users')
+  t.strictSame(away.json(), { error: 'The database is away, try again', code: 'DATABASE_UNAVAILABLE' })
+  t.equal(away.headers['retry-after'], '1')
+  t.equal((await two.inject('GET', `/api/users/${id}`)).statusCode, 200)
+  t.equal((await one.inject('GET', `/api/users/${id}`)).statusCode, 503)
+  await proxy.listen()
+  await until('back', async () => (await one.inject('GET', '/api/users')).statusCode === 200)
+  t.equal((await one.inject('GET', `/api/users/${id}`)).statusCode, 404)
+})
+
+for (const state of ['serves', 'refuses connections', 'is frozen'] as const) {
+  t.test(`8 the app closes under load while the database ${state}: promptly`, async (t) => {
+    const proxy = await createProxy(t, await testDatabaseUrl())
+    const usher = await createUsher(t, { databaseUrl: proxy.url })
+    const load = await createLoad(usher)
+    await load.next(201)
+    if (state === 'refuses connections') proxy.refuse()
+    if (state === 'is frozen') proxy.freeze()
+    await delay(20)
+    const closing = performance.now()
+    // Whoever asks from now on finds nobody.
+    const ended = t.rejects(load.ended)
+    await usher.app.close()
+    const took = performance.now() - closing
+    t.ok(took < 3000, `${Math.round(took)} ms`)
+    await ended
+    t.strictSame(load.answers.filter(({ status }) => ![200, 201, 503].includes(status)), [])
+  })
+}
