@@ -26,13 +26,15 @@ export function connect ({ database, schema, poolSize, statementTimeout = STATEM
   const pool = openPool({ database, poolSize, statementTimeout })
   const gate = createGate()
   const notifications = createNotifications({ pool, gate, log, statementTimeout })
+  const db = new Kysely<Tables>({ dialect: createDialect(pool, gate) }).withSchema(schema)
   return {
-    db: new Kysely<Tables>({ dialect: createDialect(pool, gate) }).withSchema(schema),
+    db,
     gate,
     notifications,
 
     async close () {
       await notifications.close()
+      await db.destroy()
       await pool.close()
       gate.set(false)
     },

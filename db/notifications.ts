@@ -88,7 +88,7 @@ export function createNotifications ({ pool, gate, log, statementTimeout }: Noti
         if (over) return
         await ask('select 1', DEADLINE_MS)
         connected = synchronized && !over
-        if (gate.expire(statementTimeout + GRACE_MS)) pool.renew()
+        expire(statementTimeout + GRACE_MS)
       }
     }
 
@@ -128,12 +128,16 @@ export function createNotifications ({ pool, gate, log, statementTimeout }: Noti
   function giveUp (failure: Failure, answers: number): void {
     // Where others have got answers meanwhile the database is there, though not for those that have waited as long.
     if (gate.answers !== answers) {
-      if (gate.expire(DEADLINE_MS)) pool.renew()
+      expire(DEADLINE_MS)
     } else if (gate.open) {
       log.warn({ err: failure }, 'The database is away')
       gate.set(false)
       pool.renew(0)
     }
+  }
+
+  function expire (milliseconds: number): void {
+    if (gate.expire(milliseconds)) pool.renew()
   }
 
   return {

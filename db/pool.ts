@@ -26,9 +26,12 @@ export interface PoolOptions {
   statementTimeout: number
 }
 
+// What is its owner's stays as it is.
+const leave = async () => {}
+
 /** Opens a pool, or takes a client. Throws a `TypeError` for a URL that is none. */
 export function openPool ({ database, poolSize, statementTimeout }: PoolOptions): Pool {
-  if (typeof database !== 'string') return { sql: database, renew: () => {}, fail: () => {}, close: async () => {} }
+  if (typeof database !== 'string') return { sql: database, renew: leave, fail: leave, close: leave }
   // Statements that failed since no connection was to be had; each of those closes without having been open.
   let unopened = 0
   let { sql, end } = open()

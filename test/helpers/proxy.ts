@@ -2,6 +2,9 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
+// At its natural end Node waits for ever, busily, for a socket that was reset while it had something to write.
+process.once('beforeExit', () => process.exit())
+
 /** A database's address that can fail as networks do. */
 export interface Proxy {
   /** The database's URL, by way of the proxy. */
