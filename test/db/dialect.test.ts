@@ -194,3 +194,16 @@ t.test('SPEED 1 streaming is refused', async (t) => {
   await t.rejects(stream.next(), { message: 'Streaming is not supported: page by keyset instead' })
   await db.destroy()
 })
+
+t.test('SPEED 1 the tables of a database can be listed by Kysely itself', async (t) => {
+  const connection = await openConnection(t)
+  const schemas = await connection.db.introspection.getSchemas()
+  t.ok(schemas.some(({ name }) => name === 'public'))
+})
+
+t.test('1.3 what PostgreSQL notes beside its answers is not printed', async (t) => {
+  const { query } = await openConnection(t)
+  const printed = t.capture(console, 'log')
+  await query("do $$ begin raise notice 'by the way'; end $$")
+  t.strictSame(printed(), [])
+})
