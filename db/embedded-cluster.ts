@@ -113,7 +113,7 @@ export function reason (output: string): string {
 export async function readRunning (cluster: Cluster): Promise<Running | undefined> {
   const lines = (await readFile(join(cluster.data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
   const [pid, port] = [Number(lines[0]), Number(lines[3])]
-  return pid && port ? { pid, port, ready: /ready/.test(lines[7] ?? '') } : undefined
+  return pid && port ? { pid, port, ready: /ready/.test(String(lines[7])) } : undefined
 }
 
 /** Whether a process of that number exists, whoever owns it. */

@@ -1,7 +1,9 @@
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
+import { insertFirstAdmin } from '../../db/users.ts'
 import { createUsher } from '../helpers/app.ts'
+import { openConnection } from '../helpers/connection.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { openSql } from '../helpers/sql.ts'
 
@@ -66,4 +68,11 @@ t.test('4 a first admin that cannot be stops the start with one sentence', async
   for (const [given, message] of wrong) {
     await t.rejects(start(t, { schema: uniqueSchema(t.name), admin: given as UsherOptions['admin'] }), { message })
   }
+})
+
+t.test('4 a node that comes second, after it looked and before it wrote, makes none', async (t) => {
+  const { options, inject } = await createUsher(t)
+  const { db } = await openConnection(t, { schema: options.schema! })
+  t.equal(await insertFirstAdmin(db, { email: 'second@example.com', passwordHash: 'none' }), false)
+  t.equal((await inject('GET', '/api/users')).json().length, 1)
 })

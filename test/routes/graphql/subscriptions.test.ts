@@ -65,6 +65,8 @@ t.test('postCreated', async (t) => {
   })
 
   t.test('7.7 in the order of their commits', async (t) => {
+    // Nothing of theirs can still be on its way to the other node.
+    const author = await usher.createUser()
     const [here, there] = await Promise.all([subscribe(by(author.id)), subscribe(by(author.id), 'graphql-ws', otherNode)])
     const expected = Array.from({ length: 200 }, (_, index) => `Post ${index}`)
     for (const title of expected) await createPost(usher, author, title)
