@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { PostNotFound, UserNotFound } from '../schema/errors.ts'
-import { isUuid, violates } from './postgres.ts'
+import { toPage, type Page } from './page.ts'
+import { isUuid } from './postgres.ts'
 import type { Database, PostsTable, Row } from './tables.ts'
 
 export type PostRow = Row<PostsTable, 'id' | 'author_id' | 'title' | 'content' | 'created_at'>
@@ -25,13 +26,14 @@ export interface ListPostsQuery {
 }
 
 /** A page of posts, newest first, by keyset. */
-export async function listPosts (db: Database, { authorId, limit, after }: ListPostsQuery): Promise<PostRow[]> {
-  if (authorId !== undefined && !isUuid(authorId)) return []
-  return db.selectFrom('posts').select(columns)
+export async function listPosts (db: Database, { authorId, limit, after }: ListPostsQuery): Promise<Page<PostRow>> {
+  if (authorId !== undefined && !isUuid(authorId)) return { rows: [], next: null }
+  const rows = await db.selectFrom('posts').select(columns)
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
     .$if(after !== undefined, (query) => query.where('id', '<', after!))
-    .orderBy('id', 'desc').limit(limit)
+    .orderBy('id', 'desc').limit(limit + 1)
     .execute()
+  return toPage(rows, limit)
 }
 
 /** The ids of the posts that were begun within the last seconds, oldest first; of more than the limit the newest. */
@@ -69,17 +71,28 @@ export interface NewPost {
   content: string
 }
 
-/** Creates a post; its event goes out with the commit. Throws `UserNotFound` for an unknown author. */
-export async function insertPost (db: Database, { authorId, title, content }: NewPost): Promise<PostRow> {
-  if (!isUuid(authorId)) throw new UserNotFound()
-  try {
-    return await db.insertInto('posts')
-      .values({ id: uuid(), author_id: authorId, title, content })
-      .returning(columns)
-      .executeTakeFirstOrThrow()
-  } catch (error) {
-    throw violates(error, 'posts_author_id_fkey') ? new UserNotFound() : error
-  }
+/**
+ * Creates posts, as one statement; each for itself: `UserNotFound` in the place of one whose author is unknown. The
+ * events go out with the commit, in this order. The authors' rows are locked first, so that one who is deleted
+ * meanwhile is none, rather than a violation that would fail all.
+ */
+export async function insertPosts (db: Database, posts: readonly NewPost[]): Promise<(PostRow | Error)[]> {
+  const ids = posts.map(() => uuid())
+  const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
+  const given = sql<{ id: string, author: string, title: string, content: string }>`unnest(
+    ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[]
+  )`.as<'given'>(sql`given(id, author, title, content)`)
+  const rows = await db
+    .with('authors', (cte) => cte.selectFrom('users').select('id')
+      .where('id', '=', sql<string>`any(${authors}::uuid[])`).orderBy('id').forKeyShare())
+    .insertInto('posts')
+    .columns(['id', 'author_id', 'title', 'content'])
+    .expression(({ selectFrom }) => selectFrom(given).innerJoin('authors', 'authors.id', 'given.author')
+      .select(['given.id', 'given.author', 'given.title', 'given.content']).orderBy('given.id'))
+    .returning(columns)
+    .execute()
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return ids.map((id) => byId.get(id) ?? new UserNotFound())
 }
 
 /** Changes what is given of a post. Throws `PostNotFound`. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { EmailTaken, LastAdmin, UserNotFound } from '../schema/errors.ts'
 import type { Role } from '../schema/user.ts'
+import { toPage, type Page } from './page.ts'
 import { isUuid, lock, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Row, UsersTable } from './tables.ts'
@@ -41,12 +42,13 @@ export interface ListUsersQuery {
 }
 
 /** A page of users, newest first, by keyset: the ids are UUIDv7, so their order is that of creation. */
-export async function listUsers (db: Database, { role, limit, after }: ListUsersQuery): Promise<UserRow[]> {
-  return db.selectFrom('users').select(columns)
+export async function listUsers (db: Database, { role, limit, after }: ListUsersQuery): Promise<Page<UserRow>> {
+  const rows = await db.selectFrom('users').select(columns)
     .$if(role !== undefined, (query) => query.where('role', '=', role as Role))
     .$if(after !== undefined, (query) => query.where('id', '<', after!))
-    .orderBy('id', 'desc').limit(limit)
+    .orderBy('id', 'desc').limit(limit + 1)
     .execute()
+  return toPage(rows, limit)
 }
 
 export interface NewUser {
@@ -56,16 +58,21 @@ export interface NewUser {
   passwordHash?: string | null | undefined
 }
 
-/** Throws `EmailTaken`. */
-export async function insertUser (db: Database, { name, email, role = 'user', passwordHash = null }: NewUser): Promise<UserRow> {
-  try {
-    return await db.insertInto('users')
-      .values({ id: uuid(), name, email, role, password_hash: passwordHash })
-      .returning(columns)
-      .executeTakeFirstOrThrow()
-  } catch (error) {
-    throw violates(error, 'users_email') ? new EmailTaken() : error
-  }
+/** Creates users, as one statement; each for itself: `EmailTaken` in the place of one whose address is another's. */
+export async function insertUsers (db: Database, users: readonly NewUser[]): Promise<(UserRow | Error)[]> {
+  const ids = users.map(() => uuid())
+  const given = sql<{ id: string, name: string, email: string, role: Role, hash: string | null }>`unnest(
+    ${ids}::uuid[], ${users.map(({ name }) => name)}::text[], ${users.map(({ email }) => email)}::text[],
+    ${users.map(({ role = 'user' }) => role)}::text[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[]
+  )`.as<'given'>(sql`given(id, name, email, role, hash)`)
+  const rows = await db.insertInto('users')
+    .columns(['id', 'name', 'email', 'role', 'password_hash'])
+    .expression(({ selectFrom }) => selectFrom(given).select(['id', 'name', 'email', 'role', 'hash']))
+    .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
+    .returning(columns)
+    .execute()
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return ids.map((id) => byId.get(id) ?? new EmailTaken())
 }
 
 /**

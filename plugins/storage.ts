@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
-import { joinReads } from '../db/join-reads.ts'
+import { joinCalls } from '../db/join.ts'
 import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, listUnrecorded, type NewUpload } from '../db/uploads.ts'
 import { StorageFull, UploadNotFound } from '../schema/errors.ts'
 import { claimFolder, isOfDisk, listOld, move, remove, writeDurably, type WrittenFile } from './files.ts'
@@ -23,7 +23,7 @@ declare module 'fastify' {
 async function createStorage (app: FastifyInstance) {
   const { log, usherDatabase: { db }, usherOptions: { schema, uploadsDir, uploadMaxBytes } } = app
   const folder = await claimFolder(uploadsDir, await installationOf(db, schema))
-  const read = joinReads((ids) => findUploads(db, ids))
+  const read = joinCalls((ids: string[]) => findUploads(db, ids))
   const temporary = (id: string) => join(folder.tmp, id)
   const kept = (id: string) => join(folder.files, id)
   let background = Promise.resolve()

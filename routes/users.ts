@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { deleteUser, insertUser, listUsers, updateUser, type ListUsersQuery } from '../db/users.ts'
+import { deleteUser, updateUser, type UserRow } from '../db/users.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { NotAcceptable, UserNotFound } from '../schema/errors.ts'
 import type { Actor } from '../schema/policy.ts'
@@ -10,7 +10,7 @@ import { mediaTypes, negotiate, represent, type MediaType } from '../schema/vers
 
 /** User records (contract 2), the list of them in versions (contract 3). */
 const users: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherDatabase: { db, read }, usherAuth: { authenticate, authorize }, usherPasswords: passwords, usherSessions: sessions, usherStorage: storage, usherOptions } = app
+  const { usherDatabase: { db, read, write }, usherAuth: { authenticate, authorize }, usherPasswords: passwords, usherSessions: sessions, usherStorage: storage, usherOptions } = app
   const base = `${usherOptions.prefix}/api/users`
   const tags = ['users']
   const security = [{ bearer: [] }]
@@ -20,9 +20,10 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags, summary: 'List users, newest first', querystring: ListUsers, response: { 200: UserList, ...failures(400, 406) } },
   }, async (request, reply) => {
     const { limit, after, role } = request.query
-    const { rows, next } = await page({ role, limit, after: after && decodeCursor(after) })
+    const page = await read.users({ role, limit, after: after && decodeCursor(after) })
+    const next = page.next && encodeCursor(page.next)
     if (next) reply.header('link', `<${pageUrl(request, next)}>; rel="next"`)
-    return represent(reply.getHeader('content-type') as MediaType, rows, { next, limit }) as typeof rows
+    return represent(reply.getHeader('content-type') as MediaType, page.rows, { next, limit }) as UserRow[]
   })
 
   app.get('/users/:id', {
@@ -39,7 +40,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags, security, summary: 'Create a user', body: CreateUser, response: { 201: User, ...failures(400, 401, 403, 409, 413, 415) } },
   }, async ({ body: { password, ...user } }, reply) => {
     const passwordHash = password === undefined ? null : await passwords.hash(password)
-    const created = await insertUser(db, { ...user, passwordHash })
+    const created = await write.user({ ...user, passwordHash })
     return reply.code(201).header('location', `${base}/${created.id}`).send(created)
   })
 
@@ -61,13 +62,6 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     await storage.sweep()
     return reply.code(204).send(null)
   })
-
-  // One row more than asked for tells whether another page follows.
-  async function page (query: ListUsersQuery) {
-    const rows = await listUsers(db, { ...query, limit: query.limit + 1 })
-    const next = rows.length > query.limit ? encodeCursor(rows[query.limit - 1]!.id) : null
-    return { rows: rows.slice(0, query.limit), next }
-  }
 
   function pageUrl ({ query }: FastifyRequest, after: string): string {
     const { role, limit } = query as typeof ListUsers.static

@@ -46,6 +46,6 @@ export const versions = <Item extends TSchema> (item: Item) => ({
 })
 
 /** The body of a page in the version of its media type. */
-export function represent<Item> (type: MediaType, data: Item[], page: { next: string | null, limit: number }) {
+export function represent<Item> (type: MediaType, data: readonly Item[], page: { next: string | null, limit: number }) {
   return type === VERSION_2 ? { version: '2', data, page } : data
 }

@@ -1,3 +1,4 @@
+import type { Page } from '../../db/page.ts'
 import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
 import { ListArguments } from '../../schema/post.ts'
 import { createCheck } from '../../schema/validator.ts'
@@ -17,24 +18,15 @@ export function readPage ({ role, first, after }: PageArguments): { role?: strin
   return page
 }
 
-/**
- * A Relay connection: a page of rows and what is around it.
- *
- * @param list the rows after a cursor; one more than the page holds is asked for, to tell whether another follows
- */
-export async function connect<Row extends { id: string }> (
-  { first, after }: { first: number, after?: string },
-  list: (page: { limit: number, after?: string }) => Promise<Row[]>
-) {
-  const rows = await list({ limit: first + 1, ...after !== undefined && { after } })
-  const nodes = rows.slice(0, first)
-  const edges = nodes.map((node) => ({ node, cursor: encodeCursor(node.id) }))
+/** A Relay connection: a page of rows, newest first, and what is around it; `after` is what it was asked for with. */
+export function connect<Row extends { id: string }> ({ rows, next }: Page<Row>, after: string | undefined) {
+  const edges = rows.map((node) => ({ node, cursor: encodeCursor(node.id) }))
   return {
-    nodes,
+    nodes: [...rows],
     edges,
     pageInfo: {
-      hasNextPage: rows.length > first,
-      // Newest first, from a cursor on: what it came from lies before.
+      hasNextPage: next !== null,
+      // What a cursor comes from lies before.
       hasPreviousPage: after !== undefined,
       startCursor: edges.at(0)?.cursor ?? null,
       endCursor: edges.at(-1)?.cursor ?? null,

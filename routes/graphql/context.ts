@@ -20,8 +20,8 @@ export interface SocketContext extends GraphQLContext {
 }
 
 /** Counts the rows of a list against the bound of an operation. Throws `AnswerTooLarge`. */
-export function count<Row> (context: GraphQLContext, rows: Row[]): Row[] {
-  context.rows += rows.length
+export function count<List extends { rows: readonly unknown[] }> (context: GraphQLContext, list: List): List {
+  context.rows += list.rows.length
   if (context.rows > ROWS_AN_OPERATION) throw new AnswerTooLarge()
-  return rows
+  return list
 }

@@ -1,6 +1,5 @@
 import { GraphQLError, GraphQLScalarType } from 'graphql'
-import { deletePost, insertPost, listPosts, updatePost, type AuthorPostsKey, type PostRow } from '../../db/posts.ts'
-import { listUsers } from '../../db/users.ts'
+import { deletePost, updatePost, type AuthorPostsKey, type PostRow } from '../../db/posts.ts'
 import type { PostEvent } from '../../plugins/events.ts'
 import { PostNotFound, Unauthenticated, UserNotFound } from '../../schema/errors.ts'
 import type { Actor } from '../../schema/policy.ts'
@@ -28,15 +27,15 @@ export const resolvers = {
     },
 
     async users (_, args, context) {
-      const { role, ...page } = readPage(args)
-      return connect(page, async (page) => count(context, await listUsers(context.usher.usherDatabase.db, { role, ...page })))
+      const { first: limit, ...where } = readPage(args)
+      return connect(count(context, await context.usher.usherDatabase.read.users({ limit, ...where })), where.after)
     },
 
     post: async (_, { id }, { usher }) => usher.usherDatabase.read.post(id),
 
     async posts (_, { authorId, ...args }, context) {
-      return connect(readPage(args), async (page) =>
-        count(context, await listPosts(context.usher.usherDatabase.db, { authorId: authorId ?? undefined, ...page })))
+      const { first: limit, after } = readPage(args)
+      return connect(count(context, await context.usher.usherDatabase.read.posts({ authorId: authorId ?? undefined, limit, after })), after)
     },
 
     async me (_, __, { usher, actor }) {
@@ -48,7 +47,9 @@ export const resolvers = {
   User: {
     async posts ({ id }, args, context) {
       const key: AuthorPostsKey = `${id}:${readPage(args).first}`
-      return count(context, (await context.usher.usherDatabase.read.postsOfAuthor(key))!)
+      const rows = await context.usher.usherDatabase.read.postsOfAuthor(key)
+      count(context, { rows })
+      return rows
     },
   },
 
@@ -63,14 +64,14 @@ export const resolvers = {
 
   Mutation: {
     async createPost (_, { input: { authorId, ...given } }, context) {
-      const { usherDatabase: { db }, usherAuth: { authorize } } = context.usher
+      const { usherDatabase: { write }, usherAuth: { authorize } } = context.usher
       const actor = await requireActor(context)
       authorize(actor, 'posts:create')
       const author = authorId?.toLowerCase() ?? actor.id
       if (author !== actor.id) authorize(actor, 'posts:create-for-another')
       const post = { ...given }
       checkCreate(post)
-      return insertPost(db, { ...post, authorId: author })
+      return write.post({ ...post, authorId: author })
     },
 
     async updatePost (_, { id, input }, context) {

@@ -1,11 +1,11 @@
 import t from 'tap'
-import { joinReads } from '../../db/join-reads.ts'
+import { joinCalls } from '../../db/join.ts'
 import { createUsher } from '../helpers/app.ts'
 
 /** Reads whose statements are answered by hand. */
 function createReads () {
   const statements: { keys: string[], answer: () => void, fail: (error: Error) => void }[] = []
-  const read = joinReads((keys: string[]) => new Promise<(string | undefined)[]>((resolve, reject) => {
+  const read = joinCalls((keys: string[]) => new Promise<(string | undefined)[]>((resolve, reject) => {
     statements.push({ keys, answer: () => resolve(keys.map((key) => key === 'unknown' ? undefined : `value of ${key}`)), fail: reject })
   }))
   return { read, statements }
@@ -54,7 +54,7 @@ t.test('SPEED 2 a statement that fails, fails those it carries, once; the next o
   statements[1]!.answer()
   t.equal(await next, 'value of a')
 
-  const throwing = joinReads(() => { throw new Error('before it is sent') })
+  const throwing = joinCalls(() => { throw new Error('before it is sent') })
   await t.rejects(throwing('a'), { message: 'before it is sent' })
   await t.rejects(throwing('a'), { message: 'before it is sent' }, 'and again')
 })
