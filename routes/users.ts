@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Page } from '../db/page.ts'
 import { deleteUser, updateUser, type UserRow } from '../db/users.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { NotAcceptable, UserNotFound } from '../schema/errors.ts'
@@ -10,8 +11,10 @@ import { mediaTypes, negotiate, represent, type MediaType } from '../schema/vers
 
 /** User records (contract 2), the list of them in versions (contract 3). */
 const users: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherDatabase: { db, read, write }, usherAuth: { authenticate, authorize }, usherPasswords: passwords, usherSessions: sessions, usherStorage: storage, usherOptions } = app
+  const { usherDatabase, usherAuth: { authenticate, authorize }, usherPasswords: passwords, usherSessions: sessions, usherStorage: storage, usherOptions } = app
+  const { db, read } = usherDatabase
   const base = `${usherOptions.prefix}/api/users`
+  const written = new WeakMap<Page<UserRow>, Map<MediaType, string>>()
   const tags = ['users']
   const security = [{ bearer: [] }]
 
@@ -21,9 +24,8 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
   }, async (request, reply) => {
     const { limit, after, role } = request.query
     const page = await read.users({ role, limit, after: after && decodeCursor(after) })
-    const next = page.next && encodeCursor(page.next)
-    if (next) reply.header('link', `<${pageUrl(request, next)}>; rel="next"`)
-    return represent(reply.getHeader('content-type') as MediaType, page.rows, { next, limit }) as UserRow[]
+    if (page.next) reply.header('link', `<${pageUrl(request, encodeCursor(page.next))}>; rel="next"`)
+    return reply.send(write(page, limit, reply) as never)
   })
 
   app.get('/users/:id', {
@@ -40,7 +42,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags, security, summary: 'Create a user', body: CreateUser, response: { 201: User, ...failures(400, 401, 403, 409, 413, 415) } },
   }, async ({ body: { password, ...user } }, reply) => {
     const passwordHash = password === undefined ? null : await passwords.hash(password)
-    const created = await write.user({ ...user, passwordHash })
+    const created = await usherDatabase.write.user({ ...user, passwordHash })
     return reply.code(201).header('location', `${base}/${created.id}`).send(created)
   })
 
@@ -62,6 +64,19 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     await storage.sweep()
     return reply.code(204).send(null)
   })
+
+  // A page that several requests wait for is written once for all of them.
+  function write (page: Page<UserRow>, limit: number, reply: FastifyReply): string {
+    const type = reply.getHeader('content-type') as MediaType
+    const texts = written.get(page) ?? new Map<MediaType, string>()
+    written.set(page, texts)
+    let text = texts.get(type)
+    if (text === undefined) {
+      text = reply.getSerializationFunction('200', type)!(represent(type, page.rows, { next: page.next && encodeCursor(page.next), limit }) as never)
+      texts.set(type, text)
+    }
+    return text
+  }
 
   function pageUrl ({ query }: FastifyRequest, after: string): string {
     const { role, limit } = query as typeof ListUsers.static
