@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import t from 'tap'
 import { joinCalls } from '../../db/join.ts'
 import { createUsher } from '../helpers/app.ts'
@@ -105,4 +106,72 @@ t.test('SPEED 2 a write that was acknowledged is seen by every read that is aske
   await Promise.all([write(), ...Array.from({ length: 16 }, read)])
   t.ok(seen.reads > 300)
   t.equal(seen.stale, 0)
+})
+
+t.test('SPEED 2 what waits is bounded in number and in time: OVERLOADED, and the rest goes on', async (t) => {
+  const sent: string[][] = []
+  const answer = Promise.withResolvers<void>()
+  const read = joinCalls(async (keys: string[]) => {
+    sent.push(keys)
+    await answer.promise
+    return keys
+  }, { inFlight: 1, waiting: 2, patience: 50 })
+  const first = read('first')
+  await turn()
+  const late = [read('a'), read('b')]
+  await t.rejects(read('c'), { code: 'OVERLOADED' }, 'no room, at once')
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  answer.resolve()
+  t.equal(await first, 'first')
+  for (const each of late) await t.rejects(each, { code: 'OVERLOADED' }, 'waited too long')
+  t.equal(await read('d'), 'd')
+  t.strictSame(sent, [['first'], ['d']], 'what was given up is not sent')
+})
+
+t.test('SPEED 3 of writes that go together each is answered for itself', async (t) => {
+  const write = joinCalls(async (items: { value: number }[]) => items.map(({ value }) => value < 0 ? new Error('refused') : value))
+  const item = { value: 1 }
+  const results = await Promise.allSettled([write(item), write({ value: 1 }), write({ value: -1 })])
+  t.match(results, [{ value: 1 }, { value: 1 }, { reason: { message: 'refused' } }])
+})
+
+t.test('SPEED 2 for any interleaving of writes and reads, a read sees every write that was acknowledged before it', async (t) => {
+  // The database is a map that grows; a statement sees it as it is at some moment between being sent and answered.
+  const operation = fc.oneof(fc.record({ write: fc.constantFrom('a', 'b', 'c') }), fc.record({ read: fc.constantFrom('a', 'b', 'c') }))
+  let cases = 0
+  await fc.assert(fc.asyncProperty(fc.scheduler(), fc.array(operation, { minLength: 1, maxLength: 12 }), async (scheduler, operations) => {
+    cases++
+    const stored = new Map<string, number>()
+    const acknowledged = new Map<string, number>()
+    const stale: string[] = []
+    const read = joinCalls(async (keys: string[]) => {
+      await scheduler.schedule(Promise.resolve(), 'on its way')
+      const seen = keys.map((key) => stored.get(key) ?? 0)
+      await scheduler.schedule(Promise.resolve(), 'on its way back')
+      return seen
+    })
+    async function run (operation: { write: string } | { read: string }): Promise<void> {
+      if ('write' in operation) {
+        const version = (stored.get(operation.write) ?? 0) + 1
+        stored.set(operation.write, version)
+        await scheduler.schedule(Promise.resolve(), 'commit')
+        acknowledged.set(operation.write, Math.max(version, acknowledged.get(operation.write) ?? 0))
+      } else {
+        const before = acknowledged.get(operation.read) ?? 0
+        const seen = await read(operation.read)
+        if (seen < before) stale.push(operation.read)
+      }
+    }
+    const { task } = scheduler.scheduleSequence(operations.map((operation) => async () => { running.push(run(operation)) }))
+    const running: Promise<void>[] = []
+    const state = { done: false }
+    const all = task.then(() => Promise.all(running)).then(() => { state.done = true })
+    while (!state.done) {
+      if (scheduler.count() > 0) await scheduler.waitOne()
+      else await turn()
+    }
+    await all
+    return stale.length === 0
+  }), { numRuns: 10_000 })
+  t.equal(cases, 10_000)
 })
