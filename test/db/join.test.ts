@@ -168,7 +168,8 @@ t.test('SPEED 2 for any interleaving of writes and reads, a read sees every writ
     const all = task.then(() => Promise.all(running)).then(() => { state.done = true })
     while (!state.done) {
       if (scheduler.count() > 0) await scheduler.waitOne()
-      else await turn()
+      // What waits is sent between any two of these steps.
+      await turn()
     }
     await all
     return stale.length === 0
