@@ -8,7 +8,7 @@ import { startEmbedded } from '../db/embedded.ts'
 import { load } from './data.ts'
 import { findGenerator, shoot, works, type Sample, type Work } from './load.ts'
 import { print, summarize } from './report.ts'
-import { startServer, type Server } from './servers.ts'
+import { login, startServer, type Server } from './servers.ts'
 
 const { values } = parseArgs({
   options: {
@@ -55,13 +55,4 @@ try {
   for (const server of servers) await server.stop()
   await database.stop()
   await rm(folder, { recursive: true, force: true })
-}
-
-async function login (url: string): Promise<string> {
-  const response = await fetch(`${url}/api/auth/login`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ email: 'admin@example.com', password: 'horse battery staple' }),
-  })
-  return (await response.json() as { token: string }).token
 }

@@ -29,3 +29,13 @@ export async function startServer (name: string, env: Record<string, string>, no
     },
   }
 }
+
+/** An access token of the admin that `usher.ts` makes. */
+export async function login (url: string): Promise<string> {
+  const response = await fetch(`${url}/api/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email: 'admin@example.com', password: 'horse battery staple' }),
+  })
+  return (await response.json() as { token: string }).token
+}

@@ -11,7 +11,7 @@ import { json } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { startEmbedded } from '../db/embedded.ts'
-import { startServer } from './servers.ts'
+import { login, startServer } from './servers.ts'
 
 const MIB = 1024 * 1024
 const BOUNDARY = 'usher-bench'
@@ -52,15 +52,6 @@ try {
 } finally {
   await database.stop()
   await rm(folder, { recursive: true, force: true })
-}
-
-async function login (url: string): Promise<string> {
-  const response = await fetch(`${url}/api/auth/login`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ email: 'admin@example.com', password: 'horse battery staple' }),
-  })
-  return (await response.json() as { token: string }).token
 }
 
 async function upload (url: string, token: string, mebibytes: number): Promise<{ size: number, fileUrl: string }> {
