@@ -7,6 +7,7 @@ import errors from './plugins/errors.ts'
 import events from './plugins/events.ts'
 import firstAdmin from './plugins/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
+import linger from './plugins/linger.ts'
 import optionsPlugin from './plugins/options.ts'
 import passwords from './plugins/passwords.ts'
 import seal from './plugins/seal.ts'
@@ -78,6 +79,7 @@ function decorateRequest (app: FastifyInstance): void {
 async function service (app: FastifyInstance): Promise<void> {
   await app.register(seal)
   await app.register(errors)
+  await app.register(linger)
   await app.register(database)
   await app.register(tokens)
   await app.register(sessions)

@@ -9,7 +9,7 @@ import drain from './plugins/drain.ts'
 import front, { createHeaders, type SetHeaders } from './plugins/front.ts'
 import { serverOptions } from './plugins/http-server.ts'
 import { DatabaseUnavailable } from './schema/errors.ts'
-import { readSettings, type Settings } from './schema/settings.ts'
+import { readSettings, requireNode, type Settings } from './schema/settings.ts'
 
 const STOP_MS = 10_000
 // One Ctrl-C comes twice under npm: from the terminal and from npm.
@@ -31,6 +31,7 @@ await read().then(run).catch((error: Error) => {
 })
 
 async function read (): Promise<Settings> {
+  requireNode(process.versions.node)
   try {
     process.loadEnvFile()
   } catch (error) {

@@ -15,7 +15,8 @@ export interface Gate {
   expire (milliseconds: number): boolean
   /**
    * Runs a statement. `late` gets its result where that arrives after the statement was given up, and `lost` is
-   * told at once of a failure that took the connection along. Throws `DatabaseUnavailable`, or that answer.
+   * told at once of a failure that took the connection along. Throws the database's refusal, or `DatabaseUnavailable`:
+   * with a cause, where the statement was sent and may yet take effect, without one where it was not.
    */
   pass<Result> (run: () => PromiseLike<Result>, on?: { late?: (result: Result) => void, lost?: (failure: Failure) => void }): Promise<Result>
 }
@@ -28,7 +29,7 @@ export function createGate (): Gate {
 
   function fail (reject: (error: Error) => void): void {
     waiting.delete(reject)
-    reject(new DatabaseUnavailable())
+    reject(new DatabaseUnavailable({ cause: new Error('The database has not answered') }))
   }
 
   return {
@@ -68,6 +69,11 @@ export function createGate (): Gate {
       })
     },
   }
+}
+
+/** Whether a statement that failed may yet take effect: it was sent, and no answer came. */
+export function isUndecided (error: unknown): boolean {
+  return error instanceof DatabaseUnavailable && error.cause !== undefined && (error.cause as Failure).code !== 'ECONNREFUSED'
 }
 
 /** Whether an error says that the database cannot be reached or is going away, rather than what it answered. */

@@ -24,6 +24,8 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
 }
 
 function answer (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
+  // Fastify would close at once, and the answer be lost: see `linger.ts`.
+  if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
   reply.code(error.statusCode!).type('application/json')
   if (error.statusCode === 400) return sendSealed.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)

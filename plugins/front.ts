@@ -2,7 +2,7 @@ import cors, { type FastifyCorsOptions } from '@fastify/cors'
 import helmet from '@fastify/helmet'
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { NotFound } from '../schema/errors.ts'
+import { ExpectationFailed, InvalidInput, NotFound } from '../schema/errors.ts'
 import errors from './errors.ts'
 
 const YEAR_SECONDS = 31_536_000
@@ -21,8 +21,13 @@ export type SetHeaders = (request: FastifyRequest, reply: FastifyReply) => void
 export default fp<FrontOptions>(async function front (app, { origins, setHeaders }) {
   app.addHook('onRequest', (request, reply, done) => {
     setHeaders(request, reply)
-    done()
+    const { headers, httpVersion } = request.raw
+    // RFC 9112 3.2, and RFC 9110 10.1.1; Node would answer them without a word.
+    if (headers.host === undefined && httpVersion === '1.1') done(new InvalidInput('host header is required'))
+    else if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') done(new ExpectationFailed())
+    else done()
   })
+  app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
   if (origins.length > 0) await app.register(cors, { delegator: corsDelegator(origins) })
   await app.register(errors)
   app.setNotFoundHandler(() => { throw new NotFound() })

@@ -26,7 +26,8 @@ export function serverOptions ({ LOG_LEVEL, TRUST_PROXY }: Settings, setHeaders:
     // A slow and long upload is legitimate, as long as it goes on.
     requestTimeout: REQUEST_MS,
     connectionTimeout: IDLE_MS,
-    http: { headersTimeout: HEADERS_MS, maxHeaderSize: HEADER_BYTES },
+    // A request without `Host` gets an answer of our shape, see `front.ts`.
+    http: { headersTimeout: HEADERS_MS, maxHeaderSize: HEADER_BYTES, requireHostHeader: false },
     // While the node drains, a request that still comes in is served, and its connection closed.
     return503OnClosing: false,
     // An id of any length is an unknown one (contract 2.2); no route has a costly pattern.

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
+import { isUndecided } from '../db/gate.ts'
 import { joinCalls } from '../db/join.ts'
 import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, listUnrecorded, type NewUpload } from '../db/uploads.ts'
 import { StorageFull, UploadNotFound } from '../schema/errors.ts'
@@ -99,7 +100,8 @@ async function createStorage (app: FastifyInstance) {
         await move(temporary(upload.id), folder.files)
         await insertUpload(db, upload)
       } catch (error) {
-        await tryRemove(kept(upload.id))
+        // Where no answer came, the record may yet be committed; a file that stays without one is a stray.
+        if (!isUndecided(error)) await tryRemove(kept(upload.id))
         throw isOfDisk(error) ? new StorageFull({ cause: error as Error }) : error
       }
     },

@@ -10,8 +10,6 @@ import { failures } from '../schema/reply.ts'
 import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadParams, UploadRange } from '../schema/upload.ts'
 import { checkForm, ENVELOPE_OCTETS, readForm, type ReadForm } from './upload-form.ts'
 
-const LINGER_MS = 2000
-
 /** Uploads (contract 5): received, and given back. */
 const uploads: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { authenticate, authorize }, usherStorage: storage, usherOptions } = app
@@ -31,7 +29,6 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
 
   app.post('/uploads', {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'uploads:create'), mustBeForm],
-    onResponse: linger,
     // The form is checked by hand, once it has been read.
     validatorCompiler: () => () => true,
     schema: {
@@ -98,8 +95,9 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
   }
 }
 
-// @fastify/send knows no entity tag but its own: what is asked of ours is told to it in terms without any.
-function translate ({ 'if-range': ifRange, ...headers }: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
+// @fastify/send knows no entity tag but its own: what is asked of ours is told to it in terms without any. What
+// `cache-control` asks, it asks of caches; browsers send it with every `fetch` that revalidates by itself.
+function translate ({ 'if-range': ifRange, 'cache-control': _, ...headers }: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
   const tags = (field: string | undefined) => field?.split(',').map((tag) => tag.trim())
   if (tags(headers['if-match'])?.includes(etag)) headers['if-match'] = '*'
   if (tags(headers['if-none-match']?.replaceAll('W/', ''))?.includes(etag)) headers['if-none-match'] = '*'
@@ -117,15 +115,6 @@ function refusal ({ statusCode, headers, metadata }: ErrorSendResult, request: F
       return new RangeNotSatisfiable()
     default: return metadata.error
   }
-}
-
-// An answer that left before the whole body came: reading goes on for a while, for closing at once would reset
-// the connection and the client could lose the answer (RFC 9112 9.6).
-async function linger ({ raw }: FastifyRequest): Promise<void> {
-  if (raw.readableEnded) return
-  raw.resume()
-  const timer = setTimeout(() => raw.destroy(), LINGER_MS)
-  raw.once('close', () => clearTimeout(timer))
 }
 
 export default uploads

@@ -39,6 +39,8 @@ export const UriTooLong = define('URI_TOO_LONG', 'The address is too long', 414)
 export const UnsupportedMediaType = define('UNSUPPORTED_MEDIA_TYPE', 'The content type must be %s', 415)
 export const RangeNotSatisfiable = define('RANGE_NOT_SATISFIABLE', 'The range is beyond the end', 416)
 
+export const ExpectationFailed = define('EXPECTATION_FAILED', 'No expectation but 100-continue is met', 417)
+
 export const AnswerTooLarge = define('ANSWER_TOO_LARGE', 'The answer would be too large: ask for fewer rows', 400)
 
 export const InternalError = define('INTERNAL_ERROR', 'The server failed', 500)

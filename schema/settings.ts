@@ -39,6 +39,12 @@ const validate = ajv.compile<Settings>(Settings)
 
 const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY']
 
+/** Throws an `Error` of one sentence where Node is too old to run Usher. */
+export function requireNode (version: string): void {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  if (major < 22 || (major === 22 && minor < 18)) throw new Error(`Usher needs Node.js 22.18 or later; this is ${version}.`)
+}
+
 /**
  * Reads the settings from an environment. An empty variable counts as absent, unknown ones are ignored.
  * Throws an `Error` of one sentence that names the first bad one, and never repeats its value: it may be secret.

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
 import { addJsonParser } from '../../plugins/http.ts'
+import { InvalidToken, Unauthenticated } from '../../schema/errors.ts'
 import { checkLimits, limits } from '../../schema/graphql-limits.ts'
 import type { GraphQLContext, SocketContext } from './context.ts'
 import { formatExecution } from './format.ts'
@@ -24,6 +25,11 @@ const graphql: FastifyPluginAsync = async (app) => {
   app.addHook('onRequest', async (request) => {
     const { authorization } = request.headers
     if (authorization !== undefined) request.actor = await app.usherAuth.identify(authorization)
+  })
+  app.addHook('onSend', (_, reply, __, done) => {
+    // Of a body that is too large: Fastify would close at once, and the answer be lost, see `plugins/linger.ts`.
+    reply.removeHeader('connection')
+    done()
   })
   addSockets(app, PATH)
   await app.register(mercurius, createOptions(app))
@@ -51,7 +57,7 @@ function createOptions (app: FastifyInstance): MercuriusOptions {
         rows: 0,
         drop: () => socket.terminate(),
       }),
-      onConnect: ({ payload: { authorization } }) => authorization === undefined || actorOf(app, String(authorization)),
+      onConnect: ({ payload: { authorization } }) => authorization === undefined || actorOf(app, String(authorization)).catch(refuse),
     },
     additionalRouteOptions: {
       bodyLimit: app.usherOptions.bodyLimit,
@@ -70,6 +76,12 @@ async function actorOf ({ usherAuth }: FastifyInstance, authorization: string): 
   const actor = () => usherAuth.identify(authorization)
   await actor()
   return { actor }
+}
+
+// A bad token is the client's affair: no more than a refusal, and nothing for the log.
+function refuse (error: Error): false {
+  if (error instanceof InvalidToken || error instanceof Unauthenticated) return false
+  throw error
 }
 
 export default graphql

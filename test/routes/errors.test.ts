@@ -280,3 +280,18 @@ t.test('1.3 a refusal by a hook of the host stands, its failure says nothing', a
   t.same(await get({ 'x-fail': '502' }), [500, { error: 'The server failed', code: 'INTERNAL_ERROR' }, undefined])
   t.same(await get({ 'x-throw': '1' }), [500, { error: 'The server failed', code: 'INTERNAL_ERROR' }, undefined])
 })
+
+t.test('1.4 a body that is too large gets its answer, however much of it is still on its way', async (t) => {
+  const { app, admin } = await createUsher(t)
+  const base = await app.listen({ port: 0, host: '127.0.0.1' })
+  const headers = { ...admin.headers, 'content-type': 'application/json' }
+  const body = JSON.stringify({ name: 'x'.repeat(6_000_000) })
+  for (let round = 0; round < 10; round++) {
+    const refused = await fetch(`${base}/api/users`, { method: 'POST', headers, body })
+    t.equal(refused.status, 413)
+    t.same(await refused.json(), { error: 'The request body is too large', code: 'PAYLOAD_TOO_LARGE' })
+    const graphql = await fetch(`${base}/graphql`, { method: 'POST', headers, body })
+    t.equal(graphql.status, 200)
+    t.match(await graphql.json(), { errors: [{ extensions: { code: 'PAYLOAD_TOO_LARGE' } }] })
+  }
+})

@@ -150,3 +150,31 @@ t.test('5.4 uploads at the same time do not mix', async (t) => {
   }
   t.same(await leftovers(usher, openSql(t, usher)), { tmp: 0, files: 20, rows: 20 })
 })
+
+t.test('5.5 a database that falls silent while the record is written: 503, and never a record without its file', async (t) => {
+  const databaseUrl = await testDatabaseUrl()
+  const proxy = await createProxy(t, databaseUrl)
+  const usher = await createUsher(t, { databaseUrl: proxy.url })
+  const sql = openSql(t, { ...usher, options: { ...usher.options, databaseUrl } })
+  const release = Promise.withResolvers<void>()
+  t.teardown(() => release.resolve())
+  // The record waits for its owner's row, and the answer is lost on the way back.
+  const held = Promise.withResolvers<void>()
+  const locked = sql.begin(async (transaction) => {
+    await transaction`select from users where id = ${usher.admin.id} for update`
+    held.resolve()
+    await release.promise
+  })
+  await held.promise
+  const answer = post(usher, [filePart('Hello'), description])
+  await until('the record waits', async () => (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`insert into "${usher.options.schema}"."uploads"%`}`).length === 1)
+  proxy.freeze()
+  t.equal((await answer).statusCode, 503)
+  release.resolve()
+  await locked
+  await until('the record is there', async () => (await leftovers(usher, sql)).rows === 1)
+  proxy.abandon()
+  t.equal((await leftovers(usher, sql)).files, 1)
+  const [{ id }] = await sql<[{ id: string }]>`select id from uploads`
+  await until('served', async () => (await usher.inject('GET', `/api/uploads/${id}`)).body === 'Hello')
+})

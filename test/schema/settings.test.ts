@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readSettings } from '../../schema/settings.ts'
+import { readSettings, requireNode } from '../../schema/settings.ts'
 
 t.test('8 settings: every one has a default or may be absent', async (t) => {
   t.same(readSettings({}), {
@@ -91,3 +91,9 @@ for (const [setting, sentence] of bad) {
     t.throws(() => readSettings(setting), new Error(sentence))
   })
 }
+
+t.test('8 a Node that is too old is named in one sentence', async (t) => {
+  for (const version of ['24.0.0', '22.18.0', '23.1.0', process.versions.node]) requireNode(version)
+  t.throws(() => requireNode('20.20.2'), { message: 'Usher needs Node.js 22.18 or later; this is 20.20.2.' })
+  t.throws(() => requireNode('22.17.1'), { message: 'Usher needs Node.js 22.18 or later; this is 22.17.1.' })
+})
