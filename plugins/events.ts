@@ -1,8 +1,9 @@
 import type { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { joinCalls } from '../db/join.ts'
 import { channelOf } from '../db/migrations.ts'
-import { listLatePosts, type PostRow } from '../db/posts.ts'
+import { findPosts, listLatePosts, type PostRow } from '../db/posts.ts'
 
 // Of events that a subscriber has not read. Many small ones may come at once, and large ones may not pile up.
 const OCTETS_WAITING = 32 * 1024 * 1024
@@ -36,7 +37,9 @@ export interface PostEvent {
 }
 
 function createEvents (app: FastifyInstance) {
-  const { usherDatabase: { db, read, notifications }, usherOptions: { schema } } = app
+  const { usherDatabase: { db, notifications }, usherOptions: { schema } } = app
+  // Of its own: what has been announced is read however long that takes.
+  const read = joinCalls((ids: string[]) => findPosts(db, ids), { waiting: Infinity, patience: Infinity })
   const subscribersOf = new Map<string, Set<Subscriber>>()
   // The latest posts heard of.
   const heard = new Set<string>()
@@ -52,7 +55,7 @@ function createEvents (app: FastifyInstance) {
     if (heard.size > POSTS_REMEMBERED) heard.delete(heard.values().next().value!)
     if (subscribersOf.size === 0) return
     // The posts are read at once, and told in the order of their commits.
-    const post = read.post(id).catch(() => read.post(id)).catch((err) => {
+    const post = read(id).catch(() => read(id)).catch((err) => {
       heard.delete(id)
       app.log.error({ err, id }, 'a post could not be told to its subscribers')
     })

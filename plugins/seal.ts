@@ -18,9 +18,7 @@ export function sendSealed (this: FastifyReply, payload?: unknown): FastifyReply
   const { send } = Object.getPrototypeOf(this) as FastifyReply
   if (!isData(payload)) return send.call(this, payload)
   if (!this.hasHeader('content-type')) this.type('application/json')
-  // `serialize` alone does not look for the serializer of a media type.
-  const ofType = this.getSerializationFunction(`${this.statusCode}`, this.getHeader('content-type') as string)
-  return send.call(this, ofType ? ofType(payload) : this.serialize(payload))
+  return send.call(this, this.serialize(payload))
 }
 
 // Rather than a stream, an error, text or bytes.

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
 import { addJsonParser } from '../../plugins/http.ts'
-import { InvalidToken, Unauthenticated } from '../../schema/errors.ts'
 import { checkLimits, limits } from '../../schema/graphql-limits.ts'
 import type { GraphQLContext, SocketContext } from './context.ts'
 import { formatExecution } from './format.ts'
@@ -57,7 +56,11 @@ function createOptions (app: FastifyInstance): MercuriusOptions {
         rows: 0,
         drop: () => socket.terminate(),
       }),
-      onConnect: ({ payload: { authorization } }) => authorization === undefined || actorOf(app, String(authorization)).catch(refuse),
+      onConnect: ({ payload: { authorization } }) => authorization === undefined || actorOf(app, String(authorization)).catch((err) => {
+        // The client's affair, mostly, or an outage that is told elsewhere.
+        app.log.debug({ err }, 'a socket was refused')
+        return false
+      }),
     },
     additionalRouteOptions: {
       bodyLimit: app.usherOptions.bodyLimit,
@@ -76,12 +79,6 @@ async function actorOf ({ usherAuth }: FastifyInstance, authorization: string): 
   const actor = () => usherAuth.identify(authorization)
   await actor()
   return { actor }
-}
-
-// A bad token is the client's affair: no more than a refusal, and nothing for the log.
-function refuse (error: Error): false {
-  if (error instanceof InvalidToken || error instanceof Unauthenticated) return false
-  throw error
 }
 
 export default graphql
