@@ -12,6 +12,12 @@ export function isUuid (text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
+/** The rows of some ids, which PostgreSQL gives in any order and in lower case; `undefined` where there is none. */
+export function inOrder<Found extends { id: string }> (ids: readonly string[], rows: readonly Found[]): (Found | undefined)[] {
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return ids.map((id) => byId.get(id.toLowerCase()))
+}
+
 /** Holds what other nodes must not do at the same time, until the transaction ends. */
 export async function lock (trx: Database, what: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`usher ${what}`}, 0))`.execute(trx)

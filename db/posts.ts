@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { PostNotFound, UserNotFound } from '../schema/errors.ts'
 import { toPage, type Page } from './page.ts'
-import { isUuid } from './postgres.ts'
+import { inOrder, isUuid } from './postgres.ts'
 import type { Database, PostsTable, Row } from './tables.ts'
 
 export type PostRow = Row<PostsTable, 'id' | 'author_id' | 'title' | 'content' | 'created_at'>
@@ -14,8 +14,7 @@ export async function findPosts (db: Database, ids: readonly string[]): Promise<
   const rows = await db.selectFrom('posts').select(columns)
     .where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`)
     .execute()
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  return ids.map((id) => byId.get(id.toLowerCase()))
+  return inOrder(ids, rows)
 }
 
 export interface ListPostsQuery {
@@ -91,8 +90,7 @@ export async function insertPosts (db: Database, posts: readonly NewPost[]): Pro
       .select(['given.id', 'given.author', 'given.title', 'given.content']).orderBy('given.id'))
     .returning(columns)
     .execute()
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  return ids.map((id) => byId.get(id) ?? new UserNotFound())
+  return inOrder(ids, rows).map((row) => row ?? new UserNotFound())
 }
 
 /** Changes what is given of a post. Throws `PostNotFound`. */

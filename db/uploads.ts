@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { InvalidToken } from '../schema/errors.ts'
-import { isUuid, violates } from './postgres.ts'
+import { inOrder, isUuid, violates } from './postgres.ts'
 import type { Database, Row, UploadsTable } from './tables.ts'
 
 export type UploadRow = Row<UploadsTable, 'id' | 'filename' | 'media_type' | 'sha256'>
@@ -13,8 +13,7 @@ export async function findUploads (db: Database, ids: readonly string[]): Promis
     .where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`)
     .where('user_id', 'is not', null)
     .execute()
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  return ids.map((id) => byId.get(id.toLowerCase()))
+  return inOrder(ids, rows)
 }
 
 export interface NewUpload {

@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid'
 import { EmailTaken, LastAdmin, UserNotFound } from '../schema/errors.ts'
 import type { Role } from '../schema/user.ts'
 import { toPage, type Page } from './page.ts'
-import { isUuid, lock, violates } from './postgres.ts'
+import { inOrder, isUuid, lock, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Row, UsersTable } from './tables.ts'
 
@@ -16,8 +16,7 @@ export async function findUsers (db: Database, ids: readonly string[]): Promise<
   const rows = await db.selectFrom('users').select(columns)
     .where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`)
     .execute()
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  return ids.map((id) => byId.get(id.toLowerCase()))
+  return inOrder(ids, rows)
 }
 
 export type Credentials = UserRow & Row<UsersTable, 'password_hash'>
@@ -71,8 +70,7 @@ export async function insertUsers (db: Database, users: readonly NewUser[]): Pro
     .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
     .returning(columns)
     .execute()
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  return ids.map((id) => byId.get(id) ?? new EmailTaken())
+  return inOrder(ids, rows).map((row) => row ?? new EmailTaken())
 }
 
 /**

@@ -35,7 +35,6 @@ export const LastAdmin = define('LAST_ADMIN', 'The last admin can be neither del
 
 export const PreconditionFailed = define('PRECONDITION_FAILED', 'It is not in the state the request expects', 412)
 export const PayloadTooLarge = define('PAYLOAD_TOO_LARGE', 'The request body is too large', 413)
-export const UriTooLong = define('URI_TOO_LONG', 'The address is too long', 414)
 export const UnsupportedMediaType = define('UNSUPPORTED_MEDIA_TYPE', 'The content type must be %s', 415)
 export const RangeNotSatisfiable = define('RANGE_NOT_SATISFIABLE', 'The range is beyond the end', 416)
 
