@@ -1,4 +1,7 @@
-import { Overloaded } from '../schema/errors.ts'
+import { ClientGone, Overloaded } from '../schema/errors.ts'
+
+// Of the event loop, for one call to gather its items. Each call costs a write, and wakes a process of PostgreSQL.
+const TURNS = 4
 
 export interface JoinOptions {
   /** Calls that may run at once; more would only make each carry less. */
@@ -11,8 +14,15 @@ export interface JoinOptions {
   patience?: number
 }
 
+/** Whoever asks, such as the socket of a request: nothing is done any more for one that is destroyed. */
+export interface Client {
+  readonly destroyed: boolean
+}
+
 interface Waiting<Result> extends PromiseWithResolvers<Result> {
   since: number
+  /** Who waits for it; undefined for somebody who does not go. */
+  clients: (Client | undefined)[]
 }
 
 /**
@@ -26,26 +36,33 @@ interface Waiting<Result> extends PromiseWithResolvers<Result> {
  * themselves, so that each write is one of its own.
  *
  * @param run the results of the items, in their order; an `Error` among them fails its item alone
- * @returns the result of an item; rejects as the call that carried it did, or with `Overloaded` beyond the bounds
+ * @returns the result of an item; rejects as the call that carried it did, with `Overloaded` beyond the bounds, or
+ * with `ClientGone` where all who wait for it have gone before it was sent
  */
 export function joinCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error)[]>,
   { inFlight: limit = 2, size = 1000, waiting: room = 10_000, patience = 1000 }: JoinOptions = {}
-): (item: Item) => Promise<Result> {
-  let waiting = new Map<Item, Waiting<Result>>()
+): (item: Item, client?: Client) => Promise<Result> {
+  const waiting = new Map<Item, Waiting<Result>>()
   let inFlight = 0
   let scheduled = false
 
   function schedule (): void {
     if (scheduled || inFlight >= limit || waiting.size === 0) return
     scheduled = true
-    // Whatever this turn of the event loop asks for goes together.
-    setImmediate(flush)
+    gather(waiting.size, TURNS)
+  }
+
+  // Whatever this turn of the event loop asks for goes together, and the next one's too, while each brings more.
+  function gather (known: number, turns: number): void {
+    setImmediate(() => {
+      if (turns > 1 && waiting.size > known && waiting.size < size) gather(waiting.size, turns - 1)
+      else void flush()
+    })
   }
 
   async function flush (): Promise<void> {
     scheduled = false
-    dropStale()
     const sent = take()
     if (sent.size === 0) return
     inFlight++
@@ -66,36 +83,28 @@ export function joinCalls<Item, Result> (
     }
   }
 
-  // Of those that wait, the first ones; all of them, mostly.
+  // The first of those that wait, in the order of their coming, without those that nobody waits for any more.
   function take (): Map<Item, Waiting<Result>> {
-    let sent = new Map<Item, Waiting<Result>>()
-    if (waiting.size <= size) {
-      [sent, waiting] = [waiting, sent]
-      return sent
-    }
+    const sent = new Map<Item, Waiting<Result>>()
+    const before = performance.now() - patience
     for (const [item, mine] of waiting) {
       if (sent.size === size) break
-      sent.set(item, mine)
       waiting.delete(item)
+      if (mine.clients.every((client) => client?.destroyed)) mine.reject(new ClientGone())
+      else if (mine.since < before) mine.reject(new Overloaded())
+      else sent.set(item, mine)
     }
     return sent
   }
 
-  // They wait in the order of their coming. Whoever asked has most likely gone.
-  function dropStale (): void {
-    const before = performance.now() - patience
-    for (const [item, { since, reject }] of waiting) {
-      if (since >= before) break
-      waiting.delete(item)
-      reject(new Overloaded())
-    }
-  }
-
-  return (item) => {
+  return (item, client) => {
     const known = waiting.get(item)
-    if (known) return known.promise
+    if (known) {
+      known.clients.push(client)
+      return known.promise
+    }
     if (waiting.size >= room) return Promise.reject(new Overloaded())
-    const mine = { ...Promise.withResolvers<Result>(), since: performance.now() }
+    const mine = { ...Promise.withResolvers<Result>(), since: performance.now(), clients: [client] }
     waiting.set(item, mine)
     schedule()
     return mine.promise

@@ -14,7 +14,8 @@ export function isUuid (text: string): boolean {
 
 /** The rows of some ids, which PostgreSQL gives in any order and in lower case; `undefined` where there is none. */
 export function inOrder<Found extends { id: string }> (ids: readonly string[], rows: readonly Found[]): (Found | undefined)[] {
-  const byId = new Map(rows.map((row) => [row.id, row]))
+  const byId = new Map<string, Found>()
+  for (const row of rows) byId.set(row.id, row)
   return ids.map((id) => byId.get(id.toLowerCase()))
 }
 

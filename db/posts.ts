@@ -7,7 +7,19 @@ import type { Database, PostsTable, Row } from './tables.ts'
 
 export type PostRow = Row<PostsTable, 'id' | 'author_id' | 'title' | 'content' | 'created_at'>
 
-const columns = ['id', 'author_id as authorId', 'title', 'content', 'created_at as createdAt'] as const
+const columnOf = { authorId: 'author_id as authorId', title: 'title', content: 'content', createdAt: 'created_at as createdAt' } as const
+const columns = ['id', ...Object.values(columnOf)] as const
+
+/** What lists of posts read when it is asked for, besides the id: a content may have 64 KiB. */
+export type PostField = keyof typeof columnOf
+export const postFields = Object.keys(columnOf) as readonly PostField[]
+
+/** A post in a list: the other fields were not asked for. */
+export type ListedPost = Pick<PostRow, 'id'> & Partial<PostRow>
+
+function columnsOf (asked: ReadonlySet<string>) {
+  return ['id' as const, ...postFields.filter((field) => asked.has(field)).map((field) => columnOf[field])]
+}
 
 /** The posts of some ids, in their order; `undefined` for an unknown id, whatever it looks like. */
 export async function findPosts (db: Database, ids: readonly string[]): Promise<(PostRow | undefined)[]> {
@@ -18,6 +30,7 @@ export async function findPosts (db: Database, ids: readonly string[]): Promise<
 }
 
 export interface ListPostsQuery {
+  fields: readonly PostField[]
   authorId?: string | undefined
   limit: number
   /** The id of the last post of the page before. */
@@ -25,9 +38,9 @@ export interface ListPostsQuery {
 }
 
 /** A page of posts, newest first, by keyset. */
-export async function listPosts (db: Database, { authorId, limit, after }: ListPostsQuery): Promise<Page<PostRow>> {
+export async function listPosts (db: Database, { fields, authorId, limit, after }: ListPostsQuery): Promise<Page<ListedPost>> {
   if (authorId !== undefined && !isUuid(authorId)) return { rows: [], next: null }
-  const rows = await db.selectFrom('posts').select(columns)
+  const rows = await db.selectFrom('posts').select(columnsOf(new Set(fields)))
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
     .$if(after !== undefined, (query) => query.where('id', '<', after!))
     .orderBy('id', 'desc').limit(limit + 1)
@@ -44,23 +57,31 @@ export async function listLatePosts (db: Database, { seconds, limit }: { seconds
   return rows.map(({ id }) => id)
 }
 
-/** The key of an author's newest posts, for a joined read. */
-export type AuthorPostsKey = `${string}:${number}`
+/** The key of an author's newest posts, for a joined read: the author, how many, and which fields. */
+export type AuthorPostsKey = `${string}:${number}:${string}`
 
-/** The newest posts of some authors, each with a number of their own, as one statement. */
-export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<PostRow[][]> {
-  const asked = keys.map((key) => key.split(':') as [string, string])
+export function authorPostsKey (authorId: string, first: number, fields: readonly PostField[]): AuthorPostsKey {
+  return `${authorId}:${first}:${fields.join()}`
+}
+
+/**
+ * The newest posts of some authors, each with a number of their own, as one statement; with the fields that any of
+ * the keys asks for.
+ */
+export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<ListedPost[][]> {
+  const asked = keys.map((key) => key.split(':') as [string, string, string])
+  const fields = new Set([...new Set(asked.map(([,, fields]) => fields))].join().split(','))
   const rows = await db
     .selectFrom(sql<{ place: number, author: string, first: number }>`unnest(
-      ${keys.map((_, place) => place)}::int[], ${asked.map(([author]) => author)}::uuid[], ${asked.map(([, first]) => Number(first))}::int[]
+      ${keys.map((_, place) => place)}::int[], ${asked.map(([author]) => author)}::uuid[], ${asked.map(([, first]) => first)}::int[]
     )`.as<'asked'>(sql`asked(place, author, first)`))
-    .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columns)
+    .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columnsOf(fields))
       .whereRef('author_id', '=', 'asked.author').orderBy('id', 'desc')
       .limit(sql<number>`asked.first`).as('post'), (join) => join.onTrue())
     .selectAll('post').select('asked.place')
     .execute()
-  const posts: PostRow[][] = keys.map(() => [])
-  for (const { place, ...post } of rows) posts[place]!.push(post)
+  const posts: ListedPost[][] = keys.map(() => [])
+  for (const row of rows) posts[row.place]!.push(row)
   return posts
 }
 

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { connect } from '../db/connection.ts'
 import { isOutage } from '../db/gate.ts'
-import { joinCalls } from '../db/join.ts'
+import { joinCalls, type Client } from '../db/join.ts'
 import type { Failure } from '../db/sockets.ts'
 import { migrate } from '../db/migrations.ts'
 import { findPosts, insertPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type NewPost } from '../db/posts.ts'
@@ -41,7 +41,7 @@ async function createDatabase (app: FastifyInstance) {
     notifications,
     /** Begins to hear notifications. Throws where the database cannot be reached. */
     start: () => notifications.start().catch(giveUp),
-    /** Reads that concurrent requests share (SPEED, point 2). */
+    /** Reads that concurrent requests share (SPEED, point 2); each takes the client it is for, which may go. */
     read: {
       user: joinCalls((ids: string[]) => findUsers(db, ids)),
       users: joinLists(db, listUsers),
@@ -59,9 +59,9 @@ async function createDatabase (app: FastifyInstance) {
 }
 
 // A statement answers one list, for all who wait for the same.
-function joinLists<Query, Page> (db: Database, list: (db: Database, query: Query) => Promise<Page>): (query: Query) => Promise<Page> {
+function joinLists<Query, Page> (db: Database, list: (db: Database, query: Query) => Promise<Page>) {
   const read = joinCalls(async ([query]: string[]) => [await list(db, JSON.parse(query!) as Query)], { size: 1, inFlight: LISTS_IN_FLIGHT })
-  return (query) => read(JSON.stringify(query))
+  return (query: Query, client?: Client): Promise<Page> => read(JSON.stringify(query), client)
 }
 
 /** The database: connected, migrated, and closed with the app. */

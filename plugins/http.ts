@@ -17,10 +17,11 @@ export default fp(async function http (app) {
   app.setSerializerCompiler(({ schema }) => fastJsonStringify(schema as object))
   app.removeAllContentTypeParsers()
   addJsonParser(app)
-  app.addHook('preValidation', async (request) => {
+  app.addHook('preValidation', (request, _, done) => {
     if (request.body === undefined) request.body = {}
     const query = request.url.indexOf('?')
     if (query !== -1) request.query = parseQuery(request.url.slice(query + 1))
+    done()
   })
 }, { name: 'usher-http' })
 

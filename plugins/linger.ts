@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
 
 const LINGER_MS = 2000
@@ -7,13 +8,16 @@ const LINGER_MS = 2000
  * would reset the connection, and the client could lose the answer (RFC 9112 9.6).
  */
 export default fp(async function linger (app) {
-  app.addHook('onResponse', ({ raw }, _, done) => {
-    // Not so of injected requests, which have no connection.
-    if (raw.complete === false) {
-      raw.resume()
-      const timer = setTimeout(() => raw.destroy(), LINGER_MS)
-      raw.once('close', () => clearTimeout(timer))
-    }
+  app.addHook('onRequest', ({ raw }, reply, done) => {
+    // Listening costs: most requests have no body. Injected ones have no connection either.
+    if ('content-length' in raw.headers || 'transfer-encoding' in raw.headers) reply.raw.once('finish', () => lingerOn(raw))
     done()
   })
 }, { name: 'usher-linger' })
+
+function lingerOn (request: IncomingMessage): void {
+  if (request.complete !== false) return
+  request.resume()
+  const timer = setTimeout(() => request.destroy(), LINGER_MS)
+  request.once('close', () => clearTimeout(timer))
+}

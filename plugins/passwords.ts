@@ -2,11 +2,12 @@ import { availableParallelism } from 'node:os'
 import { hash, verify } from '@node-rs/argon2'
 import fastq from 'fastq'
 import fp from 'fastify-plugin'
-import { Overloaded } from '../schema/errors.ts'
+import type { Client } from '../db/join.ts'
+import { ClientGone, Overloaded } from '../schema/errors.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    usherPasswords: Awaited<ReturnType<typeof createPasswords>>
+    usherPasswords: ReturnType<typeof createPasswords>
   }
 }
 
@@ -14,23 +15,31 @@ declare module 'fastify' {
 const argon2id = { memoryCost: 19 * 1024, timeCost: 2, parallelism: 1 }
 const WAITING = 200
 
-async function createPasswords () {
+// No password's hash, for a check that costs what any other does: it is the parameters that cost.
+const nobodys = `$argon2id$v=19$m=${argon2id.memoryCost},t=${argon2id.timeCost},p=${argon2id.parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`
+
+function createPasswords () {
   // A core stays free for the event loop; beyond the bound a login is told to come back.
   const pool = fastq.promise((job: () => Promise<unknown>) => job(), Math.max(1, availableParallelism() - 1))
-  const nobodys = await hash('the password of nobody', argon2id)
 
-  async function run<Result> (job: () => Promise<Result>): Promise<Result> {
+  async function run<Result> (job: () => Promise<Result>, client: Client | undefined): Promise<Result> {
     if (pool.length() >= WAITING) throw new Overloaded()
-    return await pool.push(job) as Result
+    return await pool.push(async () => {
+      if (client?.destroyed) throw new ClientGone()
+      return job()
+    }) as Result
   }
 
   return {
-    /** Hashes a password to be set. Throws `Overloaded`. */
-    hash: (password: string): Promise<string> => run(() => hash(password, argon2id)),
+    /** Hashes a password to be set, for a client that may go. Throws `Overloaded`, `ClientGone`. */
+    hash: (password: string, client?: Client): Promise<string> => run(() => hash(password, argon2id), client),
 
-    /** Checks a password; without a hash to check it against this takes the same time. Throws `Overloaded`. */
-    async verify (password: string, passwordHash: string | null | undefined): Promise<boolean> {
-      const matches = await run(() => verify(passwordHash ?? nobodys, password))
+    /**
+     * Checks a password, for a client that may go; without a hash to check it against this takes the same time.
+     * Throws `Overloaded`, `ClientGone`.
+     */
+    async verify (password: string, passwordHash: string | null | undefined, client: Client): Promise<boolean> {
+      const matches = await run(() => verify(passwordHash ?? nobodys, password), client)
       return matches && passwordHash != null
     },
 
@@ -44,5 +53,5 @@ async function createPasswords () {
 
 /** Passwords: argon2id on a bounded pool, so that logins leave the rest of the node fast (contract 4). */
 export default fp(async function passwords (app) {
-  app.decorate('usherPasswords', await createPasswords())
+  app.decorate('usherPasswords', createPasswords())
 }, { name: 'usher-passwords' })

@@ -17,7 +17,7 @@ export default fp(async function seal (app) {
 export function sendSealed (this: FastifyReply, payload?: unknown): FastifyReply {
   const { send } = Object.getPrototypeOf(this) as FastifyReply
   if (!isData(payload)) return send.call(this, payload)
-  if (!this.hasHeader('content-type')) this.type('application/json')
+  if (!this.hasHeader('content-type')) this.header('content-type', 'application/json; charset=utf-8')
   return send.call(this, this.serialize(payload))
 }
 

@@ -25,7 +25,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   }, async (request, reply) => {
     const { email, password } = request.body
     const user = await findCredentials(db, email)
-    if (!await passwords.verify(password, user?.passwordHash)) throw new InvalidCredentials()
+    if (!await passwords.verify(password, user?.passwordHash, request.socket)) throw new InvalidCredentials()
     await renewHash(user!, password)
     const { id, role, secret, expiresAt } = await sessions.start({ userId: user!.id, address: request.ip, userAgent: request.headers['user-agent'] ?? '' })
     setCookie(reply, secret, expiresAt)
@@ -45,8 +45,8 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   app.get('/protected', {
     onRequest: usherAuth.authenticate,
     schema: { tags, security, summary: 'Read the actor', response: { 200: ProtectedReply, ...failures(401) } },
-  }, async ({ actor }) => {
-    const user = await read.user(actor!.id)
+  }, async ({ actor, socket }) => {
+    const user = await read.user(actor!.id, socket)
     // Deleted between the check of the token and now.
     if (!user) throw new InvalidToken()
     return { user }

@@ -23,15 +23,15 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags, summary: 'List users, newest first', querystring: ListUsers, response: { 200: UserList, ...failures(400, 406) } },
   }, async (request, reply) => {
     const { limit, after, role } = request.query
-    const page = await read.users({ role, limit, after: after && decodeCursor(after) })
+    const page = await read.users({ role, limit, after: after && decodeCursor(after) }, request.socket)
     if (page.next) reply.header('link', `<${pageUrl(request, encodeCursor(page.next))}>; rel="next"`)
     return reply.send(write(page, limit, reply) as never)
   })
 
   app.get('/users/:id', {
     schema: { tags, summary: 'Read a user', params: UserParams, response: { 200: User, ...failures(404) } },
-  }, async ({ params: { id } }) => {
-    const user = await read.user(id)
+  }, async ({ params: { id }, socket }) => {
+    const user = await read.user(id, socket)
     if (!user) throw new UserNotFound()
     return user
   })
@@ -40,9 +40,9 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:create')],
     preValidation: async ({ actor, body }) => mayGrant(actor!, body, 'user'),
     schema: { tags, security, summary: 'Create a user', body: CreateUser, response: { 201: User, ...failures(400, 401, 403, 409, 413, 415) } },
-  }, async ({ body: { password, ...user } }, reply) => {
-    const passwordHash = password === undefined ? null : await passwords.hash(password)
-    const created = await usherDatabase.write.user({ ...user, passwordHash })
+  }, async ({ body: { password, ...user }, socket }, reply) => {
+    const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
+    const created = await usherDatabase.write.user({ ...user, passwordHash }, socket)
     return reply.code(201).header('location', `${base}/${created.id}`).send(created)
   })
 

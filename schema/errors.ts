@@ -42,6 +42,9 @@ export const ExpectationFailed = define('EXPECTATION_FAILED', 'No expectation bu
 
 export const AnswerTooLarge = define('ANSWER_TOO_LARGE', 'The answer would be too large: ask for fewer rows', 400)
 
+/** Nobody reads it but the log: nginx's number for a client that went before its answer. */
+export const ClientGone = define('CLIENT_GONE', 'The client has gone', 499)
+
 export const InternalError = define('INTERNAL_ERROR', 'The server failed', 500)
 export const DatabaseUnavailable = define('DATABASE_UNAVAILABLE', 'The database is away, try again', 503)
 export const Overloaded = define('OVERLOADED', 'The server is busy, try again', 503)

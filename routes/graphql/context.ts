@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import type { Client } from '../../db/join.ts'
 import { AnswerTooLarge } from '../../schema/errors.ts'
 import type { Actor } from '../../schema/policy.ts'
 
@@ -7,6 +8,8 @@ const ROWS_AN_OPERATION = 10_000
 /** What every resolver gets, besides what mercurius adds. */
 export interface GraphQLContext {
   readonly usher: FastifyInstance
+  /** For whom it is: what is asked for is not read any more once the connection is gone. */
+  readonly client: Client
   /** Who is asking; null without a token. Over a socket it is asked anew, since the session may have ended. */
   readonly actor: () => Promise<Actor | null>
   /** Rows of lists so far in this operation. */

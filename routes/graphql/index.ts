@@ -6,7 +6,7 @@ import { checkLimits, limits } from '../../schema/graphql-limits.ts'
 import type { GraphQLContext, SocketContext } from './context.ts'
 import { formatExecution } from './format.ts'
 import { sendGraphiql, wantsGraphiql } from './graphiql.ts'
-import { readOperation } from './operation.ts'
+import { readOperation, relaxDefaults } from './operation.ts'
 import { resolvers } from './resolvers.ts'
 import { addSockets } from './socket.ts'
 
@@ -21,9 +21,13 @@ const graphql: FastifyPluginAsync = async (app) => {
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
   app.removeAllContentTypeParsers()
   addJsonParser(app)
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _, done) => {
     const { authorization } = request.headers
-    if (authorization !== undefined) request.actor = await app.usherAuth.identify(authorization)
+    if (authorization === undefined) return done()
+    app.usherAuth.identify(authorization).then((actor) => {
+      request.actor = actor
+      done()
+    }, done)
   })
   app.addHook('onSend', (_, reply, __, done) => {
     // Of a body that is too large: Fastify would close at once, and the answer be lost, see `plugins/linger.ts`.
@@ -32,7 +36,10 @@ const graphql: FastifyPluginAsync = async (app) => {
   })
   addSockets(app, PATH)
   await app.register(mercurius, createOptions(app))
-  app.graphql.addHook('preValidation', async (_, document) => checkLimits(document))
+  app.graphql.addHook('preValidation', async (_, document) => {
+    checkLimits(document)
+    relaxDefaults(document)
+  })
 }
 
 function createOptions (app: FastifyInstance): MercuriusOptions {
@@ -46,12 +53,13 @@ function createOptions (app: FastifyInstance): MercuriusOptions {
     // Every answer to a POST has status 200 (contract 7.1).
     errorFormatter: (execution, context) =>
       ({ statusCode: 200, response: formatExecution(execution, (context as { reply?: { log: typeof app.log } }).reply?.log ?? app.log) as never }),
-    context: (request): GraphQLContext => ({ usher: app, actor: async () => request.actor, rows: 0 }),
+    context: (request): GraphQLContext => ({ usher: app, client: request.socket, actor: async () => request.actor, rows: 0 }),
     subscription: {
       pubsub: app.usherEvents.pubsub as never,
       fullWsTransport: true,
       context: (socket, request): SocketContext => ({
         usher: app,
+        client: request.socket,
         actor: async () => request.actor && app.usherAuth.identify(request.headers.authorization),
         rows: 0,
         drop: () => socket.terminate(),

@@ -1,4 +1,4 @@
-import { GraphQLError, Lexer, Source, TokenKind } from 'graphql'
+import { GraphQLError, Kind, Lexer, Source, TokenKind, type DocumentNode } from 'graphql'
 
 // A post's content of 64 KiB within it, every other octet of it escaped. Bounded since mercurius keeps documents.
 const LONGEST_DOCUMENT = 256 * 1024
@@ -31,6 +31,21 @@ export function readOperation (body: unknown): Operation {
     query: `${document}\n#${operationName ?? ''}`,
     variables: variables ?? undefined,
     operationName: operationName ?? undefined,
+  }
+}
+
+/**
+ * `$first: Int! = 10` becomes `$first: Int = 10`. graphql-jit asks for a variable that must not be null even where
+ * it has a default, which the specification does not (GraphQL 6.1.2). Whoever sends null to it is refused by the
+ * field, where that matters.
+ */
+export function relaxDefaults ({ definitions }: DocumentNode): void {
+  for (const definition of definitions) {
+    if (definition.kind !== Kind.OPERATION_DEFINITION) continue
+    for (const variable of definition.variableDefinitions ?? []) {
+      const { type, defaultValue } = variable
+      if (defaultValue && type.kind === Kind.NON_NULL_TYPE) Object.assign(variable, { type: type.type })
+    }
   }
 }
 

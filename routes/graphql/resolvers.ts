@@ -1,5 +1,5 @@
 import { GraphQLError, GraphQLScalarType } from 'graphql'
-import { deletePost, updatePost, type AuthorPostsKey, type PostRow } from '../../db/posts.ts'
+import { authorPostsKey, deletePost, updatePost, type PostRow } from '../../db/posts.ts'
 import type { PostEvent } from '../../plugins/events.ts'
 import { PostNotFound, Unauthenticated, UserNotFound } from '../../schema/errors.ts'
 import type { Actor } from '../../schema/policy.ts'
@@ -7,6 +7,7 @@ import { CreatePost, UpdatePost } from '../../schema/post.ts'
 import { createCheck } from '../../schema/validator.ts'
 import { connect, readPage } from './connection.ts'
 import { count, type GraphQLContext, type SocketContext } from './context.ts'
+import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
 
 const checkCreate = createCheck(CreatePost)
@@ -20,42 +21,43 @@ export const resolvers = {
   DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value as Date).toISOString() }),
 
   Query: {
-    async user (_, { id }, { usher }) {
-      const user = await usher.usherDatabase.read.user(id)
+    async user (_, { id }, { usher, client }) {
+      const user = await usher.usherDatabase.read.user(id, client)
       if (!user) throw new UserNotFound()
       return user
     },
 
     async users (_, args, context) {
       const { first: limit, ...where } = readPage(args)
-      return connect(count(context, await context.usher.usherDatabase.read.users({ limit, ...where })), where.after)
+      return connect(count(context, await context.usher.usherDatabase.read.users({ limit, ...where }, context.client)), where.after)
     },
 
-    post: async (_, { id }, { usher }) => usher.usherDatabase.read.post(id),
+    post: async (_, { id }, { usher, client }) => usher.usherDatabase.read.post(id, client),
 
-    async posts (_, { authorId, ...args }, context) {
+    async posts (_, { authorId, ...args }, context, info) {
       const { first: limit, after } = readPage(args)
-      return connect(count(context, await context.usher.usherDatabase.read.posts({ authorId: authorId ?? undefined, limit, after })), after)
+      const query = { fields: selectedPostFields(info), authorId: authorId ?? undefined, limit, after }
+      return connect(count(context, await context.usher.usherDatabase.read.posts(query, context.client)), after)
     },
 
-    async me (_, __, { usher, actor }) {
+    async me (_, __, { usher, client, actor }) {
       const known = await actor()
-      return known && usher.usherDatabase.read.user(known.id)
+      return known && usher.usherDatabase.read.user(known.id, client)
     },
   },
 
   User: {
-    async posts ({ id }, args, context) {
-      const key: AuthorPostsKey = `${id}:${readPage(args).first}`
-      const rows = await context.usher.usherDatabase.read.postsOfAuthor(key)
+    async posts ({ id }, args, context, info) {
+      const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
+      const rows = await context.usher.usherDatabase.read.postsOfAuthor(key, context.client)
       count(context, { rows })
       return rows
     },
   },
 
   Post: {
-    async author ({ authorId }, _, { usher }) {
-      const author = await usher.usherDatabase.read.user(authorId)
+    async author ({ authorId }, _, { usher, client }) {
+      const author = await usher.usherDatabase.read.user(authorId!, client)
       // Deleted, and the post with it, since the post was read.
       if (!author) throw new UserNotFound()
       return author
@@ -71,7 +73,7 @@ export const resolvers = {
       if (author !== actor.id) authorize(actor, 'posts:create-for-another')
       const post = { ...given }
       checkCreate(post)
-      return write.post({ ...post, authorId: author })
+      return write.post({ ...post, authorId: author }, context.client)
     },
 
     async updatePost (_, { id, input }, context) {
@@ -110,8 +112,8 @@ async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {
   return known
 }
 
-async function ownPost ({ usher }: GraphQLContext, actor: Actor, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
-  const post = await usher.usherDatabase.read.post(id)
+async function ownPost ({ usher, client }: GraphQLContext, actor: Actor, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
+  const post = await usher.usherDatabase.read.post(id, client)
   if (!post) throw new PostNotFound()
   usher.usherAuth.authorize(actor, action, post.authorId)
   return post

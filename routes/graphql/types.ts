@@ -1,7 +1,7 @@
 // Generated from schema/schema.graphql by `npm run codegen`; do not edit.
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { UserRow } from '../../db/users.ts';
-import type { PostRow } from '../../db/posts.ts';
+import type { ListedPost } from '../../db/posts.ts';
 import type { GraphQLContext } from './context.ts';
 export type Maybe<T> = T | null | undefined;
 export type InputMaybe<T> = T | null | undefined;
@@ -238,7 +238,7 @@ export type ResolversTypes = {
   ID: ResolverTypeWrapper<Scalars['ID']['output']>;
   String: ResolverTypeWrapper<Scalars['String']['output']>;
   Int: ResolverTypeWrapper<Scalars['Int']['output']>;
-  Post: ResolverTypeWrapper<PostRow>;
+  Post: ResolverTypeWrapper<ListedPost>;
   PageInfo: ResolverTypeWrapper<PageInfo>;
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
   UserEdge: ResolverTypeWrapper<Omit<UserEdge, 'node'> & { node: ResolversTypes['User'] }>;
@@ -259,7 +259,7 @@ export type ResolversParentTypes = {
   ID: Scalars['ID']['output'];
   String: Scalars['String']['output'];
   Int: Scalars['Int']['output'];
-  Post: PostRow;
+  Post: ListedPost;
   PageInfo: PageInfo;
   Boolean: Scalars['Boolean']['output'];
   UserEdge: Omit<UserEdge, 'node'> & { node: ResolversParentTypes['User'] };

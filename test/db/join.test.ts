@@ -14,29 +14,61 @@ function createReads () {
 
 const turn = () => new Promise(setImmediate)
 
+/** As many turns as a call may gather items for. */
+async function turns (): Promise<void> {
+  for (let count = 0; count < 5; count++) await turn()
+}
+
 t.test('SPEED 2 the keys that one turn of the event loop asks for go out as one statement', async (t) => {
   const { read, statements } = createReads()
   const answers = Promise.all([read('a'), read('b'), read('a'), read('unknown')])
-  await turn()
+  await turns()
   t.strictSame(statements.map(({ keys }) => keys), [['a', 'b', 'unknown']], 'the same key once')
   statements[0]!.answer()
   t.strictSame(await answers, ['value of a', 'value of b', 'value of a', undefined])
 })
 
+t.test('SPEED 2 a statement waits while each turn brings more for it, and no longer', async (t) => {
+  const { read, statements } = createReads()
+  const answers = [read('1'), read('2')]
+  await turn()
+  t.equal(statements.length, 0)
+  answers.push(read('3'))
+  await turn()
+  t.equal(statements.length, 0)
+  await turn()
+  t.strictSame(statements.map(({ keys }) => keys), [['1', '2', '3']])
+
+  const alone = read('alone')
+  await turn()
+  t.strictSame(statements[1]!.keys, ['alone'], 'nothing else came: it goes at once')
+  for (const { answer } of statements) answer()
+  await Promise.all([...answers, alone])
+
+  const many = []
+  for (let count = 0; statements.length === 2; count++) {
+    many.push(read(`a${count}`), read(`b${count}`))
+    await turn()
+  }
+  t.equal(many.length, 8, 'and it does not wait for ever')
+  statements[2]!.answer()
+  await Promise.all(many)
+})
+
 t.test('SPEED 2 at most two statements are in flight; what comes meanwhile goes out together when one returns', async (t) => {
   const { read, statements } = createReads()
   const first = read('1')
-  await turn()
+  await turns()
   const second = read('2')
-  await turn()
+  await turns()
   const third = [read('3'), read('4')]
-  await turn()
+  await turns()
   const fourth = read('1')
-  await turn()
+  await turns()
   t.strictSame(statements.map(({ keys }) => keys), [['1'], ['2']])
   statements[1]!.answer()
   t.equal(await second, 'value of 2')
-  await turn()
+  await turns()
   t.strictSame(statements[2]!.keys, ['3', '4', '1'], 'a key that is in flight is asked for again')
   statements[2]!.answer()
   t.strictSame(await Promise.all([...third, fourth]), ['value of 3', 'value of 4', 'value of 1'])
@@ -47,11 +79,11 @@ t.test('SPEED 2 at most two statements are in flight; what comes meanwhile goes 
 t.test('SPEED 2 a statement that fails, fails those it carries, once; the next ones work', async (t) => {
   const { read, statements } = createReads()
   const failed = [read('a'), read('b')]
-  await turn()
+  await turns()
   statements[0]!.fail(new Error('lost'))
   for (const answer of failed) await t.rejects(answer, { message: 'lost' })
   const next = read('a')
-  await turn()
+  await turns()
   statements[1]!.answer()
   t.equal(await next, 'value of a')
 
@@ -117,15 +149,30 @@ t.test('SPEED 2 what waits is bounded in number and in time: OVERLOADED, and the
     return keys
   }, { inFlight: 1, waiting: 2, patience: 50 })
   const first = read('first')
-  await turn()
-  const late = [read('a'), read('b')]
+  await turns()
+  const late = Promise.allSettled([read('a'), read('b')])
   await t.rejects(read('c'), { code: 'OVERLOADED' }, 'no room, at once')
   await new Promise((resolve) => setTimeout(resolve, 60))
   answer.resolve()
   t.equal(await first, 'first')
-  for (const each of late) await t.rejects(each, { code: 'OVERLOADED' }, 'waited too long')
+  t.match(await late, [{ reason: { code: 'OVERLOADED' } }, { reason: { code: 'OVERLOADED' } }], 'waited too long')
   t.equal(await read('d'), 'd')
   t.strictSame(sent, [['first'], ['d']], 'what was given up is not sent')
+})
+
+t.test('SPEED 2 nothing is done for those who have gone, unless somebody else waits for the same', async (t) => {
+  const { read, statements } = createReads()
+  const [gone, here] = [{ destroyed: false }, { destroyed: false }]
+  const answers = Promise.allSettled([read('dropped', gone), read('shared', gone), read('shared', here), read('own')])
+  gone.destroyed = true
+  await turns()
+  t.strictSame(statements[0]!.keys, ['shared', 'own'])
+  statements[0]!.answer()
+  t.match(await answers, [{ reason: { code: 'CLIENT_GONE' } }, { value: 'value of shared' }, { value: 'value of shared' }, { value: 'value of own' }])
+
+  const last = read('dropped', gone)
+  await t.rejects(last, { code: 'CLIENT_GONE' })
+  t.equal(statements.length, 1, 'no statement for nobody')
 })
 
 t.test('SPEED 3 of writes that go together each is answered for itself', async (t) => {

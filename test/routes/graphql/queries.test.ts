@@ -77,6 +77,59 @@ t.test('queries', async (t) => {
   })
 })
 
+t.test('7.3 a post in a list has the fields that are asked for, by whatever way, and no content is read that nobody asked for', async (t) => {
+  const statements: string[] = []
+  const client = postgres(await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
+  t.teardown(() => client.end())
+  const usher = await createUsher(t, { sql: client, databaseUrl: undefined })
+  const { admin } = usher
+  const id = await createPost(usher, admin, 'Mine')
+  const read = async (query: string, variables?: object) => {
+    statements.length = 0
+    const { data, errors } = await post(usher, { query, ...variables && { variables } })
+    t.equal(errors, undefined)
+    return data
+  }
+  const readsContent = () => statements.some((text) => text.includes('"content"'))
+
+  t.same(await read('{ users { nodes { posts { id title } } } posts { nodes { id } } }'), {
+    users: { nodes: [{ posts: [{ id, title: 'Mine' }] }] }, posts: { nodes: [{ id }] },
+  })
+  t.notOk(readsContent())
+  const asked: [string, object][] = [
+    ['{ posts { nodes { body: content author { id } } } }', { posts: { nodes: [{ body: 'Words', author: { id: admin.id } }] } }],
+    ['{ posts { edges { node { ... on Post { content } } } } }', { posts: { edges: [{ node: { content: 'Words' } }] } }],
+    ['query ($not: Boolean! = false) { posts { nodes { title content @skip(if: $not) } } }', { posts: { nodes: [{ title: 'Mine', content: 'Words' }] } }],
+    [`{ user(id: "${admin.id}") { posts { ...b } posts { title } again: posts { ...b } } } fragment b on Post { ...c } fragment c on Post { content }`,
+      { user: { posts: [{ content: 'Words', title: 'Mine' }], again: [{ content: 'Words' }] } }],
+  ]
+  // The first time a document is interpreted, then compiled.
+  for (const [query, expected] of [...asked, ...asked, ...asked]) {
+    t.same(await read(query), expected)
+    t.ok(readsContent(), query)
+  }
+
+  // Together they are one statement, which reads what any of them asks for.
+  const queries = ['id', 'title', 'content', 'createdAt', 'author { id }'].map((field) => `{ user(id: "${admin.id}") { posts { ${field} } } }`)
+  const [ids, titles, contents, times, authors] = await Promise.all(queries.map((query) => post(usher, { query })))
+  t.same([ids, titles, contents, authors].map((answer) => answer!.data.user.posts), [[{ id }], [{ title: 'Mine' }], [{ content: 'Words' }], [{ author: { id: admin.id } }]])
+  t.match(times!.data.user.posts[0].createdAt, /^\d{4}-/)
+})
+
+t.test('7.3 a variable that must not be null has its default, each time', async (t) => {
+  const usher = await createUsher(t)
+  const { admin } = usher
+  const [older, newer] = [await createPost(usher, admin, 'Older'), await createPost(usher, admin, 'Newer')]
+  const query = 'query ($first: Int! = 1, $id: ID! = "x", $with: Boolean! = true) { posts(first: $first) { nodes { id @include(if: $with) } } post(id: $id) { id } }'
+  for (let round = 0; round < 3; round++) {
+    t.same(await post(usher, { query }), { data: { posts: { nodes: [{ id: newer }] }, post: null } })
+    t.same(await post(usher, { query, variables: { first: 2, id: older } }), { data: { posts: { nodes: [{ id: newer }, { id: older }] }, post: { id: older } } })
+    for (const wrong of [{ first: 'x' }, { id: null }]) {
+      t.match(await post(usher, { query, variables: wrong }), { errors: [{ message: String }] })
+    }
+  }
+})
+
 t.test('7.3 connections page forward without a gap or a double', async (t) => {
   const usher = await createUsher(t)
   const { admin } = usher
