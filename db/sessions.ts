@@ -8,6 +8,7 @@ import type { Database, SessionsTable } from './tables.ts'
 export interface NewSession {
   userId: string
   secretHash: Uint8Array
+  rotationKey: Uint8Array
   address: string
   userAgent: string
   expiresAt: SelectType<SessionsTable['expires_at']>
@@ -22,9 +23,9 @@ export async function insertSession (db: Database, session: NewSession): Promise
   return db
     .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role']).where('id', '=', session.userId).forShare())
     .insertInto('sessions')
-    .columns(['id', 'user_id', 'secret_hash', 'address', 'user_agent', 'expires_at'])
+    .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'expires_at'])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
-      val(uuid()).as('session'), 'owner.id', val(session.secretHash).as('secret'),
+      val(uuid()).as('session'), 'owner.id', val(session.secretHash).as('secret'), val(session.rotationKey).as('rotation'),
       val(session.address).as('address'), val(session.userAgent).as('agent'), val(session.expiresAt).as('expires'),
     ]))
     .returning(['id', ({ selectFrom }) => selectFrom('owner').select('role').$asScalar().$notNull().as('role')])

@@ -9,12 +9,14 @@ export async function listSigningKeys (db: Database): Promise<SigningKeyRow[]> {
     .orderBy('created_at', 'desc').orderBy('id').execute()
 }
 
-/** Keeps a first key, where there is none: of many nodes that start at once, one does. */
-export async function insertFirstSigningKey (db: Database, key: SigningKeyRow): Promise<void> {
-  await db.transaction().execute(async (trx) => {
+/** Keeps a first key, where there is none: of many nodes that start at once, one does. The keys that there are then. */
+export async function insertFirstSigningKey (db: Database, key: SigningKeyRow): Promise<SigningKeyRow[]> {
+  return db.transaction().execute(async (trx) => {
     await lock(trx, 'first-signing-key')
-    if ((await listSigningKeys(trx)).length > 0) return
+    const keys = await listSigningKeys(trx)
+    if (keys.length > 0) return keys
     await trx.insertInto('signing_keys')
       .values({ id: key.id, private_key: key.privateKey, public_key: key.publicKey }).execute()
+    return [key]
   })
 }

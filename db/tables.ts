@@ -19,6 +19,12 @@ export interface SessionsTable {
   user_id: string
   /** SHA-256 of the secret in the cookie. */
   secret_hash: Uint8Array
+  /** The next secret is the HMAC-SHA-256 of the present one with this key: all who refresh at once get the same. */
+  rotation_key: Uint8Array
+  /** How often the secret was replaced. */
+  rotations: Generated<number>
+  /** When it was last replaced, oldest first, as far as that is within the grace. */
+  rotated_at: Generated<Date[]>
   address: string
   user_agent: string
   created_at: Generated<Date>
@@ -32,13 +38,49 @@ export interface EndedSessionsTable {
   ended_at: Generated<Date>
 }
 
-/** An Ed25519 key that signs access tokens, shared by all nodes. */
+/** An Ed25519 key that signs access tokens, shared by all nodes. A row that comes, changes or goes is told to all. */
 export interface SigningKeysTable {
   /** The `kid`: the RFC 7638 thumbprint of the public key. */
   id: string
-  /** PKCS #8 and SPKI, PEM. */
+  /** PKCS #8, PEM; sealed where there is a secret to seal it with. */
   private_key: string
+  /** SPKI, PEM. */
   public_key: string
+  created_at: Generated<Date>
+  /** From when on it signs: by then every node knows it. */
+  active_at: Generated<Date>
+}
+
+/** What a link by mail proves: that somebody reads the user's mail. Each serves once. */
+export interface PasswordTokensTable {
+  /** SHA-256 of the token. */
+  hash: Uint8Array
+  user_id: string
+  created_at: Generated<Date>
+  expires_at: Date
+}
+
+/** How much of a limit is used up, of an account or an address; see `db/throttle.ts`. */
+export interface ThrottleTable {
+  /** What is limited, and SHA-256 of for whom. */
+  key: string
+  /** When all of it will be free again; the row means nothing after that. */
+  free_at: Date
+}
+
+/** Who did what and when; outlives whom it speaks of. */
+export interface AuditTable {
+  /** UUIDv7: the order is that of time. */
+  id: string
+  /** Such as `login` or `password.change`. */
+  action: string
+  /** Who did it; null where nobody was known. */
+  actor_id: string | null
+  /** To whose account it happened; null where there is none, such as a failed login to an unknown address. */
+  user_id: string | null
+  session_id: string | null
+  address: string
+  user_agent: string
   created_at: Generated<Date>
 }
 
@@ -70,6 +112,9 @@ export interface Tables {
   sessions: SessionsTable
   ended_sessions: EndedSessionsTable
   signing_keys: SigningKeysTable
+  password_tokens: PasswordTokensTable
+  throttle: ThrottleTable
+  audit: AuditTable
   posts: PostsTable
   uploads: UploadsTable
 }

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { challengeOf, InternalError, InvalidInput, PayloadTooLarge, UnsupportedMediaType, UsherError } from '../schema/errors.ts'
+import { challengeOf, InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError } from '../schema/errors.ts'
 import { sendSealed } from './seal.ts'
 
 const RETRY_AFTER_SECONDS = '1'
@@ -29,6 +29,7 @@ function answer (error: FastifyError | InvalidInput, request: FastifyRequest, re
   reply.code(error.statusCode!).type('application/json')
   if (error.statusCode === 400) return sendSealed.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
+  if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
   return sendSealed.call(reply, { error: error.message, code: error.code })

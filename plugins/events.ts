@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinCalls } from '../db/join.ts'
-import { channelOf } from '../db/migrations.ts'
+import { channelOf } from '../db/channel.ts'
 import { findPosts, listLatePosts, type PostRow } from '../db/posts.ts'
 
 // Of events that a subscriber has not read. Many small ones may come at once, and large ones may not pile up.

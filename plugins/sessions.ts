@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { channelOf } from '../db/migrations.ts'
+import { channelOf } from '../db/channel.ts'
 import { deleteSession, insertSession, listEndedSessions } from '../db/sessions.ts'
 import { CLOCK_SKEW_SECONDS } from './tokens.ts'
 
@@ -43,7 +43,7 @@ function createSessions (app: FastifyInstance) {
     async start (session: { userId: string, address: string, userAgent: string }) {
       const secret = randomBytes(32).toString('base64url')
       const expiresAt = new Date(Date.now() + sessionSeconds * 1000)
-      const opened = await insertSession(db, { ...session, secretHash: hash(secret), expiresAt })
+      const opened = await insertSession(db, { ...session, secretHash: hash(secret), rotationKey: randomBytes(32), expiresAt })
       return { ...opened, secret, expiresAt }
     },
 

@@ -3,6 +3,7 @@ import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { insertFirstSigningKey, listSigningKeys, type SigningKeyRow } from '../db/signing-keys.ts'
+import type { Database } from '../db/tables.ts'
 import { InvalidToken } from '../schema/errors.ts'
 import type { Actor } from '../schema/policy.ts'
 import type { Role } from '../schema/user.ts'
@@ -21,8 +22,7 @@ declare module 'fastify' {
 
 async function createTokens (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { issuer, accessTokenSeconds } } = app
-  await insertFirstSigningKey(db, createSigningKey())
-  const keys = new Map((await listSigningKeys(db)).map((key) => [key.id, key]))
+  const keys = new Map((await findKeys(db)).map((key) => [key.id, key]))
   const [newest] = keys.values() as Iterable<SigningKeyRow> as [SigningKeyRow]
   const jwt = await registerJwt(app, newest)
   // A signature is checked once. The key of the map is the whole token; whether its session still lives is
@@ -82,6 +82,12 @@ async function createTokens (app: FastifyInstance) {
     })
     return registered.promise
   }
+}
+
+// Newest first. The first node of all makes one.
+async function findKeys (db: Database): Promise<SigningKeyRow[]> {
+  const keys = await listSigningKeys(db)
+  return keys.length > 0 ? keys : insertFirstSigningKey(db, createSigningKey())
 }
 
 function createSigningKey (): SigningKeyRow {

@@ -11,6 +11,7 @@ const define = <Code extends string> (code: Code, message: string, status: numbe
  * `errors: [{ message, extensions: { code } }]` (contract 7.3).
  */
 export const InvalidCredentials = define('INVALID_CREDENTIALS', 'Email or password is wrong', 401)
+export const InvalidSession = define('INVALID_SESSION', 'The session has ended: log in again', 401)
 export const Unauthenticated = define('UNAUTHENTICATED', 'A bearer token is required', 401)
 export const InvalidToken = define('INVALID_TOKEN', 'The bearer token is invalid, expired or revoked', 401)
 
@@ -20,9 +21,12 @@ export const challengeOf = (error: unknown): string => error instanceof InvalidT
 export const Forbidden = define('FORBIDDEN', 'You may not do this', 403)
 export const OriginNotAllowed = define('ORIGIN_NOT_ALLOWED', 'The session cookie does not serve this origin', 403)
 
+export const WrongPassword = define('WRONG_PASSWORD', 'The current password is wrong', 403)
+
 export const NotFound = define('NOT_FOUND', 'Not found', 404)
 export const UserNotFound = define('USER_NOT_FOUND', 'User not found', 404)
 export const PostNotFound = define('POST_NOT_FOUND', 'Post not found', 404)
+export const SessionNotFound = define('SESSION_NOT_FOUND', 'Session not found', 404)
 export const UploadNotFound = define('UPLOAD_NOT_FOUND', 'Upload not found', 404)
 
 export const MethodNotAllowed = define('METHOD_NOT_ALLOWED', '%s is not allowed here', 405)
@@ -37,6 +41,16 @@ export const PreconditionFailed = define('PRECONDITION_FAILED', 'It is not in th
 export const PayloadTooLarge = define('PAYLOAD_TOO_LARGE', 'The request body is too large', 413)
 export const UnsupportedMediaType = define('UNSUPPORTED_MEDIA_TYPE', 'The content type must be %s', 415)
 export const RangeNotSatisfiable = define('RANGE_NOT_SATISFIABLE', 'The range is beyond the end', 416)
+
+/** Says when to come back: `retryAfter`, in seconds. */
+export class TooManyRequests extends define('TOO_MANY_REQUESTS', 'Too many attempts, try again later', 429) {
+  readonly retryAfter: number
+
+  constructor (retryAfter: number) {
+    super()
+    this.retryAfter = Math.max(1, Math.ceil(retryAfter))
+  }
+}
 
 export const ExpectationFailed = define('EXPECTATION_FAILED', 'No expectation but 100-continue is met', 417)
 

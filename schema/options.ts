@@ -7,8 +7,14 @@ import { Email, NewPassword } from './text.ts'
 import { createCheck } from './validator.ts'
 
 const MIB = 1024 * 1024
+const DAY = 86400
 // PostgreSQL's number of the type.
 const TIMESTAMPTZ = 1184
+
+const Limit = (defaults: { burst: number, perMinute: number }, description: string) => Type.Object({
+  burst: Type.Integer({ default: defaults.burst, minimum: 1, maximum: 1_000_000 }),
+  perMinute: Type.Number({ default: defaults.perMinute, exclusiveMinimum: 0, maximum: 1_000_000 }),
+}, { default: {}, description })
 
 const Settings = Type.Object({
   decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'What the host finds Usher under' }),
@@ -23,7 +29,19 @@ const Settings = Type.Object({
   }, { description: 'The first admin, made where there is none' })),
   issuer: Type.String({ default: 'usher', minLength: 1, description: '`iss` and `aud` of access tokens' }),
   accessTokenSeconds: Type.Integer({ default: 900, minimum: 1, maximum: 86400 }),
-  sessionSeconds: Type.Integer({ default: 90 * 86400, minimum: 60, maximum: 400 * 86400 }),
+  sessionSeconds: Type.Integer({ default: 90 * DAY, minimum: 60, maximum: 400 * DAY, description: 'How long a session lives at the most' }),
+  sessionIdleSeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'How long a session lives without being refreshed' }),
+  signingKeySeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'The age at which another key takes over the signing' }),
+  secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Seals the private keys in the database' })),
+  passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'How long a link to set a password serves' }),
+  passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'The page at which a password is set; the token follows as its fragment' })),
+  auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'How long the account log is kept' }),
+  throttle: Type.Object({
+    account: Limit({ burst: 10, perMinute: 1 }, 'Failed logins of an account from an address it has not been seen at'),
+    address: Limit({ burst: 50, perMinute: 10 }, 'Failed logins from an address'),
+    refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from an address'),
+    reset: Limit({ burst: 5, perMinute: 0.2 }, 'Requests for a link to set a password, of an address or an account'),
+  }, { default: {}, description: 'How often something may be tried: so many at once, and so many a minute in the long run' }),
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'Octets of a JSON body' }),
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'Where uploads are kept; shared by the nodes' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
@@ -40,9 +58,16 @@ export interface UsherOptions extends PartialOrUndefined<Given>, RegisterOptions
   sql?: Sql | undefined
   /** Rules to replace those of `schema/policy.ts`. */
   policy?: Partial<Policy> | undefined
+  /** Sends a mail; without it nobody can reset a password, or be invited to set a first one. */
+  mailer?: Mailer | undefined
   /** Without `admin`, and with no admin in the database: one is made and told to this function, once. */
   onFirstAdmin?: ((admin: { email: string, password: string }) => void) | undefined
 }
+
+/** A mail as Usher has it sent. */
+export interface Mail { to: string, subject: string, text: string }
+/** Sends a mail. What it throws is logged, and tried again. */
+export type Mailer = (mail: Mail) => void | Promise<void>
 
 // For hosts with exactOptionalPropertyTypes that pass on what may not be set.
 type PartialOrUndefined<Members> = { [Name in keyof Members]?: Members[Name] | undefined }
@@ -53,6 +78,7 @@ export interface Options extends Readonly<Given> {
   readonly prefix: string
   readonly database: string | Sql
   readonly policy: Policy
+  readonly mailer: Mailer | undefined
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
 }
 
@@ -60,9 +86,10 @@ const check = createCheck(Settings)
 
 /** Throws an `Error` of one sentence that names what is wrong. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
-  const { prefix, logLevel, logSerializers, databaseUrl, sql, policy: rules, onFirstAdmin, ...rest } = given
+  const { prefix, logLevel, logSerializers, databaseUrl, sql, policy: rules, mailer, onFirstAdmin, ...rest } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw refused(`there is no option ${unknown}`)
+  if (mailer !== undefined && typeof mailer !== 'function') throw refused('mailer must be a function')
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw refused('onFirstAdmin must be a function')
   return Object.freeze({
     ...readSettings(rest),
@@ -71,6 +98,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     policy: readPolicy(rules),
     logLevel,
     logSerializers,
+    mailer,
     onFirstAdmin,
   })
 }

@@ -1,0 +1,48 @@
+import { sql, type Kysely } from 'kysely'
+import { channelOf } from '../channel.ts'
+import type { Tables } from '../tables.ts'
+import { createTrigger } from './trigger.ts'
+
+/** What sessions, keys and passwords need for the whole of their lives. */
+export async function createAccounts (db: Kysely<Tables>, schema: string): Promise<void> {
+  // The cookies of before carry no id of their session, and cannot be refreshed.
+  await db.deleteFrom('sessions').execute()
+  await db.schema.alterTable('sessions')
+    .addColumn('rotation_key', 'bytea', (column) => column.notNull())
+    .addColumn('rotations', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('rotated_at', sql`timestamptz[]`, (column) => column.notNull().defaultTo('{}'))
+    .execute()
+  await db.schema.createIndex('sessions_expires_at').on('sessions').column('expires_at').execute()
+
+  await db.schema.alterTable('signing_keys')
+    .addColumn('active_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
+    .execute()
+  await createTrigger(db, schema, 'signing_keys', 'after insert or update or delete', 'keys_changed', sql`
+    perform pg_notify(${sql.lit(channelOf(schema, 'keys_changed'))}, '')`)
+
+  await db.schema.createTable('password_tokens')
+    .addColumn('hash', 'bytea', (column) => column.primaryKey())
+    .addColumn('user_id', 'uuid', (column) => column.notNull().references('users.id').onDelete('cascade'))
+    .addColumn('created_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
+    .addColumn('expires_at', 'timestamptz', (column) => column.notNull())
+    .execute()
+  await db.schema.createIndex('password_tokens_user').on('password_tokens').column('user_id').execute()
+
+  // Without a log: what a crash forgets of it is no loss, and it is written at every login.
+  await sql`
+    create unlogged table ${sql.id(schema, 'throttle')} (key text primary key, free_at timestamptz not null)`.execute(db)
+  await db.schema.createIndex('throttle_free_at').on('throttle').column('free_at').execute()
+
+  await db.schema.createTable('audit')
+    .addColumn('id', 'uuid', (column) => column.primaryKey())
+    .addColumn('action', 'text', (column) => column.notNull())
+    // No references: the log outlives whom it speaks of.
+    .addColumn('actor_id', 'uuid')
+    .addColumn('user_id', 'uuid')
+    .addColumn('session_id', 'uuid')
+    .addColumn('address', 'text', (column) => column.notNull())
+    .addColumn('user_agent', 'text', (column) => column.notNull())
+    .addColumn('created_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
+    .execute()
+  await db.schema.createIndex('audit_user').on('audit').columns(['user_id', 'id']).execute()
+}

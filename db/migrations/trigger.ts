@@ -1,0 +1,17 @@
+import { sql, type Kysely } from 'kysely'
+import type { Tables } from '../tables.ts'
+
+/** Creates a function and the trigger that runs it for each row, `when` such as `after insert`. */
+export async function createTrigger (
+  db: Kysely<Tables>, schema: string, table: string, when: string, name: string, body: ReturnType<typeof sql>
+): Promise<void> {
+  await sql`
+    create function ${sql.id(schema, name)}() returns trigger language plpgsql as $$
+    begin
+      ${body};
+      return null;
+    end $$`.execute(db)
+  await sql`
+    create trigger ${sql.id(name)} ${sql.raw(when)} on ${sql.id(schema, table)}
+    for each row execute function ${sql.id(schema, name)}()`.execute(db)
+}
