@@ -1,63 +1,36 @@
-import type { Sample, Work } from './load.ts'
-
-interface Row {
-  work: Work
-  server: string
-  /** Requests a second: the median of the rounds, the least and the most. */
-  rate: { median: number, min: number, max: number }
-  /** Milliseconds, the median of the rounds. */
-  p99: number
-  failures: number
-  /** The median against that of the other in the same run. */
-  againstCeiling: number
-  againstBaseline: number
+/** What a part of the benchmark has found. */
+export interface Report {
+  title: string
+  /** How it was measured, in a line. */
+  how: string
+  columns: string[]
+  /** Numbers stand on the right. */
+  rows: (string | number)[][]
+  /** All of it, for programs. */
+  figures: unknown
 }
 
-/** The targets, as ratios within one run: against the ceiling, against the baseline. */
-const targets: Record<Work, { ceiling?: number, baseline?: number }> = {
-  user: { ceiling: 0.6, baseline: 5 },
-  protected: { ceiling: 0.5, baseline: 4 },
-  list: { baseline: 3 },
-  graphql: { ceiling: 0.25, baseline: 4 },
-  createUser: { ceiling: 0.25, baseline: 3 },
-  createPost: { ceiling: 0.25, baseline: 3 },
+export function print ({ title, how, columns, rows }: Report): void {
+  console.log(`\n## ${title}\n\n${how}\n`)
+  console.log(line(columns))
+  console.log(`|${columns.map((_, index) => typeof rows[0]![index] === 'number' ? '---:' : '---').join('|')}|`)
+  for (const row of rows) console.log(line(row))
 }
 
-export function summarize (samples: Map<Work, Map<string, Sample[]>>): Row[] {
-  return [...samples].flatMap(([work, ofWork]) => {
-    const rate = (server: string) => median(ofWork.get(server)!.map((sample) => sample.rate))
-    return [...ofWork].map(([server, rounds]) => ({
-      work,
-      server,
-      rate: { median: rate(server), min: Math.min(...rounds.map((sample) => sample.rate)), max: Math.max(...rounds.map((sample) => sample.rate)) },
-      p99: median(rounds.map((sample) => sample.p99)),
-      failures: rounds.reduce((sum, sample) => sum + sample.failures, 0),
-      againstCeiling: rate(server) / rate('ceiling'),
-      againstBaseline: rate(server) / rate('baseline'),
-    }))
-  })
-}
+const line = (cells: (string | number)[]) => `| ${cells.join(' | ')} |`
 
-export function print (rows: Row[], how: string): void {
-  console.log(`\n${how}\n`)
-  console.log('| work | server | requests/s | min to max | p99 ms | failures | of the ceiling | of the baseline | target |')
-  console.log('|---|---|---:|---|---:|---:|---:|---:|---|')
-  for (const { work, server, rate, p99, failures, againstCeiling, againstBaseline } of rows) {
-    console.log(`| ${[
-      work, server, Math.round(rate.median), `${Math.round(rate.min)} to ${Math.round(rate.max)}`, p99.toFixed(1), failures,
-      againstCeiling.toFixed(2), againstBaseline.toFixed(2), server === 'usher' ? verdict(work, againstCeiling, againstBaseline) : '',
-    ].join(' | ')} |`)
-  }
-}
+/** A target with whether it was met. */
+export const verdict = (target: string, met: boolean): string => `${target}: ${met ? 'met' : 'not met'}`
 
-function verdict (work: Work, againstCeiling: number, againstBaseline: number): string {
-  const { ceiling = 0, baseline = 0 } = targets[work]
-  const wanted = [...ceiling ? [`≥ ${ceiling} of the ceiling`] : [], ...baseline ? [`≥ ${baseline} of the baseline`] : []].join(', ')
-  return `${wanted}: ${againstCeiling >= ceiling && againstBaseline >= baseline ? 'met' : 'not met'}`
-}
+/** A number with so many digits after the point. */
+export const round = (value: number, digits = 0): number => Number(value.toFixed(digits))
 
-function median (values: number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+export const median = (values: readonly number[]): number => percentile(values, 50)
+
+/** By the nearest rank; of an even number of values the median is the mean of the two in the middle. */
+export function percentile (values: readonly number[], percent: number): number {
+  const sorted = Float64Array.from(values).sort()
+  const rank = sorted.length * percent / 100
+  if (percent === 50 && Number.isInteger(rank)) return (sorted[rank - 1]! + sorted[rank]!) / 2
+  return sorted[Math.ceil(rank) - 1]!
 }

@@ -1,28 +1,60 @@
--- The requests of one kind of work, for wrk: arguments are the work, a file of user ids, a bearer token.
-local ids, work, headers, count, seed = {}, nil, {}, 0, nil
+-- The requests of one kind of work, for wrk: arguments are the work, a file of keys (ids of users; cursors for
+-- `page` and `longPage`), a bearer token, and `statuses` where refusals are to be counted apart, which costs wrk some speed.
+local keys, work, headers, count, seed = {}, nil, {}, 0, nil
+local json = { ['Content-Type'] = 'application/json' }
+local threads = {}
+refused = 0
+
+local function some () return keys[math.random(#keys)] end
+
+local make = {
+  user = function () return wrk.format('GET', '/api/users/' .. some(), {}) end,
+  list = function () return wrk.format('GET', '/api/users?role=user&limit=50', {}) end,
+  firstPage = function () return wrk.format('GET', '/api/users?limit=50', {}) end,
+  page = function () return wrk.format('GET', '/api/users?limit=50&after=' .. some(), {}) end,
+  longPage = function () return wrk.format('GET', '/api/users?limit=1000&after=' .. some(), {}) end,
+  protected = function () return wrk.format('GET', '/api/protected', headers) end,
+  graphql = function ()
+    return wrk.format('POST', '/graphql', json,
+      '{"query":"query($id: ID!) { user(id: $id) { id name posts(first: 10) { id title } } }","variables":{"id":"' .. some() .. '"}}')
+  end,
+  createUser = function ()
+    return wrk.format('POST', '/api/users', headers, '{"name":"Somebody","email":"' .. seed .. '.' .. count .. '@write.example.com"}')
+  end,
+  createPost = function ()
+    return wrk.format('POST', '/graphql', headers, '{"query":"mutation { createPost(input: { title: \\"A post\\", content: \\"Words\\" }) { id title } }"}')
+  end,
+}
+
+-- Of twenty requests two write.
+local mix = {
+  'user', 'protected', 'user', 'list', 'graphql', 'user', 'protected', 'firstPage', 'user', 'createUser',
+  'user', 'protected', 'user', 'list', 'graphql', 'user', 'protected', 'firstPage', 'user', 'createPost',
+}
+make.mixed = function () return make[mix[count % #mix + 1]]() end
+
+function setup (thread) threads[#threads + 1] = thread end
 
 function init (args)
-  work = args[1]
-  for id in io.lines(args[2]) do ids[#ids + 1] = id end
+  work = make[args[1]]
+  for key in io.lines(args[2]) do keys[#keys + 1] = key end
   headers['Content-Type'] = 'application/json'
   if args[3] then headers['Authorization'] = 'Bearer ' .. args[3] end
+  if args[4] then response = function (status) if status == 503 then refused = refused + 1 end end end
   math.randomseed(os.time() + tonumber(tostring({}):sub(8), 16) % 1000000)
   seed = math.random(1, 1000000000)
 end
 
-local function some () return ids[math.random(#ids)] end
-
 function request ()
   count = count + 1
-  if work == 'user' then return wrk.format('GET', '/api/users/' .. some(), { }) end
-  if work == 'list' then return wrk.format('GET', '/api/users?role=user&limit=50', { }) end
-  if work == 'protected' then return wrk.format('GET', '/api/protected', headers) end
-  if work == 'graphql' then
-    return wrk.format('POST', '/graphql', { ['Content-Type'] = 'application/json' },
-      '{"query":"query($id: ID!) { user(id: $id) { id name posts(first: 10) { id title } } }","variables":{"id":"' .. some() .. '"}}')
-  end
-  if work == 'createUser' then
-    return wrk.format('POST', '/api/users', headers, '{"name":"Somebody","email":"' .. seed .. '.' .. count .. '@write.example.com"}')
-  end
-  return wrk.format('POST', '/graphql', headers, '{"query":"mutation { createPost(input: { title: \\"A post\\", content: \\"Words\\" }) { id title } }"}')
+  return work()
+end
+
+-- The last line is for load.ts.
+function done (summary, latency)
+  local errors, sum = summary.errors, 0
+  for _, thread in ipairs(threads) do sum = sum + thread:get('refused') end
+  print(string.format('{"seconds":%f,"answers":%d,"not2xx":%d,"refused":%d,"socketErrors":%d,"p50":%f,"p99":%f,"max":%f}',
+    summary.duration / 1e6, summary.requests, errors.status, sum, errors.connect + errors.read + errors.write + errors.timeout,
+    latency:percentile(50) / 1000, latency:percentile(99) / 1000, latency.max / 1000))
 end

@@ -1,58 +1,51 @@
-// npm run bench [-- --rounds 3 --seconds 5 --works user,list --json results.json]
+// npm run bench [-- --works user,fanout --rounds 3 --seconds 5 --json results.json]
 // Everything it needs it starts itself. What the figures mean: bench/README.md.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { cpus, tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { parseArgs } from 'node:util'
-import { startEmbedded } from '../db/embedded.ts'
-import { load } from './data.ts'
-import { findGenerator, shoot, works, type Sample, type Work } from './load.ts'
-import { print, summarize } from './report.ts'
-import { login, startServer, type Server } from './servers.ts'
+import { writeFile } from 'node:fs/promises'
+import { cpus } from 'node:os'
+import { compare } from './compare.ts'
+import { fanout } from './fanout.ts'
+import { compared, type Compared } from './load.ts'
+import { parts, readOptions, requireOpenFiles, type Options, type Part } from './options.ts'
+import { CONNECTIONS, overload } from './overload.ts'
+import { print, type Report } from './report.ts'
+import { scale } from './scale.ts'
+import { soak } from './soak.ts'
+import { openStage, type Stage } from './stage.ts'
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '5' },
-    connections: { type: 'string', default: '64' },
-    users: { type: 'string', default: '100000' },
-    posts: { type: 'string', default: '500000' },
-    works: { type: 'string', default: works.join(',') },
-    json: { type: 'string' },
-  },
-})
+const run: Record<Part, (stage: Stage) => Promise<Report>> = { fanout, scale, overload, soak }
+// Of the database, of logs and modules, besides sockets.
+const OTHER_FILES = 100
 
-const folder = await mkdtemp(join(tmpdir(), 'usher-bench-'))
-const database = await startEmbedded({ dataDir: folder })
-const servers: Server[] = []
-
+const options = read()
+const chosen = (work: Compared | Part) => options.works.includes(work)
+const stage = await openStage(options)
 try {
-  const env = { DATABASE_URL: database.url, UPLOADS_DIR: join(folder, 'uploads'), NODE_ENV: 'production' }
-  // Usher first: it makes the tables that the baseline works on too.
-  const usher = await startServer('usher', env)
-  servers.push(usher)
-  const idsFile = join(folder, 'ids')
-  await writeFile(idsFile, (await load(database.url, { users: Number(values.users), posts: Number(values.posts) })).join('\n'))
-  servers.unshift(await startServer('ceiling', env), await startServer('baseline', env))
-
-  const generator = await findGenerator()
-  const token = await login(usher.url)
-  const samples = new Map<Work, Map<string, Sample[]>>()
-  for (const work of values.works.split(',') as Work[]) {
-    const ofWork = new Map(servers.map(({ name }) => [name, [] as Sample[]]))
-    samples.set(work, ofWork)
-    for (const { url } of servers) await shoot(generator, { url, work, idsFile, token, seconds: 2, connections: Number(values.connections) })
-    for (let round = 0; round < Number(values.rounds); round++) {
-      for (const { name, url } of servers) {
-        ofWork.get(name)!.push(await shoot(generator, { url, work, idsFile, token, seconds: Number(values.seconds), connections: Number(values.connections) }))
-      }
-    }
+  const machine = { generator: stage.generator, cores: cpus().length, node: process.version }
+  console.log(`${machine.generator}, ${machine.cores} cores, Node ${machine.node}`)
+  const figures: Record<string, unknown> = { machine }
+  const tell = async (name: string, measured: Promise<Report>) => {
+    const report = await measured
+    print(report)
+    figures[name] = report.figures
   }
-  const summary = summarize(samples)
-  print(summary, `${generator}, ${values.connections} connections, ${values.rounds} rounds of ${values.seconds} s, ${cpus().length} cores, Node ${process.version}`)
-  if (values.json) await writeFile(values.json, JSON.stringify(summary, null, 2))
+
+  const works = compared.filter(chosen)
+  if (works.length > 0) await tell('compare', compare(stage, works))
+  for (const part of parts.filter(chosen)) await tell(part, run[part](stage))
+  if (options.json) await writeFile(options.json, JSON.stringify(figures, null, 2))
 } finally {
-  for (const server of servers) await server.stop()
-  await database.stop()
-  await rm(folder, { recursive: true, force: true })
+  await stage.close()
+}
+
+// What cannot be measured here is said before anything is.
+function read (): Options {
+  try {
+    const options = readOptions(process.argv.slice(2))
+    if (options.works.includes('fanout')) requireOpenFiles(options.subscribers + OTHER_FILES)
+    if (options.works.includes('overload')) requireOpenFiles(Math.max(...CONNECTIONS) + OTHER_FILES)
+    return options
+  } catch (error) {
+    console.error((error as Error).message)
+    process.exit(1)
+  }
 }

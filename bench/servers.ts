@@ -13,7 +13,7 @@ export interface Server {
 /** Starts a server of this folder in a process of its own; it prints its URL when it listens. */
 export async function startServer (name: string, env: Record<string, string>, nodeOptions: string[] = []): Promise<Server> {
   const script = fileURLToPath(new URL(`${name}.ts`, import.meta.url))
-  const child = spawn(process.execPath, [...nodeOptions, script], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [...nodeOptions, script], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
   const [url] = await Promise.race([
     once(createInterface({ input: child.stdout! }), 'line') as Promise<[string]>,
     once(child, 'exit').then(() => { throw new Error(`${name} did not start`) }),

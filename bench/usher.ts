@@ -6,6 +6,7 @@ import usher from '../app.ts'
 const app = Fastify({ forceCloseConnections: true })
 await app.register(usher, {
   databaseUrl: process.env['DATABASE_URL'],
+  schema: process.env['SCHEMA'],
   uploadsDir: process.env['UPLOADS_DIR']!,
   uploadMaxBytes: Number(process.env['UPLOAD_MAX_BYTES'] ?? 10 * 1024 * 1024),
   admin: { email: 'admin@example.com', password: 'horse battery staple' },

@@ -1,0 +1,59 @@
+import { parseArgs } from 'node:util'
+import { compared } from './load.ts'
+
+/** The parts besides the comparison, in this order. */
+export const parts = ['fanout', 'scale', 'overload', 'soak'] as const
+export type Part = typeof parts[number]
+
+const works = [...compared, ...parts]
+// It takes its time, and runs when it is asked for.
+const usual = works.filter((work) => work !== 'soak')
+
+/** What the command line says; all numbers are positive. */
+export type Options = ReturnType<typeof readOptions>
+
+/** Throws an `Error` of one sentence that names what is wrong. */
+export function readOptions (args: string[]) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      works: { type: 'string', default: usual.join(',') },
+      rounds: { type: 'string', default: '3' },
+      seconds: { type: 'string', default: '5' },
+      connections: { type: 'string', default: '64' },
+      users: { type: 'string', default: '100000' },
+      posts: { type: 'string', default: '500000' },
+      subscribers: { type: 'string', default: '2000' },
+      many: { type: 'string', default: '1000000' },
+      minutes: { type: 'string', default: '10' },
+      json: { type: 'string' },
+      profile: { type: 'string' },
+    },
+  })
+  const { works: chosen, json, profile, ...numbers } = values
+  return { ...readNumbers(numbers), works: readWorks(chosen.split(',')), json, profile }
+}
+
+function readWorks (chosen: string[]) {
+  const unknown = chosen.find((name) => !(works as string[]).includes(name))
+  if (unknown !== undefined) throw new Error(`--works: there is no ${unknown}; there are ${works.join(', ')}`)
+  return works.filter((work) => chosen.includes(work))
+}
+
+function readNumbers<Name extends string> (given: Record<Name, string>): Record<Name, number> {
+  const entries = Object.entries<string>(given).map(([name, text]) => {
+    if (!(Number(text) > 0)) throw new Error(`--${name} must be a number above zero`)
+    return [name, Number(text)]
+  })
+  return Object.fromEntries(entries)
+}
+
+/** Throws where this process, and so those that it starts, may not open as many sockets. */
+export function requireOpenFiles (wanted: number): void {
+  // Node has raised its own limit as far as it may.
+  const { userLimits } = process.report.getReport() as { userLimits: { open_files: { soft: number | 'unlimited' } } }
+  const { soft } = userLimits.open_files
+  if (soft !== 'unlimited' && Number(soft) < wanted) {
+    throw new Error(`A process may open ${soft} files here, and ${wanted} are needed: raise the hard limit (ulimit -n ${wanted}), or choose other works or fewer --subscribers`)
+  }
+}

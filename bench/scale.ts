@@ -1,0 +1,71 @@
+import { encodeCursor } from '../schema/cursor.ts'
+import { idsFrom } from './data.ts'
+import type { Load, Sample, Work } from './load.ts'
+import { median, round, verdict, type Report } from './report.ts'
+import { login, type Server } from './servers.ts'
+import type { Stage } from './stage.ts'
+
+const FEW = 1000
+const ROWS_A_PAGE = 50
+const FAR_PAGE = 10_000
+// So many pages begin there, one row apart, so that few requests ask for the same and share a statement.
+const CURSORS = 500
+const AT_MOST = 1.2
+
+interface Size { users: number, usher: Server, token: string, idsFile: string, cursorsFile: string }
+
+/** Whether a table of a million users is as fast as one of a thousand: by id, the first page, a page far behind. */
+export async function scale (stage: Stage): Promise<Report> {
+  const { many, rounds, seconds, connections } = stage.options
+  const farPage = Math.min(FAR_PAGE, Math.floor(many / ROWS_A_PAGE / 2))
+  const sizes: Size[] = []
+  try {
+    sizes.push(await open(stage, FEW, 2), await open(stage, many, farPage))
+    const figures = []
+    // One connection shares no statement with another.
+    for (const work of ['user', 'firstPage', 'page'] as const) {
+      for (const clients of [connections, 1]) figures.push(await measure(stage, sizes, work, clients))
+    }
+    const names: Partial<Record<Work, string>> = { user: 'by id', firstPage: 'page 1', page: `page ${farPage} (of ${FEW}: page 2)` }
+    return {
+      title: 'A million users against a thousand',
+      how: `the same node and database, ${FEW} and ${many} users in a Postgres schema each; ${rounds} rounds of ${seconds} s in turn; requests/s`,
+      columns: ['work', 'connections', `of ${FEW}`, 'p99 ms', `of ${many}`, 'p99 ms', 'failures', 'times slower', 'target'],
+      rows: figures.map(({ work, connections, few, many, failures, ratio }) => [
+        names[work]!, connections, round(few.rate), round(few.p99, 1), round(many.rate), round(many.p99, 1), failures, round(ratio, 2),
+        verdict(`≤ ${AT_MOST}`, ratio <= AT_MOST),
+      ]),
+      figures,
+    }
+  } finally {
+    for (const { usher } of sizes) await usher.stop()
+  }
+}
+
+// The cursor of a page is the last row of the one before; the admin is the newest user.
+async function open (stage: Stage, users: number, page: number): Promise<Size> {
+  const schema = `usher_${users}`
+  const idsFile = await stage.fill(schema, { users, posts: 0 })
+  const ids = await idsFrom(stage.databaseUrl, schema, { offset: ROWS_A_PAGE * (page - 1) - 1, limit: CURSORS })
+  const cursorsFile = await stage.write(`${schema}_cursors`, ids.map(encodeCursor))
+  const usher = await stage.start('usher', { schema })
+  return { users, usher, token: await login(usher.url), idsFile, cursorsFile }
+}
+
+async function measure (stage: Stage, sizes: Size[], work: Work, connections: number) {
+  const { rounds, seconds } = stage.options
+  const samples = new Map(sizes.map(({ users }) => [users, [] as Sample[]]))
+  const load = ({ usher: { url }, token, idsFile, cursorsFile }: Size, seconds: number): Load =>
+    ({ url, work, keysFile: work === 'page' ? cursorsFile : idsFile, token, seconds, connections })
+  for (const size of sizes) await stage.shoot(load(size, 2))
+  for (let round = 0; round < rounds; round++) {
+    for (const size of sizes) samples.get(size.users)!.push(await stage.shoot(load(size, seconds)))
+  }
+  const [few, many] = [...samples.values()].map((rounds) => ({
+    rate: median(rounds.map(({ rate }) => rate)),
+    p50: median(rounds.map(({ p50 }) => p50)),
+    p99: median(rounds.map(({ p99 }) => p99)),
+  }))
+  const failures = [...samples.values()].flat().reduce((sum, sample) => sum + sample.failures, 0)
+  return { work, connections, few: few!, many: many!, failures, ratio: few!.rate / many!.rate }
+}
