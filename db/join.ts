@@ -19,10 +19,14 @@ export interface Client {
   readonly destroyed: boolean
 }
 
-interface Waiting<Result> extends PromiseWithResolvers<Result> {
+interface Waiting<Result> {
+  promise: Promise<Result>
+  resolve: (result: Result) => void
+  reject: (error: unknown) => void
   since: number
   /** Who waits for it; undefined for somebody who does not go. */
-  clients: (Client | undefined)[]
+  client: Client | undefined
+  others: (Client | undefined)[] | undefined
 }
 
 /**
@@ -43,7 +47,7 @@ export function joinCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error)[]>,
   { inFlight: limit = 2, size = 1000, waiting: room = 10_000, patience = 1000 }: JoinOptions = {}
 ): (item: Item, client?: Client) => Promise<Result> {
-  const waiting = new Map<Item, Waiting<Result>>()
+  let waiting = new Map<Item, Waiting<Result>>()
   let inFlight = 0
   let scheduled = false
 
@@ -64,7 +68,7 @@ export function joinCalls<Item, Result> (
   async function flush (): Promise<void> {
     scheduled = false
     const sent = take()
-    if (sent.size === 0) return
+    if (sent.size === 0) return schedule()
     inFlight++
     schedule()
     try {
@@ -83,30 +87,34 @@ export function joinCalls<Item, Result> (
     }
   }
 
-  // The first of those that wait, in the order of their coming, without those that nobody waits for any more.
+  // The first of those that wait, all of them mostly, without those that nobody waits for any more.
   function take (): Map<Item, Waiting<Result>> {
-    const sent = new Map<Item, Waiting<Result>>()
+    const taken = waiting.size <= size ? waiting : new Map([...waiting].slice(0, size))
+    if (taken === waiting) waiting = new Map()
+    else for (const item of taken.keys()) waiting.delete(item)
     const before = performance.now() - patience
-    for (const [item, mine] of waiting) {
-      if (sent.size === size) break
-      waiting.delete(item)
-      if (mine.clients.every((client) => client?.destroyed)) mine.reject(new ClientGone())
-      else if (mine.since < before) mine.reject(new Overloaded())
-      else sent.set(item, mine)
+    for (const [item, mine] of taken) {
+      if (!isGone(mine) && mine.since >= before) continue
+      taken.delete(item)
+      mine.reject(isGone(mine) ? new ClientGone() : new Overloaded())
     }
-    return sent
+    return taken
   }
 
   return (item, client) => {
     const known = waiting.get(item)
     if (known) {
-      known.clients.push(client)
+      (known.others ??= []).push(client)
       return known.promise
     }
     if (waiting.size >= room) return Promise.reject(new Overloaded())
-    const mine = { ...Promise.withResolvers<Result>(), since: performance.now(), clients: [client] }
-    waiting.set(item, mine)
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    waiting.set(item, { promise, resolve, reject, since: performance.now(), client, others: undefined })
     schedule()
-    return mine.promise
+    return promise
   }
+}
+
+function isGone ({ client, others }: Pick<Waiting<unknown>, 'client' | 'others'>): boolean {
+  return client?.destroyed === true && (others === undefined || others.every((other) => other?.destroyed))
 }
