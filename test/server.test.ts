@@ -1,4 +1,4 @@
-import { mkdir, readdir } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -28,6 +28,21 @@ t.test('8 a stop takes ten seconds at most', { buffered: true }, async (t) => {
   await node.beginLogin(admin)
   t.equal(await stopNode(node), 1)
   t.match(node.stderr, 'Usher did not stop within 10 seconds; what was still open is cut off.\n')
+})
+
+t.test('8 a start keeps what it has compiled for the next one, and gives back what only it needed', { buffered: true }, async (t) => {
+  const kept = join(import.meta.dirname, '../node_modules/.cache/usher')
+  await rm(kept, { recursive: true, force: true })
+  const first = await startNode(t, connected(t, { LOG_LEVEL: 'debug' }, { compileCache: true }))
+  while (!first.stdout.includes('What only the start needed is given back')) await once(first.child.stdout!, 'data')
+  t.match(first.stdout, '"status":"fulfilled"')
+  t.equal((await first.fetch(unknown)).status, 404)
+  t.equal(await stopNode(first), 0)
+  t.equal((await readdir(kept)).length, 1, 'of this version of Node')
+
+  const second = await startNode(t, connected(t, {}, { compileCache: true }))
+  t.equal((await second.fetch(unknown)).status, 404)
+  t.match(await second.login(admin), { token: String })
 })
 
 t.test('8 a first start needs no settings, and its data survive restarts and kill -9', { buffered: true }, async (t) => {

@@ -42,13 +42,16 @@ export interface NodeOptions {
   cwd: string
   /** A module to run inside it, to make it fail. */
   inject?: string
+  /** Whether it keeps what it has compiled: of code that was kept, nothing tells what of it has run. */
+  compileCache?: boolean
 }
 
 /** Starts `node server.ts`. It stops by the test's end. */
-export function spawnNode (t: Test, { settings = {}, cwd, inject }: NodeOptions): TestNode {
+export function spawnNode (t: Test, { settings = {}, cwd, inject, compileCache = false }: NodeOptions): TestNode {
   const rest = Object.fromEntries(Object.entries(process.env).filter(([name]) => !names.includes(name)))
   const args = inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, server] : [server]
-  const child = spawn(process.execPath, args, { cwd, env: { ...rest, PORT: '0', ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const cache = compileCache ? {} : { NODE_DISABLE_COMPILE_CACHE: '1' }
+  const child = spawn(process.execPath, args, { cwd, env: { ...rest, PORT: '0', ...cache, ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) child[name]!.setEncoding('utf8').on('data', (text: string) => { output[name] += text })
   const ended = once(child, 'close').then(([code, signal]) => code ?? signal)

@@ -1,0 +1,78 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import t from 'tap'
+import { createUsher } from '../helpers/app.ts'
+import { hostOf, openSocket, post } from '../helpers/graphql.ts'
+import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
+import { findFaults, noFaults, startWrites } from '../helpers/writes.ts'
+
+t.test('SPEED 3 writes that go together with those of many others, on two nodes', async (t) => {
+  const usher = await createUsher(t)
+  const nodes = [usher, await createUsher(t, usher.options)]
+  const { admin, inject, options: { schema } } = usher
+  const sql = openSql(t, usher)
+
+  const committed: string[] = []
+  await sql.listen(`${schema}_post_created`, (id) => { committed.push(id) })
+  const subscribers = await Promise.all(nodes.map(async (node) => {
+    const socket = await (await openSocket(t, node)).init()
+    socket.start('posts', 'subscription { postCreated { id } }')
+    await socket.settle()
+    return socket
+  }))
+  const loads = await Promise.all(nodes.map(async (node) => startWrites({ url: `http://${await hostOf(node)}`, headers: node.admin.headers }, 16)))
+  const create = (email: string) => inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Somebody', email } })
+  const write = async (authorId: string) => {
+    const { data, errors } = await post(usher, { query: 'mutation ($id: ID!) { createPost(input: { title: "Other", content: "", authorId: $id }) { title } }', variables: { id: authorId } }, admin)
+    return data?.createPost?.title ?? errors?.[0]?.extensions.code
+  }
+
+  await t.test('2.3 of two with one address, in whatever batches, one is created and one gets 409', async (t) => {
+    for (let round = 0; round < 20; round++) {
+      const answers = Array.from({ length: 5 }, async (_, index) => {
+        const first = create(`pair-${round}-${index}@example.com`)
+        for (let turns = 0; turns < round % 10; turns++) await turn()
+        const both = await Promise.all([first, create(`PAIR-${round}-${index}@example.com`)])
+        return both.map((answer) => answer.statusCode === 201 ? 'created' : `${answer.statusCode} ${answer.json().code}`).sort()
+      })
+      t.strictSame(await Promise.all(answers), Array(5).fill(['409 EMAIL_TAKEN', 'created']))
+    }
+    t.same(await sql`select count(*)::int from users where email ilike 'pair-%'`, [{ count: 100 }])
+  })
+
+  await t.test('7.6 an author who is deleted while the batch waits is the error of those that name him', async (t) => {
+    for (let round = 0; round < 5; round++) {
+      const [gone, stays] = await Promise.all(['gone', 'stays'].map(async (name) => (await create(`${name}-${round}@example.com`)).json().id))
+      let answers: Promise<string[]> | undefined
+      await sql.begin(async (deletion) => {
+        await deletion`delete from users where id = ${gone}`
+        answers = Promise.all([stays, gone, stays, gone, stays].map(write))
+        await until('the batch waits', async () => (await sql`select from pg_stat_activity
+          where wait_event_type = 'Lock' and query like ${`with "authors" as (select "id" from "${schema}"%`}`).length > 0)
+      })
+      t.strictSame(await answers, ['Other', 'USER_NOT_FOUND', 'Other', 'USER_NOT_FOUND', 'Other'])
+    }
+  })
+
+  await Promise.all(loads.map((load) => load.acknowledge(100)))
+  await Promise.all(loads.map((load) => load.stop()))
+  const sent = loads.flatMap(({ sent }) => sent)
+
+  await t.test('SPEED 3 nobody else has noticed', async (t) => {
+    t.strictSame(sent.filter(({ id }) => !id), [])
+    t.strictSame(await findFaults(sql, sent), noFaults)
+    const batches = await sql`select count(*)::int from users group by xmin having count(*) > 1`
+    t.ok(batches.length > 0, 'rows of several requests came by one statement')
+  })
+
+  await t.test('7.7 each post is told to the subscribers of each node, in the order of commit', async (t) => {
+    const ids = await sql`select id from posts`.then((rows) => rows.map(({ id }) => id))
+    await until('all are told', () => committed.length >= ids.length)
+    t.strictSame([...committed].sort(), ids.sort())
+    for (const socket of subscribers) {
+      const told: string[] = []
+      while (told.length < ids.length) told.push((await socket.next()).payload!.data.postCreated.id)
+      t.strictSame(told, committed)
+    }
+  })
+})

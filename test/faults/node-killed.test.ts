@@ -1,0 +1,60 @@
+import t from 'tap'
+import { startDatabase } from '../helpers/database.ts'
+import { startNode } from '../helpers/node.ts'
+import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
+import { findFaults, noFaults, startWrites, type Write } from '../helpers/writes.ts'
+
+const admin = { email: 'root@example.com', password: 'horse battery staple' }
+
+t.test('SPEED 3 kill -9 of the node under write load: what was acknowledged is there, once, and served by the next node', async (t) => {
+  const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
+  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
+  const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
+  const sent: Write[] = []
+
+  for (let round = 0; round < 2; round++) {
+    const node = await startNode(t, { cwd, settings })
+    const { headers } = await node.login(admin)
+    const writes = startWrites({ url: node.url, headers })
+    await writes.acknowledge(300)
+    node.child.kill('SIGKILL')
+    t.equal(await node.ended, 'SIGKILL')
+    await writes.ended
+    sent.push(...writes.sent)
+    t.equal(writes.sent.filter(({ id, refusal }) => !id && !refusal).length, 32, 'each client was waiting for its last one')
+    // What was sent and not answered may still be committed.
+    await until('the connections of the node are closed', async () => (await sql`select from pg_stat_activity where application_name = 'usher'`).length === 0)
+    t.strictSame(await findFaults(sql, sent), noFaults)
+  }
+
+  const { url } = await startNode(t, { cwd, settings })
+  const served = new Set([...await listUsers(url), ...await listPosts(url)])
+  t.strictSame(sent.filter(({ id }) => id && !served.has(id)), [])
+})
+
+async function listUsers (url: string): Promise<string[]> {
+  const ids: string[] = []
+  for (let next: string | undefined = '/api/users?limit=1000'; next;) {
+    const response: Response = await fetch(`${url}${next}`)
+    ids.push(...(await response.json() as { id: string }[]).map(({ id }) => id))
+    next = response.headers.get('link')?.match(/<(.*)>/)![1]
+  }
+  return ids
+}
+
+async function listPosts (url: string): Promise<string[]> {
+  const ids: string[] = []
+  const query = 'query ($after: String) { posts(first: 100, after: $after) { nodes { id } pageInfo { hasNextPage endCursor } } }'
+  for (let after: string | null = null, more = true; more;) {
+    const response: Response = await fetch(`${url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables: { after } }),
+    })
+    const { data: { posts: { nodes, pageInfo } } } = await response.json() as any
+    ids.push(...nodes.map(({ id }: { id: string }) => id))
+    ;({ hasNextPage: more, endCursor: after } = pageInfo)
+  }
+  return ids
+}

@@ -1,0 +1,100 @@
+import type { Sql } from 'postgres'
+import t, { type Test } from 'tap'
+import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { testDatabaseUrl } from '../helpers/database.ts'
+import { post } from '../helpers/graphql.ts'
+import { openSql } from '../helpers/sql.ts'
+
+// What may wait, what goes in one statement, and how many of these run at once: `db/join.ts`, `plugins/database.ts`.
+const WAITING = 10_000
+const IN_FLIGHT = 2 * 100
+
+const created = '201'
+const overloaded = '503 OVERLOADED, retry after 1'
+const cancelled = '503 DATABASE_UNAVAILABLE, retry after 1'
+
+/** Holds a lock that every insert waits for, and no read; the function that it returns gives it back. */
+async function lockUsers (sql: Sql): Promise<() => Promise<void>> {
+  const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const ended = sql.begin(async (sql) => {
+    await sql`lock table users in exclusive mode`
+    locked.resolve()
+    await released.promise
+  })
+  await Promise.race([locked.promise, ended])
+  return async () => {
+    released.resolve()
+    await ended
+  }
+}
+
+async function create ({ inject, admin }: TestUsher, email: string): Promise<string> {
+  const { statusCode, headers, body } = await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Somebody', email } })
+  return statusCode === 201 ? created : `${statusCode} ${JSON.parse(body).code}, retry after ${headers['retry-after']}`
+}
+
+/** Sends so many creations at once: what is answered, as it comes. */
+function createMany (usher: TestUsher, count: number) {
+  const answers: string[] = []
+  let look = () => {}
+  const all = Promise.all(Array.from({ length: count }, async (_, index) => {
+    answers.push(await create(usher, `many-${index}@example.com`))
+    look()
+  }))
+  return {
+    answers,
+    all,
+    /** Resolves when so many are answered. */
+    answered: (count: number) => new Promise<void>((resolve) => { look = () => { if (answers.length >= count) resolve() } }),
+  }
+}
+
+/** After the lock: what was created is there, and nothing that was refused; whoever comes later is served. */
+async function judge (t: Test, usher: TestUsher, sql: Sql, answers: string[]): Promise<void> {
+  const { length } = answers.filter((answer) => answer === created)
+  t.comment(`${length} of ${answers.length} created`)
+  t.ok(length > 0)
+  t.strictSame(new Set(answers), new Set([overloaded, created]))
+  t.same(await sql`select count(*)::int from users where email like 'many-%'`, [{ count: length }])
+  const later = await Promise.all(Array.from({ length: 300 }, (_, index) => create(usher, `later-${index}@example.com`)))
+  t.strictSame(new Set(later), new Set([created]))
+}
+
+t.test('SPEED 3 more writes than may wait for a locked table: 503 at once, and the others are served when it is free', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const release = await lockUsers(sql)
+  const { answers, all, answered } = createMany(usher, WAITING + IN_FLIGHT + 1300)
+  await answered(1300)
+  t.equal((await usher.inject('GET', `/api/users/${usher.admin.id}`)).statusCode, 200, 'reads go on')
+  await release()
+  await all
+  await judge(t, usher, sql, answers)
+})
+
+t.test('SPEED 3 writes that wait for a locked table for longer than they may: 503, while those that were sent wait on', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const release = await lockUsers(sql)
+  const { answers, all, answered } = createMany(usher, IN_FLIGHT + 300)
+  await answered(300)
+  t.strictSame(new Set(answers), new Set([overloaded]), 'before a statement is given up')
+  await release()
+  await all
+  await judge(t, usher, sql, answers)
+})
+
+t.test('SPEED 3 a write that waits longer than a statement may is cancelled: 503, and the later ones succeed', async (t) => {
+  const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=500` })
+  const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
+  const release = await lockUsers(sql)
+  const mutation = { mutation: '{ createPost(input: { title: "Cancelled", content: "" }) { id } }' }
+  const [user, { data, errors }] = await Promise.all([create(usher, 'cancelled@example.com'), post(usher, mutation, usher.admin)])
+  t.equal(user, cancelled)
+  t.strictSame(data, null)
+  t.strictSame(errors?.map(({ extensions }) => extensions.code), ['DATABASE_UNAVAILABLE'])
+  await release()
+  t.equal(await create(usher, 'cancelled@example.com'), created)
+  t.match(await post(usher, mutation, usher.admin), { data: { createPost: { id: String } } })
+  t.same(await sql`select count(*)::int from posts`, [{ count: 1 }])
+})

@@ -1,0 +1,117 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Sql } from 'postgres'
+
+/** A user or a post that a client has asked for, by a name that no other has: its address or its title. */
+export interface Write {
+  readonly kind: 'user' | 'post'
+  readonly name: string
+  /** Of what was created, once that is acknowledged. */
+  id?: string
+  refusal?: { status: number, retryAfter: string | null, code: string }
+}
+
+export interface Writes {
+  /** All that were sent, in this order. One without an id or a refusal has no answer. */
+  readonly sent: Write[]
+  /** Resolves when so many of each kind are acknowledged that were sent from now on. */
+  acknowledge (count: number): Promise<void>
+  /** Resolves when one that was sent from now on is refused. */
+  refuse (): Promise<void>
+  /** Resolves when each client has found nobody. */
+  readonly ended: Promise<void>
+  stop (): Promise<void>
+}
+
+const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id title } }'
+const PATIENCE_MS = 10_000
+const PAUSE_MS = 50
+
+/**
+ * Clients that create users and posts in turn, over connections that are kept alive, each as soon as its last one was
+ * answered, until their node is gone. A request that hangs, or an answer that is another's, rejects all that is awaited.
+ */
+export function startWrites ({ url, headers }: { url: string, headers: Record<string, string> }, clients = 32): Writes {
+  const sent: Write[] = []
+  const watchers = new Set<() => void>()
+  const stopping = new AbortController()
+  const ended = Promise.all(Array.from({ length: clients }, client)).then(() => {})
+
+  async function client (): Promise<void> {
+    while (!stopping.signal.aborted) {
+      if (!await send({ kind: 'user', name: `${crypto.randomUUID()}@example.org` })) return
+      if (!await send({ kind: 'post', name: `Post ${crypto.randomUUID()}` })) return
+    }
+  }
+
+  /** Whether there was an answer. */
+  async function send (write: Write): Promise<boolean> {
+    sent.push(write)
+    const [path, payload] = write.kind === 'user'
+      ? ['/api/users', { name: 'Load', email: write.name }]
+      : ['/graphql', { query: CREATE_POST, variables: { title: write.name } }]
+    const answer = await post(`${url}${path}`, payload)
+    if (!answer) return false
+    const { status, retryAfter, body } = answer
+    const created = status === 201 ? body : body.data?.createPost
+    if (!created) write.refusal = { status, retryAfter, code: body.code ?? body.errors[0].extensions.code }
+    else if ((created.email ?? created.title) !== write.name) throw new Error(`${write.name} got ${JSON.stringify(body)}`)
+    else write.id = created.id
+    for (const look of watchers) look()
+    // Whoever is refused leaves the machine to what recovers.
+    if (!created) await delay(PAUSE_MS)
+    return true
+  }
+
+  async function post (url: string, payload: object) {
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify(payload),
+        signal: AbortSignal.timeout(PATIENCE_MS),
+      })
+      return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() as any }
+    } catch (error) {
+      if ((error as Error).name === 'TimeoutError') throw error
+    }
+  }
+
+  async function when (isSo: (sentSince: Write[]) => boolean): Promise<void> {
+    const since = sent.length
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const look = () => { if (isSo(sent.slice(since))) resolve() }
+    watchers.add(look)
+    await Promise.race([promise, ended.then(() => { throw new Error('the node is gone') })])
+    watchers.delete(look)
+  }
+
+  return {
+    sent,
+    ended,
+
+    acknowledge: (count) => when((writes) => ['user', 'post'].every((kind) =>
+      writes.filter((write) => write.kind === kind && write.id).length >= count)),
+
+    refuse: () => when((writes) => writes.some(({ refusal }) => refusal)),
+
+    async stop () {
+      stopping.abort()
+      await ended
+    },
+  }
+}
+
+/** What is wrong with what is in the database: nothing, where each acknowledged write is there once, and none twice. */
+export async function findFaults (sql: Sql, writes: readonly Write[]) {
+  const rows = await sql<{ id: string, name: string }[]>`
+    select id, email as name from users where email like '%@example.org' union all select id, title from posts where title like 'Post %'`
+  const there = Map.groupBy(rows, ({ name }) => name)
+  const sent = new Set(writes.map(({ name }) => name))
+  return {
+    lost: writes.filter(({ id, name }) => id && !there.get(name)?.some((row) => row.id === id)),
+    twice: [...there].filter(([, rows]) => rows.length > 1),
+    unasked: rows.filter(({ name }) => !sent.has(name)),
+  }
+}
+
+export const noFaults = { lost: [], twice: [], unasked: [] }
