@@ -46,10 +46,14 @@ async function listRan (db: Kysely<Tables>, schema: string): Promise<ReadonlySet
   return new Set((await logOf(db, schema).selectFrom('migrations').select('name').execute()).map(({ name }) => name))
 }
 
-// Asked, rather than `if not exists`, for which a role needs the right to create even where all is there.
+// Asked, rather than `if not exists`, for which a role needs the right to create even where all is there. And of the
+// catalogue's tables: `to_regclass` answers from the cache of its connection, which remembers that there was nothing
+// and learns nothing while it waits for an advisory lock.
 async function exists (db: Kysely<Tables>, schema: string): Promise<boolean> {
-  const { rows: [row] } = await sql<{ found: boolean }>`select to_regclass(${`${schema}.migrations`}) is not null as found`.execute(db)
-  return row!.found
+  const { rows } = await sql`
+    select 1 from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+    where nspname = ${schema} and relname = 'migrations'`.execute(db)
+  return rows.length > 0
 }
 
 async function createLog (db: Kysely<Tables>, schema: string): Promise<void> {
