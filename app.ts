@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import audit from './plugins/audit.ts'
 import auth from './plugins/auth.ts'
 import database from './plugins/database.ts'
 import docs from './plugins/docs.ts'
@@ -8,17 +9,25 @@ import events from './plugins/events.ts'
 import firstAdmin from './plugins/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import linger from './plugins/linger.ts'
+import mailer from './plugins/mailer.ts'
 import optionsPlugin from './plugins/options.ts'
+import passwordLinks from './plugins/password-links.ts'
 import passwords from './plugins/passwords.ts'
 import seal from './plugins/seal.ts'
 import sessions from './plugins/sessions.ts'
+import signingKeys from './plugins/signing-keys.ts'
 import storage from './plugins/storage.ts'
+import throttle from './plugins/throttle.ts'
 import tokens from './plugins/tokens.ts'
+import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
 import docsRoutes from './routes/docs.ts'
 import graphql from './routes/graphql/index.ts'
 import health from './routes/health.ts'
+import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
+import sessionRoutes from './routes/sessions.ts'
+import setPassword from './routes/set-password.ts'
 import uploads from './routes/uploads.ts'
 import users from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
@@ -81,9 +90,14 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(errors)
   await app.register(linger)
   await app.register(database)
+  await app.register(throttle)
+  await app.register(audit)
+  await app.register(signingKeys)
   await app.register(tokens)
   await app.register(sessions)
   await app.register(passwords)
+  await app.register(mailer)
+  await app.register(passwordLinks)
   await app.register(auth)
   await app.register(storage)
   await app.register(events)
@@ -100,11 +114,15 @@ async function rest (app: FastifyInstance): Promise<void> {
   await app.register(docsRoutes)
   await app.register(health)
   await app.register(wellKnown)
+  await app.register(setPassword)
 
   await app.register(async (api) => {
     const methods = collectMethods(api)
     await api.register(authRoutes)
+    await api.register(sessionRoutes)
+    await api.register(passwordRoutes)
     await api.register(users)
+    await api.register(auditRoutes)
     await api.register(uploads)
     await api.register(redirect)
     addFallbacks(api, methods)

@@ -2,51 +2,27 @@ import { lookup } from 'node:dns/promises'
 import { resolve } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import Fastify, { type FastifyInstance } from 'fastify'
-import postgres from 'postgres'
 import usher from './app.ts'
+import { explain, openData, type Data } from './commands/data.ts'
+import { readEnvironment } from './commands/environment.ts'
+import { say } from './commands/say.ts'
 import drain from './plugins/drain.ts'
 import front, { createHeaders, type SetHeaders } from './plugins/front.ts'
 import { serverOptions } from './plugins/http-server.ts'
 import memory from './plugins/memory.ts'
-import { DatabaseUnavailable } from './schema/errors.ts'
-import { readSettings, requireNode, type Settings } from './schema/settings.ts'
+import type { Mailer } from './schema/options.ts'
+import type { Settings } from './schema/settings.ts'
 
 const STOP_MS = 10_000
 // One Ctrl-C comes twice under npm: from the terminal and from npm.
 const SAME_SIGNAL_MS = 500
 
-// The options of the plugin that come from settings: what it says of one is said of the other.
-const settingOf = { 'admin.email': 'ADMIN_EMAIL', 'admin.password': 'ADMIN_PASSWORD', publicUrl: 'PUBLIC_URL', uploadsDir: 'DATA_DIR' }
-
-/** The node's database and files. */
-interface Data {
-  readonly url: string
-  readonly place: string
-  stop (): Promise<void>
-}
-
-/** Runs the node until a signal stops it. What keeps it from starting is said in one sentence, and ends the process. */
-export async function start (): Promise<void> {
-  await read().then(run).catch((error: Error) => {
-    say(error.message)
-    process.exit(1)
-  })
-}
-
-async function read (): Promise<Settings> {
-  requireNode(process.versions.node)
-  try {
-    process.loadEnvFile()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw new Error('.env is there and cannot be read.', { cause: error })
-  }
-  return readSettings(process.env)
-}
-
-async function run (settings: Settings): Promise<void> {
+/** Runs the node until a signal stops it. Throws an `Error` of one sentence that says what keeps it from starting. */
+export async function run (): Promise<void> {
+  const settings = readEnvironment()
   const setHeaders = await createHeaders(settings.CORS_ORIGIN)
   const app = Fastify(serverOptions(settings, setHeaders))
-  const opening = openData(settings, app)
+  const opening = openData(settings, (line) => app.log.info(line))
   const serving = opening.then((data) => serve(app, settings, data, setHeaders))
   stopOnSignals(app, stop)
   try {
@@ -64,21 +40,16 @@ async function run (settings: Settings): Promise<void> {
   }
 }
 
-async function openData ({ DATABASE_URL, DATA_DIR }: Settings, { log }: FastifyInstance): Promise<Data> {
-  const folder = resolve(DATA_DIR)
-  if (DATABASE_URL) return { url: DATABASE_URL, place: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, stop: async () => {} }
-  const { startEmbedded } = await import('./db/embedded.ts')
-  const { url, stop } = await startEmbedded({ dataDir: folder, log: (line) => log.info(line) })
-  return { url, place: `${folder} (embedded PostgreSQL)`, stop }
-}
-
 async function serve (app: FastifyInstance, settings: Settings, { url: databaseUrl, place }: Data, setHeaders: SetHeaders): Promise<void> {
-  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES } = settings
+  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, PASSWORD_URL, SECRET } = settings
   await app.register(drain)
   await app.register(memory)
   await app.register(front, { origins: CORS_ORIGIN, setHeaders })
   await app.register(usher, {
     databaseUrl,
+    mailer: await openMailer(app, settings),
+    secret: SECRET,
+    passwordUrl: PASSWORD_URL,
     publicUrl: PUBLIC_URL?.replace(/\/+$/, ''),
     origins: CORS_ORIGIN.filter((origin) => origin !== '*'),
     uploadsDir: resolve(DATA_DIR, 'uploads'),
@@ -88,6 +59,18 @@ async function serve (app: FastifyInstance, settings: Settings, { url: databaseU
   })
   const url = await listen(app, settings)
   say(`Usher listens on ${url}`, `  data: ${place}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+}
+
+// Without a mail server mails are read on the terminal, but not in production: its terminal may be a log.
+async function openMailer (app: FastifyInstance, { SMTP_URL, MAIL_FROM, NODE_ENV }: Settings): Promise<Mailer | undefined> {
+  if (SMTP_URL) {
+    const { createSmtpMailer } = await import('./plugins/smtp.ts')
+    const { mailer, close } = createSmtpMailer(SMTP_URL, MAIL_FROM!)
+    // Before Usher is registered, and so after it has closed.
+    app.addHook('onClose', async () => close())
+    return mailer
+  }
+  if (NODE_ENV !== 'production') return ({ to, subject, text }) => say(`Mail to ${to}: ${subject}`, '', text)
 }
 
 async function listen (app: FastifyInstance, { HOST, PORT }: Settings): Promise<string> {
@@ -129,24 +112,4 @@ function stopOnSignals ({ log }: FastifyInstance, stop: () => Promise<void>): vo
       process.exit(1)
     }
   }
-}
-
-/** One sentence on why the node cannot start. */
-function explain (error: Error, { DATABASE_URL }: Settings): string {
-  if (DATABASE_URL && error instanceof DatabaseUnavailable) {
-    return `DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${(error.cause as NodeJS.ErrnoException).code}).`
-  }
-  if (DATABASE_URL && error instanceof postgres.PostgresError) return `DATABASE_URL: ${nameOf(DATABASE_URL)} refuses: ${error.message}.`
-  return Object.entries(settingOf).reduce((message, [option, setting]) => message.replace(`usher: ${option} `, `${setting} `), error.message)
-}
-
-// Without the user and the password.
-function nameOf (databaseUrl: string): string {
-  const { database, host, port } = postgres(databaseUrl).options
-  return `"${database}" on ${host.map((name, index) => `${name}:${port[index]}`).join(', ')}`
-}
-
-function say (...lines: string[]): void {
-  // Standard output is the log's, which is for programs.
-  process.stderr.write(`${lines.join('\n')}\n`)
 }

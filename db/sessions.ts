@@ -1,49 +1,147 @@
 import { sql } from 'kysely'
-import type { SelectType } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { InvalidCredentials } from '../schema/errors.ts'
 import type { Role } from '../schema/user.ts'
-import type { Database, SessionsTable } from './tables.ts'
+import type { Database, Row, SessionsTable } from './tables.ts'
+import type { UserRow } from './users.ts'
 
-export interface NewSession {
+// How long a cookie that was rotated away still serves, for tabs that refresh at once and answers that were lost.
+const GRACE_SECONDS = 10
+// What there may be of a user's; the oldest ends when one more is opened.
+const SESSIONS_A_USER = 100
+const ROTATIONS_REMEMBERED = 32
+
+/** How long a session lives: without being refreshed, and at the most. */
+export interface Lifetime { sessionIdleSeconds: number, sessionSeconds: number }
+
+/** Who uses a session, and from where. */
+export interface Origin { address: string, userAgent: string }
+
+export interface NewSession extends Origin {
   userId: string
+  /** The hash of the password that was checked: where it has been changed since, there is no session. */
+  passwordHash: string
   secretHash: Uint8Array
   rotationKey: Uint8Array
-  address: string
-  userAgent: string
-  expiresAt: SelectType<SessionsTable['expires_at']>
 }
 
+const seconds = (count: number) => sql`make_interval(secs => ${count})`
+
 /**
- * Opens a session: its id, and the role that its user has by now. The user's row is locked meanwhile, so that a
- * demotion or a deletion comes either before this or finds the session to end. Throws `InvalidCredentials` for a
- * user who was deleted a moment ago.
+ * Opens a session: its id, when it expires, and the role that its user has by now. The user's row is locked meanwhile,
+ * so that a demotion, a deletion or another password comes either before this or finds the session to end. Throws
+ * `InvalidCredentials` for a user who was deleted, or whose password was changed, a moment ago.
  */
-export async function insertSession (db: Database, session: NewSession): Promise<{ id: string, role: Role }> {
+export async function insertSession (
+  db: Database, { userId, passwordHash, secretHash, rotationKey, address, userAgent }: NewSession, { sessionIdleSeconds, sessionSeconds }: Lifetime
+): Promise<{ id: string, role: Role, expiresAt: Date }> {
   return db
-    .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role']).where('id', '=', session.userId).forShare())
+    .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role']).where('id', '=', userId).where('password_hash', '=', passwordHash).forShare())
+    // What another login is just ending is left to it.
+    .with('oldest', (cte) => cte.selectFrom('sessions').select('id').where('id', 'in', ({ selectFrom }) =>
+      selectFrom('sessions').select('id').where('user_id', '=', userId)
+        .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(SESSIONS_A_USER - 1)).forUpdate().skipLocked())
+    .with('ended', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')))
     .insertInto('sessions')
     .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'expires_at'])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
-      val(uuid()).as('session'), 'owner.id', val(session.secretHash).as('secret'), val(session.rotationKey).as('rotation'),
-      val(session.address).as('address'), val(session.userAgent).as('agent'), val(session.expiresAt).as('expires'),
+      val(uuid()).as('session'), 'owner.id', val(secretHash).as('secret'), val(rotationKey).as('rotation'),
+      val(address).as('address'), val(userAgent).as('agent'),
+      sql<Date>`now() + ${seconds(Math.min(sessionIdleSeconds, sessionSeconds))}`.as('expires'),
     ]))
-    .returning(['id', ({ selectFrom }) => selectFrom('owner').select('role').$asScalar().$notNull().as('role')])
+    .returning(['id', 'expires_at as expiresAt', ({ selectFrom }) => selectFrom('owner').select('role').$asScalar().$notNull().as('role')])
     .executeTakeFirstOrThrow(() => new InvalidCredentials())
 }
 
-/** Ends a session, by its id or by the hash of its secret: its id, or none where it had ended already. */
-export async function deleteSession (db: Database, session: { id: string } | { secretHash: Uint8Array }): Promise<string[]> {
-  const rows = await db.deleteFrom('sessions')
-    .where(({ eb }) => 'id' in session ? eb('id', '=', session.id) : eb('secret_hash', '=', session.secretHash))
+export type FoundSession = Row<SessionsTable, 'rotation_key' | 'rotations' | 'expires_at'> & {
+  /** How many of the rotations, the latest ones, are within the grace. */
+  recentRotations: number
+  user: UserRow
+}
+
+/** A living session and its user, by its id and the hash of its secret. */
+export async function findSession (db: Database, { id, secretHash }: { id: string, secretHash: Uint8Array }): Promise<FoundSession | undefined> {
+  const row = await db.selectFrom('sessions').innerJoin('users', 'users.id', 'user_id')
+    .select([
+      'rotation_key as rotationKey', 'rotations', 'expires_at as expiresAt',
+      sql<number>`(select count(*)::int from unnest(rotated_at) as at where at > now() - ${seconds(GRACE_SECONDS)})`.as('recentRotations'),
+      'users.id', 'name', 'email', 'role', 'users.created_at as createdAt', 'updated_at as updatedAt',
+    ])
+    .where('sessions.id', '=', id).where('secret_hash', '=', secretHash).where('expires_at', '>', sql<Date>`now()`)
+    .executeTakeFirst()
+  if (!row) return undefined
+  const { rotationKey, rotations, expiresAt, recentRotations, ...user } = row
+  return { rotationKey, rotations, expiresAt, recentRotations, user }
+}
+
+/** Counts a rotation: when the session expires now; `undefined` where it has ended, or was rotated meanwhile. */
+export async function rotateSession (
+  db: Database, { id, rotations, address, userAgent }: Origin & { id: string, rotations: number }, { sessionIdleSeconds, sessionSeconds }: Lifetime
+): Promise<Date | undefined> {
+  const row = await db.updateTable('sessions')
+    .set({
+      rotations: rotations + 1,
+      rotated_at: sql`(rotated_at || now())[cardinality(rotated_at) + 2 - ${sql.lit(ROTATIONS_REMEMBERED)}:]`,
+      last_used_at: sql`now()`,
+      expires_at: sql`least(created_at + ${seconds(sessionSeconds)}, now() + ${seconds(sessionIdleSeconds)})`,
+      address,
+      user_agent: userAgent,
+    })
+    .where('id', '=', id).where('rotations', '=', rotations).where('expires_at', '>', sql<Date>`now()`)
+    .returning('expires_at as expiresAt').executeTakeFirst()
+  return row?.expiresAt
+}
+
+export type SessionRow = Row<SessionsTable, 'id' | 'created_at' | 'last_used_at' | 'expires_at' | 'address' | 'user_agent'>
+
+/** The living sessions of a user, newest first. */
+export async function listSessionsOf (db: Database, userId: string): Promise<SessionRow[]> {
+  return db.selectFrom('sessions')
+    .select(['id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])
+    .where('user_id', '=', userId).where('expires_at', '>', sql<Date>`now()`)
+    .orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
+}
+
+/**
+ * Whether the user of an e-mail address has been seen at an IP address: by a session that was last used there, or by a
+ * login. For an address that nobody has it takes the same way.
+ */
+export async function isKnownAddress (db: Database, { email, address }: { email: string, address: string }): Promise<boolean> {
+  const user = await db.selectFrom('users').select('id')
+    .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
+    .where(({ or, exists, selectFrom }) => or([
+      exists(selectFrom('sessions').select('sessions.id').whereRef('user_id', '=', 'users.id').where('address', '=', address)),
+      exists(selectFrom('audit').select('audit.id').whereRef('user_id', '=', 'users.id').where('address', '=', address).where('action', '=', sql.lit('login'))),
+    ])).executeTakeFirst()
+  return user !== undefined
+}
+
+/** Whose a living session is. */
+export async function findSessionOwner (db: Database, id: string): Promise<string | undefined> {
+  const row = await db.selectFrom('sessions').select('user_id as userId')
+    .where('id', '=', id).where('expires_at', '>', sql<Date>`now()`).executeTakeFirst()
+  return row?.userId
+}
+
+/** Ends a session, where its secret has that hash if one is given: its id and its user's, or none where there was none. */
+export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }): Promise<{ id: string, userId: string } | undefined> {
+  return db.deleteFrom('sessions').where('id', '=', id)
+    .$if(secretHash !== undefined, (query) => query.where('secret_hash', '=', secretHash!))
+    .returning(['id', 'user_id as userId']).executeTakeFirst()
+}
+
+/** Ends the sessions of a user, but for one if that is given: their ids. */
+export async function deleteSessionsOf (db: Database, userId: string, but?: string): Promise<string[]> {
+  const rows = await db.deleteFrom('sessions').where('user_id', '=', userId)
+    .$if(but !== undefined, (query) => query.where('id', '<>', but!))
     .returning('id').execute()
   return rows.map(({ id }) => id)
 }
 
-/** Ends all sessions of a user: their ids. */
-export async function deleteSessionsOf (db: Database, userId: string): Promise<string[]> {
-  const rows = await db.deleteFrom('sessions').where('user_id', '=', userId).returning('id').execute()
-  return rows.map(({ id }) => id)
+/** Ends every session of everybody: how many it were. */
+export async function deleteAllSessions (db: Database): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('sessions').executeTakeFirst()
+  return Number(numDeletedRows)
 }
 
 /** Which of some sessions are alive, in their order: `true` or `undefined`. */
@@ -56,9 +154,24 @@ export async function findLiveSessions (db: Database, ids: readonly string[]): P
   return ids.map((id) => alive.has(id) || undefined)
 }
 
-/** The sessions that ended within the last seconds, oldest first; those before are forgotten for good. */
-export async function listEndedSessions (db: Database, seconds: number): Promise<{ id: string, endedAt: Date }[]> {
-  const since = sql<Date>`now() - make_interval(secs => ${seconds})`
-  await db.deleteFrom('ended_sessions').where('ended_at', '<', since).execute()
-  return db.selectFrom('ended_sessions').select(['id', 'ended_at as endedAt']).orderBy('ended_at').execute()
+/** The sessions that ended within the last seconds, oldest first, and how many seconds ago by the database's clock. */
+export async function listEndedSessions (db: Database, within: number): Promise<{ id: string, age: number }[]> {
+  return db.selectFrom('ended_sessions')
+    .select(['id', sql<number>`extract(epoch from now() - ended_at)::float8`.as('age')])
+    .where('ended_at', '>=', sql<Date>`now() - ${seconds(within)}`)
+    .orderBy('ended_at').execute()
+}
+
+/** Deletes sessions that have expired, up to a limit, but those that another node is just deleting: how many it were. */
+export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) =>
+    selectFrom('sessions').select('id').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirst()
+  return Number(numDeletedRows)
+}
+
+/** Forgets sessions that ended so many seconds ago, likewise. */
+export async function deleteEndedSessions (db: Database, secondsAgo: number, limit: number): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('ended_sessions').where('id', 'in', ({ selectFrom }) =>
+    selectFrom('ended_sessions').select('id').where('ended_at', '<', sql<Date>`now() - ${seconds(secondsAgo)}`).limit(limit).forUpdate().skipLocked()).executeTakeFirst()
+  return Number(numDeletedRows)
 }

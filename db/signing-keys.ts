@@ -1,22 +1,108 @@
+import { createHash, createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { sql } from 'kysely'
 import { lock } from './postgres.ts'
+import { isSealed, seal, unseal } from './sealed.ts'
 import type { Database, Row, SigningKeysTable } from './tables.ts'
 
-export type SigningKeyRow = Row<SigningKeysTable, 'id' | 'private_key' | 'public_key'>
+/** Seconds from a key's coming to its first signature: by then all nodes know it, and all who cache the key set. */
+export const LEAD_SECONDS = 300
 
-/** The keys, newest first. */
-export async function listSigningKeys (db: Database): Promise<SigningKeyRow[]> {
-  return db.selectFrom('signing_keys').select(['id', 'private_key as privateKey', 'public_key as publicKey'])
-    .orderBy('created_at', 'desc').orderBy('id').execute()
+const LOCK = 'signing-keys'
+
+/** A key as it is stored, maybe sealed. */
+export interface SigningKeyRow extends Row<SigningKeysTable, 'id' | 'private_key' | 'public_key'> {
+  /** Seconds until it signs, by the database's clock; negative where it does. */
+  activeIn: number
 }
 
-/** Keeps a first key, where there is none: of many nodes that start at once, one does. The keys that there are then. */
-export async function insertFirstSigningKey (db: Database, key: SigningKeyRow): Promise<SigningKeyRow[]> {
+export interface Rotation {
+  /** Seals the new key. */
+  secret?: string | undefined
+  /** Seconds until it signs. */
+  leadSeconds?: number
+  /** How long a token may live at the most, clocks that differ included. */
+  tokenSeconds: number
+  /** Nothing is done while the newest key has not signed for so long. */
+  ageSeconds?: number
+}
+
+/** The keys; the one that signs last comes first. */
+export async function listSigningKeys (db: Database): Promise<SigningKeyRow[]> {
+  return db.selectFrom('signing_keys')
+    .select(['id', 'private_key as privateKey', 'public_key as publicKey'])
+    .select(sql<number>`extract(epoch from active_at - clock_timestamp())::float8`.as('activeIn'))
+    .orderBy('active_at', 'desc').orderBy('id').execute()
+}
+
+/** Makes a first key, where there is none: of many nodes that start at once, one does. The keys that there are then. */
+export async function insertFirstSigningKey (db: Database, secret?: string): Promise<SigningKeyRow[]> {
   return db.transaction().execute(async (trx) => {
-    await lock(trx, 'first-signing-key')
+    await lock(trx, LOCK)
     const keys = await listSigningKeys(trx)
     if (keys.length > 0) return keys
-    await trx.insertInto('signing_keys')
-      .values({ id: key.id, private_key: key.privateKey, public_key: key.publicKey }).execute()
-    return [key]
+    await insertSigningKey(trx, 0, secret)
+    return listSigningKeys(trx)
   })
 }
+
+/**
+ * Makes another key, which takes over the signing, and forgets those that no living token is signed with: the id of
+ * the new one, or `undefined` where none was due. Of many that rotate by age at once, one does.
+ */
+export async function rotateSigningKey (
+  db: Database, { secret, leadSeconds = LEAD_SECONDS, tokenSeconds, ageSeconds = -Infinity }: Rotation
+): Promise<string | undefined> {
+  return db.transaction().execute(async (trx) => {
+    await lock(trx, LOCK)
+    const [newest] = await listSigningKeys(trx)
+    if (newest && -newest.activeIn < ageSeconds) return undefined
+    await deleteSupersededSigningKeys(trx, tokenSeconds)
+    return insertSigningKey(trx, leadSeconds, secret)
+  })
+}
+
+/** Deletes the keys that another one superseded longer ago than that. */
+export async function deleteSupersededSigningKeys (db: Database, seconds: number): Promise<void> {
+  await db.deleteFrom('signing_keys')
+    .where('active_at', '<', ({ selectFrom }) => selectFrom('signing_keys')
+      .select(({ fn }) => fn.max('active_at').as('since'))
+      .where('active_at', '<', fromNow(-seconds)))
+    .execute()
+}
+
+/** Seals a key that is stored in plain, unless somebody else has. */
+export async function sealSigningKey (db: Database, secret: string, { id, privateKey }: SigningKeyRow): Promise<void> {
+  await db.updateTable('signing_keys').set({ private_key: seal(secret, id, privateKey) })
+    .where('id', '=', id).where('private_key', '=', privateKey).execute()
+}
+
+/** The private key, in plain. Throws one sentence that names the option, where the secret is not the one that opens it. */
+export function openSigningKey (secret: string | undefined, { id, privateKey }: SigningKeyRow): string {
+  if (!isSealed(privateKey)) return privateKey
+  if (secret === undefined) throw new Error('usher: secret is required, since the signing keys in the database are sealed')
+  try {
+    return unseal(secret, id, privateKey)
+  } catch (cause) {
+    throw new Error('usher: secret is not the one that the signing keys in the database are sealed with', { cause })
+  }
+}
+
+async function insertSigningKey (trx: Database, leadSeconds: number, secret?: string): Promise<string> {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519', {
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  })
+  const { crv, kty, x } = createPublicKey(publicKey).export({ format: 'jwk' })
+  // RFC 7638, RFC 8037: the members in this order.
+  const id = createHash('sha256').update(JSON.stringify({ crv, kty, x })).digest('base64url')
+  await trx.insertInto('signing_keys').values({
+    id,
+    private_key: secret === undefined ? privateKey : seal(secret, id, privateKey),
+    public_key: publicKey,
+    active_at: fromNow(leadSeconds),
+  }).execute()
+  return id
+}
+
+// Rather than when the transaction began: it may have waited for the lock.
+const fromNow = (seconds: number) => sql<Date>`clock_timestamp() + make_interval(secs => ${seconds})`

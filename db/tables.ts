@@ -19,16 +19,18 @@ export interface SessionsTable {
   user_id: string
   /** SHA-256 of the secret in the cookie. */
   secret_hash: Uint8Array
-  /** The next secret is the HMAC-SHA-256 of the present one with this key: all who refresh at once get the same. */
+  /** What the cookie is signed with, with the number of its rotations. */
   rotation_key: Uint8Array
-  /** How often the secret was replaced. */
+  /** How often the cookie was rotated: one that says less is an old one. */
   rotations: Generated<number>
-  /** When it was last replaced, oldest first, as far as that is within the grace. */
+  /** When it was, the last times, oldest first. */
   rotated_at: Generated<Date[]>
   address: string
   user_agent: string
   created_at: Generated<Date>
+  /** By a login or a refresh. */
   last_used_at: Generated<Date>
+  /** For having been idle, or at the latest, whichever is sooner. */
   expires_at: Date
 }
 
@@ -66,6 +68,8 @@ export interface ThrottleTable {
   key: string
   /** When all of it will be free again; the row means nothing after that. */
   free_at: Date
+  /** Of the attempts that were charged together last, how many were let through: the answer to their statement. */
+  granted: number
 }
 
 /** Who did what and when; outlives whom it speaks of. */

@@ -28,9 +28,11 @@ export async function findCredentials (db: Database, email: string): Promise<Cre
     .executeTakeFirst()
 }
 
-/** Puts a hash in the place of another, unless the password was changed meanwhile. */
-export async function updatePasswordHash (db: Database, id: string, from: string, to: string): Promise<void> {
-  await db.updateTable('users').set({ password_hash: to }).where('id', '=', id).where('password_hash', '=', from).execute()
+/** Puts a hash in the place of another, unless that was replaced meanwhile: whether it has. */
+export async function updatePasswordHash (db: Database, id: string, from: string, to: string): Promise<boolean> {
+  const { numUpdatedRows } = await db.updateTable('users').set({ password_hash: to })
+    .where('id', '=', id).where('password_hash', '=', from).executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
 }
 
 export interface ListUsersQuery {
@@ -73,11 +75,14 @@ export async function insertUsers (db: Database, users: readonly NewUser[]): Pro
   return inOrder(ids, rows).map((row) => row ?? new EmailTaken())
 }
 
+/** A user who was replaced, and what of them was different before. */
+export type Replaced = UserRow & { formerRole: Role, formerEmail: string }
+
 /**
  * Replaces a user; without a role it keeps the one it has. Losing the admin's role ends the user's sessions,
  * whose tokens still say admin: their ids. Throws `UserNotFound`, `EmailTaken`, `LastAdmin`.
  */
-export async function updateUser (db: Database, id: string, { name, email, role }: NewUser): Promise<{ user: UserRow, ended: string[] }> {
+export async function updateUser (db: Database, id: string, { name, email, role }: NewUser): Promise<{ user: Replaced, ended: string[] }> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
     // Most have no role of an admin to lose.
@@ -92,23 +97,29 @@ export async function updateUser (db: Database, id: string, { name, email, role 
     throw violates(error, 'users_email') ? new EmailTaken() : error
   }
 
-  async function update (db: Database, anyRole: boolean): Promise<UserRow | undefined> {
+  async function update (db: Database, anyRole: boolean): Promise<Replaced | undefined> {
+    // The statement reads what was there before it.
+    const before = db.selectFrom('users as before').where('before.id', '=', id)
     return db.updateTable('users')
       .set({ name, email, ...role && { role }, updated_at: sql`now()` })
       .where('id', '=', id)
       .$if(!anyRole, (query) => query.where('role', '=', 'user'))
-      .returning(columns)
+      .returning([...columns, before.select('role').$asScalar().$notNull().as('formerRole'), before.select('email').$asScalar().$notNull().as('formerEmail')])
       .executeTakeFirst()
   }
 }
 
-/** Deletes a user with all that is theirs; the ids of the sessions that ended. Throws `UserNotFound`, `LastAdmin`. */
-export async function deleteUser (db: Database, id: string): Promise<string[]> {
+/**
+ * Deletes a user with all that is theirs, and in the same transaction whatever else is to be done; the ids of the
+ * sessions that ended. Throws `UserNotFound`, `LastAdmin`.
+ */
+export async function deleteUser (db: Database, id: string, also: (trx: Database) => Promise<void>): Promise<string[]> {
   if (!isUuid(id)) throw new UserNotFound()
   return db.transaction().execute(async (trx) => {
     await lockWithAdmins(trx, id)
     const ended = await deleteSessionsOf(trx, id)
     await trx.deleteFrom('users').where('id', '=', id).execute()
+    await also(trx)
     return ended
   })
 }

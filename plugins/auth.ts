@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { Client } from '../db/join.ts'
 import { challengeOf, Forbidden, InvalidToken, Unauthenticated } from '../schema/errors.ts'
 import type { Action, Actor } from '../schema/policy.ts'
 
@@ -12,23 +13,27 @@ declare module 'fastify' {
 function createAuth (app: FastifyInstance) {
   const { usherTokens: tokens, usherSessions: sessions, usherOptions: { policy } } = app
 
-  /** The actor of an `Authorization` field (RFC 6750 2.1). Throws `Unauthenticated`, `InvalidToken`. */
-  async function identify (authorization: string | undefined): Promise<Actor> {
+  /** The actor of an `Authorization` field (RFC 6750 2.1), for a client that may go. Throws `Unauthenticated`, `InvalidToken`. */
+  async function identify (authorization: string | undefined, client?: Client): Promise<Actor> {
     const [scheme, ...words] = authorization?.split(/ +/) ?? []
     if (scheme?.toLowerCase() !== 'bearer') throw new Unauthenticated()
     if (words.length !== 1) throw new InvalidToken()
-    const actor = tokens.verify(words[0]!)
-    if (!await sessions.isLive(actor.sessionId)) throw new InvalidToken()
+    const actor = await tokens.verify(words[0]!)
+    if (!await sessions.isLive(actor.sessionId, client)) throw new InvalidToken()
     return actor
   }
 
+  /** Whether the policy lets the actor do something. */
+  const allows = (actor: Actor, action: Action, ownerId?: string): boolean => policy[action](actor, ownerId)
+
   return {
     identify,
+    allows,
 
     /** An `onRequest` hook: the request's bearer token becomes its `actor` (contract 1.5). */
     async authenticate (request: FastifyRequest, reply: FastifyReply): Promise<void> {
       try {
-        request.actor = await identify(request.headers.authorization)
+        request.actor = await identify(request.headers.authorization, request.socket)
       } catch (error) {
         // For a route of the host, whose error handler knows nothing of this.
         if ((error as FastifyError).statusCode === 401) reply.header('www-authenticate', challengeOf(error))
@@ -38,7 +43,7 @@ function createAuth (app: FastifyInstance) {
 
     /** Refuses what the policy does not let the actor do. Throws `Forbidden`. */
     authorize (actor: Actor, action: Action, ownerId?: string): void {
-      if (!policy[action](actor, ownerId)) throw new Forbidden()
+      if (!allows(actor, action, ownerId)) throw new Forbidden()
     },
   }
 }

@@ -1,9 +1,17 @@
-import { createHash, randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { channelOf } from '../db/channel.ts'
-import { deleteSession, insertSession, listEndedSessions } from '../db/sessions.ts'
+import type { Client } from '../db/join.ts'
+import {
+  deleteEndedSessions, deleteExpiredSessions, deleteSession, deleteSessionsOf, findSession, findSessionOwner, insertSession, listEndedSessions, listSessionsOf, rotateSession,
+  type NewSession, type Origin, type SessionRow,
+} from '../db/sessions.ts'
+import type { UserRow } from '../db/users.ts'
+import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
+import { createSecrets, hashSecret, isGenuine, writeSessionCookie, type SessionCookie } from './session-cookie.ts'
 import { CLOCK_SKEW_SECONDS } from './tokens.ts'
+
+const PURGE_SECONDS = 60
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -11,26 +19,33 @@ declare module 'fastify' {
   }
 }
 
+/** A session as its user gets it: what the cookie shall be, and until when. */
+export interface OpenSession { id: string, cookie: string, expiresAt: Date }
+
+/** A cookie that was rotated away longer ago than the grace: somebody has stolen it, or the one that came after it. */
+export interface ReusedSession { reused: true, id: string, userId: string }
+
 function createSessions (app: FastifyInstance) {
-  const { usherDatabase: { db, read, notifications }, usherOptions: { schema, accessTokenSeconds, sessionSeconds } } = app
-  // The sessions that ended while a token of theirs may live, with when to forget them; oldest first.
+  const { usherDatabase: { db, read, notifications }, usherOptions } = app
+  // The sessions that ended while a token of theirs may live, and when to forget each.
   const ended = new Map<string, number>()
   // A token lives a little longer for a node whose clock is behind that of the node which signed it.
-  const tokenSeconds = accessTokenSeconds + CLOCK_SKEW_SECONDS
+  const tokenSeconds = usherOptions.accessTokenSeconds + CLOCK_SKEW_SECONDS
 
-  notifications.listen(channelOf(schema, 'session_ended'), (id) => remember(id), reload)
+  notifications.listen(channelOf(usherOptions.schema, 'session_ended'), (id) => remember(id), reload)
 
-  function remember (id: string, endedAt = Date.now()): void {
+  function remember (id: string, secondsAgo = 0): void {
     for (const [known, forgetAt] of ended) {
       if (forgetAt > Date.now()) break
       ended.delete(known)
     }
-    ended.set(id, endedAt + tokenSeconds * 1000)
+    const forgetAt = Date.now() + (tokenSeconds - secondsAgo) * 1000
+    if (forgetAt > (ended.get(id) ?? 0)) ended.set(id, forgetAt)
   }
 
   // Whatever was missed while the connection was down.
   async function reload (): Promise<void> {
-    for (const { id, endedAt } of await listEndedSessions(db, tokenSeconds)) remember(id, endedAt.getTime())
+    for (const { id, age } of await listEndedSessions(db, tokenSeconds)) remember(id, age)
   }
 
   /** Refuses sessions that a write of this node ended, from now on: the notification is still on its way. */
@@ -39,35 +54,88 @@ function createSessions (app: FastifyInstance) {
   }
 
   return {
-    /** Opens a session: its id, its user's role, and the secret for its cookie, which is stored hashed. */
-    async start (session: { userId: string, address: string, userAgent: string }) {
-      const secret = randomBytes(32).toString('base64url')
-      const expiresAt = new Date(Date.now() + sessionSeconds * 1000)
-      const opened = await insertSession(db, { ...session, secretHash: hash(secret), rotationKey: randomBytes(32), expiresAt })
-      return { ...opened, secret, expiresAt }
+    /**
+     * Opens a session, and tells the role that its user has by now. Throws `InvalidCredentials` for one who is gone, or
+     * has another password by now.
+     */
+    async start (opening: Pick<NewSession, 'userId' | 'passwordHash'> & Origin) {
+      const { secret, rotationKey } = createSecrets()
+      const { id, role, expiresAt } = await insertSession(db, { ...opening, secretHash: hashSecret(secret), rotationKey }, usherOptions)
+      return { id, role, expiresAt, cookie: writeSessionCookie({ id, secret, rotations: 0 }, rotationKey) }
     },
 
-    /** Ends a session, on every node, by its id or its secret; one that has ended already is no error. */
-    async end (session: { id: string } | { secret: string }): Promise<void> {
-      noteEnded(await deleteSession(db, 'id' in session ? session : { secretHash: hash(session.secret) }))
+    /**
+     * Rotates a session's cookie. All who send the same one get the same next one, for as long as the grace lasts: so
+     * two tabs both go on, and an answer that was lost is had again. After that the session ends, on every node. The
+     * user is read anew. `undefined` where there is no such session, or the cookie is not genuine.
+     */
+    async refresh (cookie: SessionCookie, origin: Origin): Promise<OpenSession & { user: UserRow } | ReusedSession | undefined> {
+      const { id, secret } = cookie
+      const find = () => findSession(db, { id, secretHash: hashSecret(secret) })
+      const found = await find()
+      if (!found || !isGenuine(cookie, found.rotationKey)) return undefined
+      const { user, rotationKey, recentRotations } = found
+      const open = (rotations: number, expiresAt: Date) => ({ id, user, expiresAt, cookie: writeSessionCookie({ id, secret, rotations }, rotationKey) })
+
+      const age = found.rotations - cookie.rotations
+      if (age > recentRotations) {
+        await end({ id })
+        return { reused: true, id, userId: user.id }
+      }
+      if (age > 0) return open(found.rotations, found.expiresAt)
+      const expiresAt = await rotateSession(db, { id, rotations: found.rotations, ...origin }, usherOptions)
+      if (expiresAt) return open(found.rotations + 1, expiresAt)
+      // Somebody was faster: by a refresh, whose cookie this one gets too, or by ending it.
+      const rotated = await find()
+      return rotated && open(rotated.rotations, rotated.expiresAt)
     },
+
+    end,
+
+    /** Ends the sessions of a user on every node, but for one if that is given: their ids. */
+    async endAll (userId: string, but?: string): Promise<string[]> {
+      const ids = await deleteSessionsOf(db, userId, but)
+      noteEnded(ids)
+      return ids
+    },
+
+    /** The sessions of a user that have neither ended nor expired, newest first. */
+    list: (userId: string): Promise<SessionRow[]> => listSessionsOf(db, userId),
+
+    /** Whose a session is; `undefined` where it is nobody's, or has expired. */
+    ownerOf: (id: string): Promise<string | undefined> => findSessionOwner(db, id),
 
     noteEnded,
 
     /**
-     * Whether a session has not ended. A node that hears the database's notifications knows; one that has lost
-     * touch asks. Throws `DatabaseUnavailable` where it cannot be known.
+     * Whether a session has not ended, for a client that may go. A node that hears the database's notifications knows;
+     * one that has lost touch asks. Throws `DatabaseUnavailable` where it cannot be known.
      */
-    isLive: (id: string): boolean | Promise<boolean> =>
-      !ended.has(id) && (notifications.connected || read.liveSession(id).then(Boolean)),
-  }
-}
+    isLive: (id: string, client?: Client): boolean | Promise<boolean> =>
+      !ended.has(id) && (notifications.connected || read.liveSession(id, client).then(Boolean)),
 
-function hash (secret: string): Uint8Array {
-  return createHash('sha256').update(secret).digest()
+    /** Deletes sessions that have expired, up to that many: how many it were. */
+    deleteExpired: (limit: number): Promise<number> => deleteExpiredSessions(db, limit),
+
+    /** Deletes the memory of sessions of which no token can speak any more, likewise. */
+    deleteEnded: (limit: number): Promise<number> => deleteEndedSessions(db, tokenSeconds, limit),
+  }
+
+  /**
+   * Ends a session on every node, by its id, or by a cookie it has or had: its user's id, or `undefined` where there
+   * was none to end.
+   */
+  async function end ({ id, secret }: { id: string, secret?: string }): Promise<string | undefined> {
+    const session = await deleteSession(db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } })
+    if (session) noteEnded([session.id])
+    return session?.userId
+  }
 }
 
 /** Sessions, and the knowledge of which have ended (contract 4). */
 export default fp(async function sessions (app) {
-  app.decorate('usherSessions', createSessions(app))
+  const sessions = createSessions(app)
+  app.decorate('usherSessions', sessions)
+  purgeRegularly(app, 'sessions', PURGE_SECONDS, () => sessions.deleteExpired(ROWS_A_PURGE))
+  purgeRegularly(app, 'the memory of sessions', PURGE_SECONDS, () => sessions.deleteEnded(ROWS_A_PURGE))
 }, { name: 'usher-sessions', dependencies: ['usher-database'] })

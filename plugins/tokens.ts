@@ -1,17 +1,20 @@
-import { createHash, generateKeyPairSync, createPublicKey } from 'node:crypto'
 import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { insertFirstSigningKey, listSigningKeys, type SigningKeyRow } from '../db/signing-keys.ts'
-import type { Database } from '../db/tables.ts'
+import { isUuid } from '../db/postgres.ts'
 import { InvalidToken } from '../schema/errors.ts'
 import type { Actor } from '../schema/policy.ts'
-import type { Role } from '../schema/user.ts'
+import { roles, type Role } from '../schema/user.ts'
 
-const REMEMBERED_TOKENS = 10_000
 /** How far the clocks of two nodes may be apart. */
 export const CLOCK_SKEW_SECONDS = 60
 
+const REMEMBERED_TOKENS = 10_000
+const TOKEN_OCTETS = 4096
+// Three parts in base64url; the last one the 64 octets of an Ed25519 signature, in the only way to write them.
+const SHAPE = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/
+
+interface Header { alg: string, typ: string, kid: string }
 interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number }
 
 declare module 'fastify' {
@@ -21,62 +24,80 @@ declare module 'fastify' {
 }
 
 async function createTokens (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherOptions: { issuer, accessTokenSeconds } } = app
-  const keys = new Map((await findKeys(db)).map((key) => [key.id, key]))
-  const [newest] = keys.values() as Iterable<SigningKeyRow> as [SigningKeyRow]
-  const jwt = await registerJwt(app, newest)
+  const { usherSigningKeys: signingKeys, usherOptions: { issuer, accessTokenSeconds } } = app
+  const jwt = await registerJwt(app)
   // A signature is checked once. The key of the map is the whole token; whether its session still lives is
   // asked on every request, elsewhere.
-  const verified = new Map<string, { actor: Actor, expires: number }>()
+  const verified = new Map<string, { actor: Actor, kid: string, expires: number }>()
 
-  function verify (token: string): Actor {
+  function verify (token: string): Actor | Promise<Actor> {
+    if (token.length > TOKEN_OCTETS) throw new InvalidToken()
     const known = verified.get(token)
-    if (known && known.expires > Date.now()) return known.actor
+    if (known && known.expires > Date.now() && signingKeys.find(known.kid)) return known.actor
     verified.delete(token)
-    const { sub: id, role, sid: sessionId, exp } = check(token)
+    const { kid, claims } = parse(token)
+    if (signingKeys.find(kid)) return check(token, kid, claims)
+    // Another node may have made it this very moment.
+    return signingKeys.learn().then(() => check(token, kid, claims))
+  }
+
+  // All that needs no key, before anything is done for it.
+  function parse (token: string): { kid: string, claims: Claims } {
+    if (!SHAPE.test(token)) throw new InvalidToken()
+    const { header, payload } = attempt(() => jwt.decode<{ header: object, payload: object }>(token, { complete: true })!)
+    // As it was written by a node: with no member twice, and nothing that somebody else may read in another way.
+    if (!token.startsWith(`${encode(header)}.${encode(payload)}.`) || !isHeader(header) || !isClaims(payload)) throw new InvalidToken()
+    return { kid: header.kid, claims: payload }
+  }
+
+  function check (token: string, kid: string, { sub: id, sid: sessionId, role, iat, exp }: Claims): Actor {
+    const key = signingKeys.find(kid)
+    if (!key) throw new InvalidToken()
+    attempt(() => jwt.verify(token, { key }))
+    const now = Date.now() / 1000
+    // Expired this very moment, or issued in the future.
+    if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
     const actor = Object.freeze({ id, role, sessionId })
     // Full: the oldest goes.
     if (verified.size >= REMEMBERED_TOKENS) verified.delete(verified.keys().next().value!)
-    verified.set(token, { actor, expires: exp * 1000 })
+    verified.set(token, { actor, kid, expires: exp * 1000 })
     return actor
   }
 
-  function check (token: string): Claims {
-    try {
-      const { header } = jwt.decode<{ header: { kid: string } }>(token, { complete: true })!
-      const claims = jwt.verify<Claims>(token, { key: keys.get(header.kid)!.publicKey })
-      const now = Date.now() / 1000
-      if (claims.exp <= now || claims.iat > now + CLOCK_SKEW_SECONDS) throw new Error('expired this very moment, or issued in the future')
-      return claims
-    } catch (cause) {
-      throw new InvalidToken({ cause: cause as Error })
-    }
-  }
-
   return {
-    /** Signs an access token. */
-    sign: ({ id, role, sessionId }: Actor): string => jwt.sign({ sub: id, sid: sessionId, role }),
-    /** The actor of an access token; its session may have ended. Throws `InvalidToken`. */
+    /** Signs an access token, which lives no longer than its session. */
+    sign ({ id, role, sessionId }: Actor, { expiresAt }: { expiresAt?: Date | undefined } = {}): string {
+      const { id: kid, privateKey } = signingKeys.current()
+      const iat = Math.floor(Date.now() / 1000)
+      const exp = Math.min(iat + accessTokenSeconds, Math.floor((expiresAt?.getTime() ?? Infinity) / 1000))
+      return jwt.sign({ sub: id, sid: sessionId, role, iat, exp }, { key: privateKey, kid })
+    },
+    /**
+     * The actor of an access token; its session may have ended. Throws `InvalidToken`, and rejects with
+     * `DatabaseUnavailable` where it cannot be known whether its key is one of ours.
+     */
     verify,
     /** Seconds that an access token lives. */
     lifetime: accessTokenSeconds,
     /** The public keys (RFC 7517). */
-    keySet: { keys: [...keys.values()].map(toJwk) },
+    get keySet () { return signingKeys.keySet },
   }
 
-  // In a scope of its own, so that nothing of @fastify/jwt meets the host's.
-  async function registerJwt (app: FastifyInstance, { id, privateKey, publicKey }: SigningKeyRow): Promise<FastifyInstance['jwt']> {
+  // In a scope of its own, so that nothing of @fastify/jwt meets the host's. What it signs and verifies with is
+  // told each time, by `key`; it does not start without a `secret`.
+  async function registerJwt (app: FastifyInstance): Promise<FastifyInstance['jwt']> {
+    const { id, privateKey } = signingKeys.current()
     const registered = Promise.withResolvers<FastifyInstance['jwt']>()
     await app.register(async (scope) => {
       await scope.register(fastifyJwt, {
-        secret: { private: privateKey, public: publicKey },
+        secret: { private: privateKey, public: signingKeys.find(id)! },
         decoratorName: 'usherJwt',
         jwtDecode: 'usherJwtDecode',
         jwtVerify: 'usherJwtVerify',
         jwtSign: 'usherJwtSign',
-        sign: { algorithm: 'EdDSA', kid: id, iss: issuer, aud: issuer, expiresIn: `${accessTokenSeconds}s` },
-        // RFC 8725: one algorithm, one issuer, one audience, and every claim that is relied upon.
-        verify: { algorithms: ['EdDSA'], allowedIss: issuer, allowedAud: issuer, requiredClaims: ['iss', 'aud', 'sub', 'sid', 'role', 'iat', 'exp'] },
+        sign: { algorithm: 'EdDSA', iss: issuer, aud: issuer },
+        // RFC 8725: one algorithm, one issuer, one audience. Of `typ` and the other claims see `isHeader`, `isClaims`.
+        verify: { algorithms: ['EdDSA'], allowedIss: issuer, allowedAud: issuer, requiredClaims: ['iss', 'aud'] },
       })
       registered.resolve(scope.jwt)
     })
@@ -84,29 +105,29 @@ async function createTokens (app: FastifyInstance) {
   }
 }
 
-// Newest first. The first node of all makes one.
-async function findKeys (db: Database): Promise<SigningKeyRow[]> {
-  const keys = await listSigningKeys(db)
-  return keys.length > 0 ? keys : insertFirstSigningKey(db, createSigningKey())
+function attempt<Result> (run: () => Result): Result {
+  try {
+    return run()
+  } catch (cause) {
+    throw new InvalidToken({ cause: cause as Error })
+  }
 }
 
-function createSigningKey (): SigningKeyRow {
-  const { privateKey, publicKey } = generateKeyPairSync('ed25519', {
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-  })
-  const { crv, kty, x } = createPublicKey(publicKey).export({ format: 'jwk' })
-  // RFC 7638, RFC 8037: the members in this order.
-  const id = createHash('sha256').update(JSON.stringify({ crv, kty, x })).digest('base64url')
-  return { id, privateKey, publicKey }
+const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+// Nothing but the three, and one kind of token (RFC 8725 3.11): what names or carries a key (jku, jwk, x5u, x5c), or asks to be understood (crit), is not ours.
+function isHeader (header: object): header is Header {
+  const { alg, typ, kid, ...rest } = header as Partial<Record<string, unknown>>
+  return alg === 'EdDSA' && typ === 'JWT' && typeof kid === 'string' && Object.keys(rest).length === 0
 }
 
-function toJwk ({ id, publicKey }: SigningKeyRow) {
-  const { kty, crv, x } = createPublicKey(publicKey).export({ format: 'jwk' })
-  return { kty: kty!, crv: crv!, x: x!, kid: id, alg: 'EdDSA', use: 'sig' }
+function isClaims (payload: object): payload is Claims {
+  const { sub, sid, role, iat, exp } = payload as Partial<Record<string, unknown>>
+  return [sub, sid].every((id) => typeof id === 'string' && isUuid(id)) && roles.includes(role as Role) &&
+    Number.isSafeInteger(iat) && Number.isSafeInteger(exp)
 }
 
 /** Access tokens: JWTs signed with Ed25519 by keys that live in the database (contract 4). */
 export default fp(async function tokens (app) {
   app.decorate('usherTokens', await createTokens(app))
-}, { name: 'usher-tokens', dependencies: ['usher-database'] })
+}, { name: 'usher-tokens', dependencies: ['usher-signing-keys'] })

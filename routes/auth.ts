@@ -1,44 +1,62 @@
-import fastifyCookie from '@fastify/cookie'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { findCredentials, updatePasswordHash, type Credentials } from '../db/users.ts'
-import { Login, LoginReply, ProtectedReply } from '../schema/auth.ts'
-import { InvalidCredentials, InvalidToken, OriginNotAllowed, Unauthenticated } from '../schema/errors.ts'
+import { isKnownAddress, type Origin } from '../db/sessions.ts'
+import { findCredentials, updatePasswordHash, type UserRow } from '../db/users.ts'
+import type { OpenSession } from '../plugins/sessions.ts'
+import { Login, LoginReply, ProtectedReply, RefreshReply } from '../schema/auth.ts'
+import { InvalidCredentials, InvalidSession, InvalidToken, OriginNotAllowed, Unauthenticated } from '../schema/errors.ts'
 import { failures, NoContent } from '../schema/reply.ts'
+import { createCookies } from './session-cookie.ts'
 
-const COOKIE = 'usher_session'
+// Behind a proxy an address is the client's text, and a `User-Agent` may be as long as a head may be.
+const ADDRESS_CHARACTERS = 64
+const USER_AGENT_CHARACTERS = 512
 
-/** Login, logout and the protected route (contract 4). */
+/** Login, refresh, logout and the protected route (contract 4). */
 const auth: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherDatabase: { db, read }, usherAuth, usherTokens: tokens, usherSessions: sessions, usherPasswords: passwords, usherOptions } = app
-  const { prefix, publicUrl, origins } = usherOptions
-  const cookiePath = `${prefix}/api/auth`
-  const allowedOrigins = new Set([...origins, ...publicUrl ? [new URL(publicUrl).origin] : []])
+  const { usherDatabase: { db, read }, usherAuth, usherTokens: tokens, usherSessions: sessions, usherPasswords: passwords } = app
+  const { usherThrottle: throttle, usherAudit: audit } = app
+  const cookies = await createCookies(app)
   const tags = ['auth']
   const security = [{ bearer: [] }]
 
-  // The host's own @fastify/cookie serves as well, whatever its hook: only its two functions are used.
-  if (!app.hasDecorator('parseCookie')) await app.register(fastifyCookie)
-
   app.post('/auth/login', {
-    schema: { tags, summary: 'Log in', body: Login, response: { 200: LoginReply, ...failures(400, 401, 413, 415) } },
+    schema: { tags, summary: 'Log in', body: Login, response: { 200: LoginReply, ...failures(400, 401, 413, 415, 429) } },
   }, async (request, reply) => {
     const { email, password } = request.body
-    const user = await findCredentials(db, email)
-    if (!await passwords.verify(password, user?.passwordHash, request.socket)) throw new InvalidCredentials()
-    await renewHash(user!, password)
-    const { id, role, secret, expiresAt } = await sessions.start({ userId: user!.id, address: request.ip, userAgent: request.headers['user-agent'] ?? '' })
-    setCookie(reply, secret, expiresAt)
-    const token = tokens.sign({ id: user!.id, role, sessionId: id })
-    return { token, tokenType: 'Bearer', expiresIn: tokens.lifetime, user: { ...user!, role } }
+    const origin = originOf(request)
+    const { address } = origin
+    const attempt = await throttle.login({ email, address, isKnown: () => isKnownAddress(db, { email, address }) })
+    const user = await verify(request, email, password)
+    const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, ...origin })
+    await Promise.all([audit.note(request, { action: 'login', actorId: user.id, sessionId: session.id }), attempt.succeeded()])
+    return enter(reply, session, { ...user, role: session.role })
+  })
+
+  app.post('/auth/refresh', {
+    onRequest: requireCookie,
+    schema: { tags, security: [{ session: [] }], summary: 'Get another token, and another cookie', response: { 200: RefreshReply, ...failures(401, 403, 429) } },
+  }, async (request, reply) => {
+    const origin = originOf(request)
+    const attempt = await throttle.refresh(origin)
+    const session = await sessions.refresh(cookies.read(request)!, origin)
+    if (!session) throw refuse(reply)
+    if ('reused' in session) {
+      await audit.note(request, { action: 'session.refresh-reuse', userId: session.userId, sessionId: session.id })
+      throw refuse(reply)
+    }
+    await attempt.succeeded()
+    return enter(reply, session, session.user)
   })
 
   app.post('/auth/logout', {
     onRequest: authenticateLogout,
     schema: { tags, security: [{ bearer: [] }, { session: [] }], summary: 'Log out: the session ends on every node', response: { 204: NoContent, ...failures(401, 403) } },
   }, async (request, reply) => {
-    await sessions.end(request.actor ? { id: request.actor.sessionId } : { secret: secretOf(request)! })
-    setCookie(reply, '', new Date(0))
+    const session = request.actor ? { id: request.actor.sessionId } : cookies.read(request)
+    const userId = session && await sessions.end(session)
+    if (userId) await audit.note(request, { action: 'logout', actorId: userId, sessionId: session.id })
+    cookies.clear(reply)
     return reply.code(204).send(null)
   })
 
@@ -52,26 +70,54 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     return { user }
   })
 
-  async function renewHash ({ id, passwordHash }: Credentials, password: string): Promise<void> {
-    if (passwords.isOutdated(passwordHash!)) await updatePasswordHash(db, id, passwordHash!, await passwords.hash(password))
+  // An unknown address takes the same time as a wrong password.
+  async function verify (request: FastifyRequest, email: string, password: string): Promise<UserRow & { passwordHash: string }> {
+    const user = await findCredentials(db, email)
+    if (!await passwords.verify(password, user?.passwordHash, request.socket)) {
+      await audit.note(request, { action: 'login.failed', userId: user?.id })
+      throw new InvalidCredentials()
+    }
+    const { passwordHash } = user as { passwordHash: string }
+    if (!passwords.isOutdated(passwordHash)) return { ...user!, passwordHash }
+    const renewed = await passwords.hash(password)
+    if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
+    // By another login, mostly.
+    return verify(request, email, password)
+  }
+
+  function refuse (reply: FastifyReply): Error {
+    cookies.clear(reply)
+    return new InvalidSession()
+  }
+
+  function enter (reply: FastifyReply, { id, cookie, expiresAt }: OpenSession, user: UserRow) {
+    cookies.set(reply, cookie, expiresAt)
+    reply.header('cache-control', 'no-store')
+    const token = tokens.sign({ id: user.id, role: user.role, sessionId: id }, { expiresAt })
+    const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - Date.now()) / 1000))
+    return { token, tokenType: 'Bearer', expiresIn, user }
   }
 
   // By the token where there is one; by the cookie only for an origin that it serves.
   async function authenticateLogout (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { authorization, origin } = request.headers
-    if (authorization) return usherAuth.authenticate(request, reply)
-    if (!secretOf(request)) throw new Unauthenticated()
-    if (origin && origin !== `${request.protocol}://${request.host}` && !allowedOrigins.has(origin)) throw new OriginNotAllowed()
+    if (request.headers.authorization) return usherAuth.authenticate(request, reply)
+    if (!cookies.isSent(request)) throw new Unauthenticated()
+    if (!cookies.serves(request)) throw new OriginNotAllowed()
   }
 
-  function secretOf ({ headers: { cookie } }: FastifyRequest): string | undefined {
-    return app.parseCookie(cookie ?? '')[COOKIE]
+  async function requireCookie (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const serves = cookies.serves(request)
+    if (cookies.isSent(request) && !serves) throw new OriginNotAllowed()
+    if (cookies.read(request)) return
+    // A form on somebody else's page, with which no cookie comes, must not clear the one that is there.
+    throw serves ? refuse(reply) : new InvalidSession()
   }
+}
 
-  function setCookie (reply: FastifyReply, value: string, expires: Date): void {
-    const secure = reply.request.protocol === 'https'
-    reply.header('set-cookie', app.serializeCookie(COOKIE, value, { path: cookiePath, httpOnly: true, sameSite: 'lax', secure, expires }))
-  }
+/** Who a session is for, from the head of a request: its socket may be gone later. One of the file system has no address. */
+function originOf ({ ip, headers: { 'user-agent': userAgent = '' } }: FastifyRequest): Origin {
+  const address = (ip as string | undefined) ?? ''
+  return { address: address.slice(0, ADDRESS_CHARACTERS), userAgent: userAgent.slice(0, USER_AGENT_CHARACTERS) }
 }
 
 export default auth

@@ -4,6 +4,7 @@ import type { Page } from '../db/page.ts'
 import { deleteUser, updateUser, type UserRow } from '../db/users.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { NotAcceptable, UserNotFound } from '../schema/errors.ts'
+import { refuseOwnWords } from '../schema/password.ts'
 import type { Actor } from '../schema/policy.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { CreateUser, ListUsers, ReplaceUser, User, type Role, UserList, UserParams } from '../schema/user.ts'
@@ -11,7 +12,7 @@ import { mediaTypes, negotiate, represent, type MediaType } from '../schema/vers
 
 /** User records (contract 2), the list of them in versions (contract 3). */
 const users: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherDatabase, usherAuth: { authenticate, authorize }, usherPasswords: passwords, usherSessions: sessions, usherStorage: storage, usherOptions } = app
+  const { usherDatabase, usherAuth: { authenticate, authorize }, usherPasswords: passwords, usherSessions: sessions, usherAudit: audit, usherStorage: storage, usherOptions } = app
   const { db, read } = usherDatabase
   const base = `${usherOptions.prefix}/api/users`
   const written = new WeakMap<Page<UserRow>, Map<MediaType, string>>()
@@ -40,9 +41,12 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:create')],
     preValidation: async ({ actor, body }) => mayGrant(actor!, body, 'user'),
     schema: { tags, security, summary: 'Create a user', body: CreateUser, response: { 201: User, ...failures(400, 401, 403, 409, 413, 415) } },
-  }, async ({ body: { password, ...user }, socket }, reply) => {
+  }, async (request, reply) => {
+    const { body: { password, ...user }, socket } = request
+    if (password !== undefined) refuseOwnWords(password, user)
     const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
     const created = await usherDatabase.write.user({ ...user, passwordHash }, socket)
+    await audit.note(request, { action: 'user.create', userId: created.id })
     return reply.code(201).header('location', `${base}/${created.id}`).send(created)
   })
 
@@ -50,17 +54,21 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     onRequest: [authenticate, async ({ actor, params }) => authorize(actor!, 'users:replace', idOf(params))],
     preValidation: async ({ actor, body, params }) => mayGrant(actor!, body, idOf(params) === actor!.id ? actor!.role : undefined),
     schema: { tags, security, summary: 'Replace a user', params: UserParams, body: ReplaceUser, response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) } },
-  }, async ({ params: { id }, body: { name, email, role } }) => {
+  }, async (request) => {
+    const { params: { id }, body: { name, email, role } } = request
     const { user, ended } = await updateUser(db, id, { name, email, role })
     sessions.noteEnded(ended)
+    if (user.email !== user.formerEmail) await audit.note(request, { action: 'user.email-change', userId: user.id })
+    if (user.role !== user.formerRole) await audit.note(request, { action: 'user.role-change', userId: user.id })
     return user
   })
 
   app.delete('/users/:id', {
     onRequest: [authenticate, async ({ actor, params }) => authorize(actor!, 'users:delete', idOf(params))],
     schema: { tags, security, summary: 'Delete a user with all that is theirs', params: UserParams, response: { 204: NoContent, ...failures(401, 403, 404, 409) } },
-  }, async ({ params: { id } }, reply) => {
-    sessions.noteEnded(await deleteUser(db, id))
+  }, async (request, reply) => {
+    const { id } = request.params
+    sessions.noteEnded(await deleteUser(db, id, (trx) => audit.noteDeletion(request, id, trx)))
     await storage.sweep()
     return reply.code(204).send(null)
   })

@@ -14,9 +14,12 @@ export type Login = Static<typeof Login>
 export const LoginReply = Type.Object({
   token: Type.String({ description: 'A JWT, for `Authorization: Bearer`' }),
   tokenType: Type.String({ description: '"Bearer"' }),
-  expiresIn: Type.Integer({ description: 'Seconds' }),
+  expiresIn: Type.Integer({ description: 'Seconds; less than usual where the session ends sooner' }),
   user: User,
 }, { title: 'LoginReply', description: 'Logged in; the cookie establishes the session' })
+
+/** POST /api/auth/refresh (contract 4.2). */
+export const RefreshReply = Type.Object(LoginReply.properties, { title: 'RefreshReply', description: 'Refreshed; the cookie is another one' })
 
 /** GET /api/protected (contract 4.8). */
 export const ProtectedReply = Type.Object({ user: User }, { title: 'Protected', description: 'The actor' })

@@ -18,8 +18,9 @@ export function describeApi ({ prefix, publicUrl }: { prefix: string, publicUrl?
     // The page's own origin first: it is the one that a browser lets the page call without asking.
     servers: [{ url: base || '/' }, ...origin ? [{ url: `${origin}${base}`, description: 'The public address' }] : []],
     tags: [
-      { name: 'auth', description: 'Login, sessions and tokens' },
+      { name: 'auth', description: 'Login, sessions, passwords and tokens' },
       { name: 'users', description: 'User records' },
+      { name: 'audit', description: 'The account log' },
       { name: 'uploads', description: 'Files' },
       { name: 'redirect', description: 'A redirect' },
       { name: 'health', description: 'Liveness and readiness' },
@@ -66,6 +67,7 @@ const HEADERS: Readonly<Record<string, readonly [name: string, description: stri
   201: ['Location', 'The path of what was made'],
   302: ['Location', 'Where to go'],
   401: ['WWW-Authenticate', 'RFC 6750'],
+  429: ['Retry-After', 'Seconds'],
   503: ['Retry-After', 'Seconds'],
 }
 

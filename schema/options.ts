@@ -13,8 +13,8 @@ const TIMESTAMPTZ = 1184
 
 const Limit = (defaults: { burst: number, perMinute: number }, description: string) => Type.Object({
   burst: Type.Integer({ default: defaults.burst, minimum: 1, maximum: 1_000_000 }),
-  perMinute: Type.Number({ default: defaults.perMinute, exclusiveMinimum: 0, maximum: 1_000_000 }),
-}, { default: {}, description })
+  perMinute: Type.Number({ default: defaults.perMinute, minimum: 0.01, maximum: 1_000_000 }),
+}, { default: {}, additionalProperties: false, description })
 
 const Settings = Type.Object({
   decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'What the host finds Usher under' }),
@@ -34,14 +34,14 @@ const Settings = Type.Object({
   signingKeySeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'The age at which another key takes over the signing' }),
   secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Seals the private keys in the database' })),
   passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'How long a link to set a password serves' }),
-  passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'The page at which a password is set; the token follows as its fragment' })),
+  passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page at which a password is set; the token follows as its fragment' })),
   auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'How long the account log is kept' }),
   throttle: Type.Object({
     account: Limit({ burst: 10, perMinute: 1 }, 'Failed logins of an account from an address it has not been seen at'),
     address: Limit({ burst: 50, perMinute: 10 }, 'Failed logins from an address'),
     refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from an address'),
     reset: Limit({ burst: 5, perMinute: 0.2 }, 'Requests for a link to set a password, of an address or an account'),
-  }, { default: {}, description: 'How often something may be tried: so many at once, and so many a minute in the long run' }),
+  }, { default: {}, additionalProperties: false, description: 'How often something may be tried: so many at once, and so many a minute in the long run' }),
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'Octets of a JSON body' }),
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'Where uploads are kept; shared by the nodes' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
@@ -51,7 +51,9 @@ const Settings = Type.Object({
 type Given = Static<typeof Settings>
 
 /** The options of the plugin. An unknown one is refused. */
-export interface UsherOptions extends PartialOrUndefined<Given>, RegisterOptions {
+export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle'>>, RegisterOptions {
+  /** How often something may be tried; what is left out keeps its default. */
+  throttle?: PartialOrUndefined<{ [Name in keyof Given['throttle']]: PartialOrUndefined<Given['throttle'][Name]> }> | undefined
   /** `postgres://…`. Either this or `sql`. */
   databaseUrl?: string | undefined
   /** A postgres.js client that the host owns, and closes. */
@@ -105,15 +107,21 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
 
 const refused = (message: string) => new Error(`usher: ${message}`)
 
-function readSettings ({ admin, ...rest }: PartialOrUndefined<Given>): Given {
+function readSettings (given: object): Given {
   // The check writes defaults and trims: into a copy.
-  const settings = { ...rest, ...admin !== undefined && { admin: admin && typeof admin === 'object' ? { ...admin } : admin } }
+  const settings = copy(given)
   try {
     check(settings)
   } catch (error) {
     throw refused((error as Error).message)
   }
   return structuredClone(settings) as Given
+}
+
+// As far as there are members: of what else a host may give by mistake, the check tells.
+function copy (value: unknown): unknown {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copy(member)]))
 }
 
 // As Fastify takes it: with or without the slash in front, and one at the end makes no difference.

@@ -18,9 +18,14 @@ const Settings = Type.Object({
   LOG_LEVEL: Type.Unsafe<Level>({ type: 'string', enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], default: 'info', description: 'one of fatal, error, warn, info, debug, trace and silent' }),
   CORS_ORIGIN: Type.Array(Type.String({ format: 'origin' }), { default: [], description: 'a comma-separated list of origins such as https://app.example.com, or * for any' }),
   TRUST_PROXY: Type.Array(Type.String({ format: 'network' }), { default: [], description: 'true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8' }),
+  SECRET: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })),
+  SMTP_URL: Type.Optional(Type.String({ format: 'smtp', description: 'an address such as smtps://user:password@mail.example.com' })),
+  MAIL_FROM: Type.Optional(Type.String({ format: 'mailbox', description: 'an email address, or one with a name such as Usher <usher@example.com>' })),
+  PASSWORD_URL: Type.Optional(Type.String({ format: 'page', description: 'an address without a fragment, such as https://app.example.com/set-password' })),
+  NODE_ENV: Type.String({ default: 'development', description: 'production, or another word' }),
   UPLOAD_MAX_BYTES: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'a whole number of bytes, at least 1' }),
 }, {
-  dependencies: { ADMIN_EMAIL: ['ADMIN_PASSWORD'], ADMIN_PASSWORD: ['ADMIN_EMAIL'] },
+  dependencies: { ADMIN_EMAIL: ['ADMIN_PASSWORD'], ADMIN_PASSWORD: ['ADMIN_EMAIL'], SMTP_URL: ['MAIL_FROM'] },
 })
 
 type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
@@ -33,6 +38,9 @@ const ajv = new Ajv({ coerceTypes: true, useDefaults: true })
 addFormats.default(ajv, { mode: 'fast', formats: ['email'] })
 ajv.addFormat('postgres', isDatabaseUrl)
 ajv.addFormat('web', isPublicUrl)
+ajv.addFormat('page', (text: string) => /^https?:\/\/[^@#\s]+$/.test(text) && URL.canParse(text))
+ajv.addFormat('smtp', (text: string) => /^smtps?:\/\/[^#\s]+$/.test(text) && URL.canParse(text))
+ajv.addFormat('mailbox', isMailbox)
 ajv.addFormat('origin', isOrigin)
 ajv.addFormat('network', isNetwork)
 const validate = ajv.compile<Settings>(Settings)
@@ -53,6 +61,9 @@ export function readSettings (environment: Readonly<Record<string, string | unde
   const given = Object.keys(Settings.properties).filter((name) => environment[name])
   const settings: unknown = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
   if (!validate(settings)) throw new Error(describe(validate.errors![0]!))
+  const { SMTP_URL, PUBLIC_URL, PASSWORD_URL } = settings
+  // Where it listens is not where those live who get a mail.
+  if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) throw new Error('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
   return Object.freeze(settings)
 }
 
@@ -68,6 +79,11 @@ function describe ({ instancePath, keyword, params }: ErrorObject): string {
 
 function isPublicUrl (text: string): boolean {
   return /^https?:\/\/[^@?#\s]+$/.test(text) && URL.canParse(text)
+}
+
+function isMailbox (text: string): boolean {
+  const [, address = text] = /^[^<>@,\p{Cc}]+ <([^<>]+)>$/u.exec(text) ?? []
+  return /^[^\s<>@,]+@[^\s<>@,]+$/.test(address)
 }
 
 function isOrigin (text: string): boolean {

@@ -103,6 +103,7 @@ function problem ({ keyword, params, parentSchema, message }: ErrorObject): stri
     case 'format': return `must be ${formats[params.format]}`
     case 'minimum':
     case 'maximum': return `must be between ${parentSchema!.minimum} and ${parentSchema!.maximum}`
+    case 'additionalProperties': return `has no ${params.additionalProperty}`
     case 'enum': return `must be one of ${params.allowedValues.join(', ')}`
     default: return message!
   }

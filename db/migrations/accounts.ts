@@ -13,6 +13,17 @@ export async function createAccounts (db: Kysely<Tables>, schema: string): Promi
     .addColumn('rotated_at', sql`timestamptz[]`, (column) => column.notNull().defaultTo('{}'))
     .execute()
   await db.schema.createIndex('sessions_expires_at').on('sessions').column('expires_at').execute()
+  // No token lives for longer than a day after the login or the refresh that it comes from: of a session that was left
+  // for longer, as nearly all are that expire, nobody needs to hear.
+  await sql`
+    create or replace function ${sql.id(schema, 'session_ended')}() returns trigger language plpgsql as $$
+    begin
+      if old.last_used_at > now() - interval '25 hours' then
+        insert into ${sql.id(schema, 'ended_sessions')} (id) values (old.id) on conflict do nothing;
+        perform pg_notify(${sql.lit(channelOf(schema, 'session_ended'))}, old.id::text);
+      end if;
+      return null;
+    end $$`.execute(db)
 
   await db.schema.alterTable('signing_keys')
     .addColumn('active_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
@@ -27,10 +38,13 @@ export async function createAccounts (db: Kysely<Tables>, schema: string): Promi
     .addColumn('expires_at', 'timestamptz', (column) => column.notNull())
     .execute()
   await db.schema.createIndex('password_tokens_user').on('password_tokens').column('user_id').execute()
+  // What was sent to an address proves nothing any more when the user has another.
+  await createTrigger(db, schema, 'users', 'after update of email', 'email_changed', sql`
+    if old.email <> new.email then delete from ${sql.id(schema, 'password_tokens')} where user_id = new.id; end if`)
 
   // Without a log: what a crash forgets of it is no loss, and it is written at every login.
   await sql`
-    create unlogged table ${sql.id(schema, 'throttle')} (key text primary key, free_at timestamptz not null)`.execute(db)
+    create unlogged table ${sql.id(schema, 'throttle')} (key text primary key, free_at timestamptz not null, granted integer not null)`.execute(db)
   await db.schema.createIndex('throttle_free_at').on('throttle').column('free_at').execute()
 
   await db.schema.createTable('audit')
@@ -45,4 +59,7 @@ export async function createAccounts (db: Kysely<Tables>, schema: string): Promi
     .addColumn('created_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
     .execute()
   await db.schema.createIndex('audit_user').on('audit').columns(['user_id', 'id']).execute()
+  await db.schema.createIndex('audit_action').on('audit').columns(['action', 'id']).execute()
+  // Where an account has been seen, at every login.
+  await db.schema.createIndex('audit_login').on('audit').columns(['user_id', 'address']).where(sql<boolean>`action = 'login'`).execute()
 }

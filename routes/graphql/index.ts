@@ -24,7 +24,7 @@ const graphql: FastifyPluginAsync = async (app) => {
   app.addHook('onRequest', (request, _, done) => {
     const { authorization } = request.headers
     if (authorization === undefined) return done()
-    app.usherAuth.identify(authorization).then((actor) => {
+    app.usherAuth.identify(authorization, request.socket).then((actor) => {
       request.actor = actor
       done()
     }, done)
@@ -60,7 +60,7 @@ function createOptions (app: FastifyInstance): MercuriusOptions {
       context: (socket, request): SocketContext => ({
         usher: app,
         client: request.socket,
-        actor: async () => request.actor && app.usherAuth.identify(request.headers.authorization),
+        actor: async () => request.actor && app.usherAuth.identify(request.headers.authorization, request.socket),
         rows: 0,
         drop: () => socket.terminate(),
       }),

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import Fastify, { type FastifyInstance, type InjectOptions, type LightMyRequestResponse } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyServerOptions, type InjectOptions, type LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
 
+// More than a test tries; what the limits do is shown by test/plugins/throttle.test.ts.
+const generous = { burst: 10_000, perMinute: 10_000 }
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 
 /** A user who has logged in. */
@@ -30,10 +32,10 @@ export interface TestUsher {
 }
 
 /**
- * Usher inside a bare Fastify, on the database of the run, in a Postgres schema of its own (or that of
+ * Usher inside a bare Fastify (or one with settings of its own), on the database of the run, in a Postgres schema of its own (or that of
  * `options`, to share one between apps). Closed, and its schema dropped by the end of the run, by the test's end.
  */
-export async function createUsher (t: Test, options: UsherOptions = {}): Promise<TestUsher> {
+export async function createUsher (t: Test, options: UsherOptions = {}, server: FastifyServerOptions = {}): Promise<TestUsher> {
   const given: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(t.name),
@@ -41,9 +43,10 @@ export async function createUsher (t: Test, options: UsherOptions = {}): Promise
     uploadsDir: options.uploadsDir ?? t.testdir(),
     poolSize: 4,
     admin: ADMIN,
+    throttle: { account: generous, address: generous, refresh: generous, reset: generous },
     ...options,
   }
-  const app = Fastify({ forceCloseConnections: true })
+  const app = Fastify({ forceCloseConnections: true, ...server })
   t.teardown(() => app.close())
   await app.register(usher, given)
   await app.ready()

@@ -1,6 +1,8 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { hash } from '@node-rs/argon2'
 import Fastify from 'fastify'
@@ -11,7 +13,7 @@ import { createUsher, withUsers } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const WRONG = { error: 'Email or password is wrong', code: 'INVALID_CREDENTIALS' }
-const SECRET = /^[\w-]{43}$/
+const COOKIE = /^[0-9a-f-]{36}\.[\w-]{43}\.0\.[\w-]{43}$/
 
 t.test('4 login, the protected route and logout', async (t) => {
   const handles = await createUsher(t)
@@ -28,6 +30,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.same(rest, { id: user.id, name: 'Somebody', email: 'Ada@Example.com', role: 'user' })
     t.equal((await inject('GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } })).statusCode, 200)
     t.equal(response.cookies.length, 1)
+    t.equal(response.headers['cache-control'], 'no-store')
   })
 
   t.test('4 the token: EdDSA with kid, iss, aud, sub, sid, role, iat, exp, 15 minutes', async (t) => {
@@ -43,14 +46,18 @@ t.test('4 login, the protected route and logout', async (t) => {
   t.test('4 the cookie holds a secret that is stored hashed; HttpOnly, SameSite=Lax, limited to the auth routes', async (t) => {
     const response = await enter({ email: user.email, password: user.password }, { 'user-agent': 'Tester/1' })
     const header = response.headers['set-cookie'] as string
-    t.match(header, /^usher_session=[\w-]{43}; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
+    t.match(header, /^usher_session=[\w.-]+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
     const { value, expires } = response.cookies[0] as unknown as { value: string, expires: Date }
-    t.match(value, SECRET)
-    t.ok(Math.abs(expires.getTime() - Date.now() - 90 * 86400_000) < 10_000)
-    const secretHash = createHash('sha256').update(value).digest()
-    const rows = await sql`select address, user_agent from sessions where secret_hash = ${secretHash}`
+    t.match(value, COOKIE)
+    t.ok(Math.abs(expires.getTime() - Date.now() - 30 * 86400_000) < 10_000, 'as long as it may be idle')
+    const [id, secret, , signature] = value.split('.') as [string, string, string, string]
+    const secretHash = createHash('sha256').update(secret).digest()
+    const rows = await sql`select address, user_agent from sessions where id = ${id} and secret_hash = ${secretHash}`
     t.same(rows, [{ address: '127.0.0.1', user_agent: 'Tester/1' }])
-    t.notMatch(JSON.stringify(await sql`select s::text from sessions s`), value)
+    const stored = JSON.stringify(await sql`select s::text from sessions s`)
+    for (const part of [secret, signature]) {
+      for (const written of [part, Buffer.from(part, 'base64url').toString('hex')]) t.notOk(stored.includes(written))
+    }
   })
 
   t.test('4.1 a client that does not name itself', async (t) => {
@@ -140,6 +147,18 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.same(response.json(), { user: (await inject('GET', `/api/users/${user.id}`)).json() })
   })
 
+  t.test('4.8 of a user who was deleted this very moment: 401', async (t) => {
+    const gone = await createUser()
+    // Nobody has heard of it yet.
+    await sql.begin(async (trx) => {
+      await trx`alter table sessions disable trigger user`
+      await trx`delete from users where id = ${gone.id}`
+      await trx`alter table sessions enable trigger user`
+    })
+    const response = await inject('GET', '/api/protected', { headers: gone.headers })
+    t.same([response.statusCode, response.json().code], [401, 'INVALID_TOKEN'])
+  })
+
   t.test('1.5 a protected operation without a valid bearer token: 401 { error } and WWW-Authenticate (given)', async (t) => {
     const operations = [['GET', '/api/protected'], ['POST', '/api/users'], ['PUT', `/api/users/${user.id}`], ['DELETE', `/api/users/${user.id}`], ['PUT', '/api/users/x'], ['DELETE', '/api/users/x']] as const
     for (const [method, path] of operations) {
@@ -200,8 +219,11 @@ t.test('4 login, the protected route and logout', async (t) => {
     for (const authorization of ['Bearer x', 'Basic eDp5']) {
       t.equal((await logout({ authorization, cookie: user.cookie })).statusCode, 401)
     }
-    for (const cookie of ['usher_session=x', `usher_session=${'x'.repeat(4000)}`, 'usher_session=%00%ED%A0%80']) {
-      t.equal((await logout({ cookie })).statusCode, 204, cookie.slice(0, 40))
+    const unknown = user.cookie.replace(/\..{43}\./, `.${'x'.repeat(43)}.`)
+    for (const cookie of ['usher_session=x', `usher_session=${'x'.repeat(4000)}`, 'usher_session=%00%ED%A0%80', unknown]) {
+      const response = await logout({ cookie })
+      t.equal(response.statusCode, 204, cookie.slice(0, 40))
+      t.match(response.headers['set-cookie'], /^usher_session=; /)
     }
     t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200)
   })
@@ -217,7 +239,7 @@ t.test('4 the cookie under a prefix, over TLS, and for origins that the host all
   const login = (headers: object) => inject('POST', '/api/auth/login', { headers: { ...headers }, payload: { email: admin.email, password: admin.password } })
 
   const secure = await login({ 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' })
-  t.match(secure.headers['set-cookie'], /^usher_session=[\w-]{43}; Path=\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/)
+  t.match(secure.headers['set-cookie'], /^usher_session=[\w.-]+; Path=\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/)
   t.notMatch((await login({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /Secure/)
 
   for (const origin of ['https://app.example.com', 'https://public.example.com', 'https://api.example.com']) {
@@ -229,6 +251,58 @@ t.test('4 the cookie under a prefix, over TLS, and for origins that the host all
   }
   const refused = await inject('POST', '/api/auth/logout', { headers: { cookie: admin.cookie, origin: 'https://public.example.com/base' } })
   t.equal(refused.statusCode, 403)
+})
+
+t.test('4 logins stand in the account log, and failures count: of one account, of one address', async (t) => {
+  const limit = { burst: 2, perMinute: 0.01 }
+  const plenty = { burst: 1000, perMinute: 1000 }
+  const handles = await createUsher(t, { throttle: { account: limit, address: { burst: 6, perMinute: 0.01 }, refresh: limit, reset: plenty } }, { trustProxy: true })
+  const { inject, createUser } = handles
+  const sql = openSql(t, handles)
+  const [user, victim] = [await createUser(), await createUser()]
+  const from = (address: string) => ({ 'x-forwarded-for': address })
+  const enter = async (payload: { email: string, password: string }, address: string) => inject('POST', '/api/auth/login', { headers: from(address), payload })
+  const wrong = { password: 'wrong' }
+
+  t.strictSame((await sql`select action, actor_id, session_id from audit where user_id = ${user.id} and action like 'login%'`)[0],
+    { action: 'login', actor_id: user.id, session_id: decodeJwt(user.token).sid })
+  for (const email of [victim.email, 'nobody@example.com']) {
+    for (const status of [401, 401, 429, 429]) {
+      const response = await enter({ email, ...wrong }, '192.0.2.1')
+      t.equal(response.statusCode, status, email)
+      if (status === 429) t.match([response.headers['retry-after'], response.json().code], [/^\d+$/, 'TOO_MANY_REQUESTS'])
+    }
+  }
+  t.strictSame([...await sql`select user_id, actor_id, session_id, address from audit where action = 'login.failed' order by id`], [
+    ...Array(2).fill({ user_id: victim.id, actor_id: null, session_id: null, address: '192.0.2.1' }),
+    ...Array(2).fill({ user_id: null, actor_id: null, session_id: null, address: '192.0.2.1' }),
+  ])
+  t.equal((await enter(victim, '192.0.2.2')).statusCode, 429, 'from anywhere unknown')
+  for (let count = 0; count < 3; count++) t.equal((await enter(victim, '127.0.0.1')).statusCode, 200, 'but its owner comes in, where the account has been seen')
+  await inject('POST', '/api/auth/logout', { headers: victim.headers })
+  await sql`delete from sessions where user_id = ${victim.id}`
+  t.equal((await enter(victim, '127.0.0.1')).statusCode, 200, 'also when its sessions have ended')
+  for (const status of [401, 401, 429]) t.equal((await enter({ email: `${status}@example.com`, ...wrong }, '192.0.2.1')).statusCode, status, 'the address')
+
+  const refresh = (cookie: string) => inject('POST', '/api/auth/refresh', { headers: { ...from('192.0.2.3'), cookie } })
+  const forged = user.cookie.replace(/\.[^.]+$/, `.${'x'.repeat(43)}`)
+  for (let count = 0; count < 3; count++) t.equal((await refresh('usher_session=x')).statusCode, 401, 'what is no cookie costs nothing')
+  for (let count = 0; count < 3; count++) t.equal((await refresh(user.cookie)).statusCode, 200, 'what succeeds is given back')
+  for (const status of [401, 401, 429]) t.equal((await refresh(forged)).statusCode, status, 'a forged one')
+  t.equal((await refresh(user.cookie)).statusCode, 429)
+})
+
+t.test('4 a client that comes through a socket of the file system has no address', async (t) => {
+  const { app, admin, inject } = await createUsher(t)
+  // That of the test would be too long.
+  const path = join(tmpdir(), `${randomUUID()}.sock`)
+  await app.listen({ path })
+  const client = request({ socketPath: path, path: '/api/auth/login', method: 'POST', headers: { 'content-type': 'application/json' } })
+  client.end(JSON.stringify({ email: admin.email, password: admin.password }))
+  const [response] = await once(client, 'response') as [IncomingMessage]
+  t.equal(response.statusCode, 200)
+  await text(response)
+  t.match((await inject('GET', '/api/auth/sessions', { headers: admin.headers })).json(), [{ address: '' }, { address: '127.0.0.1' }])
 })
 
 t.test('4.9 GET /.well-known/jwks.json: the public keys, with which anybody can verify a token', async (t) => {

@@ -9,6 +9,7 @@ t.test('8 settings: every one has a default or may be absent', async (t) => {
     LOG_LEVEL: 'info',
     CORS_ORIGIN: [],
     TRUST_PROXY: [],
+    NODE_ENV: 'development',
     UPLOAD_MAX_BYTES: 10485760,
   })
 })
@@ -29,6 +30,11 @@ t.test('8 settings: all of them', async (t) => {
     LOG_LEVEL: 'silent',
     CORS_ORIGIN: 'https://app.example.com, http://localhost:8080',
     TRUST_PROXY: 'loopback, 10.0.0.0/8,2001:db8::/32, ::1',
+    SECRET: 'correct horse battery',
+    SMTP_URL: 'smtps://user:secret@mail.example.com:465/?pool=true',
+    MAIL_FROM: 'Usher <usher@example.com>',
+    PASSWORD_URL: 'https://app.example.com/password?set=1',
+    NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: '1073741824',
   }), {
     HOST: '0.0.0.0',
@@ -41,6 +47,11 @@ t.test('8 settings: all of them', async (t) => {
     LOG_LEVEL: 'silent',
     CORS_ORIGIN: ['https://app.example.com', 'http://localhost:8080'],
     TRUST_PROXY: ['loopback', '10.0.0.0/8', '2001:db8::/32', '::1'],
+    SECRET: 'correct horse battery',
+    SMTP_URL: 'smtps://user:secret@mail.example.com:465/?pool=true',
+    MAIL_FROM: 'Usher <usher@example.com>',
+    PASSWORD_URL: 'https://app.example.com/password?set=1',
+    NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: 1073741824,
   })
 })
@@ -53,7 +64,17 @@ const password = 'ADMIN_PASSWORD must be a password of 8 to 256 characters.'
 const level = 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace and silent.'
 const origin = 'CORS_ORIGIN must be a comma-separated list of origins such as https://app.example.com, or * for any.'
 const proxy = 'TRUST_PROXY must be true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8.'
+const secret = 'SECRET must be a secret of 16 to 1024 characters.'
+const smtp = 'SMTP_URL must be an address such as smtps://user:password@mail.example.com.'
+const from = 'MAIL_FROM must be an email address, or one with a name such as Usher <usher@example.com>.'
+const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
 const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
+
+t.test('8 settings: MAIL_FROM may be an address alone, and either page serves with SMTP_URL', async (t) => {
+  const mail = { SMTP_URL: 'smtp://127.0.0.1:1025', MAIL_FROM: 'usher@example.com' }
+  t.match(readSettings({ ...mail, PUBLIC_URL: 'https://api.example.com' }), mail)
+  t.match(readSettings({ ...mail, PASSWORD_URL: 'https://app.example.com' }), mail)
+})
 
 const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ PORT: 'http' }, port],
@@ -82,6 +103,16 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ TRUST_PROXY: '10.0.0.0/0' }, proxy],
   [{ TRUST_PROXY: '::1/129' }, proxy],
   [{ TRUST_PROXY: '10.0.0.0/8/8' }, proxy],
+  [{ SECRET: 'too short' }, secret],
+  [{ SMTP_URL: 'mail.example.com', MAIL_FROM: 'a@example.com' }, smtp],
+  [{ SMTP_URL: 'smtp://u:secret@h:port', MAIL_FROM: 'a@example.com' }, smtp],
+  [{ SMTP_URL: 'smtp://mail.example.com' }, 'MAIL_FROM is required with SMTP_URL.'],
+  [{ SMTP_URL: 'smtp://mail.example.com', MAIL_FROM: 'a@example.com' }, 'PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.'],
+  [{ MAIL_FROM: 'nobody' }, from],
+  [{ MAIL_FROM: 'a@example.com, b@example.com' }, from],
+  [{ MAIL_FROM: 'A\r\nBcc: <b@example.com>' }, from],
+  [{ PASSWORD_URL: 'app.example.com' }, page],
+  [{ PASSWORD_URL: 'https://app.example.com/#/password' }, page],
   [{ UPLOAD_MAX_BYTES: '0' }, bytes],
   [{ UPLOAD_MAX_BYTES: '10MB' }, bytes],
 ]

@@ -1,0 +1,81 @@
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import type { AuditAction } from '../schema/audit.ts'
+import { toPage, type Page } from './page.ts'
+import { isUuid } from './postgres.ts'
+import type { Database } from './tables.ts'
+
+/** What somebody did, or tried. */
+export interface NewAuditEntry {
+  action: AuditAction
+  actorId: string | null
+  userId: string | null
+  sessionId: string | null
+  address: string
+  userAgent: string
+}
+
+export interface AuditEntryRow extends NewAuditEntry {
+  id: string
+  at: Date
+}
+
+/** Writes entries of the account log, as one statement. */
+export async function insertAuditEntries (db: Database, entries: readonly NewAuditEntry[]): Promise<undefined[]> {
+  const all = <Name extends keyof NewAuditEntry> (name: Name) => entries.map((entry) => entry[name])
+  const given = sql<{ id: string, action: string, actor: string, user: string, session: string, address: string, agent: string }>`unnest(
+    ${entries.map(() => uuid())}::uuid[], ${all('action')}::text[], ${all('actorId')}::uuid[], ${all('userId')}::uuid[],
+    ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[]
+  )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent)`)
+  await db.insertInto('audit')
+    .columns(['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'])
+    .expression(({ selectFrom }) => selectFrom(given).select(['id', 'action', 'actor', 'user', 'session', 'address', 'agent']))
+    .execute()
+  return entries.map(() => undefined)
+}
+
+export interface ListAuditQuery {
+  /** To whose account it happened. */
+  userId?: string | undefined
+  action?: AuditAction | undefined
+  limit: number
+  /** The id of the last entry of the page before. */
+  after?: string | undefined
+}
+
+/** A page of the account log, newest first, by keyset. */
+export async function listAuditEntries (db: Database, { userId, action, limit, after }: ListAuditQuery): Promise<Page<AuditEntryRow>> {
+  if (userId !== undefined && !isUuid(userId)) return { rows: [], next: null }
+  const rows = await db.selectFrom('audit')
+    .select(['id', 'action', 'created_at as at', 'actor_id as actorId', 'user_id as userId', 'session_id as sessionId', 'address', 'user_agent as userAgent'])
+    .$narrowType<{ action: AuditAction }>()
+    .$if(userId !== undefined, (query) => query.where('user_id', '=', userId!))
+    .$if(action !== undefined, (query) => query.where('action', '=', action!))
+    .$if(after !== undefined, (query) => query.where('id', '<', after!))
+    .orderBy('id', 'desc').limit(limit + 1)
+    .execute()
+  return toPage(rows, limit)
+}
+
+/**
+ * Forgets where a user who is being deleted was, and what with: personal data that has had its purpose. That
+ * something was done, by whom and when, stays, by ids that tell nobody's name any more; so does what others did to
+ * the account, since that is about them.
+ */
+export async function blankAuditEntriesOf (db: Database, userId: string): Promise<void> {
+  await db.updateTable('audit').set({ address: '', user_agent: '' })
+    .where('user_id', '=', userId)
+    .where(({ or, eb }) => or([eb('actor_id', '=', userId), eb('actor_id', 'is', null)]))
+    .execute()
+}
+
+/** Deletes entries that are older than so many seconds, at most `limit` of them: how many were deleted. */
+export async function deleteOldAuditEntries (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
+  // The first id that could have been given since.
+  const first = uuid({ msecs: Date.now() - seconds * 1000, random: new Uint8Array(16), seq: 0 })
+  const { numDeletedRows } = await db
+    .with('old', (cte) => cte.selectFrom('audit').select('id').where('id', '<', first).orderBy('id').limit(limit).forUpdate().skipLocked())
+    .deleteFrom('audit').where('id', 'in', ({ selectFrom }) => selectFrom('old').select('id'))
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}

@@ -1,0 +1,73 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { blankAuditEntriesOf, deleteOldAuditEntries, insertAuditEntries, listAuditEntries, type ListAuditQuery, type NewAuditEntry } from '../db/audit.ts'
+import { joinCalls } from '../db/join.ts'
+import type { Database } from '../db/tables.ts'
+import type { AuditAction } from '../schema/audit.ts'
+import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
+
+const ADDRESS_CHARACTERS = 64
+const USER_AGENT_CHARACTERS = 512
+const PURGE_SECONDS = 3600
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherAudit: ReturnType<typeof createAudit>
+  }
+}
+
+/** What happened. Where the request has an actor, it is that actor's doing, to their own account, in their session, unless this says otherwise. */
+export interface AuditNote {
+  action: AuditAction
+  actorId?: string | undefined
+  /** To whose account. */
+  userId?: string | undefined
+  sessionId?: string | undefined
+}
+
+function createAudit (app: FastifyInstance) {
+  const { usherDatabase: { db }, usherOptions: { auditSeconds } } = app
+  const write = joinCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries))
+
+  /** Writes to the account log, within a transaction where one is given: what was answered stands in it. */
+  async function note (request: FastifyRequest, entry: AuditNote, trx?: Database): Promise<void> {
+    const row = rowOf(request, entry)
+    await (trx ? insertAuditEntries(trx, [row]) : write(row))
+  }
+
+  return {
+    note,
+
+    /**
+     * Notes the deletion of a user, and forgets where the user was. Where the deletion itself came from is kept: it
+     * is what shows who asked for it.
+     */
+    async noteDeletion (request: FastifyRequest, userId: string, trx: Database): Promise<void> {
+      await blankAuditEntriesOf(trx, userId)
+      await note(request, { action: 'user.delete', userId }, trx)
+    },
+
+    list: (query: ListAuditQuery) => listAuditEntries(db, query),
+
+    /** Deletes what is too old: how many entries. */
+    purge: (): Promise<number> => deleteOldAuditEntries(db, { seconds: auditSeconds, limit: ROWS_A_PURGE }),
+  }
+}
+
+function rowOf ({ ip, headers, actor }: FastifyRequest, { action, actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId }: AuditNote): NewAuditEntry {
+  return {
+    action,
+    actorId: actorId ?? null,
+    userId: userId ?? null,
+    sessionId: sessionId ?? null,
+    // Without one: a client that is gone, or came through a socket of the file system. Behind a proxy it is the client's text.
+    address: ((ip as string | undefined) ?? '').slice(0, ADDRESS_CHARACTERS),
+    userAgent: (headers['user-agent'] ?? '').slice(0, USER_AGENT_CHARACTERS),
+  }
+}
+
+/** The account log: who did what and when, kept for a time. */
+export default fp(async function audit (app) {
+  app.decorate('usherAudit', createAudit(app))
+  purgeRegularly(app, 'the account log', PURGE_SECONDS, app.usherAudit.purge)
+}, { name: 'usher-audit', dependencies: ['usher-database'] })

@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto'
+import { isIPv6 } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { joinCalls } from '../db/join.ts'
+import { charge, deleteFreeLimits, giveBack, type Attempt } from '../db/throttle.ts'
+import { TooManyRequests } from '../schema/errors.ts'
+import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
+
+const ROWS = 100_000
+const PURGE_SECONDS = 10
+// Refusals in a row, after which the database is not asked for the rest of that time.
+const FLOOD = 20
+const RECALL_MS = 1000
+const REFUSALS = 10_000
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherThrottle: ReturnType<typeof createThrottle>
+  }
+}
+
+/** What was let through. */
+export interface Charged {
+  /** Takes the charge back: only what fails is to count. */
+  succeeded (): Promise<void>
+}
+
+function createThrottle (app: FastifyInstance) {
+  const { usherDatabase: { db }, usherOptions: { throttle } } = app
+  const loginOfAddress = createLimit('login.address', throttle.address)
+  const loginOfAccount = createLimit('login.account', throttle.account)
+  const loginOfBoth = createLimit('login.account-and-address', throttle.account)
+  const refreshOfAddress = createLimit('refresh.address', throttle.refresh)
+  const resetOfAddress = createLimit('reset.address', throttle.reset)
+  const resetOfAccount = createLimit('reset.account', throttle.reset)
+
+  /** A limit for each of some subjects. It charges an attempt, and throws `TooManyRequests` where there is no room. */
+  function createLimit (name: string, { burst, perMinute }: typeof throttle.account) {
+    const limit = { burst, interval: Math.round(60e6 / perMinute) }
+    // One statement at a time: another would only wait for its rows.
+    const take = joinCalls((attempts: Attempt[]) => charge(db, limit, attempts), { inFlight: 1 })
+    const putBack = joinCalls((attempts: Attempt[]) => giveBack(db, limit, attempts), { inFlight: 1 })
+    // In a flood, of which one says nothing of the next, the node knows for a moment by heart whom it has refused.
+    const refused = new Map<string, { since: number, times: number, error: TooManyRequests }>()
+
+    function recall (key: string): void {
+      const known = refused.get(key)
+      if (!known || known.times < FLOOD) return
+      if (performance.now() - known.since < RECALL_MS) throw new TooManyRequests(known.error.retryAfter)
+      refused.delete(key)
+    }
+
+    function remember (key: string, error: TooManyRequests): void {
+      if (refused.size >= REFUSALS) refused.clear()
+      const { since, times } = refused.get(key) ?? { since: performance.now(), times: 0 }
+      refused.set(key, { since, times: times + 1, error })
+    }
+
+    return async (...subject: string[]): Promise<Charged> => {
+      const key = `${name} ${createHash('sha256').update(subject.join(' ')).digest('hex')}`
+      recall(key)
+      await take({ key }).catch((error) => {
+        if (error instanceof TooManyRequests) remember(key, error)
+        throw error
+      })
+      return { succeeded: () => putBack({ key }) }
+    }
+  }
+
+  return {
+    /**
+     * Charges a login before it is checked: to its address, and to its account. An address that the account has been
+     * seen at has a limit of its own there, so that failures from elsewhere do not keep its owner out. Whether there
+     * is such an account makes no difference. Throws `TooManyRequests`.
+     */
+    async login ({ email, address, isKnown }: { email: string, address: string, isKnown: () => Promise<boolean> }): Promise<Charged> {
+      const account = foldEmail(email)
+      const network = networkOf(address)
+      return both(loginOfAddress(network), async () => await isKnown() ? loginOfBoth(account, network) : loginOfAccount(account))
+    },
+
+    /** Charges a refresh before it is checked. Throws `TooManyRequests`. */
+    refresh: ({ address }: { address: string }): Promise<Charged> => refreshOfAddress(networkOf(address)),
+
+    /** Charges a request for a link to set a password, whether or not there is such an account. Throws `TooManyRequests`. */
+    async reset ({ email, address }: { email: string, address: string }): Promise<void> {
+      await both(resetOfAddress(networkOf(address)), () => resetOfAccount(foldEmail(email)))
+    },
+
+    /** Deletes what means nothing any more: how many rows. */
+    purge: (): Promise<number> => deleteFreeLimits(db, { keep: ROWS, limit: ROWS_A_PURGE }),
+  }
+}
+
+// What the second refuses costs nothing of the first.
+async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charged>): Promise<Charged> {
+  const first = await charging
+  try {
+    const second = await chargeNext()
+    return { succeeded: async () => { await Promise.all([first.succeeded(), second.succeeded()]) } }
+  } catch (error) {
+    if (error instanceof TooManyRequests) await first.succeeded()
+    throw error
+  }
+}
+
+// All that PostgreSQL's lower() makes one address is one here: by its rules, unlike JavaScript's, the capital I with
+// a dot is an i without another.
+function foldEmail (email: string): string {
+  return email.toLowerCase().replaceAll('\u0307', '')
+}
+
+// Who has one IPv6 address mostly has all 2^64 of its network; an IPv4 address mapped into IPv6 is that address. All who
+// come through a socket of the file system have none, and are one.
+function networkOf (address = ''): string {
+  const [plain = ''] = address.split('%')
+  if (!isIPv6(plain)) return plain
+  // In the one way of writing it (RFC 5952), but for what is mapped: that is in hexadecimal.
+  const { hostname } = new URL(`http://[${plain}]`)
+  const [head = '', tail] = hostname.slice(1, -1).split('::')
+  const groups = (text: string | undefined) => text ? text.split(':') : []
+  const zeros = tail === undefined ? 0 : 8 - groups(head).length - groups(tail).length
+  const all = [...groups(head), ...Array<string>(zeros).fill('0'), ...groups(tail)]
+  if (/^(0:){5}ffff:/.test(all.join(':'))) {
+    const octets = all.slice(6).flatMap((group) => [parseInt(group, 16) >> 8, parseInt(group, 16) & 255])
+    return octets.join('.')
+  }
+  return `${all.slice(0, 4).join(':')}::/64`
+}
+
+/** How often somebody may try (contract 4): counted in the database, so that all nodes count together, and before anything costs. */
+export default fp(async function throttle (app) {
+  app.decorate('usherThrottle', createThrottle(app))
+  purgeRegularly(app, 'the limits of attempts', PURGE_SECONDS, app.usherThrottle.purge)
+}, { name: 'usher-throttle', dependencies: ['usher-database'] })

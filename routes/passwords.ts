@@ -1,0 +1,80 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { changePassword, findAccount, getTokenOwner, resetPassword } from '../db/password-tokens.ts'
+import { hashSecret } from '../plugins/session-cookie.ts'
+import { InvalidInput, InvalidToken, PasswordIsSet, UserNotFound, WrongPassword } from '../schema/errors.ts'
+import { ChangePassword, ConfirmReset, MailReply, refuseOwnWords, RequestReset } from '../schema/password.ts'
+import { failures, NoContent } from '../schema/reply.ts'
+import { UserParams } from '../schema/user.ts'
+
+/** The life of a password: change, reset, and the invitation to set a first one (contract 4.6, 4.7). */
+const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const {
+    usherDatabase: { db }, usherAuth: { authenticate, authorize }, usherSessions: sessions, usherPasswords: passwords,
+    usherPasswordLinks: links, usherThrottle: throttle, usherAudit: audit,
+  } = app
+  const security = [{ bearer: [] }]
+
+  app.put('/auth/password', {
+    onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'passwords:change')],
+    schema: { tags: ['auth'], security, summary: 'Change the password: every other session ends', body: ChangePassword, response: { 204: NoContent, ...failures(400, 401, 403, 413, 415, 429) } },
+  }, async (request, reply) => {
+    const { actor, body: { currentPassword, password }, ip: address, socket } = request
+    const user = await findAccount(db, actor!.id, address)
+    // Deleted between the check of the token and now.
+    if (!user) throw new InvalidToken()
+    if (password === currentPassword) throw new InvalidInput('password must differ from the current one')
+    refuseOwnWords(password, user)
+    const attempt = await throttle.login({ email: user.email, address, isKnown: async () => user.knownAddress })
+    if (!await passwords.verify(currentPassword, user.passwordHash, socket)) throw new WrongPassword()
+    await attempt.succeeded()
+    const change = { userId: user.id, from: user.passwordHash!, to: await passwords.hash(password, socket), sessionId: actor!.sessionId }
+    sessions.noteEnded(await db.transaction().execute(async (trx) => {
+      const ended = await changePassword(trx, change)
+      await audit.note(request, { action: 'password.change' }, trx)
+      return ended
+    }))
+    links.tellChanged(user)
+    return reply.code(204).send(null)
+  })
+
+  app.post('/auth/password-reset', {
+    schema: { tags: ['auth'], summary: 'Ask for a link by mail to set a password', body: RequestReset, response: { 202: MailReply, ...failures(400, 413, 415, 429) } },
+  }, async (request, reply) => {
+    const { body: { email }, ip: address } = request
+    await throttle.reset({ email, address })
+    links.request(email, request)
+    return reply.code(202).send({ message: 'If there is a user with this address, a link to set a password is on its way' })
+  })
+
+  app.post('/auth/password-reset/confirm', {
+    schema: { tags: ['auth'], summary: 'Set a password with the token of such a link: every session ends', body: ConfirmReset, response: { 204: NoContent, ...failures(400, 413, 415) } },
+  }, async (request, reply) => {
+    const { body: { token, password }, socket } = request
+    const hash = hashSecret(token)
+    const user = await getTokenOwner(db, hash)
+    // Whatever refuses the password comes before the token is spent.
+    refuseOwnWords(password, user)
+    const reset = { hash, userId: user.id, passwordHash: await passwords.hash(password, socket) }
+    sessions.noteEnded(await db.transaction().execute(async (trx) => {
+      const ended = await resetPassword(trx, reset)
+      await audit.note(request, { action: 'password.reset', actorId: user.id }, trx)
+      return ended
+    }))
+    links.tellChanged(user)
+    return reply.code(204).send(null)
+  })
+
+  app.post('/users/:id/invitation', {
+    onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:invite')],
+    schema: { tags: ['users'], security, summary: 'Send a user without a password a link to set a first one', params: UserParams, response: { 202: MailReply, ...failures(401, 403, 404, 409) } },
+  }, async (request, reply) => {
+    const user = await findAccount(db, request.params.id, request.ip)
+    if (!user) throw new UserNotFound()
+    if (user.passwordHash !== null) throw new PasswordIsSet()
+    await links.invite(user)
+    await audit.note(request, { action: 'user.invite', userId: user.id })
+    return reply.code(202).send({ message: 'The invitation is on its way' })
+  })
+}
+
+export default passwordRoutes

@@ -1,0 +1,45 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { isUuid } from '../db/postgres.ts'
+import { SessionNotFound } from '../schema/errors.ts'
+import { failures, NoContent } from '../schema/reply.ts'
+import { SessionList, SessionParams } from '../schema/session.ts'
+
+/** The actor's sessions (contract 4.4, 4.5). */
+const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const { usherAuth: { authenticate, authorize, allows }, usherSessions: sessions, usherAudit: audit } = app
+  const tags = ['auth']
+  const security = [{ bearer: [] }]
+
+  app.get('/auth/sessions', {
+    onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'sessions:list')],
+    schema: { tags, security, summary: "List the actor's sessions, newest first", response: { 200: SessionList, ...failures(401, 403) } },
+  }, async ({ actor }) => {
+    const rows = await sessions.list(actor!.id)
+    return rows.map((row) => ({ ...row, current: row.id === actor!.sessionId }))
+  })
+
+  app.delete('/auth/sessions/:id', {
+    onRequest: authenticate,
+    schema: { tags, security, summary: 'End a session', params: SessionParams, response: { 204: NoContent, ...failures(401, 404) } },
+  }, async (request, reply) => {
+    const { actor, params: { id } } = request
+    const ownerId = isUuid(id) ? await sessions.ownerOf(id) : undefined
+    // Nobody learns of the sessions of others.
+    if (!ownerId || !allows(actor!, 'sessions:end', ownerId)) throw new SessionNotFound()
+    const userId = await sessions.end({ id })
+    if (userId) await audit.note(request, { action: 'session.end', userId, sessionId: id })
+    return reply.code(204).send(null)
+  })
+
+  app.delete('/auth/sessions', {
+    onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'sessions:end', actor!.id)],
+    schema: { tags, security, summary: 'End all sessions of the actor but this one', response: { 204: NoContent, ...failures(401, 403) } },
+  }, async (request, reply) => {
+    const { id, sessionId } = request.actor!
+    const ended = await sessions.endAll(id, sessionId)
+    await Promise.all(ended.map((sessionId) => audit.note(request, { action: 'session.end', sessionId })))
+    return reply.code(204).send(null)
+  })
+}
+
+export default sessionRoutes

@@ -1,0 +1,116 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { startDatabase } from './helpers/database.ts'
+import { startNode } from './helpers/node.ts'
+
+const server = fileURLToPath(new URL('../server.ts', import.meta.url))
+const admin = { email: 'root@example.com', password: 'horse battery staple' }
+
+// A PostgreSQL of this file's own, since the commands know no other Postgres schema than the node's.
+const { url: DATABASE_URL, dataDir: cwd } = await startDatabase(t)
+const { pathname, port } = new URL(DATABASE_URL)
+
+/** Runs `usher` with arguments: what it printed, and its exit code. */
+async function usher (args: string, { input = '', settings = {} }: { input?: string, settings?: Record<string, string> } = {}) {
+  const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', DATABASE_URL, ...settings }
+  const child = spawn(process.execPath, [server, ...args.split(' ').filter(Boolean)], { cwd, env })
+  child.stdin.end(input)
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { stdout, stderr, code }
+}
+
+t.test('usage', async (t) => {
+  const { stdout, code } = await usher('--help')
+  t.equal(code, 0)
+  for (const command of ['start', 'migrate', 'admin create', 'keys rotate', 'sessions end']) t.match(stdout, new RegExp(`^  ${command} `, 'm'))
+  for (const [command, usage] of [['migrate', 'migrate'], ['sessions end', 'sessions end [options]']] as const) {
+    const help = await usher(`${command} --help`)
+    t.equal(help.code, 0)
+    t.ok(help.stdout.startsWith(`Usage: usher ${usage}\n\n`), help.stdout)
+  }
+  const wrong: [string, number, string][] = [
+    ['nothing', 2, 'There is no command nothing.\nSee usher --help.\n'],
+    ['keys', 2, 'There is no command keys.\nSee usher --help.\n'],
+    ['constructor', 2, 'There is no command constructor.\nSee usher --help.\n'],
+    ['migrate --force', 2, "Unknown option '--force'.\nSee usher migrate --help.\n"],
+    ['sessions end --all please', 2, "Unexpected argument 'please'.\nSee usher sessions end --help.\n"],
+    ['sessions end', 1, 'One of --user, --id and --all is required.\n'],
+    ['sessions end --all --id x', 1, 'One of --user, --id and --all is required.\n'],
+    ['sessions end --user nobody@example.com', 1, 'There is no user nobody@example.com.\n'],
+    ['sessions end --user 018f0000-0000-7000-8000-000000000000', 1, 'There is no user 018f0000-0000-7000-8000-000000000000.\n'],
+    ['admin create', 1, 'email is required\n'],
+    ['admin create --email x', 1, 'email must be an email address\n'],
+  ]
+  await Promise.all(wrong.map(async ([args, status, said]) => {
+    const { stdout, stderr, code } = await usher(args)
+    t.same([code, stderr, stdout], [status, said, ''], args)
+  }))
+  const unreachable = await usher('migrate', { settings: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } })
+  t.same([unreachable.code, unreachable.stderr], [1, 'DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).\n'])
+})
+
+t.test('a database is brought up to date, and used by commands while a node runs', async (t) => {
+  t.same(await usher('migrate'), { stdout: `Up to date: database "${pathname.slice(1)}" on 127.0.0.1:${port}, uploads in ${cwd}/data\n`, stderr: '', code: 0 })
+  const node = await startNode(t, { cwd, settings: { DATABASE_URL, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
+  const status = async (headers: Record<string, string>) => (await node.fetch('/api/protected', { headers })).status
+  const until401 = async (headers: Record<string, string>) => { while (await status(headers) !== 401); }
+
+  t.test('admin create', async (t) => {
+    const made = await usher('admin create --email second@example.com')
+    t.equal(made.code, 0)
+    const [, password = ''] = /^Admin second@example.com is there, password (\S{20}) \(not shown again\)\n$/.exec(made.stdout)!
+    t.equal(await status((await node.login({ email: 'second@example.com', password })).headers), 200)
+
+    t.same(await usher('admin create --email third@example.com --name Third --password-stdin', { input: 'a long passphrase\n' }), { stdout: 'Admin third@example.com is there.\n', stderr: '', code: 0 })
+    const { headers } = await node.login({ email: 'third@example.com', password: 'a long passphrase' })
+    const { user } = await (await node.fetch('/api/protected', { headers })).json() as { user: object }
+    t.match(user, { name: 'Third', role: 'admin' })
+
+    t.same(await usher('admin create --email THIRD@example.com'), { stdout: '', stderr: 'THIRD@example.com is taken: promote that user instead.\n', code: 1 })
+    t.same(await usher('admin create --email fourth@example.com --password-stdin', { input: 'password1' }), { stdout: '', stderr: 'password is too common\n', code: 1 })
+  })
+
+  t.test('sessions end: one, those of a user, all; the node refuses their tokens', async (t) => {
+    const [first, second, third] = [await node.login(admin), await node.login(admin), await node.login(admin)]
+    const other = await node.login({ email: 'third@example.com', password: 'a long passphrase' })
+    const { sid, sub } = JSON.parse(Buffer.from(first.token.split('.')[1]!, 'base64url').toString())
+    t.same(await usher(`sessions end --id ${sid}`), { stdout: '1 session ended.\n', stderr: '', code: 0 })
+    await until401(first.headers)
+    t.equal(await status(second.headers), 200)
+    t.match(await usher(`sessions end --id ${sid}`), { stdout: '0 sessions ended.\n', code: 0 })
+    t.match(await usher('sessions end --id x'), { stdout: '0 sessions ended.\n', code: 0 })
+
+    t.match(await usher(`sessions end --user ${admin.email.toUpperCase()}`), { stdout: '2 sessions ended.\n', code: 0 })
+    await until401(second.headers)
+    await until401(third.headers)
+    t.equal(await status(other.headers), 200)
+    t.match(await usher(`sessions end --user ${sub}`), { stdout: '0 sessions ended.\n', code: 0 })
+
+    const again = await node.login(admin)
+    t.match(await usher('sessions end --all'), { stdout: /^\d+ sessions ended\.\n$/, code: 0 })
+    await until401(again.headers)
+    await until401(other.headers)
+  })
+
+  t.test('keys rotate: the node has the key at once, and its tokens stay good', async (t) => {
+    const { headers } = await node.login(admin)
+    const { stdout, code } = await usher('keys rotate')
+    t.equal(code, 0)
+    const [, id = ''] = /^Key (\S+) signs in 5 minutes\.\n$/.exec(stdout)!
+    const kids = async () => (await (await node.fetch('/.well-known/jwks.json')).json() as { keys: { kid: string }[] }).keys.map(({ kid }) => kid)
+    while (!(await kids()).includes(id));
+    t.equal((await kids()).length, 2)
+    t.equal(await status(headers), 200)
+  })
+
+  t.test('the account log knows of all that', async (t) => {
+    const { headers } = await node.login(admin)
+    const entries = await (await node.fetch('/api/audit?limit=1000', { headers })).json() as { action: string, userAgent: string, actorId: null }[]
+    const ours = entries.filter(({ userAgent }) => userAgent === 'usher command line')
+    t.same(ours.map(({ action }) => action).sort(), ['keys.rotate', 'session.end', 'session.end', 'session.end', 'user.create', 'user.create'])
+    for (const { actorId } of ours) t.equal(actorId, null)
+  })
+})

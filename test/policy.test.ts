@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { buildSchema } from 'graphql'
+import type { LightMyRequestResponse } from 'fastify'
+import { SignJWT, importPKCS8 } from 'jose'
+import t from 'tap'
+import { createUsher, type LoggedIn } from './helpers/app.ts'
+import { createPost } from './helpers/graphql.ts'
+import { openSql } from './helpers/sql.ts'
+import { fieldPart, filePart, post } from './helpers/uploads.ts'
+
+// The README's table says what is to be expected of every cell; this walks all of them.
+const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+const columns = ['nobody', 'a user, what is theirs', "a user, another's", 'an admin'] as const
+const [, section = ''] = /^## Who may do what$([^]*?)^## /m.exec(readme)!
+const table = section.split('\n').filter((line) => line.startsWith('| `')).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim().replaceAll('`', '')))
+
+const mails: string[] = []
+const usher = await createUsher(t, { mailer: ({ text }) => { mails.push(text) } })
+const { app, inject, admin } = usher
+const [user, another] = [await usher.createUser(), await usher.createUser()]
+const sql = openSql(t, usher)
+
+interface Case {
+  /** Who asks. */
+  actor: LoggedIn | undefined
+  /** Whose it is. */
+  owner: LoggedIn
+}
+
+type Send = (headers: Record<string, string>, of: Case) => Promise<LightMyRequestResponse>
+
+const rest = (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string | ((of: Case) => string | Promise<string>), payload?: (of: Case) => object): Send =>
+  async (headers, of) => inject(method, typeof path === 'string' ? path : await path(of), { headers, ...payload && { payload: payload(of) } })
+
+const graphql = (query: string | ((of: Case) => string | Promise<string>)): Send =>
+  async (headers, of) => inject('POST', '/graphql', { headers, payload: { query: typeof query === 'string' ? query : await query(of) } })
+
+const person = () => ({ name: 'Somebody', email: `${randomUUID()}@example.com` })
+const sessionOf = async (of: Case) => JSON.parse(Buffer.from((await usher.login(of.owner)).token.split('.')[1]!, 'base64url').toString()).sid as string
+const sendUpload = (headers: object) => post(usher, [filePart('Text'), fieldPart('description', 'Words')], { headers })
+const upload = await sendUpload(admin.headers)
+/** Somebody of the same role, whom nobody misses. */
+const standIn = (actor: LoggedIn | undefined) => actor && usher.createUser({ role: actor === admin ? 'admin' : 'user' })
+
+// How each row is asked for.
+const rows: Record<string, Send> = {
+  'GET /api/users': rest('GET', '/api/users'),
+  'GET /api/users/{id}': rest('GET', ({ owner }) => `/api/users/${owner.id}`),
+  'POST /api/users': rest('POST', '/api/users', person),
+  'POST /api/users, a role': rest('POST', '/api/users', () => ({ ...person(), role: 'admin' })),
+  'PUT /api/users/{id}': rest('PUT', ({ owner }) => `/api/users/${owner.id}`, ({ owner }) => ({ name: 'Another', email: owner.email })),
+  'PUT /api/users/{id}, another role': rest('PUT', async ({ actor, owner }) => `/api/users/${actor === admin ? (await usher.createUser()).id : owner.id}`, () => ({ ...person(), role: 'admin' })),
+  'DELETE /api/users/{id}': async (headers, of) => {
+    const mine = of.actor?.id === of.owner.id
+    const gone = await usher.createUser()
+    return inject('DELETE', `/api/users/${gone.id}`, { headers: mine ? gone.headers : headers })
+  },
+  'POST /api/users/{id}/invitation': rest('POST', async () => {
+    const response = await inject('POST', '/api/users', { headers: admin.headers, payload: person() })
+    return `/api/users/${response.json().id}/invitation`
+  }),
+  'POST /api/auth/login': rest('POST', '/api/auth/login', ({ owner: { email, password } }) => ({ email, password })),
+  'POST /api/auth/refresh': async (headers, { owner }) => inject('POST', '/api/auth/refresh', { headers: { ...headers, cookie: (await usher.login(owner)).cookie } }),
+  'POST /api/auth/logout': async (headers, { actor }) => inject('POST', '/api/auth/logout', { headers: (await standIn(actor))?.headers ?? headers }),
+  'GET /api/auth/sessions': rest('GET', '/api/auth/sessions'),
+  'DELETE /api/auth/sessions': async (headers, { actor }) => inject('DELETE', '/api/auth/sessions', { headers: (await standIn(actor))?.headers ?? headers }),
+  'DELETE /api/auth/sessions/{id}': rest('DELETE', async (of) => `/api/auth/sessions/${await sessionOf(of)}`),
+  'PUT /api/auth/password': async (headers, { actor }) => {
+    const somebody = await standIn(actor)
+    return inject('PUT', '/api/auth/password', { headers: somebody?.headers ?? headers, payload: { currentPassword: somebody?.password ?? 'x', password: `new ${randomUUID()}` } })
+  },
+  'POST /api/auth/password-reset': rest('POST', '/api/auth/password-reset', ({ owner: { email } }) => ({ email })),
+  'POST /api/auth/password-reset/confirm': async (headers) => {
+    const { email } = await usher.createUser()
+    mails.length = 0
+    await inject('POST', '/api/auth/password-reset', { payload: { email } })
+    while (mails.length === 0) await new Promise(setImmediate)
+    const [, token] = /token=([\w-]+)/.exec(mails[0]!)!
+    return inject('POST', '/api/auth/password-reset/confirm', { headers, payload: { token, password: `new ${randomUUID()}` } })
+  },
+  'GET /api/protected': rest('GET', '/api/protected'),
+  'GET /api/audit': rest('GET', '/api/audit'),
+  'GET /api/audit?user={id}': rest('GET', ({ owner }) => `/api/audit?user=${owner.id}`),
+  'POST /api/uploads': sendUpload,
+  'GET /api/uploads/{id}': rest('GET', () => upload.json().fileUrl as string),
+  'GET /api/redirect': rest('GET', '/api/redirect'),
+  'GET /health/live': rest('GET', '/health/live'),
+  'GET /health/ready': rest('GET', '/health/ready'),
+  'GET /.well-known/jwks.json': rest('GET', '/.well-known/jwks.json'),
+  'query user': graphql(({ owner }) => `{ user(id: "${owner.id}") { id } }`),
+  'query users': graphql('{ users { nodes { id } } }'),
+  'query post': graphql(async ({ owner }) => `{ post(id: "${await createPost(usher, owner)}") { id } }`),
+  'query posts': graphql('{ posts { nodes { id } } }'),
+  'query me': graphql('{ me { id } }'),
+  'mutation createPost': graphql('mutation { createPost(input: { title: "A", content: "" }) { id } }'),
+  'mutation createPost, with authorId': graphql(({ owner }) => `mutation { createPost(input: { title: "A", content: "", authorId: "${owner.id}" }) { id } }`),
+  'mutation updatePost': graphql(async ({ owner }) => `mutation { updatePost(id: "${await createPost(usher, owner)}", input: { title: "B" }) { id } }`),
+  'mutation deletePost': graphql(async ({ owner }) => `mutation { deletePost(id: "${await createPost(usher, owner)}") }`),
+}
+
+/** What an answer says, in the words of the table. */
+function verdictOf (response: LightMyRequestResponse): string {
+  const { errors } = /json/.test(response.headers['content-type'] ?? '') ? response.json() : {}
+  if (errors?.[0]?.extensions) return errors[0].extensions.code
+  return response.statusCode < 400 ? 'yes' : `${response.statusCode}`
+}
+
+t.test('2 the table is complete: every route, every query and mutation', async (t) => {
+  const { paths } = (await inject('GET', '/docs/json')).json() as { paths: Record<string, object> }
+  const routes = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`))
+  const schema = buildSchema(readFileSync(new URL('../schema/schema.graphql', import.meta.url), 'utf8'))
+  const operations = [schema.getQueryType()!, schema.getMutationType()!]
+    .flatMap((type) => Object.keys(type.getFields()).map((name) => `${type.name.toLowerCase()} ${name}`))
+  const named = table.map(([what = '']) => what)
+  for (const each of [...routes.filter((route) => !route.startsWith('HEAD')), ...operations]) t.ok(named.some((name) => name === each || name.startsWith(`${each},`)), each)
+  t.same(named, Object.keys(rows), 'and the test knows each of its rows')
+})
+
+for (const [what = '', ...cells] of table) {
+  t.test(`2 ${what}`, async (t) => {
+    const cases: Case[] = [{ actor: undefined, owner: user }, { actor: user, owner: user }, { actor: user, owner: another }, { actor: admin, owner: another }]
+    for (const [index, of] of cases.entries()) {
+      t.equal(verdictOf(await rows[what]!(of.actor?.headers ?? {} as Record<string, string>, of)), cells[index], columns[index]!)
+    }
+  })
+}
+
+t.test('1.5 no other token does what a good one does', async (t) => {
+  const [payload] = [JSON.parse(Buffer.from(admin.token.split('.')[1]!, 'base64url').toString())]
+  const [{ id: kid, private_key: pem }] = await sql`select id, private_key from signing_keys` as unknown as [{ id: string, private_key: string }]
+  const key = await importPKCS8(pem, 'EdDSA')
+  const sign = (claims: object) => new SignJWT({ ...payload, ...claims }).setProtectedHeader({ alg: 'EdDSA', kid, typ: 'JWT' }).sign(key)
+  const ended = await usher.login(admin)
+  await inject('POST', '/api/auth/logout', { headers: ended.headers })
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+  t.equal((await inject('GET', '/api/protected', { headers: bearer(await sign({})) })).statusCode, 200, 'one that is signed like this is good')
+  const kinds: Record<string, Record<string, string>> = {
+    'a cookie alone': { cookie: admin.cookie },
+    'the password': { authorization: `Basic ${Buffer.from(`${admin.email}:${admin.password}`).toString('base64')}` },
+    'no token at all': bearer('x'),
+    'a token that was changed': bearer(`${admin.token.slice(0, -4)}AAAA`),
+    'a token that has expired': bearer(await sign({ iat: payload.iat - 3600, exp: payload.iat - 1 })),
+    'a token of a session that has ended': bearer(ended.token),
+    "a token of nobody's session": bearer(await sign({ iss: 'another' })),
+  }
+  for (const [kind, headers] of Object.entries(kinds)) {
+    for (const [what = '', nobody] of table) {
+      // Logout takes the cookie too.
+      if (nobody === 'yes' || (kind === 'a cookie alone' && what === 'POST /api/auth/logout')) continue
+      const verdict = verdictOf(await rows[what]!(headers, { actor: undefined, owner: user }))
+      t.ok(['401', 'UNAUTHENTICATED', 'INVALID_TOKEN'].includes(verdict), `${kind}: ${what}: ${verdict}`)
+    }
+  }
+  t.equal((await app.inject({ method: 'GET', url: '/api/protected', headers: admin.headers })).statusCode, 200)
+})

@@ -1,0 +1,197 @@
+import t from 'tap'
+import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
+
+const HERE = '203.0.113.1'
+const ELSEWHERE = '198.51.100.7'
+const UUID7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+interface Entry { id: string, action: string, at: string, actorId: string | null, userId: string | null, sessionId: string | null, address: string, userAgent: string }
+
+// What the log says as its reader gets it, oldest first.
+async function read ({ inject }: TestUsher, headers: Record<string, string>, query = ''): Promise<Entry[]> {
+  const response = await inject('GET', `/api/audit${query}`, { headers })
+  if (response.statusCode !== 200) throw new Error(`audit: ${response.statusCode} ${response.body}`)
+  return response.json().reverse()
+}
+
+t.test('8 who did what and when', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const { inject, admin, createUser } = usher
+  const sessionOf = ({ headers: { authorization } }: { headers: { authorization: string } }): string =>
+    JSON.parse(Buffer.from(authorization.split('.')[1]!, 'base64url').toString()).sid
+  const user = await createUser({ email: 'ada@example.com' })
+  const put = (payload: object, headers = admin.headers) => inject('PUT', `/api/users/${user.id}`, { headers, payload: { name: 'Ada', email: user.email, ...payload } })
+  // What something leaves in the log.
+  const leaves = async (act: () => Promise<unknown>) => {
+    const before = (await sql`select 1 from audit`).length
+    await act()
+    return (await read(usher, admin.headers, '?limit=1000')).slice(before).map(({ id, at, address, userAgent, ...entry }) => entry)
+  }
+
+  t.test('8 every action, with who did it and to whom', async (t) => {
+    const session = sessionOf(user)
+    const byAdmin = { actorId: admin.id, userId: user.id, sessionId: sessionOf(admin) }
+    t.same((await read(usher, admin.headers)).map(({ action, actorId, userId, sessionId }) => ({ action, actorId, userId, sessionId })), [
+      { action: 'login', actorId: admin.id, userId: admin.id, sessionId: sessionOf(admin) },
+      { action: 'user.create', ...byAdmin },
+      { action: 'login', actorId: user.id, userId: user.id, sessionId: session },
+    ])
+    const login = (email: string) => inject('POST', '/api/auth/login', { payload: { email, password: 'a wrong one' } })
+    t.same(await leaves(() => login(user.email)), [{ action: 'login.failed', actorId: null, userId: user.id, sessionId: null }])
+    t.same(await leaves(() => login('nobody@example.com')), [{ action: 'login.failed', actorId: null, userId: null, sessionId: null }])
+    t.same(await leaves(() => put({})), [], 'a name is nothing to remember')
+    t.same(await leaves(() => put({ email: 'ada@example.org' }, user.headers)), [{ action: 'user.email-change', actorId: user.id, userId: user.id, sessionId: session }])
+    t.same(await leaves(() => put({ email: 'ada@example.com', role: 'admin' })), [{ action: 'user.email-change', ...byAdmin }, { action: 'user.role-change', ...byAdmin }])
+    t.same(await leaves(() => put({ role: 'user' })), [{ action: 'user.role-change', ...byAdmin }])
+    t.same(await leaves(() => put({ role: 'user' })), [], 'the same role')
+    // Who was an admin no longer is logged in.
+    Object.assign(user, await usher.login(user))
+    t.same(await leaves(() => inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { name: '' } })), [], 'what was refused')
+
+    const again = await usher.login(user)
+    t.same(await leaves(() => inject('POST', '/api/auth/logout', { headers: again.headers })), [{ action: 'logout', actorId: user.id, userId: user.id, sessionId: sessionOf(again) }])
+    const browser = await usher.login(user)
+    t.same(await leaves(() => inject('POST', '/api/auth/logout', { headers: { cookie: browser.cookie } })), [{ action: 'logout', actorId: user.id, userId: user.id, sessionId: sessionOf(browser) }])
+    const stolen = await usher.login(user)
+    await inject('POST', '/api/auth/refresh', { headers: { cookie: stolen.cookie } })
+    await sql`update sessions set rotated_at = array[now() - interval '11 seconds'] where id = ${sessionOf(stolen)}`
+    t.same(await leaves(() => inject('POST', '/api/auth/refresh', { headers: { cookie: stolen.cookie } })),
+      [{ action: 'session.refresh-reuse', actorId: null, userId: user.id, sessionId: sessionOf(stolen) }])
+    const phone = await usher.login(user)
+    const tablet = await usher.login(user)
+    t.same(await leaves(() => inject('DELETE', `/api/auth/sessions/${sessionOf(phone)}`, { headers: tablet.headers })),
+      [{ action: 'session.end', actorId: user.id, userId: user.id, sessionId: sessionOf(phone) }])
+  })
+
+  t.test('8 what an entry holds', async (t) => {
+    await inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password }, remoteAddress: HERE, headers: { 'user-agent': 'Tester/1' } })
+    const entry = (await read(usher, user.headers)).at(-1)!
+    t.same(Object.keys(entry), ['id', 'action', 'at', 'actorId', 'userId', 'sessionId', 'address', 'userAgent'])
+    t.match(entry.id, UUID7)
+    t.ok(Math.abs(Date.parse(entry.at) - Date.now()) < 60_000)
+    t.same([entry.address, entry.userAgent], [HERE, 'Tester/1'])
+    await inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password }, headers: { 'user-agent': 'x'.repeat(10_000) } })
+    t.equal((await read(usher, user.headers)).at(-1)!.userAgent.length, 512)
+  })
+
+  t.test('8 nothing secret, and nobody\'s name or address of mail', async (t) => {
+    const rows = JSON.stringify(await sql`select audit::text from audit`)
+    for (const secret of [user.password, admin.password, user.token, user.cookie.split('=')[1]!, 'a wrong one', user.email, 'nobody@example.com']) t.notOk(rows.includes(secret), secret)
+  })
+
+  t.test('8 a user sees their own entries; not where an admin was, but where somebody unknown was', async (t) => {
+    await inject('POST', '/api/auth/login', { payload: { email: user.email, password: 'a wrong one' }, remoteAddress: ELSEWHERE, headers: { 'user-agent': 'Thief/1' } })
+    const own = await read(usher, user.headers, '?limit=1000')
+    t.same(own, await read(usher, user.headers, `?limit=1000&user=${user.id.toUpperCase()}`))
+    t.ok(own.every(({ userId }) => userId === user.id))
+    t.same(own.map(({ id }) => id), (await read(usher, admin.headers, `?limit=1000&user=${user.id}`)).map(({ id }) => id), 'all of them')
+    t.same(own.filter(({ actorId }) => actorId === admin.id).map(({ address, userAgent }) => address + userAgent), ['', '', '', ''])
+    t.same([own.at(-1)!.address, own.at(-1)!.userAgent], [ELSEWHERE, 'Thief/1'])
+    const seen = await read(usher, admin.headers, `?user=${user.id}&action=user.role-change`)
+    t.same(seen.map(({ address }) => address), ['127.0.0.1', '127.0.0.1'], 'an admin sees it')
+  })
+
+  t.test('8 of whom who may read: 401, 403', async (t) => {
+    const response = await inject('GET', '/api/audit')
+    t.same([response.statusCode, response.json(), response.headers['www-authenticate']], [401, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }, 'Bearer'])
+    t.equal((await inject('GET', '/api/audit', { headers: { cookie: admin.cookie } })).statusCode, 401)
+    for (const query of [`user=${admin.id}`, 'user=nobody', 'user=', `user=${admin.id}&limit=0`]) {
+      const response = await inject('GET', `/api/audit?${query}`, { headers: user.headers })
+      t.same([response.statusCode, response.json()], [403, { error: 'You may not do this', code: 'FORBIDDEN' }], query)
+    }
+  })
+
+  t.test('8 a query that is wrong: 400 with all its problems', async (t) => {
+    const action = 'action must be one of login, login.failed, logout, session.refresh-reuse, session.end, password.change, password.reset-request, password.reset, user.create, user.invite, user.email-change, user.role-change, user.delete, keys.rotate'
+    const [limit, after] = ['limit must be between 1 and 1000', 'after must be a cursor of a page before']
+    const refused: Record<string, string[]> = {
+      'limit=0': [limit],
+      'limit=1001': [limit],
+      'limit=ten': ['limit must be an integer'],
+      'after=x': [after],
+      'action=log': [action],
+      'action=%00': [action],
+      'action=login&action=logout': ['action must be a string'],
+      'user=a&user=b': ['user must be a string'],
+      'action=log&limit=0&after=x': [action, limit, after],
+    }
+    for (const headers of [admin.headers, user.headers]) {
+      for (const [query, errors] of Object.entries(refused)) {
+        const response = await inject('GET', `/api/audit?${query}`, { headers })
+        t.same([response.statusCode, response.json()], [400, { errors }], query)
+      }
+    }
+    for (const user of ['nobody', '', '%00', '0190a5b4-7c3e-7d11-8000-000000000000']) t.same(await read(usher, admin.headers, `?user=${user}`), [], user)
+  })
+
+  t.test('8 pages by keyset, in each filter: nothing twice, nothing left out', async (t) => {
+    const isOwn = ({ userId }: Entry) => userId === user.id
+    const isLogin = ({ action }: Entry) => action === 'login'
+    const lists: [query: string, headers: Record<string, string>, isListed: (entry: Entry) => boolean][] = [
+      ['', admin.headers, () => true],
+      ['&action=login', admin.headers, isLogin],
+      [`&user=${user.id}&action=login`, admin.headers, (entry) => isOwn(entry) && isLogin(entry)],
+      ['', user.headers, isOwn],
+      ['&action=login', user.headers, (entry) => isOwn(entry) && isLogin(entry)],
+    ]
+    for (const [query, headers, isListed] of lists) {
+      const entries = (await read(usher, admin.headers, '?limit=1000')).filter(isListed)
+      const found: Entry[] = []
+      let path: string | undefined = `/api/audit?limit=3${query}`
+      while (path) {
+        const response = await inject('GET', path, { headers })
+        found.push(...response.json())
+        path = /^<(\/api\/audit\?[^>]+)>; rel="next"$/.exec(String(response.headers.link))?.[1]
+        // What comes meanwhile is on a page before.
+        if (found.length === 3) await usher.login(user)
+      }
+      t.same(found.map(({ id }) => id).reverse(), entries.map(({ id }) => id), query)
+    }
+  })
+
+  t.test('8 a deletion leaves what was done, by ids; where the user was is forgotten, but for the deletion itself', async (t) => {
+    const leaving = await createUser()
+    await inject('PUT', `/api/users/${leaving.id}`, { headers: admin.headers, payload: { name: 'N', email: leaving.email, role: 'admin' } })
+    await inject('POST', '/api/auth/login', { payload: { email: leaving.email, password: 'a wrong one' }, remoteAddress: ELSEWHERE })
+    t.equal((await inject('DELETE', `/api/users/${leaving.id}`, { headers: leaving.headers, remoteAddress: HERE })).statusCode, 204)
+    const entries = await read(usher, admin.headers, `?user=${leaving.id}`)
+    t.same(entries.map(({ action, actorId, address, userAgent }) => [action, actorId, address, userAgent]), [
+      ['user.create', admin.id, '127.0.0.1', 'lightMyRequest'],
+      ['login', leaving.id, '', ''],
+      ['user.role-change', admin.id, '127.0.0.1', 'lightMyRequest'],
+      ['login.failed', null, '', ''],
+      ['user.delete', leaving.id, HERE, 'lightMyRequest'],
+    ])
+    t.equal((await inject('DELETE', `/api/users/${admin.id}`, { headers: admin.headers })).statusCode, 409)
+    t.same((await read(usher, admin.headers, '?action=user.delete')).map(({ userId }) => userId), [leaving.id], 'a deletion that was refused is none')
+  })
+})
+
+t.test('8 failed logins that are refused are not written: a flood does not fill the log', async (t) => {
+  const usher = await createUsher(t, { throttle: { account: { burst: 2 } } })
+  const sql = openSql(t, usher)
+  const payload = { email: 'nobody@example.com', password: 'a wrong one' }
+  const answers = await Promise.all(Array.from({ length: 20 }, () => usher.inject('POST', '/api/auth/login', { payload })))
+  t.equal(answers.filter(({ statusCode }) => statusCode === 429).length, 18)
+  t.same(await sql`select count(*)::int as entries from audit where action = 'login.failed'`, [{ entries: 2 }])
+})
+
+t.test('8 the log is kept for auditSeconds', async (t) => {
+  const one = await createUsher(t, { auditSeconds: 86_400, prefix: '/accounts' })
+  const sql = openSql(t, one)
+  const idOf = (secondsAgo: number) => `${(Date.now() - secondsAgo * 1000).toString(16).padStart(12, '0').replace(/^.{8}/, '$&-')}-7000-8000-000000000000`
+  for (const age of [86_300, 86_500, 400 * 86_400]) {
+    await sql`insert into audit (id, action, address, user_agent) values (${idOf(age)}, 'logout', '', '')`
+  }
+  await createUsher(t, one.options)
+  await until('what is old is gone', async () => (await sql`select 1 from audit where action = 'logout'`).length === 1)
+  t.same(await sql`select id from audit order by id limit 1`, [{ id: (await read(one, one.admin.headers, '?action=logout'))[0]!.id }])
+
+  t.test('9 the Link carries the prefix', async (t) => {
+    const { headers } = await one.inject('GET', '/api/audit?limit=1', { headers: one.admin.headers })
+    t.match(headers.link, /^<\/accounts\/api\/audit\?limit=1&after=[\w-]{22}>; rel="next"$/)
+  })
+})

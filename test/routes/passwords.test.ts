@@ -1,0 +1,290 @@
+import { createHash, randomUUID } from 'node:crypto'
+import Fastify from 'fastify'
+import t from 'tap'
+import usher from '../../app.ts'
+import { createUsher, withUsers, type LoggedIn } from '../helpers/app.ts'
+import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
+import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
+import { createSmtpMailer } from '../../plugins/smtp.ts'
+
+const invalid = { errors: ['token is invalid or has expired'] }
+const accepted = { message: 'If there is a user with this address, a link to set a password is on its way' }
+const NEXT = 'a password of tomorrow'
+
+t.test('4.6 and 4.7 the life of a password', async (t) => {
+  const inbox = createMailer()
+  const usher = await createUsher(t, { mailer: inbox.mailer, publicUrl: 'https://api.example.com/base', passwordTokenSeconds: 7200 })
+  const { inject, admin, createUser, login } = usher
+  const sql = openSql(t, usher)
+  const works = async ({ headers }: LoggedIn) => (await inject('GET', '/api/protected', { headers })).statusCode
+  const tries = async ({ email }: { email: string }, password: string) => (await inject('POST', '/api/auth/login', { payload: { email, password } })).statusCode
+  const change = (user: LoggedIn, payload: object) => inject('PUT', '/api/auth/password', { headers: user.headers, payload })
+  const request = (email: string) => inject('POST', '/api/auth/password-reset', { payload: { email } })
+  const confirm = (token: string, password = NEXT) => inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password } })
+  const invite = (id: string, { headers } = admin) => inject('POST', `/api/users/${id}/invitation`, { headers })
+  const create = async (rest: object = {}) => (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Somebody', email: `${randomUUID()}@example.com`, ...rest } })).json()
+  const actions = async (id: string) => (await sql`select action from audit where user_id = ${id} order by id`).map(({ action }) => action)
+  const sentTo = ({ email }: { email: string }) => inbox.mails.filter(({ to }) => to === email)
+
+  async function ask (user: { email: string }): Promise<string> {
+    const count = sentTo(user).length + 1
+    t.equal((await request(user.email)).statusCode, 202)
+    return inbox.token(user.email, count)
+  }
+
+  await t.test('4.6 a change: 204, every other session ends, this one goes on', async (t) => {
+    const user = await createUser()
+    const [other, third] = [await login(user), await login(user)]
+    const token = await ask(user)
+    const response = await change(other, { currentPassword: user.password, password: NEXT })
+    t.same([response.statusCode, response.body], [204, ''])
+    t.same(await Promise.all([user, other, third].map(works)), [401, 200, 401])
+    t.same([await tries(user, user.password), await tries(user, NEXT)], [401, 200])
+    t.equal((await inject('POST', '/api/auth/refresh', { headers: { cookie: other.cookie } })).statusCode, 200)
+    t.same((await confirm(token)).json(), invalid, 'nor does a link serve that was asked for before')
+    t.ok((await actions(user.id)).includes('password.change'))
+    const [, mail] = await inbox.of(user.email, 2)
+    t.equal(mail!.subject, 'Your password was set')
+  })
+
+  await t.test('4.6 a wrong current password: 403, and nothing has changed', async (t) => {
+    const user = await createUser()
+    const other = await login(user)
+    const response = await change(user, { currentPassword: 'wrong', password: NEXT })
+    t.same([response.statusCode, response.json()], [403, { error: 'The current password is wrong', code: 'WRONG_PASSWORD' }])
+    t.same([await works(user), await works(other), await tries(user, user.password)], [200, 200, 200])
+  })
+
+  await t.test('4.6 without a password there is none to change: a link by mail sets the first', async (t) => {
+    const user = await createUser()
+    await sql`update users set password_hash = null where id = ${user.id}`
+    t.equal((await change(user, { currentPassword: user.password, password: NEXT })).json().code, 'WRONG_PASSWORD')
+    t.equal((await confirm(await ask(user))).statusCode, 204)
+    t.equal(await tries(user, NEXT), 200)
+  })
+
+  await t.test('4.6 refused: no token, no body, the same password, a common one, one’s own name or address, and a user who is gone', async (t) => {
+    const user = await createUser({ name: 'Ada Lovelace' })
+    t.equal((await inject('PUT', '/api/auth/password', { payload: {} })).statusCode, 401)
+    t.same((await change(user, {})).json(), { errors: ['currentPassword is required', 'password is required'] })
+    const passwords = {
+      [user.password]: 'password must differ from the current one',
+      password1: 'password is too common',
+      'ada lovelace': 'password must not be the name or the email address',
+      [user.email.toUpperCase()]: 'password must not be the name or the email address',
+      [user.email.split('@')[0]!]: 'password must not be the name or the email address',
+    }
+    for (const [password, sentence] of Object.entries(passwords)) {
+      const response = await change(user, { currentPassword: user.password, password })
+      t.same([response.statusCode, response.json()], [400, { errors: [sentence] }])
+    }
+    t.equal((await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Charles Babbage', email: 'c@example.com', password: 'charles babbage' } })).statusCode, 400)
+    // As if it had been deleted between the check of the token and the reading of the user.
+    await sql`alter table sessions disable trigger session_ended`
+    await sql`delete from users where id = ${user.id}`
+    await sql`alter table sessions enable trigger session_ended`
+    t.equal((await change(user, { currentPassword: user.password, password: NEXT })).statusCode, 401)
+  })
+
+  await t.test('4.7 a reset: the link of the mail sets the password, once, and every session ends', async (t) => {
+    const user = await createUser()
+    const other = await login(user)
+    const asked = await request(` ${user.email.toUpperCase()} `)
+    t.same([asked.statusCode, asked.json()], [202, accepted])
+    const [mail] = await inbox.of(user.email, 1)
+    t.equal(mail!.subject, 'Set a new password')
+    t.match(mail!.text, /within 2 hours:\n\nhttps:\/\/api\.example\.com\/base\/set-password#token=[\w-]{43}\n\n/)
+    const token = tokenIn(mail!)
+    t.same([...await sql`select encode(hash, 'hex') as hash from password_tokens where user_id = ${user.id}`], [{ hash: createHash('sha256').update(token).digest('hex') }], 'stored hashed')
+
+    t.same((await confirm(token, 'password1')).json(), { errors: ['password is too common'] })
+    t.same((await confirm(token, user.email)).json(), { errors: ['password must not be the name or the email address'] })
+    const response = await confirm(token)
+    t.same([response.statusCode, response.body], [204, ''], 'what is refused does not burn it')
+    t.same([await works(user), await works(other), await tries(user, user.password), await tries(user, NEXT)], [401, 401, 401, 200])
+    const replayed = await confirm(token, 'another password')
+    t.same([replayed.statusCode, replayed.json()], [400, invalid])
+    t.same((await actions(user.id)).filter((action) => action.startsWith('password')), ['password.reset-request', 'password.reset'])
+    t.equal((await inbox.of(user.email, 2))[1]!.subject, 'Your password was set')
+  })
+
+  await t.test('4.7 an expired, an unknown, an empty token, one of a deleted user, and one sent to an address of before', async (t) => {
+    const [late, gone, moved] = [await createUser(), await createUser(), await createUser()]
+    const tokens = [await ask(late), await ask(gone), await ask(moved)]
+    await sql`update password_tokens set expires_at = now() where user_id = ${late.id}`
+    await inject('DELETE', `/api/users/${gone.id}`, { headers: admin.headers })
+    await inject('PUT', `/api/users/${moved.id}`, { headers: admin.headers, payload: { name: 'Moved', email: `new-${moved.email}` } })
+    for (const token of [...tokens, 'x'.repeat(43), '', `${tokens[0]}x`]) {
+      const response = await confirm(token)
+      t.same([response.statusCode, response.json()], [400, invalid])
+    }
+    t.same((await inject('POST', '/api/auth/password-reset/confirm', { payload: { token: 1 } })).json(), { errors: ['token must be a string', 'password is required'] })
+    t.equal(await tries(late, late.password), 200)
+    const renamed = await ask({ email: `new-${moved.email}` })
+    await inject('PUT', `/api/users/${moved.id}`, { headers: admin.headers, payload: { name: 'Renamed', email: `new-${moved.email}` } })
+    t.equal((await confirm(renamed)).statusCode, 204, 'another name takes nothing away')
+  })
+
+  await t.test('4.7 three links of a user serve, the oldest goes', async (t) => {
+    const user = await createUser()
+    const tokens = [await ask(user), await ask(user), await ask(user), await ask(user)]
+    t.same((await confirm(tokens[0]!)).json(), invalid)
+    t.equal((await confirm(tokens[1]!)).statusCode, 204)
+    t.same((await confirm(tokens[3]!)).json(), invalid, 'and all of them with the first that has served')
+  })
+
+  await t.test('4.7 the same answer to whatever address, and nothing happens for one that is nobody’s', async (t) => {
+    const user = await createUser()
+    const answers = await Promise.all([user.email, 'nobody@example.com', 'no address', '', 'a@b\u00e9', `${'x'.repeat(1000)}`].map(request))
+    const [first] = answers
+    for (const { statusCode, headers, body } of answers) t.same([statusCode, { ...headers, date: '' }, body], [202, { ...first!.headers, date: '' }, JSON.stringify(accepted)])
+    await inbox.of(user.email, 1)
+    t.same((await inject('POST', '/api/auth/password-reset')).json(), { errors: ['email is required'] })
+    t.equal(inbox.mails.filter(({ to }) => to === 'nobody@example.com').length, 0)
+  })
+
+  await t.test('4.7 the page that the link leads to has all it needs, and talks to its own origin alone', async (t) => {
+    const { statusCode, headers, body } = await inject('GET', '/set-password')
+    t.equal(statusCode, 200)
+    t.equal(headers['content-type'], 'text/html; charset=utf-8')
+    t.equal(headers['referrer-policy'], 'no-referrer')
+    t.match(headers['content-security-policy'], /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/)
+    t.notMatch(body, /https?:|\/\//)
+  })
+
+  await t.test('4.7 races: of two confirmations, and of a change and a reset, exactly one wins, and no session survives it', async (t) => {
+    for (let round = 0; round < 4; round++) {
+      const user = await createUser()
+      const [one, two] = [await ask(user), await ask(user)]
+      const rivals = [() => confirm(one, `${NEXT} 1`), round % 2 ? () => confirm(one, `${NEXT} 2`) : () => confirm(two, `${NEXT} 2`)]
+      const statuses = (await Promise.all(rivals.map((rival) => rival()))).map(({ statusCode }) => statusCode)
+      t.same([...statuses].sort(), [204, 400], 'two confirmations')
+      t.equal(await tries(user, `${NEXT} ${statuses.indexOf(204) + 1}`), 200)
+      t.equal(await works(user), 401)
+    }
+    for (let round = 0; round < 4; round++) {
+      const user = await createUser()
+      const other = await login(user)
+      const token = await ask(user)
+      const [changed, reset] = await Promise.all([change(user, { currentPassword: user.password, password: `${NEXT} 1` }), confirm(token, `${NEXT} 2`)])
+      t.ok([[204, 400], [403, 204]].some(([a, b]) => changed!.statusCode === a && reset!.statusCode === b), `${changed!.statusCode} ${reset!.statusCode}`)
+      t.equal(await tries(user, `${NEXT} ${changed!.statusCode === 204 ? 1 : 2}`), 200)
+      t.same([await works(user), await works(other)], [changed!.statusCode === 204 ? 200 : 401, 401])
+    }
+  })
+
+  await t.test('4.7 an invitation: an admin has a link sent to a user without a password', async (t) => {
+    const user = await create()
+    const response = await invite(user.id)
+    t.same([response.statusCode, response.json()], [202, { message: 'The invitation is on its way' }])
+    const [mail] = await inbox.of(user.email, 1)
+    t.equal(mail!.subject, 'You have an account: set its password')
+    t.match(mail!.text, /within 7 days/)
+    t.equal((await confirm(tokenIn(mail!))).statusCode, 204)
+    t.equal(await tries(user, NEXT), 200)
+    t.same(await actions(user.id), ['user.create', 'user.invite', 'password.reset', 'login'])
+    t.same((await invite(user.id)).json(), { error: 'The user has a password already', code: 'PASSWORD_IS_SET' })
+    for (const id of [randomUUID(), 'x']) t.equal((await invite(id)).json().code, 'USER_NOT_FOUND')
+    t.equal((await invite(user.id, await createUser())).statusCode, 403)
+    t.equal((await inject('POST', `/api/users/${user.id}/invitation`)).statusCode, 401)
+  })
+})
+
+t.test('4.7 through a mail server, within a host: the page of the host, and no secret in its log', async (t) => {
+  const { options } = await createUsher(t)
+  const server = await startMailServer(t)
+  const { mailer, close } = createSmtpMailer(server.url, 'usher@example.com')
+  t.teardown(close)
+  const lines: string[] = []
+  const app = Fastify({ logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } } })
+  t.teardown(() => app.close())
+  const mounted = { ...options, prefix: '/accounts', mailer, passwordUrl: 'https://app.example.com/password?set=1' }
+  await app.register(usher, mounted)
+  const { inject, createUser } = await withUsers(app, mounted)
+  const user = await createUser()
+  await inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })
+  const [mail] = await server.of(user.email, 1)
+  t.match(mail!.text, /\nhttps:\/\/app\.example\.com\/password\?set=1#token=[\w-]{43}\n/)
+  const token = tokenIn(mail!)
+  const confirm = () => inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password: NEXT } })
+  t.same([(await confirm()).statusCode, (await confirm()).statusCode], [204, 400])
+  t.equal((await inject('GET', '/set-password')).statusCode, 404, 'there is no page but the one of the host')
+  await server.of(user.email, 2)
+  for (const secret of [token, NEXT, user.password, user.email]) t.notOk(lines.join('').includes(secret))
+})
+
+t.test('4.7 a mailer that throws or hangs delays no answer, nor does a database that fails behind one', async (t) => {
+  const lines: string[] = []
+  const { options } = await createUsher(t)
+  const start = async (mailer: () => Promise<void>) => {
+    const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+    t.teardown(() => app.close())
+    await app.register(usher, { ...options, mailer })
+    return withUsers(app, options)
+  }
+  const throwing = await start(async () => { throw Object.assign(new Error('no such mailbox'), { responseCode: 550 }) })
+  const hung = Promise.withResolvers<void>()
+  const hanging = await start(() => hung.promise)
+  for (const { inject, createUser } of [throwing, hanging]) {
+    const { email } = await createUser()
+    t.equal((await inject('POST', '/api/auth/password-reset', { payload: { email } })).statusCode, 202)
+  }
+  hung.resolve()
+  await until('the failure is logged', () => lines.some((line) => line.includes('A mail could not be sent')))
+  const { email } = await throwing.createUser()
+  const sql = openSql(t, { options })
+  await sql`alter table password_tokens rename to elsewhere`
+  t.equal((await throwing.inject('POST', '/api/auth/password-reset', { payload: { email } })).statusCode, 202)
+  await until('the failure is logged', () => lines.some((line) => line.includes('A link to set a password could not be made')))
+  await sql`alter table elsewhere rename to password_tokens`
+
+  await t.test('4.7 links that wait to be made are bounded', async (t) => {
+    await sql.begin(async (trx) => {
+      await trx`lock table password_tokens in access exclusive mode`
+      for (let index = 0; index < 203; index++) {
+        t.equal((await throwing.inject('POST', '/api/auth/password-reset', { payload: { email: 'nobody@example.com' } })).statusCode, 202)
+      }
+    })
+    t.equal(lines.filter((line) => line.includes('A link to set a password is not sent: too many wait')).length, 1)
+  })
+})
+
+t.test('4.7 without a mailer: the same answer, said once in the log; an invitation is refused', async (t) => {
+  const { options } = await createUsher(t)
+  const lines: string[] = []
+  const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  t.teardown(() => app.close())
+  await app.register(usher, options)
+  const { inject, admin } = await withUsers(app, options)
+  for (const email of [admin.email, admin.email, 'nobody@example.com']) {
+    const response = await inject('POST', '/api/auth/password-reset', { payload: { email } })
+    t.same([response.statusCode, response.json()], [202, accepted])
+  }
+  t.match(lines.map((line) => JSON.parse(line).msg), ['Links to set a password are not sent: there is no mailer'])
+  const { id } = (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'New', email: 'new@example.com' } })).json()
+  const response = await inject('POST', `/api/users/${id}/invitation`, { headers: admin.headers })
+  t.same([response.statusCode, response.json()], [409, { error: 'No mail can be sent: the service has no mailer', code: 'NO_MAILER' }])
+  const change = { currentPassword: admin.password, password: NEXT }
+  t.equal((await inject('PUT', '/api/auth/password', { headers: admin.headers, payload: change })).statusCode, 204)
+})
+
+t.test('4 attempts are limited: to change by the limit of logins, to reset by one of its own, whoever has the address', async (t) => {
+  const inbox = createMailer()
+  const { inject, createUser } = await createUsher(t, { mailer: inbox.mailer, passwordTokenSeconds: 119, throttle: { account: { burst: 3, perMinute: 1 }, reset: { burst: 2, perMinute: 0.2 } } })
+  const user = await createUser()
+  const change = (currentPassword: string) => inject('PUT', '/api/auth/password', { headers: user.headers, payload: { currentPassword, password: NEXT } })
+  for (const status of [403, 403, 403, 429]) t.equal((await change('wrong')).statusCode, status)
+  const limited = await change(user.password)
+  t.same([limited.statusCode, limited.json().code], [429, 'TOO_MANY_REQUESTS'])
+  t.match(limited.headers['retry-after'], /^\d+$/)
+  for (const [index, remoteAddress] of ['192.0.2.1', '192.0.2.2'].entries()) {
+    const request = (email: string) => inject('POST', '/api/auth/password-reset', { payload: { email }, remoteAddress })
+    const emails = [[user.email, 'nobody@example.com', user.email], ['other@example.com', 'other@example.com', 'other@example.com']][index]!
+    const answers = []
+    for (const email of emails) answers.push((await request(email)).statusCode)
+    t.same(answers, [202, 202, 429])
+  }
+  const [mail] = await inbox.of(user.email, 1)
+  t.match(mail!.text, 'within 1 minute:', 'no more than is so')
+})
