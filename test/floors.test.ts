@@ -52,7 +52,7 @@ t.test('house: an import goes down a floor or stays, never up', async (t) => {
   t.same(service.flatMap(ours).filter((name) => ['app.ts', 'server.ts'].includes(name)), [], 'nothing imports the app')
 })
 
-t.test('house: only server.ts reads the environment, ends the process and writes to the console', async (t) => {
+t.test('house: only the node and the commands read the environment, end the process and write to the console', async (t) => {
   // Where a program is found is no setting.
   const allowed = ['db/embedded-binaries.ts: process.env.PATH']
   const used = service.flatMap((file) => {
