@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { Type, type Static } from '@sinclair/typebox'
-import { insertAuditEntries } from '../db/audit.ts'
 import { insertUsers } from '../db/users.ts'
 import { hashPassword } from '../plugins/passwords.ts'
 import { Email, Name, NewPassword } from '../schema/text.ts'
@@ -25,9 +24,8 @@ export default {
     const admin = { email, name, password } as Static<typeof NewAdmin>
     check(admin)
     await withDatabase(async ({ db }) => {
-      const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash: await hashPassword(password) }])
+      const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash: await hashPassword(password), note: terminal }])
       if (user instanceof Error) throw new Error(`${admin.email} is taken: promote that user instead.`, { cause: user })
-      await insertAuditEntries(db, [{ ...terminal, action: 'user.create', userId: user!.id }])
       console.log(given ? `Admin ${admin.email} is there.` : `Admin ${admin.email} is there, password ${password} (not shown again)`)
     })
   },

@@ -50,6 +50,7 @@ export function joinCalls<Item, Result> (
   let waiting = new Map<Item, Waiting<Result>>()
   let inFlight = 0
   let scheduled = false
+  let timer: NodeJS.Timeout | undefined
 
   function schedule (): void {
     if (scheduled || inFlight >= limit || waiting.size === 0) return
@@ -92,13 +93,27 @@ export function joinCalls<Item, Result> (
     const taken = waiting.size <= size ? waiting : new Map([...waiting].slice(0, size))
     if (taken === waiting) waiting = new Map()
     else for (const item of taken.keys()) waiting.delete(item)
-    const before = performance.now() - patience
-    for (const [item, mine] of taken) {
-      if (!isGone(mine) && mine.since >= before) continue
-      taken.delete(item)
-      mine.reject(isGone(mine) ? new ClientGone() : new Overloaded())
-    }
+    for (const [item, mine] of taken) if (isGone(mine)) drop(taken, item, mine)
     return taken
+  }
+
+  // Nobody waits longer than that, also while no call returns. They are in the order of their coming.
+  function watch (milliseconds: number): void {
+    if (patience !== Infinity) timer ??= setTimeout(dropStale, Math.ceil(milliseconds)).unref()
+  }
+
+  function dropStale (): void {
+    timer = undefined
+    for (const [item, mine] of waiting) {
+      const left = mine.since + patience - performance.now()
+      if (left > 0) return watch(left)
+      drop(waiting, item, mine)
+    }
+  }
+
+  function drop (from: Map<Item, Waiting<Result>>, item: Item, mine: Waiting<Result>): void {
+    from.delete(item)
+    mine.reject(isGone(mine) ? new ClientGone() : new Overloaded())
   }
 
   return (item, client) => {
@@ -110,6 +125,7 @@ export function joinCalls<Item, Result> (
     if (waiting.size >= room) return Promise.reject(new Overloaded())
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     waiting.set(item, { promise, resolve, reject, since: performance.now(), client, others: undefined })
+    watch(patience)
     schedule()
     return promise
   }

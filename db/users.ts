@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { EmailTaken, LastAdmin, UserNotFound } from '../schema/errors.ts'
 import type { Role } from '../schema/user.ts'
+import type { NewAuditEntry } from './audit.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, lock, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
@@ -59,18 +60,33 @@ export interface NewUser {
   passwordHash?: string | null | undefined
 }
 
-/** Creates users, as one statement; each for itself: `EmailTaken` in the place of one whose address is another's. */
-export async function insertUsers (db: Database, users: readonly NewUser[]): Promise<(UserRow | Error)[]> {
+/** What goes into the account log when a user is created, besides whom. */
+export type CreationNote = Pick<NewAuditEntry, 'actorId' | 'sessionId' | 'address' | 'userAgent'>
+
+/**
+ * Creates users, and their entries of the account log, as one statement; each for itself: `EmailTaken` in the place of
+ * one whose address is another's.
+ */
+export async function insertUsers (db: Database, users: readonly (NewUser & { note: CreationNote })[]): Promise<(UserRow | Error)[]> {
   const ids = users.map(() => uuid())
-  const given = sql<{ id: string, name: string, email: string, role: Role, hash: string | null }>`unnest(
-    ${ids}::uuid[], ${users.map(({ name }) => name)}::text[], ${users.map(({ email }) => email)}::text[],
-    ${users.map(({ role = 'user' }) => role)}::text[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[]
-  )`.as<'given'>(sql`given(id, name, email, role, hash)`)
-  const rows = await db.insertInto('users')
-    .columns(['id', 'name', 'email', 'role', 'password_hash'])
-    .expression(({ selectFrom }) => selectFrom(given).select(['id', 'name', 'email', 'role', 'hash']))
-    .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
-    .returning(columns)
+  const note = <Name extends keyof CreationNote> (name: Name) => users.map((user) => user.note[name])
+  type Given = { id: string, name: string, email: string, role: Role, hash: string | null, entry: string, actor: string, session: string, address: string, agent: string }
+  const rows = await db
+    .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
+      ${ids}::uuid[], ${users.map(({ name }) => name)}::text[], ${users.map(({ email }) => email)}::text[],
+      ${users.map(({ role = 'user' }) => role)}::text[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[],
+      ${users.map(() => uuid())}::uuid[], ${note('actorId')}::uuid[], ${note('sessionId')}::uuid[], ${note('address')}::text[], ${note('userAgent')}::text[]
+    )`.as<'given'>(sql`given(id, name, email, role, hash, entry, actor, session, address, agent)`)).selectAll())
+    .with('created', (cte) => cte.insertInto('users')
+      .columns(['id', 'name', 'email', 'role', 'password_hash'])
+      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'name', 'email', 'role', 'hash']))
+      .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
+      .returning(columns))
+    .with('noted', (cte) => cte.insertInto('audit')
+      .columns(['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'])
+      .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id')
+        .select(['given.entry', sql.lit('user.create').as('action'), 'given.actor', 'given.id', 'given.session', 'given.address', 'given.agent'])))
+    .selectFrom('created').selectAll()
     .execute()
   return inOrder(ids, rows).map((row) => row ?? new EmailTaken())
 }

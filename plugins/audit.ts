@@ -38,6 +38,9 @@ function createAudit (app: FastifyInstance) {
   return {
     note,
 
+    /** Who asks, and from where, for an entry that is written along with what it is about. */
+    origin: (request: FastifyRequest) => rowOf(request, {}),
+
     /**
      * Notes the deletion of a user, and forgets where the user was. Where the deletion itself came from is kept: it
      * is what shows who asked for it.
@@ -54,9 +57,10 @@ function createAudit (app: FastifyInstance) {
   }
 }
 
-function rowOf ({ ip, headers, actor }: FastifyRequest, { action, actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId }: AuditNote): NewAuditEntry {
+function rowOf<Note extends Partial<AuditNote>> ({ ip, headers, actor }: FastifyRequest, note: Note) {
+  const { actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId } = note
   return {
-    action,
+    ...note,
     actorId: actorId ?? null,
     userId: userId ?? null,
     sessionId: sessionId ?? null,

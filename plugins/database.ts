@@ -8,7 +8,7 @@ import { migrate } from '../db/migrations.ts'
 import { findPosts, insertPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type NewPost } from '../db/posts.ts'
 import { findLiveSessions } from '../db/sessions.ts'
 import type { Database } from '../db/tables.ts'
-import { findUsers, insertUsers, listUsers, type NewUser } from '../db/users.ts'
+import { findUsers, insertUsers, listUsers } from '../db/users.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 
 const LISTS_IN_FLIGHT = 4
@@ -52,7 +52,7 @@ async function createDatabase (app: FastifyInstance) {
     },
     /** Writes that go out together; each is answered for itself, after the commit (SPEED, point 3). */
     write: {
-      user: joinCalls((users: NewUser[]) => insertUsers(db, users), { size: ROWS_A_WRITE }),
+      user: joinCalls((users: Parameters<typeof insertUsers>[1][number][]) => insertUsers(db, users), { size: ROWS_A_WRITE }),
       post: joinCalls((posts: NewPost[]) => insertPosts(db, posts), { size: ROWS_A_WRITE }),
     },
   }

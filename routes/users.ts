@@ -45,8 +45,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     const { body: { password, ...user }, socket } = request
     if (password !== undefined) refuseOwnWords(password, user)
     const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
-    const created = await usherDatabase.write.user({ ...user, passwordHash }, socket)
-    await audit.note(request, { action: 'user.create', userId: created.id })
+    const created = await usherDatabase.write.user({ ...user, passwordHash, note: audit.origin(request) }, socket)
     return reply.code(201).header('location', `${base}/${created.id}`).send(created)
   })
 

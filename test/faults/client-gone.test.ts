@@ -12,7 +12,7 @@ t.test('1.10 what waits to be written is dropped when its client is gone; what w
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
   const waitForLock = (count: number) => until(`${count} inserts that wait`, async () => {
-    const rows = await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`insert into "${usher.options.schema}"."users"%`}`
+    const rows = await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%insert into "${usher.options.schema}"."users"%`}`
     return rows.length === count
   })
   const create = (name: string) => fetch(`${url}/api/users`, {
