@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { sql, type Compilable, type CompiledQuery } from 'kysely'
 import postgres from 'postgres'
 import type { Database } from './tables.ts'
 
@@ -17,6 +17,19 @@ export function inOrder<Found extends { id: string }> (ids: readonly string[], r
   const byId = new Map<string, Found>()
   for (const row of rows) byId.set(row.id, row)
   return ids.map((id) => byId.get(id.toLowerCase()))
+}
+
+/**
+ * A query that is built once for a database, and then sent with other parameters: to build one costs more than to
+ * send it. Its parameters are those of `build`, each once and in their order.
+ */
+export function prepare<Parameters extends readonly unknown[], Row> (build: (db: Database, ...parameters: Parameters) => Compilable<Row>) {
+  const built = new WeakMap<Database, CompiledQuery<Row>>()
+  return async (db: Database, ...parameters: Parameters): Promise<Row[]> => {
+    const query = built.get(db) ?? build(db, ...parameters).compile()
+    built.set(db, query)
+    return (await db.executeQuery<Row>({ ...query, parameters })).rows
+  }
 }
 
 /** Holds what other nodes must not do at the same time, until the transaction ends. */

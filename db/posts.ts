@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { PostNotFound, UserNotFound } from '../schema/errors.ts'
 import { toPage, type Page } from './page.ts'
-import { inOrder, isUuid } from './postgres.ts'
+import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Database, PostsTable, Row } from './tables.ts'
 
 export type PostRow = Row<PostsTable, 'id' | 'author_id' | 'title' | 'content' | 'created_at'>
@@ -21,12 +21,11 @@ function columnsOf (asked: ReadonlySet<string>) {
   return ['id' as const, ...postFields.filter((field) => asked.has(field)).map((field) => columnOf[field])]
 }
 
+const selectPosts = prepare((db, ids: readonly string[]) => db.selectFrom('posts').select(columns).where('id', '=', sql<string>`any(${ids}::uuid[])`))
+
 /** The posts of some ids, in their order; `undefined` for an unknown id, whatever it looks like. */
 export async function findPosts (db: Database, ids: readonly string[]): Promise<(PostRow | undefined)[]> {
-  const rows = await db.selectFrom('posts').select(columns)
-    .where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`)
-    .execute()
-  return inOrder(ids, rows)
+  return inOrder(ids, await selectPosts(db, ids.filter(isUuid)))
 }
 
 export interface ListPostsQuery {

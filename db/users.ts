@@ -4,7 +4,7 @@ import { EmailTaken, LastAdmin, UserNotFound } from '../schema/errors.ts'
 import type { Role } from '../schema/user.ts'
 import type { NewAuditEntry } from './audit.ts'
 import { toPage, type Page } from './page.ts'
-import { inOrder, isUuid, lock, violates } from './postgres.ts'
+import { inOrder, isUuid, lock, prepare, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Row, UsersTable } from './tables.ts'
 
@@ -12,12 +12,11 @@ export type UserRow = Row<UsersTable, 'id' | 'name' | 'email' | 'role' | 'create
 
 const columns = ['id', 'name', 'email', 'role', 'created_at as createdAt', 'updated_at as updatedAt'] as const
 
+const selectUsers = prepare((db, ids: readonly string[]) => db.selectFrom('users').select(columns).where('id', '=', sql<string>`any(${ids}::uuid[])`))
+
 /** The users of some ids, in their order; `undefined` for an unknown id, whatever it looks like. */
 export async function findUsers (db: Database, ids: readonly string[]): Promise<(UserRow | undefined)[]> {
-  const rows = await db.selectFrom('users').select(columns)
-    .where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`)
-    .execute()
-  return inOrder(ids, rows)
+  return inOrder(ids, await selectUsers(db, ids.filter(isUuid)))
 }
 
 export type Credentials = UserRow & Row<UsersTable, 'password_hash'>

@@ -12,7 +12,6 @@ const PURGE_SECONDS = 10
 // Refusals in a row, after which the database is not asked for the rest of that time.
 const FLOOD = 20
 const RECALL_MS = 1000
-const REFUSALS = 10_000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -28,6 +27,8 @@ export interface Charged {
 
 function createThrottle (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { throttle } } = app
+  // In a flood, of which one says nothing of the next, the node knows for a moment by heart whom it has refused.
+  const refused = new Map<string, { since: number, times: number, error: TooManyRequests }>()
   const loginOfAddress = createLimit('login.address', throttle.address)
   const loginOfAccount = createLimit('login.account', throttle.account)
   const loginOfBoth = createLimit('login.account-and-address', throttle.account)
@@ -41,9 +42,6 @@ function createThrottle (app: FastifyInstance) {
     // One statement at a time: another would only wait for its rows.
     const take = joinCalls((attempts: Attempt[]) => charge(db, limit, attempts), { inFlight: 1 })
     const putBack = joinCalls((attempts: Attempt[]) => giveBack(db, limit, attempts), { inFlight: 1 })
-    // In a flood, of which one says nothing of the next, the node knows for a moment by heart whom it has refused.
-    const refused = new Map<string, { since: number, times: number, error: TooManyRequests }>()
-
     function recall (key: string): void {
       const known = refused.get(key)
       if (!known || known.times < FLOOD) return
@@ -52,7 +50,6 @@ function createThrottle (app: FastifyInstance) {
     }
 
     function remember (key: string, error: TooManyRequests): void {
-      if (refused.size >= REFUSALS) refused.clear()
       const { since, times } = refused.get(key) ?? { since: performance.now(), times: 0 }
       refused.set(key, { since, times: times + 1, error })
     }
@@ -89,7 +86,10 @@ function createThrottle (app: FastifyInstance) {
     },
 
     /** Deletes what means nothing any more: how many rows. */
-    purge: (): Promise<number> => deleteFreeLimits(db, { keep: ROWS, limit: ROWS_A_PURGE }),
+    async purge (): Promise<number> {
+      refused.clear()
+      return deleteFreeLimits(db, { keep: ROWS, limit: ROWS_A_PURGE })
+    },
   }
 }
 

@@ -1,10 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { startEmbedded } from '../../db/embedded.ts'
 import { createUsher } from '../helpers/app.ts'
-import { testDatabaseUrl } from '../helpers/database.ts'
+import { startDatabase, testDatabaseUrl } from '../helpers/database.ts'
 import { createLoad, type Answer, type Load } from '../helpers/load.ts'
 import { createProxy, type Proxy } from '../helpers/proxy.ts'
 
@@ -56,10 +54,7 @@ function judge (t: Test, answers: Answer[]): void {
 }
 
 t.test('1.10 PostgreSQL itself under load', async (t) => {
-  const dataDir = t.testdir()
-  const server = await startEmbedded({ dataDir, settings: { fsync: 'off' } })
-  t.teardown(() => server.stop())
-  const postmaster = async () => parseInt(await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8'))
+  const { postmaster, ...server } = await startDatabase(t)
 
   await t.test('1.10 is frozen, and goes on', async (t) => {
     const load = await createLoad(await createUsher(t, { databaseUrl: server.url }))
