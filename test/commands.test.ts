@@ -33,14 +33,11 @@ t.test('usage', async (t) => {
   }
   const wrong: [string, number, string][] = [
     ['nothing', 2, 'There is no command nothing.\nSee usher --help.\n'],
-    ['keys', 2, 'There is no command keys.\nSee usher --help.\n'],
     ['constructor', 2, 'There is no command constructor.\nSee usher --help.\n'],
     ['migrate --force', 2, "Unknown option '--force'.\nSee usher migrate --help.\n"],
     ['sessions end --all please', 2, "Unexpected argument 'please'.\nSee usher sessions end --help.\n"],
     ['sessions end', 1, 'One of --user, --id and --all is required.\n'],
-    ['sessions end --all --id x', 1, 'One of --user, --id and --all is required.\n'],
     ['sessions end --user nobody@example.com', 1, 'There is no user nobody@example.com.\n'],
-    ['sessions end --user 018f0000-0000-7000-8000-000000000000', 1, 'There is no user 018f0000-0000-7000-8000-000000000000.\n'],
     ['admin create', 1, 'email is required\n'],
     ['admin create --email x', 1, 'email must be an email address\n'],
   ]
@@ -81,7 +78,6 @@ t.test('a database is brought up to date, and used by commands while a node runs
     await until401(first.headers)
     t.equal(await status(second.headers), 200)
     t.match(await usher(`sessions end --id ${sid}`), { stdout: '0 sessions ended.\n', code: 0 })
-    t.match(await usher('sessions end --id x'), { stdout: '0 sessions ended.\n', code: 0 })
 
     t.match(await usher(`sessions end --user ${admin.email.toUpperCase()}`), { stdout: '2 sessions ended.\n', code: 0 })
     await until401(second.headers)
