@@ -7,6 +7,7 @@ import t from 'tap'
 import { createUsher, type LoggedIn } from './helpers/app.ts'
 import { createPost } from './helpers/graphql.ts'
 import { openSql } from './helpers/sql.ts'
+import { until } from './helpers/until.ts'
 import { fieldPart, filePart, post } from './helpers/uploads.ts'
 
 // The README's table says what is to be expected of every cell; this walks all of them.
@@ -15,8 +16,8 @@ const columns = ['nobody', 'a user, what is theirs', "a user, another's", 'an ad
 const [, section = ''] = /^## Who may do what$([^]*?)^## /m.exec(readme)!
 const table = section.split('\n').filter((line) => line.startsWith('| `')).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim().replaceAll('`', '')))
 
-const mails: string[] = []
-const usher = await createUsher(t, { mailer: ({ text }) => { mails.push(text) } })
+const mails = new Map<string, string>()
+const usher = await createUsher(t, { mailer: ({ to, text }) => { mails.set(to, text) } })
 const { app, inject, admin } = usher
 const [user, another] = [await usher.createUser(), await usher.createUser()]
 const sql = openSql(t, usher)
@@ -73,10 +74,9 @@ const rows: Record<string, Send> = {
   'POST /api/auth/password-reset': rest('POST', '/api/auth/password-reset', ({ owner: { email } }) => ({ email })),
   'POST /api/auth/password-reset/confirm': async (headers) => {
     const { email } = await usher.createUser()
-    mails.length = 0
     await inject('POST', '/api/auth/password-reset', { payload: { email } })
-    while (mails.length === 0) await new Promise(setImmediate)
-    const [, token] = /token=([\w-]+)/.exec(mails[0]!)!
+    await until('the mail', () => mails.has(email))
+    const [, token] = /token=([\w-]+)/.exec(mails.get(email)!)!
     return inject('POST', '/api/auth/password-reset/confirm', { headers, payload: { token, password: `new ${randomUUID()}` } })
   },
   'GET /api/protected': rest('GET', '/api/protected'),
