@@ -199,7 +199,7 @@ t.test('SPEED 2 for any interleaving of writes and reads, a read sees every writ
       const seen = keys.map((key) => stored.get(key) ?? 0)
       await scheduler.schedule(Promise.resolve(), 'on its way back')
       return seen
-    })
+    }, { patience: Infinity })
     async function run (operation: { write: string } | { read: string }): Promise<void> {
       if ('write' in operation) {
         const version = (stored.get(operation.write) ?? 0) + 1

@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LoggedIn, TestUsher } from './app.ts'
 
@@ -9,6 +10,8 @@ export interface Load {
   /** Resolves with the first answer to a request sent from now on that has this status. */
   next (status: number): Promise<Answer>
   stop (): Promise<void>
+  /** Milliseconds for which the machine kept this process, clients and node, from running at the most. */
+  readonly lag: number
   /** Rejects when the first of the clients finds nobody. */
   readonly ended: Promise<unknown>
 }
@@ -28,6 +31,8 @@ export async function createLoad ({ app, admin, createUser, options }: TestUsher
   const answers: Answer[] = []
   const listeners = new Set<(answer: Answer) => void>()
   const stopping = new AbortController()
+  const delays = monitorEventLoopDelay({ resolution: 10 })
+  delays.enable()
 
   const json = { 'content-type': 'application/json' }
   const works: ((client: number) => [path: string, init: RequestInit])[] = [
@@ -70,6 +75,7 @@ export async function createLoad ({ app, admin, createUser, options }: TestUsher
   return {
     answers,
     ended: clients,
+    get lag () { return delays.max / 1e6 },
 
     next (status) {
       const since = performance.now()
@@ -85,6 +91,7 @@ export async function createLoad ({ app, admin, createUser, options }: TestUsher
     async stop () {
       stopping.abort()
       await clients
+      delays.disable()
     },
   }
 }
