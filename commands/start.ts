@@ -1,11 +1,9 @@
+import { run } from '../node.ts'
 import type { Command } from './index.ts'
 
 export default {
   summary: 'Run the node.',
   details: 'Until SIGTERM or SIGINT. It brings the database up to date first.',
   options: {},
-  async run () {
-    const { run } = await import('../node.ts')
-    await run()
-  },
+  run,
 } satisfies Command
