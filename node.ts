@@ -51,7 +51,7 @@ async function serve (app: FastifyInstance, settings: Settings, { url: databaseU
     secret: SECRET,
     passwordUrl: PASSWORD_URL,
     publicUrl: PUBLIC_URL?.replace(/\/+$/, ''),
-    origins: CORS_ORIGIN.filter((origin) => origin !== '*'),
+    origins: CORS_ORIGIN,
     uploadsDir: resolve(DATA_DIR, 'uploads'),
     uploadMaxBytes: UPLOAD_MAX_BYTES,
     admin: email && password ? { email, password } : undefined,

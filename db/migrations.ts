@@ -1,6 +1,7 @@
 import { sql, type Kysely } from 'kysely'
 import { createAccounts } from './migrations/accounts.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
+import { createPositions } from './migrations/positions.ts'
 import { lock } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
@@ -37,6 +38,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0003-posts': createPosts,
   '0004-uploads': createUploads,
   '0005-accounts': createAccounts,
+  '0006-positions': createPositions,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

@@ -5,9 +5,9 @@ import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Database, PostsTable, Row } from './tables.ts'
 
-export type PostRow = Row<PostsTable, 'id' | 'author_id' | 'title' | 'content' | 'created_at'>
+export type PostRow = Row<PostsTable, 'id' | 'position' | 'author_id' | 'title' | 'content' | 'created_at'>
 
-const columnOf = { authorId: 'author_id as authorId', title: 'title', content: 'content', createdAt: 'created_at as createdAt' } as const
+const columnOf = { position: 'position', authorId: 'author_id as authorId', title: 'title', content: 'content', createdAt: 'created_at as createdAt' } as const
 const columns = ['id', ...Object.values(columnOf)] as const
 
 /** What lists of posts read when it is asked for, besides the id: a content may have 64 KiB. */
@@ -32,7 +32,7 @@ export interface ListPostsQuery {
   fields: readonly PostField[]
   authorId?: string | undefined
   limit: number
-  /** The id of the last post of the page before. */
+  /** The position of the last post of the page before. */
   after?: string | undefined
 }
 
@@ -41,19 +41,34 @@ export async function listPosts (db: Database, { fields, authorId, limit, after 
   if (authorId !== undefined && !isUuid(authorId)) return { rows: [], next: null }
   const rows = await db.selectFrom('posts').select(columnsOf(new Set(fields)))
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
-    .$if(after !== undefined, (query) => query.where('id', '<', after!))
-    .orderBy('id', 'desc').limit(limit + 1)
+    .$if(after !== undefined, (query) => query.where('position', '<', after!))
+    .orderBy('position', 'desc').limit(limit + 1)
     .execute()
   return toPage(rows, limit)
 }
 
-/** The ids of the posts that were begun within the last seconds, oldest first; of more than the limit the newest. */
-export async function listLatePosts (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<string[]> {
-  const newest = db.selectFrom('posts').select(['id', 'created_at']).orderBy('id', 'desc').limit(limit)
-  const rows = await db.selectFrom(newest.as('newest')).select('id')
-    .where('created_at', '>', sql<Date>`now() - make_interval(secs => ${seconds})`)
-    .orderBy('id').execute()
-  return rows.map(({ id }) => id)
+export interface ListPostsAfterQuery {
+  /** A position. */
+  after: string
+  authorId?: string | undefined
+  limit: number
+}
+
+/** The posts that were committed after a position, oldest first. */
+export async function listPostsAfter (db: Database, { after, authorId, limit }: ListPostsAfterQuery): Promise<PostRow[]> {
+  if (authorId !== undefined && !isUuid(authorId)) return []
+  return db.selectFrom('posts').select(columns)
+    .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
+    .where('position', '>', after).orderBy('position').limit(limit)
+    .execute()
+}
+
+/** The position of the last post, and the last that was ever given out, also to what is deleted; 0 where there was none. */
+export async function findPositions (db: Database): Promise<{ latest: string, given: string }> {
+  return db.selectFrom('posts_position_seq').select((query) => [
+    sql<string>`coalesce(${query.selectFrom('posts').select('position').orderBy('position', 'desc').limit(1)}, 0)`.as('latest'),
+    sql<string>`case when is_called then last_value else 0 end`.as('given'),
+  ]).executeTakeFirstOrThrow()
 }
 
 /** The key of an author's newest posts, for a joined read: the author, how many, and which fields. */
@@ -75,7 +90,7 @@ export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPos
       ${keys.map((_, place) => place)}::int[], ${asked.map(([author]) => author)}::uuid[], ${asked.map(([, first]) => first)}::int[]
     )`.as<'asked'>(sql`asked(place, author, first)`))
     .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columnsOf(fields))
-      .whereRef('author_id', '=', 'asked.author').orderBy('id', 'desc')
+      .whereRef('author_id', '=', 'asked.author').orderBy('position', 'desc')
       .limit(sql<number>`asked.first`).as('post'), (join) => join.onTrue())
     .selectAll('post').select('asked.place')
     .execute()
@@ -91,8 +106,8 @@ export interface NewPost {
 }
 
 /**
- * Creates posts, as one statement; each for itself: `UserNotFound` in the place of one whose author is unknown. The
- * events go out with the commit, in this order. The authors' rows are locked first, so that one who is deleted
+ * Creates posts, as one statement; each for itself: `UserNotFound` in the place of one whose author is unknown. Their
+ * positions are in this order, and nodes are told with the commit. The authors' rows are locked first, so that one who is deleted
  * meanwhile is none, rather than a violation that would fail all.
  */
 export async function insertPosts (db: Database, posts: readonly NewPost[]): Promise<(PostRow | Error)[]> {

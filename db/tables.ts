@@ -1,4 +1,4 @@
-import type { ColumnType, Generated, Kysely, Selectable, Transaction } from 'kysely'
+import type { ColumnType, Generated, GeneratedAlways, Kysely, Selectable, Transaction } from 'kysely'
 import type { Role } from '../schema/user.ts'
 
 /** A user; `email` is unique without regard to case. */
@@ -90,11 +90,19 @@ export interface AuditTable {
 
 export interface PostsTable {
   id: string
+  /** In the order of commits, with gaps; a bigint, which arrives as text. See `db/migrations/positions.ts`. */
+  position: GeneratedAlways<string>
   author_id: string
   title: string
   content: string
   created_at: Generated<Date>
   updated_at: Generated<Date>
+}
+
+/** The sequence that positions come from, to be read. */
+interface PositionSequence {
+  last_value: GeneratedAlways<string>
+  is_called: GeneratedAlways<boolean>
 }
 
 /** The record of a stored file. One that lost its owner is no longer served, and its file is swept away. */
@@ -120,6 +128,7 @@ export interface Tables {
   throttle: ThrottleTable
   audit: AuditTable
   posts: PostsTable
+  posts_position_seq: PositionSequence
   uploads: UploadsTable
 }
 

@@ -15,10 +15,7 @@ function createAuth (app: FastifyInstance) {
 
   /** The actor of an `Authorization` field (RFC 6750 2.1), for a client that may go. Throws `Unauthenticated`, `InvalidToken`. */
   async function identify (authorization: string | undefined, client?: Client): Promise<Actor> {
-    const [scheme, ...words] = authorization?.split(/ +/) ?? []
-    if (scheme?.toLowerCase() !== 'bearer') throw new Unauthenticated()
-    if (words.length !== 1) throw new InvalidToken()
-    const actor = await tokens.verify(words[0]!)
+    const actor = await tokens.verify(tokenOf(authorization))
     if (!await sessions.isLive(actor.sessionId, client)) throw new InvalidToken()
     return actor
   }
@@ -29,6 +26,19 @@ function createAuth (app: FastifyInstance) {
   return {
     identify,
     allows,
+
+    /**
+     * Calls back once, when an actor who was identified is none any more: the session has ended, or the token has expired.
+     * Until the function that it returns is called.
+     */
+    watch (authorization: string, { sessionId }: Actor, over: () => void): () => void {
+      const timer = setTimeout(over, tokens.expiryOf(tokenOf(authorization)) - Date.now()).unref()
+      const unwatch = sessions.watch(sessionId, over)
+      return () => {
+        clearTimeout(timer)
+        unwatch()
+      }
+    },
 
     /** An `onRequest` hook: the request's bearer token becomes its `actor` (contract 1.5). */
     async authenticate (request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -46,6 +56,13 @@ function createAuth (app: FastifyInstance) {
       if (!allows(actor, action, ownerId)) throw new Forbidden()
     },
   }
+}
+
+function tokenOf (authorization: string | undefined): string {
+  const [scheme, ...words] = authorization?.split(/ +/) ?? []
+  if (scheme?.toLowerCase() !== 'bearer') throw new Unauthenticated()
+  if (words.length !== 1) throw new InvalidToken()
+  return words[0]!
 }
 
 /** Who is asking, and what they may do (contract 1.5, 1.6). */

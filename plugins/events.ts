@@ -1,17 +1,13 @@
-import type { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { joinCalls } from '../db/join.ts'
 import { channelOf } from '../db/channel.ts'
-import { findPosts, listLatePosts, type PostRow } from '../db/posts.ts'
+import { joinCalls } from '../db/join.ts'
+import { findPositions, listPostsAfter } from '../db/posts.ts'
+import { DatabaseUnavailable, InvalidInput } from '../schema/errors.ts'
+import { POSTS_A_PAGE, PostStream, type Source } from './post-stream.ts'
+import { RecentPosts } from './recent-posts.ts'
 
-// Of events that a subscriber has not read. Many small ones may come at once, and large ones may not pile up.
-const OCTETS_WAITING = 32 * 1024 * 1024
-const OCTETS_AN_EVENT = 500
-// How long after its beginning a transaction may commit.
-const COMMIT_MS = 15_000
-const POSTS_REMEMBERED = 10_000
-const POST_CREATED = 'postCreated'
+const RETRY_MS = 1000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -19,88 +15,90 @@ declare module 'fastify' {
   }
 }
 
-/** The queue of a subscriber, as mercurius makes it: what is in `close` runs when the subscription ends. */
-type Queue = Readable & { close: (() => void)[] }
-
-interface Subscriber {
-  queue: Queue
-  octetsWaiting: number
-  /** Ends its connection. */
-  drop: () => void
-}
-
-/** An event, on its way to one subscriber. */
-export interface PostEvent {
-  postCreated: PostRow
-  /** To be called when it is no longer waiting. */
-  taken (): void
-}
-
 function createEvents (app: FastifyInstance) {
   const { usherDatabase: { db, notifications }, usherOptions: { schema } } = app
-  // Of its own: what has been announced is read however long that takes.
-  const read = joinCalls((ids: string[]) => findPosts(db, ids), { waiting: Infinity, patience: Infinity })
-  const subscribersOf = new Map<string, Set<Subscriber>>()
-  // The latest posts heard of.
-  const heard = new Set<string>()
-  let heardAt = performance.now()
-  let tail = Promise.resolve()
+  const streams = new Set<PostStream>()
+  let recent = new RecentPosts(0)
+  let [again, looking] = [false, false]
+  let pause: PromiseWithResolvers<void> | undefined
 
-  notifications.listen(channelOf(schema, 'post_created'), hear, catchUp)
+  const findAll = joinCalls(async (all: 'positions'[]) => all.map(() => findPositions(db)))
+  // Those who come back together mostly have seen the same last.
+  const readPage = joinCalls(async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))], { size: 1, waiting: Infinity, patience: Infinity })
 
-  function hear (id: string): void {
-    if (heard.has(id)) return
-    heardAt = performance.now()
-    heard.add(id)
-    if (heard.size > POSTS_REMEMBERED) heard.delete(heard.values().next().value!)
-    if (subscribersOf.size === 0) return
-    // The posts are read at once, and told in the order of their commits.
-    const post = read(id).catch(() => read(id)).catch((err) => {
-      heard.delete(id)
-      app.log.error({ err, id }, 'a post could not be told to its subscribers')
-    })
-    tail = Promise.all([post, tail]).then(([post]) => { if (post) tell(post) })
+  // A notification says no more than that there is something to see; whatever was missed is seen with it.
+  notifications.listen(channelOf(schema, 'post_created'), notice, async () => {
+    resume()
+    notice()
+  })
+
+  function notice (): void {
+    again = true
+    if (!looking) void look()
   }
 
-  // Whatever was missed while the connection was down. Since the last one heard of, there is little else.
-  async function catchUp (): Promise<void> {
-    const seconds = (performance.now() - heardAt + COMMIT_MS) / 1000
-    for (const id of await listLatePosts(db, { seconds, limit: POSTS_REMEMBERED })) hear(id)
-  }
-
-  function tell (post: PostRow): void {
-    for (const topic of [topicOf(), topicOf(post.authorId)]) {
-      for (const subscriber of subscribersOf.get(topic) ?? []) push(subscriber, post)
+  // Reads what is new, while anybody wants to know. One look at a time, and another one for who comes meanwhile.
+  async function look (): Promise<void> {
+    looking = true
+    while (again && streams.size > 0) {
+      again = false
+      const posts = recent
+      try {
+        const rows = await listPostsAfter(db, { after: String(posts.until), limit: POSTS_A_PAGE })
+        if (rows.length === POSTS_A_PAGE) again = true
+        posts.add(rows)
+      } catch (error) {
+        again = true
+        await wait(error)
+      }
+      for (const stream of streams) stream.wake()
     }
+    looking = false
   }
 
-  // A subscriber that does not read is dropped, and nobody else notices.
-  function push (subscriber: Subscriber, postCreated: PostRow): void {
-    const octets = OCTETS_AN_EVENT + postCreated.content.length
-    if (subscriber.octetsWaiting + octets > OCTETS_WAITING) return subscriber.drop()
-    subscriber.octetsWaiting += octets
-    subscriber.queue.push({ postCreated, taken: () => { subscriber.octetsWaiting -= octets } } satisfies PostEvent)
+  // Until the database is back, or a while. An outage is told elsewhere.
+  function wait (err: unknown): Promise<void> {
+    if (!(err instanceof DatabaseUnavailable)) app.log.error({ err }, 'posts could not be read for their subscribers')
+    if (!pause) {
+      pause = Promise.withResolvers()
+      setTimeout(resume, RETRY_MS).unref()
+    }
+    return pause.promise
   }
 
-  /** The topic of all posts, or of those of an author. */
-  function topicOf (authorId?: string | null): string {
-    return authorId == null ? POST_CREATED : `${POST_CREATED} ${authorId.toLowerCase()}`
+  function resume (): void {
+    pause?.resolve()
+    pause = undefined
+  }
+
+  const source: Source = {
+    get recent () { return recent },
+
+    read: (after, authorId) => readPage(JSON.stringify({ after: String(after), authorId, limit: POSTS_A_PAGE })),
+    wait,
+    enter: (stream) => streams.add(stream),
+    leave: (stream) => streams.delete(stream),
   }
 
   return {
-    topicOf,
+    /** After something failed that an event needs: resolves when it may be tried again. */
+    wait,
 
-    /** mercurius's publish-subscribe, fed by the database's notifications: what any node commits is told here. */
-    pubsub: {
-      async subscribe (topic: string, queue: Queue, drop: () => void): Promise<void> {
-        const subscriber = { queue, octetsWaiting: 0, drop }
-        const subscribers = subscribersOf.get(topic) ?? new Set()
-        subscribersOf.set(topic, subscribers.add(subscriber))
-        queue.close = [() => {
-          subscribers.delete(subscriber)
-          if (subscribers.size === 0) subscribersOf.delete(topic)
-        }]
-      },
+    /**
+     * The posts from now on, or after a position; of all authors, or of one. To be closed by who takes it. Throws
+     * `InvalidInput` for a position that no post has had, and `DatabaseUnavailable`.
+     */
+    async open ({ authorId, after }: { authorId?: string | undefined, after?: string | undefined }): Promise<PostStream> {
+      const { latest, given } = await findAll('positions')
+      const position = Number(after ?? latest)
+      // The database was set back: what would follow is not what was missed.
+      if (position > Number(given)) throw new InvalidInput('after must be the cursor of a post')
+      // The first one may have missed a notification since.
+      if (streams.size === 0) {
+        recent = new RecentPosts(Number(latest))
+        notice()
+      }
+      return new PostStream(source, position, authorId)
     },
   }
 }

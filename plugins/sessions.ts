@@ -29,6 +29,8 @@ function createSessions (app: FastifyInstance) {
   const { usherDatabase: { db, read, notifications }, usherOptions } = app
   // The sessions that ended while a token of theirs may live, and when to forget each.
   const ended = new Map<string, number>()
+  // Who wants to know when a session ends.
+  const watchers = new Map<string, Set<() => void>>()
   // A token lives a little longer for a node whose clock is behind that of the node which signed it.
   const tokenSeconds = usherOptions.accessTokenSeconds + CLOCK_SKEW_SECONDS
 
@@ -41,6 +43,8 @@ function createSessions (app: FastifyInstance) {
     }
     const forgetAt = Date.now() + (tokenSeconds - secondsAgo) * 1000
     if (forgetAt > (ended.get(id) ?? 0)) ended.set(id, forgetAt)
+    for (const tell of watchers.get(id) ?? []) tell()
+    watchers.delete(id)
   }
 
   // Whatever was missed while the connection was down.
@@ -113,6 +117,20 @@ function createSessions (app: FastifyInstance) {
      */
     isLive: (id: string, client?: Client): boolean | Promise<boolean> =>
       !ended.has(id) && (notifications.connected || read.liveSession(id, client).then(Boolean)),
+
+    /**
+     * Calls back when a session ends, wherever; at once, where it has. Until the function that it returns is called. A
+     * node that has lost touch with the database's notifications knows of it when it hears them again.
+     */
+    watch (id: string, over: () => void): () => void {
+      if (ended.has(id)) over()
+      const watching = watchers.get(id) ?? new Set()
+      watchers.set(id, watching.add(over))
+      return () => {
+        watching.delete(over)
+        if (watching.size === 0 && watchers.get(id) === watching) watchers.delete(id)
+      }
+    },
 
     /** Deletes sessions that have expired, up to that many: how many it were. */
     deleteExpired: (limit: number): Promise<number> => deleteExpiredSessions(db, limit),

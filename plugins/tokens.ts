@@ -77,6 +77,8 @@ async function createTokens (app: FastifyInstance) {
      * `DatabaseUnavailable` where it cannot be known whether its key is one of ours.
      */
     verify,
+    /** When a token that was verified expires, in milliseconds since 1970. */
+    expiryOf: (token: string): number => parse(token).claims.exp * 1000,
     /** Seconds that an access token lives. */
     lifetime: accessTokenSeconds,
     /** The public keys (RFC 7517). */

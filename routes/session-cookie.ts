@@ -1,14 +1,13 @@
 import fastifyCookie from '@fastify/cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { createOrigins } from './origins.ts'
 import { readSessionCookie, type SessionCookie } from '../plugins/session-cookie.ts'
 
 const COOKIE = 'usher_session'
 
 /** The session cookie as it comes and goes: for the auth routes only, and for the origins that it serves (contract 4). */
 export async function createCookies (app: FastifyInstance) {
-  const { prefix, publicUrl, origins } = app.usherOptions
-  const path = `${prefix}/api/auth`
-  const allowed = new Set([...origins, ...publicUrl ? [new URL(publicUrl).origin] : []])
+  const path = `${app.usherOptions.prefix}/api/auth`
 
   // The host's own @fastify/cookie serves as well, whatever its hook: only its two functions are used.
   if (!app.hasDecorator('parseCookie')) await app.register(fastifyCookie)
@@ -29,11 +28,8 @@ export async function createCookies (app: FastifyInstance) {
       return several ? undefined : readSessionCookie(app.parseCookie(cookie)[COOKIE] ?? '')
     },
 
-    /** Whether it serves where a request comes from. A browser says so in every POST; what says nothing is none. */
-    serves (request: FastifyRequest): boolean {
-      const { origin } = request.headers
-      return !origin || origin === `${request.protocol}://${request.host}` || allowed.has(origin)
-    },
+    /** Whether it serves where a request comes from. */
+    serves: createOrigins(app).serveCookie,
 
     set,
     clear: (reply: FastifyReply): void => set(reply, '', new Date(0)),

@@ -19,7 +19,7 @@ export const InvalidToken = define('INVALID_TOKEN', 'The bearer token is invalid
 export const challengeOf = (error: unknown): string => error instanceof InvalidToken ? 'Bearer error="invalid_token"' : 'Bearer'
 
 export const Forbidden = define('FORBIDDEN', 'You may not do this', 403)
-export const OriginNotAllowed = define('ORIGIN_NOT_ALLOWED', 'The session cookie does not serve this origin', 403)
+export const OriginNotAllowed = define('ORIGIN_NOT_ALLOWED', 'This is not for pages of that origin', 403)
 
 export const WrongPassword = define('WRONG_PASSWORD', 'The current password is wrong', 403)
 

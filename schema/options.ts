@@ -21,7 +21,7 @@ const Settings = Type.Object({
   schema: Type.String({ default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The Postgres schema of its tables' }),
   poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections to the database' }),
   publicUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'Base of the absolute URLs in answers; the prefix follows it' })),
-  origins: Type.Array(Type.String(), { default: [], description: 'Origins, besides its own, that the session cookie serves' }),
+  origins: Type.Array(Type.String(), { default: [], description: 'Origins, besides its own, whose pages the session cookie serves, and who may open a socket; `*` is any, for sockets alone' }),
   redirectTo: Type.Optional(Type.String({ description: 'Where GET /api/redirect leads; by default the users list' })),
   admin: Type.Optional(Type.Object({
     email: Email,
@@ -42,6 +42,7 @@ const Settings = Type.Object({
     refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from an address'),
     reset: Limit({ burst: 5, perMinute: 0.2 }, 'Requests for a link to set a password, of an address or an account'),
   }, { default: {}, additionalProperties: false, description: 'How often something may be tried: so many at once, and so many a minute in the long run' }),
+  pingSeconds: Type.Number({ default: 25, minimum: 0.01, maximum: 3600, description: 'How often an open socket or event stream is asked whether anybody is there' }),
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'Octets of a JSON body' }),
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'Where uploads are kept; shared by the nodes' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),

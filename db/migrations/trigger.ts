@@ -1,9 +1,9 @@
 import { sql, type Kysely } from 'kysely'
 import type { Tables } from '../tables.ts'
 
-/** Creates a function and the trigger that runs it for each row, `when` such as `after insert`. */
+/** Creates a function and the trigger that runs it for each row or statement, `when` such as `after insert`. */
 export async function createTrigger (
-  db: Kysely<Tables>, schema: string, table: string, when: string, name: string, body: ReturnType<typeof sql>
+  db: Kysely<Tables>, schema: string, table: string, when: string, name: string, body: ReturnType<typeof sql>, each: 'row' | 'statement' = 'row'
 ): Promise<void> {
   await sql`
     create function ${sql.id(schema, name)}() returns trigger language plpgsql as $$
@@ -13,5 +13,5 @@ export async function createTrigger (
     end $$`.execute(db)
   await sql`
     create trigger ${sql.id(name)} ${sql.raw(when)} on ${sql.id(schema, table)}
-    for each row execute function ${sql.id(schema, name)}()`.execute(db)
+    for each ${sql.raw(each)} execute function ${sql.id(schema, name)}()`.execute(db)
 }

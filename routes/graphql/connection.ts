@@ -1,5 +1,5 @@
 import type { Page } from '../../db/page.ts'
-import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
+import { decodeCursor } from '../../schema/cursor.ts'
 import { ListArguments } from '../../schema/post.ts'
 import { createCheck } from '../../schema/validator.ts'
 
@@ -12,15 +12,15 @@ export interface PageArguments {
 }
 
 /** The arguments of a list, checked; null is as good as absent. Throws `InvalidInput`. */
-export function readPage ({ role, first, after }: PageArguments): { role?: string, first: number, after?: string } {
-  const page = { first: first ?? 50, ...role != null && { role }, ...after != null && { after: decodeCursor(after) } }
+export function readPage ({ role, first, after }: PageArguments, decode = decodeCursor): { role?: string, first: number, after?: string } {
+  const page = { first: first ?? 50, ...role != null && { role }, ...after != null && { after: decode(after) } }
   check(page)
   return page
 }
 
 /** A Relay connection: a page of rows, newest first, and what is around it; `after` is what it was asked for with. */
-export function connect<Row extends { id: string }> ({ rows, next }: Page<Row>, after: string | undefined) {
-  const edges = rows.map((node) => ({ node, cursor: encodeCursor(node.id) }))
+export function connect<Row> ({ rows, next }: Page<Row>, after: string | undefined, cursorOf: (row: Row) => string) {
+  const edges = rows.map((node) => ({ node, cursor: cursorOf(node) }))
   return {
     nodes: [...rows],
     edges,

@@ -14,12 +14,8 @@ export interface GraphQLContext {
   readonly actor: () => Promise<Actor | null>
   /** Rows of lists so far in this operation. */
   rows: number
-}
-
-/** What the resolvers of a subscription get. */
-export interface SocketContext extends GraphQLContext {
-  /** Ends the connection of a subscriber who does not read. */
-  readonly drop: () => void
+  /** Where a subscription goes on, if its transport says so. */
+  readonly lastEventId?: string | undefined
 }
 
 /** Counts the rows of a list against the bound of an operation. Throws `AnswerTooLarge`. */

@@ -47,7 +47,8 @@ function isCompiled ({ path, originalError, message }: GraphQLError): boolean {
   return path !== undefined && !originalError && !message.startsWith('Argument ')
 }
 
-function rootOf (error: GraphQLError): Error {
+/** The error that an error comes from. */
+export function rootOf (error: GraphQLError): Error {
   let cause: Error = error
   while (cause instanceof GraphQLError && cause.originalError) cause = cause.originalError
   return cause

@@ -1,174 +1,197 @@
-import type { FastifyBaseLogger } from 'fastify'
-import { getOperationAST, getVariableValues, GraphQLError, type GraphQLSchema } from 'graphql'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { GraphQLError } from 'graphql'
 import { WebSocket } from 'ws'
-import { InternalError } from '../../schema/errors.ts'
-import { readDocument, refused } from '../../schema/graphql-limits.ts'
+import { DatabaseUnavailable, InternalError } from '../../schema/errors.ts'
+import { refused } from '../../schema/graphql-limits.ts'
+import type { Actor } from '../../schema/policy.ts'
 import { formatErrors } from './format.ts'
-import { isObject, readOperation, type Operation } from './operation.ts'
-
-/** In the order of preference; the latter is the older one, of subscriptions-transport-ws. */
-export const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const
+import { authorizationOf, messages, parseMessage, type Message } from './messages.ts'
+import { MercuriusSocket } from './mercurius-socket.ts'
+import { checkOperation, readOperation, type Operation } from './operation.ts'
+import type { Taker } from './shared-operation.ts'
+import type { Subscriptions } from './subscriptions.ts'
 
 const INIT_MS = 3000
 const OPERATIONS_A_SOCKET = 10
-const OCTETS_UNSENT = 1024 * 1024
+const OCTETS_UNSENT = 2 * 1024 * 1024
 
-const messages = {
-  'graphql-transport-ws': { start: 'subscribe', stop: 'complete', others: ['ping', 'pong'] },
-  'graphql-ws': { start: 'start', stop: 'stop', others: ['connection_terminate'] },
-} as const
-
-// What mercurius sends begins with the type and the id, here always one of ours.
-const HEAD = /^\{"type":"(\w+)"(?:,"id":"(\d+)")?/
+/** What a socket is part of. */
+export interface Surroundings {
+  usher: FastifyInstance
+  request: FastifyRequest
+  subscriptions: Subscriptions
+  /** Has mercurius serve the socket as well, from now on. */
+  attach (): void
+}
 
 /**
- * A socket that lets through to mercurius only what it can take: mercurius neither limits nor validates what
- * comes by a socket, takes a raw AST, chokes on `__proto__`, and mixes up operations of one id, also of one that
- * has just ended. So it gets ids of our own, each once. Closes with the codes of the graphql-transport-ws protocol.
+ * A socket that speaks both protocols, and closes with the codes of graphql-transport-ws. Subscriptions are run by
+ * `subscriptions.ts`, queries and mutations by mercurius.
  */
-export class GuardedSocket extends WebSocket {
-  #schema!: GraphQLSchema
-  #log!: FastifyBaseLogger
-  // The operations that run: our id by the client's, and the client's by ours.
-  readonly #running = new Map<string, string>()
-  readonly #clientIds = new Map<string, string>()
-  #started = 0
-  #initialised = false
-  #acknowledged = false
+export class GuardedSocket extends MercuriusSocket {
+  #around!: Surroundings
+  #state: 'opened' | 'initialised' | 'acknowledged' = 'opened'
   #deadline: NodeJS.Timeout | undefined
+  /** Who is asking; asked anew at each operation, since the session may have ended. */
+  actor: () => Promise<Actor | null> = async () => null
+  #unwatch = () => {}
+  // How to stop the operations that run, by the client's id.
+  readonly #running = new Map<string, () => void>()
+  // Messages are dealt with one after the other: what follows a subscription finds it there.
+  #dealtWith = Promise.resolve()
+  #waiting = 0
+
+  // Whether the other side has said so since it was asked last.
+  #alive = true
 
   /** Starts the time within which `connection_init` must come. */
-  guard (schema: GraphQLSchema, log: FastifyBaseLogger): void {
-    this.#schema = schema
-    this.#log = log
+  guard (around: Surroundings): void {
+    const { usher } = this.#around = around
     this.#deadline = setTimeout(() => this.close(4408, 'Connection initialisation timeout'), INIT_MS)
-    this.once('close', () => clearTimeout(this.#deadline))
+    this.on('error', (err) => usher.log.debug({ err }, 'a socket has failed'))
+    this.on('pong', () => { this.#alive = true })
+    this.once('close', () => {
+      clearTimeout(this.#deadline)
+      this.#unwatch()
+      for (const stop of this.#running.values()) stop()
+    })
+  }
+
+  /** Ends a connection whose other side has said nothing since the last time, and asks again. */
+  check (): void {
+    if (!this.#alive) return this.terminate()
+    this.#alive = false
+    if (this.readyState === WebSocket.OPEN) this.ping()
   }
 
   override emit (event: string | symbol, ...args: unknown[]): boolean {
     if (event !== 'message') return super.emit(event, ...args)
+    this.#waiting++
+    if (this.#waiting > OPERATIONS_A_SOCKET) this.pause()
+    this.#dealtWith = this.#dealtWith.then(() => this.#hear(String(args[0])))
+    return true
+  }
+
+  async #hear (text: string): Promise<void> {
     // What follows a message that closed the socket is not heard.
-    const message = this.readyState === WebSocket.OPEN && this.#admit(parse(String(args[0])))
-    return message ? this.#pass(message) : false
+    if (this.readyState === WebSocket.OPEN) await this.#take(parseMessage(text))
+    this.#waiting--
+    if (this.#waiting === 0 && this.isPaused) this.resume()
   }
 
-  override send (data: string, ...rest: unknown[]): void {
-    const done = rest.at(-1) as (error?: Error) => void
-    const [head, type, id] = HEAD.exec(data) as unknown as [string, string, string | undefined]
-    const text = id === undefined ? this.#control(type, data) : this.#answer(type, id, data.slice(head.length))
-    if (text === undefined) return done()
-    if (this.bufferedAmount > OCTETS_UNSENT) this.terminate()
-    super.send(text, done)
-  }
-
-  get #messages () {
-    return messages[this.protocol as keyof typeof messages]
-  }
-
-  #pass (message: object): boolean {
-    return super.emit('message', Buffer.from(JSON.stringify(message)), false)
-  }
-
-  // The message as mercurius gets it, or undefined where it gets none.
-  #admit (message: Message): object | undefined {
-    const { start, stop, others } = this.#messages
+  async #take (message: Message): Promise<void> {
+    const { start, stop } = this.#words
     switch (message.type) {
       case 'connection_init': return this.#initialise(message)
       case start: return this.#start(message)
-      case stop: return this.#stop(String(message.id))
+      case stop: return this.#running.get(String(message.id))?.()
     }
-    return others.some((other) => other === message.type) ? { type: message.type } : this.#refuse(4400, 'Invalid message')
+    if (this.protocol === 'graphql-ws') return message.type === 'connection_terminate' ? this.close() : this.#refuse()
+    if (message.type === 'ping') this.say('{"type":"pong"}')
+    else if (message.type !== 'pong') this.#refuse()
   }
 
-  #initialise ({ type, payload }: Message): object | undefined {
-    if (this.#initialised) return this.#refuse(4429, 'Too many initialisation requests')
-    this.#initialised = true
+  get #words () {
+    return messages[this.protocol as keyof typeof messages]
+  }
+
+  #refuse (reason = ''): void {
+    this.close(4400, `Invalid message${reason}`)
+  }
+
+  async #initialise ({ payload }: Message): Promise<void> {
+    if (this.#state !== 'opened') return this.close(4429, 'Too many initialisation requests')
+    this.#state = 'initialised'
     clearTimeout(this.#deadline)
-    return { type, payload: { authorization: authorizationOf(payload) } }
+    const { usher: { usherAuth }, request } = this.#around
+    const authorization = authorizationOf(payload) ?? request.headers.authorization
+    try {
+      if (authorization !== undefined) this.#identified(authorization, await usherAuth.identify(authorization, request.socket))
+      this.#state = 'acknowledged'
+      this.say('{"type":"connection_ack"}')
+    } catch (error) {
+      this.#forbid(error)
+    }
   }
 
-  #start ({ type, id, payload }: Message): object | undefined {
-    if (!this.#acknowledged) return this.#refuse(4401, 'Unauthorized')
-    if (typeof id !== 'string' || id === '') return this.#refuse(4400, 'Invalid message: id is required')
-    if (this.#running.has(id)) return this.#refuse(4409, 'Subscriber for this id already exists')
+  #identified (authorization: string, actor: Actor): void {
+    const { usher: { usherAuth } } = this.#around
+    this.actor = () => usherAuth.identify(authorization)
+    this.#unwatch = usherAuth.watch(authorization, actor, () => this.close(4403, 'The session has ended'))
+  }
+
+  #forbid (error: unknown): void {
+    if (error instanceof DatabaseUnavailable) return this.close(1013, 'Try again later')
+    if (this.protocol === 'graphql-ws') this.say('{"type":"connection_error","payload":{"message":"Forbidden"}}')
+    this.close(4403, 'Forbidden')
+  }
+
+  async #start ({ id, payload }: Message): Promise<void> {
+    if (this.#state !== 'acknowledged') return this.close(4401, 'Unauthorized')
+    if (typeof id !== 'string' || id === '') return this.#refuse(': id is required')
+    if (this.#running.has(id)) return this.close(4409, 'Subscriber for this id already exists')
     let operation: Operation
     try {
       operation = readOperation(payload)
     } catch (error) {
-      return this.#refuse(4400, `Invalid message: ${(error as Error).message}`)
+      return this.#refuse(`: ${(error as Error).message}`)
     }
     try {
-      const admitted = { type, id: String(++this.#started), payload: this.#check(operation) }
-      this.#running.set(id, admitted.id)
-      this.#clientIds.set(admitted.id, id)
-      return admitted
+      if (this.#running.size >= OPERATIONS_A_SOCKET) throw refused(`A socket may run ${OPERATIONS_A_SOCKET} operations at once`)
+      await this.#run(id, operation)
     } catch (error) {
       this.#fail(id, error as GraphQLError)
     }
   }
 
-  #check ({ query, variables = {}, operationName }: Operation): Operation {
-    if (this.#running.size >= OPERATIONS_A_SOCKET) throw refused(`A socket may run ${OPERATIONS_A_SOCKET} operations at once`)
-    const operation = getOperationAST(readDocument(this.#schema, query), operationName)
-    if (!operation) throw new GraphQLError('operationName must name one of the operations')
-    const { errors, coerced } = getVariableValues(this.#schema, operation.variableDefinitions!, variables)
-    if (errors) throw errors[0]
-    return { query, variables: coerced, operationName }
+  async #run (id: string, { query, variables, operationName }: Operation): Promise<void> {
+    const { usher, subscriptions } = this.#around
+    const checked = checkOperation(usher.graphql.schema, { query, variables, operationName })
+    if (checked.type !== 'subscription') return this.#ask(id, { query, variables: checked.variables, operationName })
+    const stop = await subscriptions.subscribe(checked, this.#createTaker(id))
+    this.#running.set(id, () => {
+      this.#running.delete(id)
+      stop()
+    })
+    // It may have closed meanwhile.
+    if (this.readyState !== WebSocket.OPEN) stop()
   }
 
-  #stop (clientId: string): object | undefined {
-    const id = this.#running.get(clientId)
-    if (id === undefined) return
-    this.#forget(id)
-    return { type: this.#messages.stop, id }
+  #createTaker (id: string): Taker {
+    const head = `{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":`
+    const socket = this
+    return {
+      get waiting () { return socket.bufferedAmount },
+      deliver: (event) => this.#push(`${head}${event}}`),
+      // A ping is sent after all that was sent before it.
+      drain: () => new Promise((resolve) => this.ping(undefined, undefined, () => resolve())),
+    }
   }
 
-  #control (type: string, data: string): string | undefined {
-    if (type === 'connection_ack') this.#acknowledged = true
-    // mercurius refuses a token by a message that the newer protocol does not have.
-    if (type === 'connection_error' && this.protocol === 'graphql-transport-ws') return this.#refuse(4403, 'Forbidden')
-    return data
+  // Who asks and does not read is dropped.
+  #push (text: string): void {
+    if (this.bufferedAmount > OCTETS_UNSENT) this.terminate()
+    else if (this.readyState === WebSocket.OPEN) this.say(text)
   }
 
-  #answer (type: string, id: string, rest: string): string | undefined {
-    const clientId = this.#clientIds.get(id)
-    // The client has stopped it meanwhile.
-    if (clientId === undefined) return
-    if (type === 'complete' || type === 'error') this.#forget(id)
-    if (type !== 'error') return `{"type":"${type}","id":${JSON.stringify(clientId)}${rest}`
-    // What mercurius did not expect: it would send any message, and keep the operation.
-    this.#pass({ type: this.#messages.stop, id })
-    this.#fail(clientId, new GraphQLError('', { originalError: new InternalError({ cause: new Error(rest) }) }))
+  protected override attach (): void {
+    this.#around.attach()
   }
 
-  #forget (id: string): void {
-    this.#running.delete(this.#clientIds.get(id)!)
-    this.#clientIds.delete(id)
+  #ask (id: string, operation: Operation): void {
+    const stop = this.ask(this.#words.start, operation, (type, rest) => {
+      if (type !== this.#words.data) this.#running.get(id)!()
+      // What mercurius did not expect: it would send any message.
+      if (type === 'error') this.#fail(id, new GraphQLError('', { originalError: new InternalError({ cause: new Error(rest) }) }))
+      else this.#push(`{"type":"${type}","id":${JSON.stringify(id)}${rest}`)
+    })
+    this.#running.set(id, () => {
+      this.#running.delete(id)
+      stop()
+    })
   }
 
   #fail (id: string, error: GraphQLError): void {
-    super.send(JSON.stringify({ type: 'error', id, payload: formatErrors([error], this.#log) }))
+    this.#push(JSON.stringify({ type: 'error', id, payload: formatErrors([error], this.#around.usher.log) }))
   }
-
-  #refuse (code: number, reason: string): undefined {
-    this.close(code, reason)
-  }
-}
-
-interface Message { type?: unknown, id?: unknown, payload?: unknown }
-
-function parse (text: string): Message {
-  try {
-    const message: unknown = JSON.parse(text)
-    return isObject(message) ? message : {}
-  } catch {
-    return {}
-  }
-}
-
-// Where clients put a token: beside their other parameters, or among headers, in either case.
-function authorizationOf (payload: unknown): unknown {
-  const { headers, ...parameters } = isObject(payload) ? payload : {}
-  const { authorization, Authorization } = { ...isObject(headers) && headers, ...parameters }
-  return authorization ?? Authorization
 }

@@ -3,18 +3,24 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastif
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
 import { addJsonParser } from '../../plugins/http.ts'
 import { checkLimits, limits } from '../../schema/graphql-limits.ts'
-import type { GraphQLContext, SocketContext } from './context.ts'
+import type { GraphQLContext } from './context.ts'
 import { formatExecution } from './format.ts'
 import { sendGraphiql, wantsGraphiql } from './graphiql.ts'
+import type { GuardedSocket } from './guarded-socket.ts'
 import { readOperation, relaxDefaults } from './operation.ts'
 import { resolvers } from './resolvers.ts'
 import { addSockets } from './socket.ts'
+import { addEventStreams, wantsEvents } from './sse.ts'
+import { createSubscriptions } from './subscriptions.ts'
 
 const PATH = '/graphql'
 const DOCUMENTS_KEPT = 256
 const sdl = readFileSync(new URL('../../schema/schema.graphql', import.meta.url), 'utf8')
 
-/** /graphql: queries and mutations by POST, subscriptions by a socket, GraphiQL for a browser (contract 7). */
+/**
+ * /graphql: queries and mutations by POST; these and subscriptions by a socket, or as server-sent events; GraphiQL for a
+ * browser (contract 7).
+ */
 const graphql: FastifyPluginAsync = async (app) => {
   // What the body must be is said in GraphQL's shape, by `readOperation`.
   app.setValidatorCompiler(() => () => true)
@@ -34,15 +40,16 @@ const graphql: FastifyPluginAsync = async (app) => {
     reply.removeHeader('connection')
     done()
   })
-  addSockets(app, PATH)
-  await app.register(mercurius, createOptions(app))
+  const subscriptions = createSubscriptions(app)
+  addSockets(app, PATH, subscriptions)
+  await app.register(mercurius, createOptions(app, addEventStreams(app, subscriptions)))
   app.graphql.addHook('preValidation', async (_, document) => {
     checkLimits(document)
     relaxDefaults(document)
   })
 }
 
-function createOptions (app: FastifyInstance): MercuriusOptions {
+function createOptions (app: FastifyInstance, answerByEvents: ReturnType<typeof addEventStreams>): MercuriusOptions {
   return {
     path: PATH,
     schema: sdl,
@@ -55,38 +62,20 @@ function createOptions (app: FastifyInstance): MercuriusOptions {
       ({ statusCode: 200, response: formatExecution(execution, (context as { reply?: { log: typeof app.log } }).reply?.log ?? app.log) as never }),
     context: (request): GraphQLContext => ({ usher: app, client: request.socket, actor: async () => request.actor, rows: 0 }),
     subscription: {
-      pubsub: app.usherEvents.pubsub as never,
       fullWsTransport: true,
-      context: (socket, request): SocketContext => ({
-        usher: app,
-        client: request.socket,
-        actor: async () => request.actor && app.usherAuth.identify(request.headers.authorization, request.socket),
-        rows: 0,
-        drop: () => socket.terminate(),
-      }),
-      onConnect: ({ payload: { authorization } }) => authorization === undefined || actorOf(app, String(authorization)).catch((err) => {
-        // The client's affair, mostly, or an outage that is told elsewhere.
-        app.log.debug({ err }, 'a socket was refused')
-        return false
-      }),
+      context: (socket, request): GraphQLContext => ({ usher: app, client: request.socket, actor: (socket as unknown as GuardedSocket).actor, rows: 0 }),
     },
     additionalRouteOptions: {
       bodyLimit: app.usherOptions.bodyLimit,
       schema: { hide: true },
       preValidation: async (request: FastifyRequest, reply) => {
+        if (wantsEvents(request)) return answerByEvents(request, reply)
         if (request.method === 'POST') request.body = readOperation(request.body)
         else if (wantsGraphiql(request)) return sendGraphiql(reply)
         else return reply.code(405).header('allow', 'POST').send({ error: 'GET is not allowed here', code: 'METHOD_NOT_ALLOWED' })
       },
     },
   }
-}
-
-// Checked now, and at each operation that asks: the session may have ended.
-async function actorOf ({ usherAuth }: FastifyInstance, authorization: string): Promise<Pick<GraphQLContext, 'actor'>> {
-  const actor = () => usherAuth.identify(authorization)
-  await actor()
-  return { actor }
 }
 
 export default graphql

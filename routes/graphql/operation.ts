@@ -1,4 +1,8 @@
-import { GraphQLError, Kind, Lexer, Source, TokenKind, type DocumentNode } from 'graphql'
+import {
+  getOperationAST, getVariableValues, GraphQLError, Kind, Lexer, Source, TokenKind,
+  type DocumentNode, type GraphQLSchema, type OperationTypeNode,
+} from 'graphql'
+import { readDocument } from '../../schema/graphql-limits.ts'
 
 // A post's content of 64 KiB within it, every other octet of it escaped. Bounded since mercurius keeps documents.
 const LONGEST_DOCUMENT = 256 * 1024
@@ -32,6 +36,25 @@ export function readOperation (body: unknown): Operation {
     variables: variables ?? undefined,
     operationName: operationName ?? undefined,
   }
+}
+
+/** An operation whose document and variables are checked, in a document of its own. */
+export interface CheckedOperation {
+  type: OperationTypeNode
+  schema: GraphQLSchema
+  document: DocumentNode
+  variables: Record<string, unknown>
+  operationName: string | undefined
+}
+
+/** Checks an operation that does not come by mercurius's route. Throws a `GraphQLError`, the first problem. */
+export function checkOperation (schema: GraphQLSchema, { query, variables = {}, operationName }: Operation): CheckedOperation {
+  const document = readDocument(schema, query)
+  const operation = getOperationAST(document, operationName)
+  if (!operation) throw new GraphQLError('operationName must name one of the operations')
+  const { errors, coerced } = getVariableValues(schema, operation.variableDefinitions!, variables)
+  if (errors) throw errors[0]
+  return { type: operation.operation, schema, document, variables: coerced, operationName }
 }
 
 /**

@@ -1,12 +1,13 @@
 import { GraphQLError, GraphQLScalarType } from 'graphql'
-import { authorPostsKey, deletePost, updatePost, type PostRow } from '../../db/posts.ts'
-import type { PostEvent } from '../../plugins/events.ts'
+import { authorPostsKey, deletePost, updatePost, type ListedPost, type PostRow } from '../../db/posts.ts'
+import type { PostEvent } from '../../plugins/post-stream.ts'
+import { decodePosition, encodeCursor, encodePosition } from '../../schema/cursor.ts'
 import { PostNotFound, Unauthenticated, UserNotFound } from '../../schema/errors.ts'
 import type { Actor } from '../../schema/policy.ts'
 import { CreatePost, UpdatePost } from '../../schema/post.ts'
 import { createCheck } from '../../schema/validator.ts'
 import { connect, readPage } from './connection.ts'
-import { count, type GraphQLContext, type SocketContext } from './context.ts'
+import { count, type GraphQLContext } from './context.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
 
@@ -29,15 +30,16 @@ export const resolvers = {
 
     async users (_, args, context) {
       const { first: limit, ...where } = readPage(args)
-      return connect(count(context, await context.usher.usherDatabase.read.users({ limit, ...where }, context.client)), where.after)
+      const page = count(context, await context.usher.usherDatabase.read.users({ limit, ...where }, context.client))
+      return connect(page, where.after, ({ id }) => encodeCursor(id))
     },
 
     post: async (_, { id }, { usher, client }) => usher.usherDatabase.read.post(id, client),
 
     async posts (_, { authorId, ...args }, context, info) {
-      const { first: limit, after } = readPage(args)
-      const query = { fields: selectedPostFields(info), authorId: authorId ?? undefined, limit, after }
-      return connect(count(context, await context.usher.usherDatabase.read.posts(query, context.client)), after)
+      const { first: limit, after } = readPage(args, decodePosition)
+      const query = { fields: [...selectedPostFields(info), 'position' as const], authorId: authorId ?? undefined, limit, after }
+      return connect(count(context, await context.usher.usherDatabase.read.posts(query, context.client)), after, cursorOf)
     },
 
     async me (_, __, { usher, client, actor }) {
@@ -56,6 +58,8 @@ export const resolvers = {
   },
 
   Post: {
+    cursor: cursorOf,
+
     async author ({ authorId }, _, { usher, client }) {
       const author = await usher.usherDatabase.read.user(authorId!, client)
       // Deleted, and the post with it, since the post was read.
@@ -94,17 +98,21 @@ export const resolvers = {
 
   Subscription: {
     postCreated: {
-      subscribe: async (_, { authorId }, { usher, pubsub, drop }) => pubsub.subscribe(usher.usherEvents.topicOf(authorId), drop),
-      // Each event is an operation of its own to the bound on rows.
-      resolve: ({ postCreated, taken }: Partial<PostEvent>, _: unknown, context: GraphQLContext) => {
-        if (!postCreated) throw new GraphQLError('A subscription needs a socket', { extensions: { code: 'BAD_REQUEST' } })
-        taken!()
-        context.rows = 0
+      async subscribe (_, { authorId, after }, { usher, lastEventId }) {
+        const cursor = lastEventId ?? after
+        return usher.usherEvents.open({ authorId: authorId?.toLowerCase(), after: cursor == null ? undefined : decodePosition(cursor) })
+      },
+      resolve ({ postCreated }: Partial<PostEvent>) {
+        if (!postCreated) throw new GraphQLError('A subscription needs a socket, or server-sent events', { extensions: { code: 'BAD_REQUEST' } })
         return postCreated
       },
     },
   },
-} satisfies Resolvers<SocketContext & { pubsub: { subscribe (topic: string, drop: () => void): Promise<AsyncIterable<PostEvent>> } }>
+} satisfies Resolvers<GraphQLContext>
+
+function cursorOf ({ position }: ListedPost): string {
+  return encodePosition(position!)
+}
 
 async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {
   const known = await actor()

@@ -1,24 +1,30 @@
 import { once } from 'node:events'
 import { ServerResponse, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { FastifyInstance, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
 import { WebSocketServer } from 'ws'
-import { GuardedSocket, PROTOCOLS } from './guarded-socket.ts'
+import { OriginNotAllowed } from '../../schema/errors.ts'
+import { createOrigins } from '../origins.ts'
+import { GuardedSocket } from './guarded-socket.ts'
+import { PROTOCOLS } from './messages.ts'
+import type { Subscriptions } from './subscriptions.ts'
 import { takeUpgrades } from './upgrades.ts'
 
 const CLOSING_MS = 1000
+const OCTETS_A_MESSAGE = 16 * 1024
 
 /**
  * The socket's way in. mercurius would register @fastify/websocket, which answers every upgrade of the whole
  * server, the host's included. Usher takes only those of its own path, and sends them through the router like
  * any request, so that the host's hooks see them.
  */
-export function addSockets (app: FastifyInstance, path: string): void {
+export function addSockets (app: FastifyInstance, path: string, subscriptions: Subscriptions): void {
   const upgrades = new WeakMap<IncomingMessage, { socket: Duplex, head: Buffer }>()
-  const { prefix, bodyLimit } = app.usherOptions
+  const { prefix, pingSeconds } = app.usherOptions
+  const origins = createOrigins(app)
   const sockets = new WebSocketServer({
     noServer: true,
-    maxPayload: bodyLimit,
+    maxPayload: OCTETS_A_MESSAGE,
     WebSocket: GuardedSocket,
     handleProtocols: (offered) => PROTOCOLS.find((protocol) => offered.has(protocol)) ?? false,
   })
@@ -35,7 +41,10 @@ export function addSockets (app: FastifyInstance, path: string): void {
   app.addHook('onRoute', (route) => {
     if (route.method === 'GET' && route.url === url) takeOver(route)
   })
+  // Whoever has not answered the last one is gone.
+  const pinging = setInterval(() => { for (const socket of sockets.clients) socket.check() }, pingSeconds * 1000).unref()
   app.addHook('preClose', async () => {
+    clearInterval(pinging)
     release()
     await closeAll(sockets)
   })
@@ -49,15 +58,20 @@ export function addSockets (app: FastifyInstance, path: string): void {
       if (!upgrades.has(args[0].raw)) return (preValidation as preValidationHookHandler).apply(this, args)
     }
     route.handler = function (request, reply) {
+      if (!origins.mayConnect(request)) return refuse(reply, new OriginNotAllowed())
       const { socket, head } = upgrades.get(request.raw)!
       reply.hijack()
       sockets.handleUpgrade(request.raw, socket, head, (socket) => {
         if (socket.protocol === '') return socket.close(4406, 'Subprotocol not acceptable')
-        socket.guard(app.graphql.schema, request.log)
-        wsHandler!(socket, request)
+        socket.guard({ usher: app, request, subscriptions, attach: () => wsHandler!(socket, request) })
       })
     }
   }
+}
+
+// mercurius would answer in GraphQL's way, with status 200.
+function refuse (reply: FastifyReply, { message, code, statusCode }: FastifyError): FastifyReply {
+  return reply.code(statusCode!).send({ error: message, code })
 }
 
 function dispatch (app: FastifyInstance, request: IncomingMessage, socket: Duplex): void {

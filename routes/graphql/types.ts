@@ -39,6 +39,8 @@ export type UserPostsArgs = {
 
 export type Post = {
   id: Scalars['ID']['output'];
+  /** Where it stands in the order of all posts, that of their commits: as `after`, it has the posts that follow. */
+  cursor: Scalars['String']['output'];
   title: Scalars['String']['output'];
   content: Scalars['String']['output'];
   author: User;
@@ -150,13 +152,18 @@ export type MutationDeletePostArgs = {
 };
 
 export type Subscription = {
-  /** Every post from now on, or every one of an author. */
+  /**
+   * Every post from now on, or every one of an author: each once, in the order of their commits. With `after`, the cursor
+   * of a post, from that one on: who was away gets what was missed, and whoever has read the newest page of posts goes on
+   * from its `startCursor`.
+   */
   postCreated: Post;
 };
 
 
 export type SubscriptionPostCreatedArgs = {
   authorId?: InputMaybe<Scalars['ID']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
 };
 
 
@@ -288,6 +295,7 @@ export type UserResolvers<ContextType = GraphQLContext, ParentType extends Resol
 
 export type PostResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['Post'] = ResolversParentTypes['Post']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   title?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   content?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   author?: Resolver<ResolversTypes['User'], ParentType, ContextType>;

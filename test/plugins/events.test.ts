@@ -67,7 +67,7 @@ t.test('7.7 nothing is missed while connections break under load', async (t) => 
     await createPost(writer, writer.admin, title)
     if (index % 60 === 30) proxy.cut()
   }
-  t.same((await titles(socket, 300)).sort(), expected.sort())
+  t.same(await titles(socket, 300), expected)
 })
 
 t.test('7.7 connections that the database ends itself', async (t) => {
@@ -80,13 +80,12 @@ t.test('7.7 connections that the database ends itself', async (t) => {
   }
 })
 
-t.test('7.7 a post that is gone is not told; one that cannot be read is in the log, and told when it can be', async (t) => {
+t.test('7.7 a post that is gone is not told; that posts cannot be read is in the log, and they are told when they can be', async (t) => {
   const lines = new PassThrough()
   const app = Fastify({ logger: { stream: lines, level: 'error' } })
   t.teardown(() => app.close())
-  const proxy = await createProxy(t, await testDatabaseUrl())
   const admin = { email: 'admin@example.com', password: 'horse battery staple' }
-  const options = { databaseUrl: proxy.url, schema: uniqueSchema('unreadable'), uploadsDir: t.testdir(), poolSize: 2, admin }
+  const options = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('unreadable'), uploadsDir: t.testdir(), poolSize: 2, admin }
   await app.register(usherPlugin, options)
   const usher = await withUsers(app, options)
   const sql = openSql(t, usher)
@@ -95,7 +94,7 @@ t.test('7.7 a post that is gone is not told; one that cannot be read is in the l
   socket.start('posts', 'subscription { postCreated { title } }')
   await socket.settle()
 
-  await sql`select pg_notify(${`${options.schema}_post_created`}, 'no id of a post')`
+  await sql`select pg_notify(${`${options.schema}_post_created`}, 'about no post')`
   await sql.begin(async (sql) => {
     await insert(sql, 'Gone')
     await sql`delete from posts`
@@ -108,10 +107,9 @@ t.test('7.7 a post that is gone is not told; one that cannot be read is in the l
     await sql`alter table posts rename to hidden`
   })
   const [line] = await once(lines, 'data')
-  t.match(JSON.parse(line), { level: 50, msg: 'a post could not be told to its subscribers', err: { message: /relation ".*" does not exist/ } })
+  t.match(JSON.parse(line), { level: 50, msg: 'posts could not be read for their subscribers', err: { message: /relation ".*" does not exist/ } })
   await sql`alter table hidden rename to posts`
+  t.same(await titles(socket, 1), ['Unreadable'])
   await insert(sql, 'The next')
   t.same(await titles(socket, 1), ['The next'])
-  proxy.cut()
-  t.same(await titles(socket, 1), ['Unreadable'])
 })

@@ -3,7 +3,6 @@ import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { createUsher } from '../../helpers/app.ts'
 import { createPost, hostOf, openSocket, post, protocols } from '../../helpers/graphql.ts'
-import { openSql } from '../../helpers/sql.ts'
 
 const POSTS = 'subscription { postCreated { title } }'
 
@@ -67,11 +66,10 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       t.ok(performance.now() - since > 2000)
     })
 
-    t.test(`7.7 ${protocol}: a message over the body's limit closes the socket with 1009; one below is read`, async (t) => {
+    t.test(`7.7 ${protocol}: a message of more than 16 KiB closes the socket with 1009; one below is read`, async (t) => {
       const socket = await fresh(t, protocol)
-      const content = 'x'.repeat(65536)
-      t.match(await socket.run('{ me { id } }', { variables: { content } }), { data: { me: null } })
-      socket.start('1', POSTS, { variables: { content: 'x'.repeat(1024 * 1024) } })
+      t.match(await socket.run('{ me { id } }', { variables: { content: 'x'.repeat(16_000) } }), { data: { me: null } })
+      socket.start('1', POSTS, { variables: { content: 'x'.repeat(16_384) } })
       t.equal(await socket.closed, 1009)
     })
 
@@ -80,7 +78,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
         const socket = await openSocket(t, usher, { protocol })
         socket.send({ type: 'connection_init', payload })
         if (protocol === 'graphql-ws') t.match(await socket.next(), { type: 'connection_error', payload: { message: 'Forbidden' } })
-        t.equal(await socket.closed, protocol === 'graphql-ws' ? 1005 : 4403)
+        t.equal(await socket.closed, 4403)
       }
     })
 
@@ -98,18 +96,41 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       t.same(await (await fresh(t, protocol)).run('{ me { id } }'), { data: { me: null } })
     })
 
-    t.test(`7.4 ${protocol}: a mutation on a socket whose session has ended is refused`, async (t) => {
-      const sql = openSql(t, usher)
+    t.test(`7.4 ${protocol}: a socket closes with 4403 when its session ends, wherever its token was`, async (t) => {
       for (const rest of ['payload', 'upgrade']) {
         const user = await createUser()
         const socket = await openSocket(t, usher, { protocol, ...rest === 'upgrade' && { headers: user.headers } })
         await socket.init(rest === 'payload' ? user.headers : undefined)
-        const mutation = 'mutation { createPost(input: { title: "Ended", content: "" }) { title } }'
-        t.same(await socket.run(mutation), { data: { createPost: { title: 'Ended' } } })
+        const other = await (await openSocket(t, usher, { protocol })).init(user.headers)
+        other.socket.close()
+        await other.closed
+        t.same(await socket.run('{ me { id } }'), { data: { me: { id: user.id } } })
         t.equal((await inject('POST', '/api/auth/logout', { headers: user.headers })).statusCode, 204)
-        t.match(await socket.run(mutation), { data: null, errors: [{ message: 'The bearer token is invalid, expired or revoked', extensions: { code: 'INVALID_TOKEN' } }] })
-        t.same(await sql`select count(*)::int from posts where author_id = ${user.id}`, [{ count: 1 }])
+        t.equal(await socket.closed, 4403)
+        const late = await openSocket(t, usher, { protocol })
+        late.send({ type: 'connection_init', payload: user.headers })
+        t.equal(await late.closed, 4403)
       }
+    })
+
+    t.test(`7.4 ${protocol}: a socket closes with 4403 when its token expires`, async (t) => {
+      const brief = await createUsher(t, { accessTokenSeconds: 1 })
+      const socket = await openSocket(t, brief, { protocol })
+      const { headers } = await brief.createUser()
+      socket.send({ type: 'connection_init', payload: headers })
+      t.match(await socket.next(), { type: 'connection_ack' })
+      t.equal(await socket.closed, 4403)
+    })
+
+    t.test(`7.7 ${protocol}: who does not answer a ping is taken for gone`, async (t) => {
+      const impatient = await createUsher(t, { pingSeconds: 0.1 })
+      const [here, gone] = await Promise.all([1, 2].map(async () => (await openSocket(t, impatient, { protocol })).init()))
+      gone!.socket.pause()
+      // It answers several.
+      for (let round = 0; round < 5; round++) await once(here!.socket, 'ping')
+      t.same(await here!.run('{ me { id } }'), { data: { me: null } })
+      gone!.socket.resume()
+      t.equal(await gone!.closed, 1006)
     })
 
     t.test(`7.7 ${protocol}: an id may be used again, at once, and gets nothing of what it stood for before`, async (t) => {
@@ -179,6 +200,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
     socket.send({ type: 'pong' })
     t.same(await socket.run('{ me { id } }'), { data: { me: null } })
     const old = await fresh(t, 'graphql-ws')
+    t.same(await old.run('{ me { id } }'), { data: { me: null } })
     old.send({ type: 'connection_terminate' })
     t.equal(await old.closed, 1005)
   })
@@ -196,4 +218,19 @@ t.test('the socket', { jobs: 20 }, async (t) => {
     t.equal(preferred.protocol, 'graphql-transport-ws')
     preferred.terminate()
   })
+})
+
+t.test('7.7 a page may open a socket at its own origin, and at those of the options; at any where that is one of them', async (t) => {
+  const usher = await createUsher(t, { origins: ['https://app.example.com'], publicUrl: 'https://api.example.com' })
+  const host = await hostOf(usher)
+  const connect = async (origin: string, at = host) => {
+    const socket = new WebSocket(`ws://${at}/graphql`, protocols[0], { origin })
+    const [response] = await Promise.race([once(socket, 'open').then(() => [{ statusCode: 101 }]), once(socket, 'unexpected-response').then(([, response]) => [response])])
+    socket.terminate()
+    return response.statusCode
+  }
+  for (const origin of [`http://${host}`, `https://${host}`, 'https://app.example.com', 'https://api.example.com']) t.equal(await connect(origin), 101, origin)
+  for (const origin of ['https://evil.example.com', 'https://app.example.com.evil.com', 'http://app.example.com', 'null', `http://${host}.evil.com`]) t.equal(await connect(origin), 403, origin)
+  const open = await createUsher(t, { origins: ['*'] })
+  t.equal(await connect('https://evil.example.com', await hostOf(open)), 101)
 })

@@ -78,7 +78,9 @@ t.test('postCreated', async (t) => {
     const subscribers = await Promise.all(Array.from({ length: 10 }, () => subscribe(by(author.id))))
     const expected = Array.from({ length: 300 }, (_, index) => `Many ${index}`).sort()
     await Promise.all(expected.map((title, index) => createPost(index % 2 ? usher : otherNode, author, title)))
-    for (const subscriber of subscribers) t.same((await titles(subscriber, 300)).sort(), expected)
+    const [first, ...others] = await Promise.all(subscribers.map((subscriber) => titles(subscriber, 300)))
+    t.same(first!.toSorted(), expected)
+    for (const order of others) t.same(order, first)
   })
 
   t.test('7.7 with fields of its author, and under any alias', async (t) => {
@@ -147,22 +149,20 @@ t.test('postCreated', async (t) => {
     t.same(await titles(stay, 1), ['To one'])
   })
 
-  t.test('7.7 a subscriber who does not read is dropped at a bound, and others notice nothing', async (t) => {
+  t.test('7.7 a subscriber who is slow gets all of it in the end, and others notice nothing', async (t) => {
     const quick = await subscribe(by(author.id))
-    const contents = `subscription { postCreated(authorId: "${author.id}") { content } }`
-    const reading = await subscribe(contents)
-    const deaf = await subscribe(contents)
-    deaf.socket.pause()
+    const contents = `subscription { postCreated(authorId: "${author.id}") { title content } }`
+    const [reading, slow] = await Promise.all([subscribe(contents), subscribe(contents)])
+    slow!.socket.pause()
     const content = 'x'.repeat(65_000)
-    for (let sent = 0; sent < 800; sent += 100) {
-      await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${author.id}, 'Flood', ${content} from generate_series(1, 100)`
-      t.same(await titles(quick, 100), Array(100).fill('Flood'))
-      for (let count = 0; count < 100; count++) if ((await reading.next()).payload!.data.postCreated.content !== content) t.fail('another content')
+    for (let round = 0; round < 8; round++) {
+      await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${author.id}, ${`Flood ${round}`}, ${content} from generate_series(1, 100)`
+      for (const socket of [quick, reading!]) t.same(await titles(socket, 100), Array(100).fill(`Flood ${round}`))
     }
-    deaf.socket.resume()
-    t.equal(await deaf.closed, 1006)
+    slow!.socket.resume()
+    for (let round = 0; round < 8; round++) t.same(await titles(slow!, 100), Array(100).fill(`Flood ${round}`))
     await createPost(usher, author, 'After')
-    t.same(await titles(quick, 1), ['After'])
+    for (const socket of [quick, reading!, slow!]) t.same(await titles(socket, 1), ['After'])
   })
 
   t.test('7.7 thousands of posts at once reach those who read', async (t) => {
@@ -193,24 +193,26 @@ t.test('7.7 nothing is read from the database where nobody subscribes', async (t
   const client = postgres(usher.options.databaseUrl!, { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
   t.teardown(() => client.end())
   const watched = await createUsher(t, { ...usher.options, databaseUrl: undefined, sql: client })
-  const reads = () => statements.filter((text) => text.includes('"posts" where "id" = any')).length
+  const reads = () => statements.filter((text) => text.includes('"position" >')).length
 
   const socket = await (await openSocket(t, watched)).init()
   socket.start('1', POSTS)
   await socket.settle()
   await createPost(usher, usher.admin, 'Heard')
   t.same(await titles(socket, 1), ['Heard'])
-  t.equal(reads(), 1)
   socket.stop('1')
   await socket.settle()
+  const before = reads()
+  t.ok(before > 0)
   const user = await usher.createUser()
   await createPost(usher, usher.admin, 'Unheard')
   // The node has heard of it when it has heard of what came later.
   await usher.inject('POST', '/api/auth/logout', { headers: user.headers })
   while ((await post(watched, { query: '{ __typename }' }, user)).data) await new Promise(setImmediate)
+  t.equal(reads(), before)
   socket.start('2', POSTS)
   await socket.settle()
   await createPost(usher, usher.admin, 'Heard again')
   t.same(await titles(socket, 1), ['Heard again'])
-  t.equal(reads(), 2)
+  t.ok(reads() > before)
 })

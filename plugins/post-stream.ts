@@ -1,0 +1,119 @@
+import type { PostRow } from '../db/posts.ts'
+import { positionOf, type RecentPosts } from './recent-posts.ts'
+
+/** Of how many posts a page is that is read from the database. */
+export const POSTS_A_PAGE = 50
+
+/** Where a stream of posts comes from. */
+export interface Source {
+  /** What is at hand. */
+  readonly recent: RecentPosts
+  /** A page of the posts after a position, of all authors or of one, from the database. */
+  read (after: number, authorId: string | undefined): Promise<PostRow[]>
+  /** After a page could not be read: resolves when it may be tried again. */
+  wait (error: unknown): Promise<void>
+  /** Wakes a stream when there are more posts, until it leaves. */
+  enter (stream: PostStream): void
+  leave (stream: PostStream): void
+}
+
+/** An event: a post that was created. */
+export interface PostEvent { postCreated: PostRow }
+
+/**
+ * The posts after a position, of all authors or of one: each once, in the order of their commits, for ever. What is not
+ * at hand any more is read from the database, so that a reader may be as slow or as late as it likes.
+ */
+export class PostStream implements AsyncIterableIterator<PostEvent> {
+  /** Up to where all posts have been given out. */
+  position: number
+  /** Whether there is nothing more for now. */
+  idle = false
+  /** Called when there is nothing more for now. */
+  onIdle: () => void = () => {}
+  readonly #source: Source
+  readonly #authorId: string | undefined
+  #page: readonly PostRow[] = []
+  // Up to where the page tells all.
+  #until: number
+  #index = 0
+  #wake = () => {}
+  #closed = false
+
+  constructor (source: Source, position: number, authorId: string | undefined) {
+    this.#source = source
+    this.position = this.#until = position
+    this.#authorId = authorId
+    source.enter(this)
+  }
+
+  /** The same from another position on. */
+  fork (position: number): PostStream {
+    return new PostStream(this.#source, position, this.#authorId)
+  }
+
+  /** Whether it keeps up with what is being created. */
+  get live (): boolean {
+    return this.position >= this.#source.recent.from
+  }
+
+  async next (): Promise<IteratorResult<PostEvent, undefined>> {
+    while (!this.#closed) {
+      const post = this.#page[this.#index++]
+      if (post) {
+        this.position = positionOf(post)
+        if (this.#authorId === undefined || post.authorId === this.#authorId) return { value: { postCreated: post }, done: false }
+      } else {
+        this.position = Math.max(this.position, this.#until)
+        await this.#turn()
+      }
+    }
+    return { value: undefined, done: true }
+  }
+
+  async return (): Promise<IteratorResult<PostEvent, undefined>> {
+    this.close()
+    return { value: undefined, done: true }
+  }
+
+  close (): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#source.leave(this)
+    this.#wake()
+  }
+
+  /** To be called when there are more posts. */
+  wake (): void {
+    this.#wake()
+  }
+
+  [Symbol.asyncIterator] (): this {
+    return this
+  }
+
+  // Another page, or another wait for one.
+  async #turn (): Promise<void> {
+    const { recent } = this.#source
+    this.#page = []
+    this.#index = 0
+    if (!this.live) return this.#readPage(recent.from)
+    this.#page = recent.after(this.position)
+    this.#until = recent.until
+    if (this.#page.length > 0) return
+    this.idle = true
+    this.onIdle()
+    if (!this.#closed) await new Promise<void>((resolve) => { this.#wake = resolve })
+    this.idle = false
+  }
+
+  // What is recent now was committed before the page is read: one that is not full tells all up to there.
+  async #readPage (from: number): Promise<void> {
+    try {
+      this.#page = await this.#source.read(this.position, this.#authorId)
+      this.#until = this.#page.length < POSTS_A_PAGE ? from : this.position
+    } catch (error) {
+      await this.#source.wait(error)
+    }
+  }
+}

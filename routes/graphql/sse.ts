@@ -1,0 +1,91 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { GraphQLError } from 'graphql'
+import Negotiator from 'negotiator'
+import { encodePosition } from '../../schema/cursor.ts'
+import { DatabaseUnavailable } from '../../schema/errors.ts'
+import { EventStream } from './event-stream.ts'
+import { formatExecution, rootOf } from './format.ts'
+import { checkOperation, readOperation, type CheckedOperation } from './operation.ts'
+import type { Subscriptions } from './subscriptions.ts'
+
+const EVENT_STREAM = 'text/event-stream'
+const RECONNECT = 'retry: 1000\n\n'
+
+/** Whether a client wants server-sent events rather than one answer. */
+export function wantsEvents ({ raw }: FastifyRequest): boolean {
+  return raw.headers.accept !== undefined && new Negotiator(raw).mediaType(['application/json', 'text/html', EVENT_STREAM]) === EVENT_STREAM
+}
+
+/**
+ * GraphQL over server-sent events, in the distinct connections mode of graphql-sse: the events `next`, and `complete`
+ * where there will be no more. The id of an event of a subscription is the cursor of its post, so that a client that
+ * comes back with it, as browsers do by themselves, gets what it missed.
+ *
+ * @returns what answers such a request
+ */
+export function addEventStreams (app: FastifyInstance, subscriptions: Subscriptions) {
+  const { usherAuth, usherOptions: { pingSeconds } } = app
+  const open = new Set<EventStream>()
+  const pinging = setInterval(() => { for (const stream of open) stream.check() }, pingSeconds * 1000).unref()
+  app.addHook('preClose', async () => {
+    clearInterval(pinging)
+    for (const stream of open) stream.end()
+  })
+
+  async function subscribe (operation: CheckedOperation, request: FastifyRequest): Promise<EventStream> {
+    const stream = new EventStream()
+    const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
+    const stop = await subscriptions.subscribe({ ...operation, lastEventId: lastEventId || undefined }, {
+      get waiting () { return stream.readableLength },
+      deliver: (event, position) => stream.write(`id: ${encodePosition(String(position))}\n${next(event)}`),
+      drain: () => stream.drain(),
+    })
+    const unwatch = request.actor ? usherAuth.watch(authorization!, request.actor, () => stream.end()) : () => {}
+    open.add(stream)
+    stream.once('close', () => {
+      open.delete(stream)
+      unwatch()
+      stop()
+    })
+    stream.write(RECONNECT)
+    return stream
+  }
+
+  async function run (request: FastifyRequest, reply: FastifyReply): Promise<EventStream | string> {
+    const operation = readOperation(request.method === 'GET' ? readQuery(request.query as object) : request.body)
+    const checked = checkOperation(app.graphql.schema, operation)
+    if (checked.type === 'subscription') return subscribe(checked, request)
+    if (request.method === 'GET') throw new GraphQLError('Only a subscription can be had by GET', { extensions: { code: 'BAD_REQUEST' } })
+    const result = await reply.graphql(operation.query, undefined, operation.variables, operation.operationName)
+    return whole(result)
+  }
+
+  return async function answer (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    reply.type(EVENT_STREAM).headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+    try {
+      return reply.send(await run(request, reply))
+    } catch (error) {
+      const refusal = formatExecution({ errors: [error as GraphQLError] }, request.log)
+      if (request.method === 'POST') return reply.send(whole(refusal))
+      // A browser comes back by itself, unless the status tells it not to.
+      if (rootOf(error as GraphQLError) instanceof DatabaseUnavailable) return reply.send(RECONNECT)
+      return reply.code(400).type('application/json').send(refusal)
+    }
+  }
+}
+
+const next = (result: string) => `event: next\ndata: ${result}\n\n`
+const whole = (result: object) => `${next(JSON.stringify(result))}event: complete\ndata:\n\n`
+
+// By the address, where the variables are JSON (GraphQL over HTTP). Throws a `GraphQLError`.
+function readQuery ({ query, variables, operationName }: { query?: unknown, variables?: unknown, operationName?: unknown }): object {
+  return { query, operationName, variables: variables === undefined ? undefined : parse(variables) }
+}
+
+function parse (variables: unknown): unknown {
+  try {
+    return JSON.parse(String(variables))
+  } catch {
+    throw new GraphQLError('variables must be JSON', { extensions: { code: 'BAD_REQUEST' } })
+  }
+}

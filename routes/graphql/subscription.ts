@@ -1,0 +1,76 @@
+import {
+  createSourceEventStream, execute, GraphQLError, Kind, visit,
+  type DocumentNode, type ExecutionResult, type GraphQLSchema,
+} from 'graphql'
+import type { FastifyInstance } from 'fastify'
+import type { PostEvent, PostStream } from '../../plugins/post-stream.ts'
+import { DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
+import type { GraphQLContext } from './context.ts'
+import { formatExecution, rootOf } from './format.ts'
+
+/** A subscription's document, checked, and what it is run with. */
+export interface Subscription {
+  schema: GraphQLSchema
+  document: DocumentNode
+  variables: Record<string, unknown>
+  operationName: string | undefined
+  /** The cursor of the last event that the client has seen, where its transport knows it: rather than `after`. */
+  lastEventId?: string | undefined
+}
+
+// Events stay when a client goes: others may have the same.
+const everybody = { destroyed: false }
+
+/** The same for subscriptions whose events look the same: those that differ only in where they begin. */
+export function keyOf ({ document, variables, operationName }: Subscription): string {
+  const others = { ...variables }
+  for (const name of variablesOfAfter(document)) delete others[name]
+  return JSON.stringify([document.loc!.source.body, operationName, others])
+}
+
+// The variables that stand for an argument `after`, and for nothing else.
+function variablesOfAfter (document: DocumentNode): Set<string> {
+  const [names, others] = [new Set<string>(), new Set<string>()]
+  visit(document, {
+    VariableDefinition: () => false,
+    Argument ({ name, value }) {
+      if (name.value !== 'after' || value.kind !== Kind.VARIABLE) return
+      names.add(value.name.value)
+      return false
+    },
+    Variable: ({ name }) => { others.add(name.value) },
+  })
+  for (const name of others) names.delete(name)
+  return names
+}
+
+/** The posts that a subscription is about, from where it begins. Throws the errors of its arguments, and of the resolver. */
+export async function openStream (usher: FastifyInstance, { schema, document, variables, operationName, lastEventId }: Subscription): Promise<PostStream> {
+  const contextValue: GraphQLContext = { ...contextOf(usher), lastEventId }
+  const stream = await createSourceEventStream({ schema, document, variableValues: variables, operationName, contextValue })
+  if (Symbol.asyncIterator in stream) return stream as PostStream
+  throw (stream.errors as [GraphQLError])[0]
+}
+
+/** What an event is to the subscribers, as JSON. Not before all of it can be read: none is to miss it. */
+export async function render (usher: FastifyInstance, { schema, document, variables, operationName }: Subscription, event: PostEvent): Promise<string> {
+  for (;;) {
+    const result = await execute({ schema, document, variableValues: variables, operationName, rootValue: event, contextValue: contextOf(usher) })
+    const outage = result.errors?.map(rootOf).find(isPassing)
+    if (!outage) return JSON.stringify(formatted(result, usher))
+    await usher.usherEvents.wait(outage)
+  }
+}
+
+function formatted (result: ExecutionResult, { log }: FastifyInstance): object {
+  return result.errors ? formatExecution(result, log) : result
+}
+
+function isPassing (error: Error): boolean {
+  return error instanceof DatabaseUnavailable || error instanceof Overloaded
+}
+
+// Each event is an operation of its own to the bound on rows.
+function contextOf (usher: FastifyInstance): GraphQLContext {
+  return { usher, client: everybody, actor: async () => null, rows: 0 }
+}

@@ -1,0 +1,67 @@
+import type { FastifyInstance } from 'fastify'
+import type { PostStream } from '../../plugins/post-stream.ts'
+import { SharedOperation, type Subscriber, type Taker } from './shared-operation.ts'
+import { keyOf, openStream, render, type Subscription } from './subscription.ts'
+
+export type Subscriptions = ReturnType<typeof createSubscriptions>
+
+/**
+ * The subscriptions of a node, by whatever way they came. mercurius would run each for itself; here those that are the
+ * same operation with the same variables are run once, however many have asked for it.
+ */
+export function createSubscriptions (usher: FastifyInstance) {
+  const running = new Map<string, Set<SharedOperation>>()
+
+  const runningAs = (key: string): SharedOperation[] => [...running.get(key) ?? []]
+
+  function start (key: string, subscription: Subscription, stream: PostStream, subscriber: Subscriber): void {
+    const operation = new SharedOperation(stream, (event) => render(usher, subscription, event))
+    operation.add(subscriber)
+    const operations = running.get(key) ?? new Set()
+    running.set(key, operations.add(operation))
+    // Who is slow goes on alone, at a pace of its own, and comes back when it has caught up.
+    operation.onSlow = (slow) => {
+      start(key, subscription, operation.streamFrom(slow.position), slow)
+      if (operation.deserted) end(key, operation)
+    }
+    operation.onIdle = () => {
+      const other = runningAs(key).find((other) => other !== operation && other.suits(operation.position))
+      if (!other) return
+      operation.moveTo(other)
+      end(key, operation)
+    }
+    operation.run().catch((err) => usher.log.error({ err }, 'a subscription has failed'))
+  }
+
+  function leave (key: string, subscriber: Subscriber): void {
+    const operation = runningAs(key).find((operation) => operation.remove(subscriber))
+    if (operation?.deserted) end(key, operation)
+  }
+
+  function end (key: string, operation: SharedOperation): void {
+    operation.close()
+    const operations = running.get(key)!
+    operations.delete(operation)
+    if (operations.size === 0) running.delete(key)
+  }
+
+  return {
+    /**
+     * Begins to deliver the events of a subscription, until the function that it returns is called. Throws the errors of
+     * its arguments, and `DatabaseUnavailable`.
+     */
+    async subscribe (subscription: Subscription, taker: Taker): Promise<() => void> {
+      const stream = await openStream(usher, subscription)
+      const key = keyOf(subscription)
+      const subscriber: Subscriber = { taker, position: stream.position }
+      const shared = runningAs(key).find((operation) => operation.suits(stream.position))
+      if (shared) {
+        stream.close()
+        shared.add(subscriber)
+      } else {
+        start(key, subscription, stream, subscriber)
+      }
+      return () => leave(key, subscriber)
+    },
+  }
+}
