@@ -98,7 +98,7 @@ function createEvents (app: FastifyInstance) {
         recent = new RecentPosts(Number(latest))
         notice()
       }
-      return new PostStream(source, position, authorId)
+      return new PostStream(source, { position, authorId, isLatest: after === undefined })
     },
   }
 }

@@ -21,8 +21,9 @@ export interface Source {
 export interface PostEvent { postCreated: PostRow }
 
 /**
- * The posts after a position, of all authors or of one: each once, in the order of their commits, for ever. What is not
- * at hand any more is read from the database, so that a reader may be as slow or as late as it likes.
+ * The posts after a position, of all authors or of one: each once, in the order of their commits, for ever. What was
+ * created before is read from the database, so that a reader may be as slow or as late as it likes; and what is gone
+ * since is not told. Who has caught up gets what is new from memory.
  */
 export class PostStream implements AsyncIterableIterator<PostEvent> {
   /** Up to where all posts have been given out. */
@@ -38,23 +39,25 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
   #until: number
   #index = 0
   #wake = () => {}
+  #caughtUp: boolean
   #closed = false
 
-  constructor (source: Source, position: number, authorId: string | undefined) {
+  constructor (source: Source, { position, authorId, isLatest = false }: { position: number, authorId: string | undefined, isLatest?: boolean }) {
     this.#source = source
     this.position = this.#until = position
     this.#authorId = authorId
+    this.#caughtUp = isLatest
     source.enter(this)
   }
 
   /** The same from another position on. */
   fork (position: number): PostStream {
-    return new PostStream(this.#source, position, this.#authorId)
+    return new PostStream(this.#source, { position, authorId: this.#authorId })
   }
 
   /** Whether it keeps up with what is being created. */
   get live (): boolean {
-    return this.position >= this.#source.recent.from
+    return this.#caughtUp && this.position >= this.#source.recent.from
   }
 
   async next (): Promise<IteratorResult<PostEvent, undefined>> {
@@ -97,7 +100,7 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     const { recent } = this.#source
     this.#page = []
     this.#index = 0
-    if (!this.live) return this.#readPage(recent.from)
+    if (!this.live) return this.#readPage(recent.until)
     this.#page = recent.after(this.position)
     this.#until = recent.until
     if (this.#page.length > 0) return
@@ -107,11 +110,12 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     this.idle = false
   }
 
-  // What is recent now was committed before the page is read: one that is not full tells all up to there.
-  async #readPage (from: number): Promise<void> {
+  // What is in memory was committed before the page is read: one that is not full tells all up to there.
+  async #readPage (until: number): Promise<void> {
     try {
       this.#page = await this.#source.read(this.position, this.#authorId)
-      this.#until = this.#page.length < POSTS_A_PAGE ? from : this.position
+      this.#caughtUp = this.#page.length < POSTS_A_PAGE
+      this.#until = this.#caughtUp ? until : this.position
     } catch (error) {
       await this.#source.wait(error)
     }
