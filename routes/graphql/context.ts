@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Client } from '../../db/join.ts'
 import { AnswerTooLarge } from '../../schema/errors.ts'
 import type { Actor } from '../../schema/policy.ts'
@@ -16,6 +16,11 @@ export interface GraphQLContext {
   rows: number
   /** Where a subscription goes on, if its transport says so. */
   readonly lastEventId?: string | undefined
+}
+
+/** That of an operation by HTTP. */
+export function createContext (usher: FastifyInstance, request: FastifyRequest): GraphQLContext {
+  return { usher, client: request.socket, actor: async () => request.actor, rows: 0 }
 }
 
 /** Counts the rows of a list against the bound of an operation. Throws `AnswerTooLarge`. */

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastif
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
 import { addJsonParser } from '../../plugins/http.ts'
 import { checkLimits, limits } from '../../schema/graphql-limits.ts'
-import type { GraphQLContext } from './context.ts'
+import { createContext, type GraphQLContext } from './context.ts'
 import { formatExecution } from './format.ts'
 import { sendGraphiql, wantsGraphiql } from './graphiql.ts'
 import type { GuardedSocket } from './guarded-socket.ts'
@@ -60,10 +60,10 @@ function createOptions (app: FastifyInstance, answerByEvents: ReturnType<typeof 
     // Every answer to a POST has status 200 (contract 7.1).
     errorFormatter: (execution, context) =>
       ({ statusCode: 200, response: formatExecution(execution, (context as { reply?: { log: typeof app.log } }).reply?.log ?? app.log) as never }),
-    context: (request): GraphQLContext => ({ usher: app, client: request.socket, actor: async () => request.actor, rows: 0 }),
+    context: (request): GraphQLContext => createContext(app, request),
     subscription: {
       fullWsTransport: true,
-      context: (socket, request): GraphQLContext => ({ usher: app, client: request.socket, actor: (socket as unknown as GuardedSocket).actor, rows: 0 }),
+      context: (socket, request): GraphQLContext => ({ ...createContext(app, request), actor: (socket as unknown as GuardedSocket).actor }),
     },
     additionalRouteOptions: {
       bodyLimit: app.usherOptions.bodyLimit,

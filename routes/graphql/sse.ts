@@ -3,6 +3,7 @@ import { GraphQLError } from 'graphql'
 import Negotiator from 'negotiator'
 import { encodePosition } from '../../schema/cursor.ts'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
+import { createContext } from './context.ts'
 import { EventStream } from './event-stream.ts'
 import { formatExecution, rootOf } from './format.ts'
 import { checkOperation, readOperation, type CheckedOperation } from './operation.ts'
@@ -56,8 +57,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     const checked = checkOperation(app.graphql.schema, operation)
     if (checked.type === 'subscription') return subscribe(checked, request)
     if (request.method === 'GET') throw new GraphQLError('Only a subscription can be had by GET', { extensions: { code: 'BAD_REQUEST' } })
-    const result = await reply.graphql(operation.query, undefined, operation.variables, operation.operationName)
-    return whole(result)
+    return whole(await reply.graphql(operation.query, createContext(app, request), operation.variables, operation.operationName))
   }
 
   return async function answer (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {

@@ -1,0 +1,60 @@
+import type { Test } from 'tap'
+import type { TestUsher } from './app.ts'
+import { hostOf, type Answer } from './graphql.ts'
+
+/** A server-sent event. */
+export interface ServerEvent { event?: string, id?: string, data?: string, retry?: string, comment?: string }
+
+/** What a request for server-sent events is answered with. */
+export interface Events {
+  response: Response
+  /** The next event that is no comment; `undefined` at the end of the stream. Rejects where it breaks off. */
+  next (): Promise<ServerEvent | undefined>
+  /** The answers that the next so many events carry. */
+  answers (count: number): Promise<Answer[]>
+  /** The next comment or event. */
+  any (): Promise<ServerEvent | undefined>
+  /** Hangs up. */
+  abort (): void
+}
+
+/** Asks for server-sent events over a connection, hung up by the end of the test. */
+export async function openEvents (t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, init: RequestInit & { query?: string } = {}): Promise<Events> {
+  const controller = new AbortController()
+  t.teardown(() => controller.abort())
+  const { query = '', headers, ...rest } = init
+  const response = await fetch(`http://${await hostOf(usher)}${usher.prefix}/graphql${query}`, {
+    ...rest, signal: controller.signal, headers: { accept: 'text/event-stream', ...rest.body && { 'content-type': 'application/json' }, ...headers },
+  })
+  const events = read(response.body!)
+  const any = async () => (await events.next()).value as ServerEvent | undefined
+  const next = async (): Promise<ServerEvent | undefined> => {
+    for (;;) {
+      const event = await any()
+      if (!event || event.data !== undefined) return event
+    }
+  }
+  return {
+    response,
+    any,
+    next,
+    abort: () => controller.abort(),
+
+    async answers (count) {
+      const found: Answer[] = []
+      while (found.length < count) found.push(JSON.parse((await next())!.data!))
+      return found
+    },
+  }
+}
+
+async function * read (body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of body) {
+    text += decoder.decode(chunk, { stream: true })
+    const blocks = text.split('\n\n')
+    text = blocks.pop()!
+    for (const block of blocks) yield Object.fromEntries(block.split('\n').map((line) => [line.split(':', 1)[0] || 'comment', line.replace(/^[^:]*: ?/, '')]))
+  }
+}
