@@ -8,7 +8,7 @@ import { readEnvironment } from './commands/environment.ts'
 import { say } from './commands/say.ts'
 import drain from './plugins/drain.ts'
 import front, { createHeaders, type SetHeaders } from './plugins/front.ts'
-import { serverOptions } from './plugins/http-server.ts'
+import { serverOptions, trustProxy } from './plugins/http-server.ts'
 import memory from './plugins/memory.ts'
 import type { Mailer } from './schema/options.ts'
 import type { Settings } from './schema/settings.ts'
@@ -42,7 +42,7 @@ export async function run (): Promise<void> {
 
 async function serve (app: FastifyInstance, settings: Settings, { url: databaseUrl, place }: Data, setHeaders: SetHeaders): Promise<void> {
   const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, PASSWORD_URL, SECRET } = settings
-  await app.register(drain)
+  await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false })
   await app.register(memory)
   await app.register(front, { origins: CORS_ORIGIN, setHeaders })
   await app.register(usher, {

@@ -66,7 +66,8 @@ function createRequestIds (): (request: IncomingMessage) => string {
   }
 }
 
-function trustProxy (networks: readonly string[]): boolean | string[] {
+/** Whom `X-Forwarded-*` is believed, as Fastify takes it: `false` for nobody. */
+export function trustProxy (networks: readonly string[]): boolean | string[] {
   const named = networks.filter((network) => network !== 'true' && network !== 'false')
   return networks.includes('true') || (named.length > 0 && named)
 }

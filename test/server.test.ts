@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { startEmbedded } from '../db/embedded.ts'
 import { spawnNode, startNode, stopNode, type NodeOptions } from './helpers/node.ts'
+import { until } from './helpers/until.ts'
 
 t.jobs = 3
 
@@ -230,6 +231,21 @@ t.test('8 SIGTERM: requests in flight finish, idle connections close, sockets cl
   await t.rejects(node.fetch('/health/live'), 'nobody new is let in')
   busy.socket.write(busy.rest)
   t.match(await busy.answer, /\r\n\r\nHTTP\/1\.1 200 OK\r\n[^]*"token":/)
+  t.equal(await node.ended, 0)
+})
+
+t.test('8 SIGTERM behind a proxy: a connection that is kept alive is answered once more, and told to close', { buffered: true }, async (t) => {
+  const node = await startNode(t, connected(t, { TRUST_PROXY: 'loopback' }))
+  const [busy, kept] = [await node.beginLogin(admin), await node.connect()]
+  const get = 'GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n'
+  kept.socket.write(get)
+  await once(kept.socket, 'data')
+  node.child.kill('SIGTERM')
+  await until('nobody new is let in', () => node.connect().then(({ socket }) => { socket.destroy() }, () => true))
+  kept.socket.write(get)
+  busy.socket.write(busy.rest)
+  t.match(await kept.answer, /\r\nconnection: keep-alive\r\n[^]*{"status":"ok"}HTTP\/1\.1 200 OK\r\nconnection: close\r\n[^]*{"status":"ok"}$/i)
+  t.match(await busy.answer, /\r\n\r\nHTTP\/1\.1 200 OK\r\nconnection: close\r\n[^]*"token":/i)
   t.equal(await node.ended, 0)
 })
 
