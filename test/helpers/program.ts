@@ -1,0 +1,36 @@
+import { spawn, type SpawnOptions } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+import { until } from './until.ts'
+
+/** A port of 127.0.0.1 on which nobody listens. */
+export async function freePort (): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  return port
+}
+
+/** Runs a program of this machine until the test's end, and waits until it listens. */
+export async function runProgram (t: Test, port: number, [file = '', ...args]: readonly string[], options: SpawnOptions = {}): Promise<void> {
+  const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  for (const output of [child.stdout!, child.stderr!]) output.setEncoding('utf8').on('data', (text: string) => { said += text })
+  const ended = once(child, 'close')
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    await ended.catch(() => {})
+  })
+  const failed = ended.then(() => { throw new Error(`${file} ended: ${said}`) })
+  failed.catch(() => {})
+  await Promise.race([until(`${file} listens`, () => listens(port)), failed])
+}
+
+function listens (port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
+    socket.on('connect', () => socket.destroy())
+  })
+}

@@ -1,0 +1,76 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Write } from './writes.ts'
+
+export interface Traffic {
+  /** How often what was answered: a status, the code of an error of GraphQL, or how the connection failed. */
+  readonly answers: Record<string, number>
+  readonly writes: Write[]
+  /** Resolves with so many more requests that were answered as they should be, of each kind. */
+  flow (count: number): Promise<void>
+  stop (): Promise<void>
+}
+
+const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id } }'
+const PATIENCE_MS = 10_000
+const PAUSE_MS = 20
+
+/** Clients that read, create users and create posts in turn, over connections that are kept alive, and are sometimes idle for a little. */
+export function startTraffic ({ url, headers }: { url: string, headers: Record<string, string> }, clients = 20): Traffic {
+  const answers: Record<string, number> = {}
+  const writes: Write[] = []
+  const stopping = new AbortController()
+  let [good, look] = [0, () => {}]
+  const ended = Promise.all(Array.from({ length: clients }, client))
+
+  async function client (): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const user: Write = { kind: 'user', name: `${crypto.randomUUID()}@example.org` }
+      const post: Write = { kind: 'post', name: `Post ${crypto.randomUUID()}` }
+      await write(user, '/api/users', { name: 'Traffic', email: user.name })
+      await send(`/api/users${user.id ? `/${user.id}` : '?limit=1'}`)
+      await write(post, '/graphql', { query: CREATE_POST, variables: { title: post.name } })
+      good++
+      look()
+    }
+  }
+
+  async function write (write: Write, path: string, body: object): Promise<void> {
+    writes.push(write)
+    const answer = await send(path, { method: 'POST', body: JSON.stringify(body) })
+    const id = answer?.id ?? answer?.data?.createPost.id
+    if (id) write.id = id
+  }
+
+  async function send (path: string, init: RequestInit = {}): Promise<any> {
+    await delay(Math.random() * PAUSE_MS)
+    try {
+      const response = await fetch(`${url}${path}`, { ...init, headers: { ...headers, 'content-type': 'application/json' }, signal: AbortSignal.timeout(PATIENCE_MS) })
+      const text = await response.text()
+      const body = response.ok ? JSON.parse(text) : undefined
+      count(body?.errors?.[0].extensions.code ?? String(response.status))
+      return body?.errors ? undefined : body
+    } catch (error) {
+      const { name, message, cause } = error as Error & { cause?: NodeJS.ErrnoException }
+      count(`${name} ${cause?.code ?? message}`)
+    }
+  }
+
+  function count (answer: string): void {
+    answers[answer] = (answers[answer] ?? 0) + 1
+  }
+
+  return {
+    answers,
+    writes,
+
+    async flow (count) {
+      const goal = good + count
+      await new Promise<void>((resolve) => { look = () => { if (good >= goal) resolve() } })
+    },
+
+    async stop () {
+      stopping.abort()
+      await ended
+    },
+  }
+}

@@ -1,0 +1,118 @@
+import { once } from 'node:events'
+import { request, type RequestOptions } from 'node:http'
+import { join } from 'node:path'
+import { json } from 'node:stream/consumers'
+import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
+import { startDatabase } from '../helpers/database.ts'
+import { TestSocket } from '../helpers/graphql.ts'
+import { startNginx } from '../helpers/nginx.ts'
+import { startNode, stopNode, type ServingNode } from '../helpers/node.ts'
+import { openSql } from '../helpers/sql.ts'
+import { startTraffic } from '../helpers/traffic.ts'
+import { until } from '../helpers/until.ts'
+import { findFaults, noFaults, type Write } from '../helpers/writes.ts'
+
+const admin = { email: 'root@example.com', password: 'horse battery staple' }
+const ROUND = 200
+
+t.test('4 two nodes behind nginx', async (t) => {
+  const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
+  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent', TRUST_PROXY: '127.0.0.1' }
+  const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
+  const nodes = [await startNode(t, { cwd, settings }), await startNode(t, { cwd, settings })]
+  const url = await startNginx(t, join(cwd, 'nginx'), nodes)
+  const { token } = await post(`${url}/api/auth/login`, admin)
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const written: Write[] = []
+
+  // The same port, which nginx knows.
+  async function startAgain (index: number): Promise<void> {
+    nodes[index] = await startNode(t, { cwd, compileCache: true, settings: { ...settings, PORT: new URL(nodes[index]!.url).port } })
+  }
+
+  async function stop (t: Test, node: ServingNode): Promise<void> {
+    const since = performance.now()
+    t.equal(await stopNode(node), 0)
+    t.comment(`stopped within ${Math.round(performance.now() - since)} ms`)
+  }
+
+  t.test('7.7 a post made through nginx, or either node, reaches the subscribers of both', async (t) => {
+    const sockets = await Promise.all([url, ...nodes.map((node) => node.url)].map((base) => subscribe(t, base)))
+    for (const base of [url, url, ...nodes.map((node) => node.url)]) {
+      const title = crypto.randomUUID()
+      await post(`${base}/graphql`, { query: `mutation { createPost(input: { title: "${title}", content: "Words" }) { id } }` }, { headers })
+      for (const socket of sockets) t.match(await socket.next(), { payload: { data: { postCreated: { title } } } })
+    }
+  })
+
+  t.test('4.4 the address of a session is that of the client, whatever it says', async (t) => {
+    const { token } = await post(`${url}/api/auth/login`, admin, { localAddress: '127.0.0.9', headers: { 'x-forwarded-for': '192.0.2.1' } })
+    const sessions = await (await fetch(`${url}/api/auth/sessions`, { headers: { authorization: `Bearer ${token}` } })).json() as { current: boolean, address: string }[]
+    t.equal(sessions.find(({ current }) => current)!.address, '127.0.0.9')
+  })
+
+  t.test('8 a node that is stopped under load fails no request', async (t) => {
+    const traffic = startTraffic({ url, headers })
+    await traffic.flow(ROUND)
+    await stop(t, nodes[0]!)
+    await traffic.flow(ROUND)
+    await traffic.stop()
+    written.push(...traffic.writes)
+    t.strictSame(unlike(traffic.answers, ['200', '201']), {})
+    t.comment(traffic.answers)
+    await startAgain(0)
+  })
+
+  t.test('8 a rolling restart under load fails no request', async (t) => {
+    const traffic = startTraffic({ url, headers })
+    await traffic.flow(ROUND)
+    for (const index of nodes.keys()) {
+      await stop(t, nodes[index]!)
+      await startAgain(index)
+    }
+    await traffic.flow(ROUND)
+    await traffic.stop()
+    written.push(...traffic.writes)
+    t.strictSame(unlike(traffic.answers, ['200', '201']), {})
+    t.comment(traffic.answers)
+  })
+
+  t.test('8 a node killed under load: what was acknowledged is there, once', async (t) => {
+    const traffic = startTraffic({ url, headers })
+    await traffic.flow(ROUND)
+    nodes[0]!.child.kill('SIGKILL')
+    await nodes[0]!.ended
+    await traffic.flow(ROUND)
+    await traffic.stop()
+    written.push(...traffic.writes)
+    t.strictSame(unlike(traffic.answers, ['200', '201', '502', '503', '504']), {})
+    t.comment(traffic.answers)
+    // What was sent and not answered may still be committed.
+    await until('the connections of the node are closed', async () => (await sql`select from pg_stat_activity where application_name = 'usher'`).length <= 11)
+  })
+
+  t.strictSame(await findFaults(sql, written), noFaults)
+})
+
+// Over a connection that is not kept alive: a node that stops would wait for it.
+async function post (url: string, body: object, options: RequestOptions = {}): Promise<any> {
+  const sending = request(url, { method: 'POST', agent: false, ...options, headers: { 'content-type': 'application/json', ...options.headers } })
+  sending.end(JSON.stringify(body))
+  const [response] = await once(sending, 'response')
+  return json(response)
+}
+
+async function subscribe (t: Test, base: string): Promise<TestSocket> {
+  const socket = new WebSocket(`${base.replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
+  t.teardown(() => socket.terminate())
+  const subscriber = new TestSocket(socket, 'graphql-transport-ws')
+  await once(socket, 'open')
+  await subscriber.init()
+  subscriber.start('posts', 'subscription { postCreated { title } }')
+  await subscriber.settle()
+  return subscriber
+}
+
+const unlike = (answers: Record<string, number>, expected: string[]) =>
+  Object.fromEntries(Object.entries(answers).filter(([answer]) => !expected.includes(answer)))
