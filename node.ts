@@ -41,12 +41,13 @@ export async function run (): Promise<void> {
 }
 
 async function serve (app: FastifyInstance, settings: Settings, { url: databaseUrl, place }: Data, setHeaders: SetHeaders): Promise<void> {
-  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, PASSWORD_URL, SECRET } = settings
+  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, PASSWORD_URL, SECRET, NOTIFICATIONS_URL } = settings
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false })
   await app.register(memory)
   await app.register(front, { origins: CORS_ORIGIN, setHeaders })
   await app.register(usher, {
     databaseUrl,
+    notificationsUrl: NOTIFICATIONS_URL,
     mailer: await openMailer(app, settings),
     secret: SECRET,
     passwordUrl: PASSWORD_URL,

@@ -19,6 +19,7 @@ const settingOf = {
   uploadsDir: 'DATA_DIR',
   secret: 'SECRET',
   passwordUrl: 'PASSWORD_URL',
+  notificationsUrl: 'NOTIFICATIONS_URL',
 }
 
 /** Opens the data: with no `DATABASE_URL` an embedded PostgreSQL is started, unless it runs already. */

@@ -9,6 +9,8 @@ const STATEMENT_TIMEOUT_MS = 10_000
 
 export interface ConnectionOptions extends Omit<PoolOptions, 'statementTimeout'> {
   statementTimeout?: number
+  /** Where notifications come from, if not from the same address. */
+  notificationsUrl?: string | undefined
   /** The Postgres schema that holds Usher's tables. */
   schema: string
   log: Log
@@ -22,10 +24,12 @@ export interface Connection {
 }
 
 /** Opens the database; nothing is sent before the first statement. Throws a `TypeError` for a URL that is none. */
-export function connect ({ database, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, log }: ConnectionOptions): Connection {
+export function connect ({ database, notificationsUrl, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, log }: ConnectionOptions): Connection {
   const pool = openPool({ database, poolSize, statementTimeout })
   const gate = createGate()
-  const notifications = createNotifications({ pool, gate, log, statementTimeout })
+  // Its options only: the one connection is opened by `db/listener.ts`.
+  const source = notificationsUrl === undefined ? pool : openPool({ database: notificationsUrl, poolSize: 1, statementTimeout })
+  const notifications = createNotifications({ pool, source, gate, log, statementTimeout })
   const db = new Kysely<Tables>({ dialect: createDialect(pool, gate) }).withSchema(schema)
   return {
     db,

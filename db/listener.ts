@@ -1,4 +1,4 @@
-import postgres, { type Sql } from 'postgres'
+import postgres, { type Row, type RowList, type Sql } from 'postgres'
 import { connectionClosed, createSockets, type Failure } from './sockets.ts'
 
 export interface ListenerOptions {
@@ -11,7 +11,7 @@ export interface ListenerOptions {
 
 export interface Listener {
   /** Runs statements without parameters. */
-  run (statements: string): Promise<unknown>
+  run (statements: string): Promise<RowList<Row[]>>
   end (): void
 }
 

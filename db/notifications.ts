@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isOutage, type Gate } from './gate.ts'
 import { openListener } from './listener.ts'
@@ -10,6 +11,8 @@ const DEADLINE_MS = 400
 // A far database takes several round trips.
 const CONNECT_MS = 1000
 const RETRY_MS = 100
+// Of what arrives at all: far more than it takes.
+const ARRIVAL_MS = 5000
 // PostgreSQL would have given the statement up by then: its connection is dead, though nothing has said so.
 const GRACE_MS = 1000
 
@@ -26,6 +29,8 @@ export interface Log {
 
 export interface NotificationsOptions {
   pool: Pool
+  /** Where they come from; mostly the same. */
+  source: Pool
   gate: Gate
   log: Log
   /** Milliseconds. */
@@ -49,7 +54,7 @@ export interface Notifications {
   close (): Promise<void>
 }
 
-export function createNotifications ({ pool, gate, log, statementTimeout }: NotificationsOptions): Notifications {
+export function createNotifications ({ pool, source, gate, log, statementTimeout }: NotificationsOptions): Notifications {
   const channels = new Map<string, Channel>()
   const closing = new AbortController()
   let [connected, started] = [false, false]
@@ -62,7 +67,7 @@ export function createNotifications ({ pool, gate, log, statementTimeout }: Noti
     const lost = Promise.withResolvers<Failure>()
     let [over, worked, synchronized, answers] = [false, false, false, gate.answers]
     fail = lost.resolve
-    const connection = openListener(pool.sql, {
+    const connection = openListener(source.sql, {
       timeout: CONNECT_MS,
       onMessage: (channel, payload) => channels.get(channel)!.onMessage(payload),
       onLost: lost.resolve,
@@ -80,6 +85,7 @@ export function createNotifications ({ pool, gate, log, statementTimeout }: Noti
       const listens = [...channels.keys()].map((channel) => `listen "${channel}"`)
       await ask(['select 1', ...listens].join('; '), CONNECT_MS).finally(hurry)
       worked = true
+      if (!started && (source !== pool || await isPooled())) await checkArrival()
       if (!gate.open) log.info('The database is back')
       gate.set(true)
       synchronize().catch(lost.resolve)
@@ -90,6 +96,24 @@ export function createNotifications ({ pool, gate, log, statementTimeout }: Noti
         connected = synchronized && !over
         expire(statementTimeout + GRACE_MS)
       }
+    }
+
+    // A pooler gives the process of its connection another number.
+    async function isPooled (): Promise<boolean> {
+      const { 0: row, state } = await connection.run('select pg_backend_pid() as pid')
+      return row!.pid !== state.pid
+    }
+
+    // Of another database, or by a pooler in transaction mode, nothing would ever arrive, and nothing would say so:
+    // sessions that end elsewhere would live on here.
+    async function checkArrival (): Promise<void> {
+      const channel = `usher_${randomUUID()}`
+      const arrived = new Promise<void>((resolve) => channels.set(channel, { onMessage: () => resolve() }))
+      await ask(`listen "${channel}"`, CONNECT_MS)
+      const tooLate = delay(ARRIVAL_MS, undefined, { ref: false }).then(() => { throw notArriving() })
+      await Promise.race([Promise.all([pool.sql.unsafe(`notify "${channel}"`), arrived]), tooLate])
+      await ask(`unlisten "${channel}"`, CONNECT_MS)
+      channels.delete(channel)
     }
 
     async function synchronize (): Promise<void> {
@@ -160,6 +184,8 @@ export function createNotifications ({ pool, gate, log, statementTimeout }: Noti
 }
 
 const unanswered = (): Failure => Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' })
+
+const notArriving = () => new Error('usher: notificationsUrl must lead to the database itself: no notification arrives, as by a pooler in transaction mode')
 
 // Calls back after that time, unless the function that it returns was called before. The event loop itself may
 // have been busy for longer than that, so that the answer stands in the socket unread: two more turns of it.

@@ -22,8 +22,8 @@ declare module 'fastify' {
 }
 
 async function createDatabase (app: FastifyInstance) {
-  const { database, schema, poolSize } = app.usherOptions
-  const { db, gate, notifications, close } = connect({ database, schema, poolSize, log: app.log })
+  const { database, notificationsUrl, schema, poolSize } = app.usherOptions
+  const { db, gate, notifications, close } = connect({ database, notificationsUrl, schema, poolSize, log: app.log })
   app.addHook('onClose', close)
   await migrate(db, schema).catch(giveUp)
 
@@ -35,12 +35,20 @@ async function createDatabase (app: FastifyInstance) {
     throw Object.assign(new DatabaseUnavailable({ cause }), { message: `usher: the database cannot be reached (${cause.code})` })
   }
 
+  /** Begins to hear notifications. Throws where the database cannot be reached. */
+  async function start (): Promise<void> {
+    await notifications.start().catch(async (error: Error) => {
+      if (notificationsUrl === undefined || error instanceof DatabaseUnavailable || error.message.startsWith('usher: ')) return giveUp(error)
+      await close()
+      throw new Error(`usher: notificationsUrl cannot be listened to: ${error.message}`, { cause: error })
+    })
+  }
+
   return {
     db,
     gate,
     notifications,
-    /** Begins to hear notifications. Throws where the database cannot be reached. */
-    start: () => notifications.start().catch(giveUp),
+    start,
     /** Reads that concurrent requests share (SPEED, point 2); each takes the client it is for, which may go. */
     read: {
       user: joinCalls((ids: string[]) => findUsers(db, ids)),

@@ -59,6 +59,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle'>
   databaseUrl?: string | undefined
   /** A postgres.js client that the host owns, and closes. */
   sql?: Sql | undefined
+  /** Where notifications are listened to; by default where the statements go. Needed where that is a pooler in transaction mode. */
+  notificationsUrl?: string | undefined
   /** Rules to replace those of `schema/policy.ts`. */
   policy?: Partial<Policy> | undefined
   /** Sends a mail; without it nobody can reset a password, or be invited to set a first one. */
@@ -80,6 +82,7 @@ export interface Options extends Readonly<Given> {
   /** The whole path that Usher is mounted under, such as `/accounts`; empty at the root. */
   readonly prefix: string
   readonly database: string | Sql
+  readonly notificationsUrl: string | undefined
   readonly policy: Policy
   readonly mailer: Mailer | undefined
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
@@ -89,7 +92,7 @@ const check = createCheck(Settings)
 
 /** Throws an `Error` of one sentence that names what is wrong. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
-  const { prefix, logLevel, logSerializers, databaseUrl, sql, policy: rules, mailer, onFirstAdmin, ...rest } = given
+  const { prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, policy: rules, mailer, onFirstAdmin, ...rest } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw refused(`there is no option ${unknown}`)
   if (mailer !== undefined && typeof mailer !== 'function') throw refused('mailer must be a function')
@@ -98,6 +101,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     ...readSettings(rest),
     prefix: readPrefix(prefix),
     database: readDatabase(databaseUrl, sql),
+    notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
     policy: readPolicy(rules),
     logLevel,
     logSerializers,
@@ -135,9 +139,13 @@ function readDatabase (databaseUrl: unknown, sql: Sql | undefined): string | Sql
   if (sql !== undefined && databaseUrl !== undefined) throw refused('databaseUrl and sql exclude each other')
   if (sql !== undefined) return readClient(sql)
   if (databaseUrl === undefined || databaseUrl === '') throw refused('databaseUrl or sql is required')
-  if (typeof databaseUrl === 'string' && isDatabaseUrl(databaseUrl)) return databaseUrl
+  return readDatabaseUrl('databaseUrl', databaseUrl)
+}
+
+function readDatabaseUrl (name: string, given: unknown): string {
+  if (typeof given === 'string' && isDatabaseUrl(given)) return given
   // Without its value: it may hold a password.
-  throw refused('databaseUrl must be a URL such as postgres://user:password@host:5432/database')
+  throw refused(`${name} must be a URL such as postgres://user:password@host:5432/database`)
 }
 
 function readClient (sql: Sql): Sql {

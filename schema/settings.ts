@@ -11,6 +11,7 @@ const Settings = Type.Object({
   HOST: Type.String({ default: '127.0.0.1', description: 'an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them' }),
   PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535' }),
   DATABASE_URL: Type.Optional(Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })),
+  NOTIFICATIONS_URL: Type.Optional(Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })),
   DATA_DIR: Type.String({ default: './data', description: 'a folder' }),
   PUBLIC_URL: Type.Optional(Type.String({ format: 'web', description: 'an address such as https://api.example.com' })),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', maxLength: 254, description: 'an email address of at most 254 characters' })),
@@ -25,7 +26,7 @@ const Settings = Type.Object({
   NODE_ENV: Type.String({ default: 'development', description: 'production, or another word' }),
   UPLOAD_MAX_BYTES: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'a whole number of bytes, at least 1' }),
 }, {
-  dependencies: { ADMIN_EMAIL: ['ADMIN_PASSWORD'], ADMIN_PASSWORD: ['ADMIN_EMAIL'], SMTP_URL: ['MAIL_FROM'] },
+  dependencies: { ADMIN_EMAIL: ['ADMIN_PASSWORD'], ADMIN_PASSWORD: ['ADMIN_EMAIL'], SMTP_URL: ['MAIL_FROM'], NOTIFICATIONS_URL: ['DATABASE_URL'] },
 })
 
 type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'

@@ -36,6 +36,7 @@ t.test('9 a wrong option is refused at boot, by a sentence that names it', async
     [{ databaseUrl: 5432 }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ databaseUrl: 'mysql://user:secret@host/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ databaseUrl: 'postgres://user:secret@ho st:x/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
+    [{ ...needed, notificationsUrl: 'mysql://user:secret@host/db' }, 'notificationsUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ sql: 'postgres://' }, 'sql must be a client made by postgres.js'],
     [{ sql: () => {} }, 'sql must be a client made by postgres.js'],
     [{ sql: postgres(databaseUrl, { transform: postgres.camel }) }, 'sql must be a client that gives rows as they are and timestamps as a Date: one without transform and types'],

@@ -7,7 +7,7 @@ import postgres from 'postgres'
 import t from 'tap'
 import usher from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
-import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { startDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { createLoad } from '../helpers/load.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { until } from '../helpers/until.ts'
@@ -41,6 +41,23 @@ t.test('1.10 the database goes away while the node starts: ready() rejects, and 
   // After the migrations, before the notifications.
   app.register(async () => proxy.refuse())
   await t.rejects(async () => app.ready(), { code: 'DATABASE_UNAVAILABLE', message: /cannot be reached \((ECONNREFUSED|ECONNRESET|CONNECTION_CLOSED)\)/ })
+})
+
+t.test('4 notifications from an address of their own arrive; from another database none would, and ready() rejects', async (t) => {
+  const databaseUrl = await testDatabaseUrl()
+  const proxy = await createProxy(t, databaseUrl)
+  const { app, admin, createUser, inject } = await createUsher(t, { databaseUrl, notificationsUrl: proxy.url })
+  const { headers } = await createUser()
+  await inject('DELETE', '/api/auth/sessions', { headers: admin.headers })
+  t.equal((await inject('GET', '/api/protected', { headers })).statusCode, 200)
+  t.equal(proxy.dialed, 1, 'one connection, for all of them')
+  await app.close()
+
+  const elsewhere = await startDatabase(t)
+  const other = Fastify()
+  t.teardown(() => other.close())
+  other.register(usher, { databaseUrl, notificationsUrl: elsewhere.url, schema: uniqueSchema(t.name), uploadsDir: elsewhere.dataDir })
+  await t.rejects(async () => other.ready(), { message: /^usher: notificationsUrl must lead to the database itself: / })
 })
 
 t.test('1.10 the connection for notifications is ended, it alone: requests are served without a 503', async (t) => {
