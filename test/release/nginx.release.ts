@@ -3,12 +3,11 @@ import { request, type RequestOptions } from 'node:http'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
-import { WebSocket } from 'ws'
 import { startDatabase } from '../helpers/database.ts'
-import { TestSocket } from '../helpers/graphql.ts'
 import { startNginx } from '../helpers/nginx.ts'
 import { startNode, stopNode, type ServingNode } from '../helpers/node.ts'
 import { openSql } from '../helpers/sql.ts'
+import { subscribe } from '../helpers/subscriber.ts'
 import { startTraffic } from '../helpers/traffic.ts'
 import { until } from '../helpers/until.ts'
 import { findFaults, noFaults, type Write } from '../helpers/writes.ts'
@@ -38,10 +37,10 @@ t.test('4 two nodes behind nginx', async (t) => {
   }
 
   t.test('7.7 a post made through nginx, or either node, reaches the subscribers of both', async (t) => {
-    const sockets = await Promise.all([url, ...nodes.map((node) => node.url)].map((base) => subscribe(t, base)))
-    for (const base of [url, url, ...nodes.map((node) => node.url)]) {
+    const sockets = await Promise.all([{ url }, ...nodes].map((server) => subscribe(t, server)))
+    for (const server of [{ url }, { url }, ...nodes]) {
       const title = crypto.randomUUID()
-      await post(`${base}/graphql`, { query: `mutation { createPost(input: { title: "${title}", content: "Words" }) { id } }` }, { headers })
+      await post(`${server.url}/graphql`, { query: `mutation { createPost(input: { title: "${title}", content: "Words" }) { id } }` }, { headers })
       for (const socket of sockets) t.match(await socket.next(), { payload: { data: { postCreated: { title } } } })
     }
   })
@@ -101,17 +100,6 @@ async function post (url: string, body: object, options: RequestOptions = {}): P
   sending.end(JSON.stringify(body))
   const [response] = await once(sending, 'response')
   return json(response)
-}
-
-async function subscribe (t: Test, base: string): Promise<TestSocket> {
-  const socket = new WebSocket(`${base.replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
-  t.teardown(() => socket.terminate())
-  const subscriber = new TestSocket(socket, 'graphql-transport-ws')
-  await once(socket, 'open')
-  await subscriber.init()
-  subscriber.start('posts', 'subscription { postCreated { title } }')
-  await subscriber.settle()
-  return subscriber
 }
 
 const unlike = (answers: Record<string, number>, expected: string[]) =>

@@ -1,0 +1,87 @@
+import { join } from 'node:path'
+import postgres from 'postgres'
+import t from 'tap'
+import { startDatabase } from '../helpers/database.ts'
+import { spawnNode, startNode } from '../helpers/node.ts'
+import { startPgbouncer } from '../helpers/pgbouncer.ts'
+import { openSql } from '../helpers/sql.ts'
+import { subscribe } from '../helpers/subscriber.ts'
+import { startTraffic } from '../helpers/traffic.ts'
+import { until } from '../helpers/until.ts'
+import { findFaults, noFaults } from '../helpers/writes.ts'
+
+const admin = { email: 'root@example.com', password: 'horse battery staple' }
+const REFUSAL = 'NOTIFICATIONS_URL must lead to the database itself: no notification arrives, as by a pooler in transaction mode\n'
+
+const { url: NOTIFICATIONS_URL, dataDir: cwd } = await startDatabase(t)
+const pooled = await startPgbouncer(t, join(cwd, 'pgbouncer'), NOTIFICATIONS_URL)
+const DATABASE_URL = `${pooled}?prepare=false`
+const settings = { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
+
+t.test('4 two nodes by way of PgBouncer in transaction mode', async (t) => {
+  const sql = openSql(t, { options: { databaseUrl: NOTIFICATIONS_URL, schema: 'usher' } })
+  const options = { cwd, settings: { ...settings, DATABASE_URL, NOTIFICATIONS_URL } }
+  // At once, so that both want to migrate.
+  const [one, two] = await Promise.all([startNode(t, options), startNode(t, options)])
+  const { headers } = await one.login(admin)
+
+  t.test('what PgBouncer does not hand on is bounded all the same', async (t) => {
+    const client = postgres(DATABASE_URL, { max: 1, fetch_types: false })
+    t.teardown(() => client.end())
+    const show = async (name: string) => (await client.unsafe(`show ${name}`))[0]![name]
+    t.strictSame([await show('statement_timeout'), await show('idle_in_transaction_session_timeout')], ['10s', '10s'])
+  })
+
+  t.test('2 a user is created on one, changed on the other, and deleted', async (t) => {
+    const user = { name: 'Ada', email: 'ada@example.com' }
+    const created = await one.fetch('/api/users', { method: 'POST', headers, body: JSON.stringify(user) })
+    t.equal(created.status, 201)
+    const path = created.headers.get('location')!
+    t.match(await (await two.fetch(path)).json(), user)
+    t.equal((await two.fetch(path, { method: 'PUT', headers, body: JSON.stringify({ ...user, name: 'Ada Lovelace' }) })).status, 200)
+    t.match(await (await one.fetch(path)).json(), { name: 'Ada Lovelace' })
+    t.equal((await one.fetch(path, { method: 'DELETE', headers: { authorization: headers.authorization! } })).status, 204)
+    t.equal((await two.fetch(path)).status, 404)
+  })
+
+  t.test('7.7 posts reach the subscribers of both', async (t) => {
+    const sockets = [await subscribe(t, one), await subscribe(t, two)]
+    for (const node of [one, two]) {
+      const title = crypto.randomUUID()
+      await node.fetch('/graphql', { method: 'POST', headers, body: JSON.stringify({ query: `mutation { createPost(input: { title: "${title}", content: "Words" }) { id } }` }) })
+      for (const socket of sockets) t.match(await socket.next(), { payload: { data: { postCreated: { title } } } })
+    }
+  })
+
+  t.test('4 a session that ends on one is refused by the other', async (t) => {
+    const session = await one.login(admin)
+    const status = async () => (await two.fetch('/api/protected', { headers: session.headers })).status
+    t.equal(await status(), 200)
+    t.equal((await one.fetch('/api/auth/logout', { method: 'POST', headers: { cookie: session.cookie } })).status, 204)
+    await until('refused', async () => await status() === 401)
+  })
+
+  t.test('under load, more clients than connections', async (t) => {
+    const traffic = [one, two].map(({ url }) => startTraffic({ url, headers }))
+    await Promise.all(traffic.map(({ flow }) => flow(300)))
+    for (const { stop, answers, writes } of traffic) {
+      await stop()
+      t.strictSame(Object.keys(answers).sort(), ['200', '201'])
+      t.comment(answers)
+      t.strictSame({ ...await findFaults(sql, writes), unasked: [] }, noFaults)
+    }
+  })
+})
+
+t.test('8 where notifications would not arrive, the node does not start, and says so', async (t) => {
+  const wrong: Record<string, string>[] = [{}, { NOTIFICATIONS_URL: pooled }]
+  const nodes = wrong.map((rest) => spawnNode(t, { cwd, settings: { ...settings, DATABASE_URL, ...rest } }))
+  t.strictSame(await Promise.all(nodes.map(({ ended }) => ended)), [1, 1])
+  t.strictSame(nodes.map(({ stderr }) => stderr), [REFUSAL, REFUSAL])
+})
+
+t.test('8 in session mode they do arrive', async (t) => {
+  const url = await startPgbouncer(t, join(cwd, 'pgbouncer-session'), NOTIFICATIONS_URL, 'session')
+  const node = await startNode(t, { cwd, settings: { ...settings, DATABASE_URL: url } })
+  t.equal((await node.fetch('/health/ready')).status, 200)
+})
