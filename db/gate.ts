@@ -92,6 +92,8 @@ const outages = new Set([
   // the network
   'EAI_AGAIN', 'EADDRNOTAVAIL', 'ECONNABORTED', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTDOWN', 'EHOSTUNREACH', 'EMFILE',
   'ENETDOWN', 'ENETUNREACH', 'ENOENT', 'ENOTFOUND', 'EPIPE', 'ETIMEDOUT',
+  // db/sockets.ts: none of several hosts takes writes, as while one fails over to another
+  'READ_ONLY',
   // PostgreSQL: shutting down, crashed, starting up
   '57P01', '57P02', '57P03',
 ])

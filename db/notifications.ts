@@ -5,6 +5,8 @@ import { openListener } from './listener.ts'
 import type { Pool } from './pool.ts'
 import type { Failure } from './sockets.ts'
 
+// What `listen` fails with at a standby: the address leads there until the next primary takes it over.
+const STANDBY = '25006'
 const HEARTBEAT_MS = 50
 const SUSPICION_MS = 50
 const DEADLINE_MS = 400
@@ -143,7 +145,7 @@ export function createNotifications ({ pool, source, gate, log, statementTimeout
       if (!started) throw failure
       if (closing.signal.aborted) return
       // One lost connection is no outage: only where the next cannot be had is the database away.
-      const away = isOutage(failure) && !(worked && failure.code !== 'ETIMEDOUT')
+      const away = (isOutage(failure) || failure.code === STANDBY) && !(worked && failure.code !== 'ETIMEDOUT')
       if (away) giveUp(failure, answers)
       if (away || performance.now() - since < RETRY_MS) await delay(RETRY_MS, undefined, { signal: closing.signal, ref: false }).catch(() => {})
     }

@@ -1,4 +1,4 @@
-import { spawn, type SpawnOptions } from 'node:child_process'
+import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import type { Test } from 'tap'
@@ -13,19 +13,22 @@ export async function freePort (): Promise<number> {
   return port
 }
 
-/** Runs a program of this machine until the test's end, and waits until it listens. */
-export async function runProgram (t: Test, port: number, [file = '', ...args]: readonly string[], options: SpawnOptions = {}): Promise<void> {
+/** Runs a program of this machine until the test's end, when it gets a signal, and waits until it listens. */
+export async function runProgram (
+  t: Test, port: number, [file = '', ...args]: readonly string[], { stop = 'SIGTERM', ...options }: SpawnOptions & { stop?: NodeJS.Signals } = {}
+): Promise<ChildProcess> {
   const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
   for (const output of [child.stdout!, child.stderr!]) output.setEncoding('utf8').on('data', (text: string) => { said += text })
   const ended = once(child, 'close')
   t.teardown(async () => {
-    child.kill('SIGTERM')
+    child.kill(stop)
     await ended.catch(() => {})
   })
   const failed = ended.then(() => { throw new Error(`${file} ended: ${said}`) })
   failed.catch(() => {})
   await Promise.race([until(`${file} listens`, () => listens(port)), failed])
+  return child
 }
 
 function listens (port: number): Promise<boolean> {
