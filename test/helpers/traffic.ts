@@ -5,7 +5,7 @@ export interface Traffic {
   /** How often what was answered: a status, the code of an error of GraphQL, or how the connection failed. */
   readonly answers: Record<string, number>
   readonly writes: Write[]
-  /** Resolves with so many more requests that were answered as they should be, of each kind. */
+  /** Resolves when so many more of each kind were answered as they should be. */
   flow (count: number): Promise<void>
   stop (): Promise<void>
 }
@@ -29,6 +29,7 @@ export function startTraffic ({ url, headers }: { url: string, headers: Record<s
       await write(user, '/api/users', { name: 'Traffic', email: user.name })
       await send(`/api/users${user.id ? `/${user.id}` : '?limit=1'}`)
       await write(post, '/graphql', { query: CREATE_POST, variables: { title: post.name } })
+      if (!user.id || !post.id) continue
       good++
       look()
     }

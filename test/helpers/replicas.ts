@@ -1,0 +1,63 @@
+import { execFile } from 'node:child_process'
+import { appendFile, mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Test } from 'tap'
+import { environment, findPrograms, run } from '../../db/embedded-binaries.ts'
+import { openCluster } from '../../db/embedded-cluster.ts'
+import { openSql } from './sql.ts'
+import { freePort, runProgram } from './program.ts'
+import { until } from './until.ts'
+
+export interface Replicas {
+  /** Of both, the primary first. */
+  readonly url: string
+  /** The same, the standby first. */
+  readonly reversed: string
+  /** Of the standby alone. */
+  readonly standbyUrl: string
+  /** Kills the primary, as a machine that dies. */
+  killPrimary (): void
+  /** Makes the standby the primary. */
+  promote (): Promise<void>
+}
+
+const SETTINGS = ['fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'superuser_reserved_connections=0', 'log_min_messages=fatal']
+
+/** A primary and a standby that confirms each commit, until the test's end. */
+export async function startReplicas (t: Test, folder: string): Promise<Replicas> {
+  const programs = await findPrograms()
+  const cluster = await openCluster(join(folder, 'primary'), programs, false, () => {})
+  const { way, password, data } = cluster
+  await run([...way.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'], way, 'alter role usher replication\ngrant pg_monitor to usher\n')
+  await appendFile(join(data, 'pg_hba.conf'), 'host replication usher 127.0.0.1/32 scram-sha-256\n')
+  const copy = join(folder, 'standby')
+  await mkdir(copy)
+  await promisify(execFile)('cp', ['-a', data, copy])
+  const standby = join(copy, 'data')
+  await writeFile(join(standby, 'standby.signal'), '')
+
+  const [primaryPort, standbyPort] = [await freePort(), await freePort()]
+  const start = (data: string, port: number, settings: string[]) => {
+    const words = [...way.before, programs.postgres, '-D', data, '-p', String(port), ...[...SETTINGS, ...settings].flatMap((setting) => ['-c', setting])]
+    return runProgram(t, port, words, { ...way.options, env: environment(), cwd: '/', stop: 'SIGINT' })
+  }
+  const primary = await start(data, primaryPort, ['synchronous_standby_names=*'])
+  await start(standby, standbyPort, [`primary_conninfo=host=127.0.0.1 port=${primaryPort} user=usher password=${password}`])
+  const urlOf = (...ports: number[]) => `postgres://usher:${password}@${ports.map((port) => `127.0.0.1:${port}`).join()}/usher`
+  const sql = openSql(t, { options: { databaseUrl: urlOf(primaryPort), schema: 'public' } })
+  await until('the standby follows', async () => (await sql`select from pg_stat_replication where state = 'streaming'`.catch(() => [])).length > 0)
+  await sql.end()
+
+  return {
+    url: urlOf(primaryPort, standbyPort),
+    reversed: urlOf(standbyPort, primaryPort),
+    standbyUrl: urlOf(standbyPort),
+
+    killPrimary () {
+      primary.kill('SIGKILL')
+    },
+
+    promote: () => run([...way.before, join(dirname(programs.postgres), 'pg_ctl'), 'promote', '-D', standby], way),
+  }
+}
