@@ -15,14 +15,14 @@ t.test('1.10 the database fails over under load: the nodes go on with the standb
   const cwd = t.testdir()
   const replicas = await startReplicas(t, cwd)
   const settings = { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
-  const one = await startNode(t, { cwd, settings: { ...settings, DATABASE_URL: replicas.url } })
-  const two = await startNode(t, { cwd, settings: { ...settings, DATABASE_URL: replicas.reversed } })
+  const one = await startNode(t, { cwd, compileCache: true, settings: { ...settings, DATABASE_URL: replicas.url } })
+  const two = await startNode(t, { cwd, compileCache: true, settings: { ...settings, DATABASE_URL: replicas.reversed } })
   const { headers } = await one.login(admin)
   const ended = await one.login(admin)
   const subscribers = [await subscribe(t, one), await subscribe(t, two)]
 
   const traffic = [one, two].map(({ url }) => startTraffic({ url, headers }, 10))
-  await Promise.all(traffic.map(({ flow }) => flow(200)))
+  await Promise.all(traffic.map(({ flow }) => flow(100)))
   t.equal((await two.fetch('/api/auth/logout', { method: 'POST', headers: { cookie: ended.cookie } })).status, 204)
 
   const killed = performance.now()

@@ -13,13 +13,13 @@ import { until } from '../helpers/until.ts'
 import { findFaults, noFaults, type Write } from '../helpers/writes.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
-const ROUND = 200
+const ROUND = 100
 
 t.test('4 two nodes behind nginx', async (t) => {
   const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
   const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent', TRUST_PROXY: '127.0.0.1' }
   const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
-  const nodes = [await startNode(t, { cwd, settings }), await startNode(t, { cwd, settings })]
+  const nodes = [await startNode(t, { cwd, compileCache: true, settings }), await startNode(t, { cwd, compileCache: true, settings })]
   const url = await startNginx(t, join(cwd, 'nginx'), nodes)
   const { token } = await post(`${url}/api/auth/login`, admin)
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
