@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { channelOf } from '../db/channel.ts'
 import { connect } from '../db/connection.ts'
 import { isOutage } from '../db/gate.ts'
 import { joinCalls, type Client } from '../db/join.ts'
@@ -22,7 +23,7 @@ declare module 'fastify' {
 }
 
 async function createDatabase (app: FastifyInstance) {
-  const { database, notificationsUrl, schema, poolSize } = app.usherOptions
+  const { database, notificationsUrl, schema, poolSize, emitter } = app.usherOptions
   const { db, gate, notifications, close } = connect({ database, notificationsUrl, schema, poolSize, log: app.log })
   app.addHook('onClose', close)
   await migrate(db, schema).catch(giveUp)
@@ -44,6 +45,12 @@ async function createDatabase (app: FastifyInstance) {
     })
   }
 
+  async function createPosts (posts: NewPost[]) {
+    const rows = await insertPosts(db, posts, { quiet: emitter !== undefined })
+    emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => { if (err) app.log.warn({ err }, 'new posts could not be told to other nodes') })
+    return rows
+  }
+
   return {
     db,
     gate,
@@ -61,7 +68,7 @@ async function createDatabase (app: FastifyInstance) {
     /** Writes that go out together; each is answered for itself, after the commit (SPEED, point 3). */
     write: {
       user: joinCalls((users: Parameters<typeof insertUsers>[1][number][]) => insertUsers(db, users), { size: ROWS_A_WRITE }),
-      post: joinCalls((posts: NewPost[]) => insertPosts(db, posts), { size: ROWS_A_WRITE }),
+      post: joinCalls(createPosts, { size: ROWS_A_WRITE }),
     },
   }
 }

@@ -4,10 +4,13 @@ import { channelOf } from '../db/channel.ts'
 import { joinCalls } from '../db/join.ts'
 import { findPositions, listPostsAfter } from '../db/posts.ts'
 import { DatabaseUnavailable, InvalidInput } from '../schema/errors.ts'
+import type { Emitter } from '../schema/options.ts'
 import { POSTS_A_PAGE, PostStream, type Source } from './post-stream.ts'
 import { RecentPosts } from './recent-posts.ts'
 
 const RETRY_MS = 1000
+// How often to look where it is an emitter that calls, which may lose a message.
+const LOOK_MS = 1000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -16,7 +19,7 @@ declare module 'fastify' {
 }
 
 function createEvents (app: FastifyInstance) {
-  const { usherDatabase: { db, notifications }, usherOptions: { schema } } = app
+  const { usherDatabase: { db, notifications }, usherOptions: { schema, emitter } } = app
   const streams = new Set<PostStream>()
   let recent = new RecentPosts(0)
   let [again, looking] = [false, false]
@@ -26,11 +29,28 @@ function createEvents (app: FastifyInstance) {
   // Those who come back together mostly have seen the same last.
   const readPage = joinCalls(async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))], { size: 1, waiting: Infinity, patience: Infinity })
 
+  const channel = channelOf(schema, 'post_created')
+
   // A notification says no more than that there is something to see; whatever was missed is seen with it.
-  notifications.listen(channelOf(schema, 'post_created'), notice, async () => {
+  notifications.listen(channel, notice, async () => {
     resume()
     notice()
   })
+
+  if (emitter) listenTo(emitter)
+
+  function listenTo (emitter: Emitter): void {
+    const listener = (_: object, done: () => void) => {
+      notice()
+      done()
+    }
+    const timer = setInterval(notice, LOOK_MS).unref()
+    emitter.on(channel, listener)
+    app.addHook('onClose', async () => {
+      clearInterval(timer)
+      emitter.removeListener(channel, listener)
+    })
+  }
 
   function notice (): void {
     again = true

@@ -61,6 +61,11 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle'>
   sql?: Sql | undefined
   /** Where notifications are listened to; by default where the statements go. Needed where that is a pooler in transaction mode. */
   notificationsUrl?: string | undefined
+  /**
+   * An mqemitter, such as mqemitter-redis, by which the nodes tell each other of new posts rather than by PostgreSQL's
+   * notifications. The host owns it, and closes it. What it loses is found within a second.
+   */
+  emitter?: Emitter | undefined
   /** Rules to replace those of `schema/policy.ts`. */
   policy?: Partial<Policy> | undefined
   /** Sends a mail; without it nobody can reset a password, or be invited to set a first one. */
@@ -74,6 +79,14 @@ export interface Mail { to: string, subject: string, text: string }
 /** Sends a mail. What it throws is logged, and tried again. */
 export type Mailer = (mail: Mail) => void | Promise<void>
 
+/** What Usher uses of an mqemitter. */
+export interface Emitter {
+  on (topic: string, listener: EmitterListener, done?: () => void): unknown
+  removeListener (topic: string, listener: EmitterListener, done?: () => void): unknown
+  emit (message: { topic: string }, done?: (error?: Error) => void): unknown
+}
+type EmitterListener = (message: { topic: string }, done: () => void) => void
+
 // For hosts with exactOptionalPropertyTypes that pass on what may not be set.
 type PartialOrUndefined<Members> = { [Name in keyof Members]?: Members[Name] | undefined }
 
@@ -83,6 +96,7 @@ export interface Options extends Readonly<Given> {
   readonly prefix: string
   readonly database: string | Sql
   readonly notificationsUrl: string | undefined
+  readonly emitter: Emitter | undefined
   readonly policy: Policy
   readonly mailer: Mailer | undefined
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
@@ -92,9 +106,10 @@ const check = createCheck(Settings)
 
 /** Throws an `Error` of one sentence that names what is wrong. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
-  const { prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, policy: rules, mailer, onFirstAdmin, ...rest } = given
+  const { prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, onFirstAdmin, ...rest } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw refused(`there is no option ${unknown}`)
+  if (emitter !== undefined && [emitter?.on, emitter?.removeListener, emitter?.emit].some((member) => typeof member !== 'function')) throw refused('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw refused('mailer must be a function')
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw refused('onFirstAdmin must be a function')
   return Object.freeze({
@@ -102,6 +117,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     prefix: readPrefix(prefix),
     database: readDatabase(databaseUrl, sql),
     notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
+    emitter,
     policy: readPolicy(rules),
     logLevel,
     logSerializers,

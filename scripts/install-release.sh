@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What stands around nodes in the tests of a release, nginx and PgBouncer, from Debian's packages, where it is not there yet.
+# What stands around nodes in the tests of a release, nginx, PgBouncer and Redis, from Debian's packages, where it is not there yet.
 set -euo pipefail
 missing=()
 [ -x /usr/sbin/nginx ] || missing+=(nginx-light)
 [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
+[ -x /usr/bin/redis-server ] || missing+=(redis-server)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
   echo "The tests of a release need ${missing[*]}: install them, or run this as root on a Debian." >&2

@@ -27,7 +27,9 @@ export async function createPositions (db: Kysely<Tables>, schema: string): Prom
   await sql`drop function ${sql.id(schema, 'post_created')}()`.execute(db)
   await createTrigger(db, schema, 'posts', 'before insert', 'post_ordered', sql`
     perform pg_advisory_xact_lock(hashtextextended(${sql.lit(`usher posts of ${schema}`)}, 0))`, 'statement')
-  // A mere call to look: what there is to see has its numbers.
+  // A mere call to look: what there is to see has its numbers. Nodes that have another way to call each other say so.
   await createTrigger(db, schema, 'posts', 'after insert', 'post_created', sql`
-    perform pg_notify(${sql.lit(channelOf(schema, 'post_created'))}, '')`, 'statement')
+    if current_setting('usher.quiet', true) is distinct from 'on' then
+      perform pg_notify(${sql.lit(channelOf(schema, 'post_created'))}, '');
+    end if`, 'statement')
 }
