@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { joinCalls } from '../db/join.ts'
+import { joinCalls, type Client } from '../db/join.ts'
 import { charge, deleteFreeLimits, giveBack, type Attempt } from '../db/throttle.ts'
 import { TooManyRequests } from '../schema/errors.ts'
+import { createHold } from './hold.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 
 const ROWS = 100_000
@@ -19,6 +20,13 @@ declare module 'fastify' {
   }
 }
 
+/** Where an attempt comes from. */
+interface Source {
+  address: string
+  /** Whom to keep waiting before a refusal: what floods has little of it then. */
+  client?: Client
+}
+
 /** What was let through. */
 export interface Charged {
   /** Takes the charge back: only what fails is to count. */
@@ -29,6 +37,7 @@ function createThrottle (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { throttle } } = app
   // In a flood, of which one says nothing of the next, the node knows for a moment by heart whom it has refused.
   const refused = new Map<string, { since: number, times: number, error: TooManyRequests }>()
+  const hold = createHold(app)
   const loginOfAddress = createLimit('login.address', throttle.address)
   const loginOfAccount = createLimit('login.account', throttle.account)
   const loginOfBoth = createLimit('login.account-and-address', throttle.account)
@@ -42,6 +51,7 @@ function createThrottle (app: FastifyInstance) {
     // One statement at a time: another would only wait for its rows.
     const take = joinCalls((attempts: Attempt[]) => charge(db, limit, attempts), { inFlight: 1 })
     const putBack = joinCalls((attempts: Attempt[]) => giveBack(db, limit, attempts), { inFlight: 1 })
+
     function recall (key: string): void {
       const known = refused.get(key)
       if (!known || known.times < FLOOD) return
@@ -65,24 +75,33 @@ function createThrottle (app: FastifyInstance) {
     }
   }
 
+  async function slowly (client: Client | undefined, charging: Promise<Charged>): Promise<Charged> {
+    try {
+      return await charging
+    } catch (error) {
+      if (client && error instanceof TooManyRequests) await hold(client)
+      throw error
+    }
+  }
+
   return {
     /**
      * Charges a login before it is checked: to its address, and to its account. An address that the account has been
      * seen at has a limit of its own there, so that failures from elsewhere do not keep its owner out. Whether there
      * is such an account makes no difference. Throws `TooManyRequests`.
      */
-    async login ({ email, address, isKnown }: { email: string, address: string, isKnown: () => Promise<boolean> }): Promise<Charged> {
+    login ({ email, address, client, isKnown }: Source & { email: string, isKnown: () => Promise<boolean> }): Promise<Charged> {
       const account = foldEmail(email)
       const network = networkOf(address)
-      return both(loginOfAddress(network), async () => await isKnown() ? loginOfBoth(account, network) : loginOfAccount(account))
+      return slowly(client, both(loginOfAddress(network), async () => await isKnown() ? loginOfBoth(account, network) : loginOfAccount(account)))
     },
 
     /** Charges a refresh before it is checked. Throws `TooManyRequests`. */
-    refresh: ({ address }: { address: string }): Promise<Charged> => refreshOfAddress(networkOf(address)),
+    refresh: ({ address, client }: Source): Promise<Charged> => slowly(client, refreshOfAddress(networkOf(address))),
 
     /** Charges a request for a link to set a password, whether or not there is such an account. Throws `TooManyRequests`. */
-    async reset ({ email, address }: { email: string, address: string }): Promise<void> {
-      await both(resetOfAddress(networkOf(address)), () => resetOfAccount(foldEmail(email)))
+    async reset ({ email, address, client }: Source & { email: string }): Promise<void> {
+      await slowly(client, both(resetOfAddress(networkOf(address)), () => resetOfAccount(foldEmail(email))))
     },
 
     /** Deletes what means nothing any more: how many rows. */

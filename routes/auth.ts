@@ -26,7 +26,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     const { email, password } = request.body
     const origin = originOf(request)
     const { address } = origin
-    const attempt = await throttle.login({ email, address, isKnown: () => isKnownAddress(db, { email, address }) })
+    const attempt = await throttle.login({ email, address, client: request.socket, isKnown: () => isKnownAddress(db, { email, address }) })
     const user = await verify(request, email, password)
     const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, ...origin })
     await Promise.all([audit.note(request, { action: 'login', actorId: user.id, sessionId: session.id }), attempt.succeeded()])
@@ -38,7 +38,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags, security: [{ session: [] }], summary: 'Get another token, and another cookie', response: { 200: RefreshReply, ...failures(401, 403, 429) } },
   }, async (request, reply) => {
     const origin = originOf(request)
-    const attempt = await throttle.refresh(origin)
+    const attempt = await throttle.refresh({ ...origin, client: request.socket })
     const session = await sessions.refresh(cookies.read(request)!, origin)
     if (!session) throw refuse(reply)
     if ('reused' in session) {

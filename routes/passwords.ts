@@ -24,7 +24,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (!user) throw new InvalidToken()
     if (password === currentPassword) throw new InvalidInput('password must differ from the current one')
     refuseOwnWords(password, user)
-    const attempt = await throttle.login({ email: user.email, address, isKnown: async () => user.knownAddress })
+    const attempt = await throttle.login({ email: user.email, address, client: socket, isKnown: async () => user.knownAddress })
     if (!await passwords.verify(currentPassword, user.passwordHash, socket)) throw new WrongPassword()
     await attempt.succeeded()
     const change = { userId: user.id, from: user.passwordHash!, to: await passwords.hash(password, socket), sessionId: actor!.sessionId }
@@ -40,8 +40,8 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post('/auth/password-reset', {
     schema: { tags: ['auth'], summary: 'Ask for a link by mail to set a password', body: RequestReset, response: { 202: MailReply, ...failures(400, 413, 415, 429) } },
   }, async (request, reply) => {
-    const { body: { email }, ip: address } = request
-    await throttle.reset({ email, address })
+    const { body: { email }, ip: address, socket: client } = request
+    await throttle.reset({ email, address, client })
     links.request(email, request)
     return reply.code(202).send({ message: 'If there is a user with this address, a link to set a password is on its way' })
   })

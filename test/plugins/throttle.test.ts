@@ -6,6 +6,7 @@ import { PassThrough } from 'node:stream'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
+import type { Client } from '../../db/join.ts'
 import database from '../../plugins/database.ts'
 import optionsPlugin from '../../plugins/options.ts'
 import throttlePlugin from '../../plugins/throttle.ts'
@@ -34,7 +35,7 @@ async function openThrottle (t: Test, throttle: UsherOptions['throttle'], databa
   await app.register(database)
   await app.register(throttlePlugin)
   await app.ready()
-  return app.usherThrottle
+  return app
 }
 
 t.test('4 failed logins are throttled per account: 429 with Retry-After', async (t) => {
@@ -173,7 +174,7 @@ t.test('4 failed refreshes are throttled per address', async (t) => {
 })
 
 t.test('4 what shares a limit', async (t) => {
-  const throttle = await openThrottle(t, { address: { burst: 1 }, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } })
+  const { usherThrottle: throttle } = await openThrottle(t, { address: { burst: 1 }, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } })
   const login = (address: string, email: string = crypto.randomUUID()) => throttle.login({ email, address, isKnown: async () => false }).then(() => true, ({ statusCode }) => statusCode)
 
   t.test('4 IPv6 addresses by their /64; one that stands for an IPv4 address is that', async (t) => {
@@ -205,12 +206,60 @@ t.test('4 what shares a limit', async (t) => {
   })
 
   t.test('4 a limit that is used up to the last is no longer than it says', async (t) => {
-    const limited = await openThrottle(t, { refresh: { burst: 7, perMinute: 0.7 } })
+    const { usherThrottle: limited } = await openThrottle(t, { refresh: { burst: 7, perMinute: 0.7 } })
     const refreshes = () => Promise.allSettled(Array.from({ length: 5 }, () => limited.refresh({ address: HERE })))
     const answers = [...await refreshes(), ...await refreshes()]
     t.same(answers.map(({ status }) => status === 'fulfilled'), [true, true, true, true, true, true, true, false, false, false])
     await (answers[0] as PromiseFulfilledResult<{ succeeded (): Promise<void> }>).value.succeeded()
     t.same((await refreshes()).map(({ status }) => status === 'fulfilled'), [true, false, false, false, false])
+  })
+})
+
+t.test('4 a refusal is held back, so that a flood has little of it', async (t) => {
+  const app = await openThrottle(t, { address: { burst: 1 }, account: { burst: 1 }, refresh: { burst: 1 }, reset: { burst: 1 } })
+  const { usherThrottle: throttle } = app
+  // The answers that are there, in the order of their coming.
+  const answered: string[] = []
+  const ask = (what: string, asking: Promise<unknown>) => asking.then(() => 'let through', ({ code }) => code).then((code) => { answered.push(`${what}: ${code}`) })
+  const all = (client?: Client) => {
+    const source = { address: HERE, ...client && { client } }
+    const email = 'somebody@example.com'
+    return Promise.all([ask('login', throttle.login({ ...source, email, isKnown: async () => false })), ask('refresh', throttle.refresh(source)), ask('reset', throttle.reset({ ...source, email }))])
+  }
+  const refused = (code: string) => ['login', 'refresh', 'reset'].map((what) => `${what}: ${code}`)
+  const take = () => answered.splice(0).sort()
+
+  t.test('4 what is let through is not; of what is refused the client may go meanwhile', async (t) => {
+    const client = { destroyed: false }
+    await all(client)
+    t.same(take(), refused('let through'))
+    const asked = all(client)
+    await all()
+    t.same(take(), refused('TOO_MANY_REQUESTS'), 'those whose client nobody keeps waiting come first')
+    client.destroyed = true
+    await asked
+    t.same(take(), refused('CLIENT_GONE'))
+  })
+
+  t.test('4 a thousand at the most', async (t) => {
+    const client = { destroyed: false }
+    const held = Array.from({ length: 1010 }, () => ask('refresh', throttle.refresh({ address: HERE, client })))
+    await until('what is not held', () => answered.length === 10)
+    client.destroyed = true
+    await Promise.all(held)
+    t.same(take().filter((answer) => answer === 'refresh: CLIENT_GONE').length, 1000)
+  })
+
+  t.test('4 a stop does not wait for them', async (t) => {
+    const asked = all({ destroyed: false })
+    await all()
+    t.same(take(), refused('TOO_MANY_REQUESTS'))
+    let closed = false
+    const closing = app.close().then(() => { closed = true })
+    await asked
+    t.same(take(), refused('TOO_MANY_REQUESTS'))
+    t.equal(closed, false, 'they were answered first')
+    await closing
   })
 })
 
@@ -241,7 +290,7 @@ t.test('8 what cannot be purged is logged, and keeps no node from starting', asy
 
 t.test('1.10 without the database nothing is let through: 503', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const throttle = await openThrottle(t, {}, proxy.url)
+  const { usherThrottle: throttle } = await openThrottle(t, {}, proxy.url)
   const charged = await throttle.refresh({ address: HERE })
   await proxy.refuse()
   await t.rejects(throttle.login({ email: 'a@example.com', address: HERE, isKnown: async () => true }), { code: 'DATABASE_UNAVAILABLE' })
