@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { isPooled, requireArrival } from './arrival.ts'
 import { isOutage, type Gate } from './gate.ts'
 import { openListener } from './listener.ts'
 import type { Pool } from './pool.ts'
@@ -13,8 +13,6 @@ const DEADLINE_MS = 400
 // A far database takes several round trips.
 const CONNECT_MS = 1000
 const RETRY_MS = 100
-// Of what arrives at all: far more than it takes.
-const ARRIVAL_MS = 5000
 // PostgreSQL would have given the statement up by then: its connection is dead, though nothing has said so.
 const GRACE_MS = 1000
 
@@ -87,7 +85,7 @@ export function createNotifications ({ pool, source, gate, log, statementTimeout
       const listens = [...channels.keys()].map((channel) => `listen "${channel}"`)
       await ask(['select 1', ...listens].join('; '), CONNECT_MS).finally(hurry)
       worked = true
-      if (!started && (source !== pool || await isPooled())) await checkArrival()
+      if (!started && (source !== pool || await isPooled(connection))) await requireArrival(pool.sql, connection, channels)
       if (!gate.open) log.info('The database is back')
       gate.set(true)
       synchronize().catch(lost.resolve)
@@ -98,24 +96,6 @@ export function createNotifications ({ pool, source, gate, log, statementTimeout
         connected = synchronized && !over
         expire(statementTimeout + GRACE_MS)
       }
-    }
-
-    // A pooler gives the process of its connection another number.
-    async function isPooled (): Promise<boolean> {
-      const { 0: row, state } = await connection.run('select pg_backend_pid() as pid')
-      return row!.pid !== state.pid
-    }
-
-    // Of another database, or by a pooler in transaction mode, nothing would ever arrive, and nothing would say so:
-    // sessions that end elsewhere would live on here.
-    async function checkArrival (): Promise<void> {
-      const channel = `usher_${randomUUID()}`
-      const arrived = new Promise<void>((resolve) => channels.set(channel, { onMessage: () => resolve() }))
-      await ask(`listen "${channel}"`, CONNECT_MS)
-      const tooLate = delay(ARRIVAL_MS, undefined, { ref: false }).then(() => { throw notArriving() })
-      await Promise.race([Promise.all([pool.sql.unsafe(`notify "${channel}"`), arrived]), tooLate])
-      await ask(`unlisten "${channel}"`, CONNECT_MS)
-      channels.delete(channel)
     }
 
     async function synchronize (): Promise<void> {
@@ -186,8 +166,6 @@ export function createNotifications ({ pool, source, gate, log, statementTimeout
 }
 
 const unanswered = (): Failure => Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' })
-
-const notArriving = () => new Error('usher: notificationsUrl must lead to the database itself: no notification arrives, as by a pooler in transaction mode')
 
 // Calls back after that time, unless the function that it returns was called before. The event loop itself may
 // have been busy for longer than that, so that the answer stands in the socket unread: two more turns of it.
