@@ -74,11 +74,7 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     return { value: undefined, done: true }
   }
 
-  async return (): Promise<IteratorResult<PostEvent, undefined>> {
-    this.close()
-    return { value: undefined, done: true }
-  }
-
+  /** To be called by who has taken it: no more is read for it. */
   close (): void {
     if (this.#closed) return
     this.#closed = true

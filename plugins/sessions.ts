@@ -116,19 +116,18 @@ function createSessions (app: FastifyInstance) {
      * one that has lost touch asks. Throws `DatabaseUnavailable` where it cannot be known.
      */
     isLive: (id: string, client?: Client): boolean | Promise<boolean> =>
-      !ended.has(id) && (notifications.connected || read.liveSession(id, client).then(Boolean)),
+      !ended.has(id) && (notifications.connected || read.liveSession(id, client).then((live) => live !== undefined && !ended.has(id))),
 
     /**
-     * Calls back when a session ends, wherever; at once, where it has. Until the function that it returns is called. A
-     * node that has lost touch with the database's notifications knows of it when it hears them again.
+     * Calls back when a live session ends, wherever, until the function that it returns is called. A node that has lost touch
+     * with the database's notifications knows of it when it hears them again.
      */
     watch (id: string, over: () => void): () => void {
-      if (ended.has(id)) over()
       const watching = watchers.get(id) ?? new Set()
       watchers.set(id, watching.add(over))
       return () => {
         watching.delete(over)
-        if (watching.size === 0 && watchers.get(id) === watching) watchers.delete(id)
+        if (watching.size === 0) watchers.delete(id)
       }
     },
 

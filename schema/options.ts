@@ -109,7 +109,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   const { prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, onFirstAdmin, ...rest } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw refused(`there is no option ${unknown}`)
-  if (emitter !== undefined && [emitter?.on, emitter?.removeListener, emitter?.emit].some((member) => typeof member !== 'function')) throw refused('emitter must be an mqemitter')
+  if (emitter !== undefined && !isEmitter(emitter)) throw refused('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw refused('mailer must be a function')
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw refused('onFirstAdmin must be a function')
   return Object.freeze({
@@ -162,6 +162,10 @@ function readDatabaseUrl (name: string, given: unknown): string {
   if (typeof given === 'string' && isDatabaseUrl(given)) return given
   // Without its value: it may hold a password.
   throw refused(`${name} must be a URL such as postgres://user:password@host:5432/database`)
+}
+
+function isEmitter (given: unknown): boolean {
+  return typeof given === 'object' && given !== null && ['on', 'removeListener', 'emit'].every((name) => typeof given[name as never] === 'function')
 }
 
 function readClient (sql: Sql): Sql {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import { WebSocket } from 'ws'
-import { DatabaseUnavailable, InternalError } from '../../schema/errors.ts'
+import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { refused } from '../../schema/graphql-limits.ts'
 import type { Actor } from '../../schema/policy.ts'
 import { formatErrors } from './format.ts'
@@ -179,11 +179,12 @@ export class GuardedSocket extends MercuriusSocket {
   }
 
   #ask (id: string, operation: Operation): void {
+    const { data } = this.#words
     const stop = this.ask(this.#words.start, operation, (type, rest) => {
-      if (type !== this.#words.data) this.#running.get(id)!()
-      // What mercurius did not expect: it would send any message.
-      if (type === 'error') this.#fail(id, new GraphQLError('', { originalError: new InternalError({ cause: new Error(rest) }) }))
-      else this.#push(`{"type":"${type}","id":${JSON.stringify(id)}${rest}`)
+      if (type === data) return this.#push(`{"type":"${data}","id":${JSON.stringify(id)}${rest}`)
+      this.#running.get(id)!()
+      // And no word of what mercurius did not expect.
+      this.#push(`{"type":"complete","id":${JSON.stringify(id)}}`)
     })
     this.#running.set(id, () => {
       this.#running.delete(id)

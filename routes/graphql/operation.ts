@@ -65,7 +65,7 @@ export function checkOperation (schema: GraphQLSchema, { query, variables = {}, 
 export function relaxDefaults ({ definitions }: DocumentNode): void {
   for (const definition of definitions) {
     if (definition.kind !== Kind.OPERATION_DEFINITION) continue
-    for (const variable of definition.variableDefinitions ?? []) {
+    for (const variable of definition.variableDefinitions!) {
       const { type, defaultValue } = variable
       if (defaultValue && type.kind === Kind.NON_NULL_TYPE) Object.assign(variable, { type: type.type })
     }

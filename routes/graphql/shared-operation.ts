@@ -20,25 +20,31 @@ export interface Taker {
 /** Whoever gets the events of a subscription, and up to where it has got them. */
 export interface Subscriber { readonly taker: Taker, position: number }
 
+/** What a shared operation does for its subscribers. */
+export interface Work {
+  /** An event as JSON. */
+  render (event: PostEvent): Promise<string>
+  /** All there is has been delivered. */
+  onIdle (operation: SharedOperation): void
+  /** A subscriber is slower than others, and is none any more. */
+  onSlow (operation: SharedOperation, subscriber: Subscriber): void
+}
+
 /** A subscription that is run once for all its subscribers: each event is made and serialized once. */
 export class SharedOperation {
-  /** Called where all there is has been delivered. */
-  onIdle: () => void = () => {}
-  /** Called with a subscriber who is slower than others, and is none any more. */
-  onSlow: (subscriber: Subscriber) => void = () => {}
   readonly #stream: PostStream
-  readonly #render: (event: PostEvent) => Promise<string>
+  readonly #work: Work
   readonly #subscribers = new Set<Subscriber>()
   // Up to where events have been delivered, and how many are on their way.
   #delivered: number
   #pending = 0
   #draining = false
 
-  constructor (stream: PostStream, render: (event: PostEvent) => Promise<string>) {
+  constructor (stream: PostStream, work: Work) {
     this.#stream = stream
-    this.#render = render
+    this.#work = work
     this.#delivered = stream.position
-    stream.onIdle = () => { if (this.#pending === 0) this.onIdle() }
+    stream.onIdle = () => { if (this.#pending === 0) work.onIdle(this) }
   }
 
   /** Up to where its subscribers have got the events. */
@@ -86,7 +92,7 @@ export class SharedOperation {
   async run (): Promise<void> {
     let delivered = Promise.resolve()
     for await (const event of this.#stream) {
-      const rendered = this.#render(event)
+      const rendered = this.#work.render(event)
       this.#pending++
       delivered = delivered.then(async () => {
         const text = await rendered
@@ -101,16 +107,16 @@ export class SharedOperation {
     this.#pending--
     for (const subscriber of this.#subscribers) {
       if (subscriber.position >= position) continue
-      if (subscriber.taker.waiting > OCTETS_BEHIND) {
+      if (subscriber.taker.waiting > OCTETS_BEHIND && this.#subscribers.size > 1) {
         this.#subscribers.delete(subscriber)
-        this.onSlow(subscriber)
+        this.#work.onSlow(this, subscriber)
       } else {
         subscriber.position = position
         subscriber.taker.deliver(event, position)
       }
     }
     this.#delivered = position
-    if (this.#pending === 0 && this.#stream.idle) this.onIdle()
+    if (this.#pending === 0 && this.#stream.idle) this.#work.onIdle(this)
   }
 
   // The quickest sets the pace.

@@ -15,21 +15,21 @@ export function createSubscriptions (usher: FastifyInstance) {
   const runningAs = (key: string): SharedOperation[] => [...running.get(key) ?? []]
 
   function start (key: string, subscription: Subscription, stream: PostStream, subscriber: Subscriber): void {
-    const operation = new SharedOperation(stream, (event) => render(usher, subscription, event))
+    const operation = new SharedOperation(stream, {
+      render: (event) => render(usher, subscription, event),
+      // Who was behind joins others when it has caught up with them.
+      onIdle (operation) {
+        const other = runningAs(key).find((other) => other !== operation && other.suits(operation.position))
+        if (!other) return
+        operation.moveTo(other)
+        end(key, operation)
+      },
+      // Who is slow goes on alone, at a pace of its own.
+      onSlow: (operation, slow) => start(key, subscription, operation.streamFrom(slow.position), slow),
+    })
     operation.add(subscriber)
     const operations = running.get(key) ?? new Set()
     running.set(key, operations.add(operation))
-    // Who is slow goes on alone, at a pace of its own, and comes back when it has caught up.
-    operation.onSlow = (slow) => {
-      start(key, subscription, operation.streamFrom(slow.position), slow)
-      if (operation.deserted) end(key, operation)
-    }
-    operation.onIdle = () => {
-      const other = runningAs(key).find((other) => other !== operation && other.suits(operation.position))
-      if (!other) return
-      operation.moveTo(other)
-      end(key, operation)
-    }
     operation.run().catch((err) => usher.log.error({ err }, 'a subscription has failed'))
   }
 

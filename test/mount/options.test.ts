@@ -59,6 +59,7 @@ t.test('9 a wrong option is refused at boot, by a sentence that names it', async
     [{ ...needed, admin: { email: 'me@example.com' } }, 'admin.password is required'],
     [{ ...needed, admin: { email: 'me@example.com', password: 'password' } }, 'admin.password is too common'],
     [{ ...needed, emitter: null }, 'emitter must be an mqemitter'],
+    [{ ...needed, emitter: 'redis' }, 'emitter must be an mqemitter'],
     [{ ...needed, emitter: { on () {}, emit () {} } }, 'emitter must be an mqemitter'],
     [{ ...needed, policy: { 'users:creat': () => true } }, 'policy has no action users:creat'],
     [{ ...needed, policy: { 'users:create': true } }, 'policy of users:create must be a function'],

@@ -1,14 +1,16 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import Fastify from 'fastify'
-import type { ISql } from 'postgres'
+import type { ISql, Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import usherPlugin from '../../app.ts'
-import { createUsher, withUsers } from '../helpers/app.ts'
+import { createUsher, withUsers, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { openEvents } from '../helpers/events.ts'
 import { openSocket, post, createPost, type TestSocket } from '../helpers/graphql.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
 
 // One node reaches the database by way of a proxy that fails, the other writes.
 async function createNodes (t: Test) {
@@ -112,4 +114,70 @@ t.test('7.7 a post that is gone is not told; that posts cannot be read is in the
   t.same(await titles(socket, 1), ['Unreadable'])
   await insert(sql, 'The next')
   t.same(await titles(socket, 1), ['The next'])
+})
+
+// Has the next statement on a table wait, and then fail as one does that takes too long: it may be tried again.
+async function obstruct (usher: TestUsher, sql: Sql, table: 'users' | 'posts', provoke: () => void): Promise<void> {
+  await sql.begin(async (locked) => {
+    await locked`lock table ${locked(table)} in access exclusive mode`
+    provoke()
+    await until('a statement waits', async () => (await sql`
+      select pg_cancel_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema}"."${table}"%`}`).length > 0)
+  })
+}
+
+t.test('7.7 an event whose author cannot be read waits for it', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const socket = await (await openSocket(t, usher)).init()
+  socket.start('posts', 'subscription { postCreated { title author { name } } }')
+  await socket.settle()
+  const insert = (title: string) => sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${usher.admin.id}, ${title}, '')`
+  await insert('First')
+  t.match(await socket.next(), { payload: { data: { postCreated: { title: 'First', author: { name: 'Admin' } } } } })
+  // Which could not be checked while the authors cannot be read.
+  await sql`alter table posts drop constraint posts_author_id_fkey`
+  let inserted: Promise<unknown> | undefined
+  await obstruct(usher, sql, 'users', () => { inserted = Promise.all([insert('Second'), insert('Third')]) })
+  await inserted
+  for (const title of ['Second', 'Third']) t.match(await socket.next(), { payload: { data: { postCreated: { title, author: { name: 'Admin' } } } } })
+})
+
+t.test('7.7 what came meanwhile is read on after a page that could not be read', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${usher.admin.id}, n, ${'x'.repeat(60_000)} from generate_series(0, 499) n`
+  const socket = await (await openSocket(t, usher)).init()
+  socket.socket.pause()
+  socket.start('posts', `subscription { postCreated(after: "${Buffer.alloc(8).toString('base64url')}") { title content } }`)
+  // What waits to be sent keeps the node from reading on.
+  await until('the node waits', async () => (await sql`
+    select from pg_stat_activity where state = 'idle' and query like ${`%"${usher.options.schema}"."posts"%"position" >%`} and state_change < clock_timestamp() - interval '200 ms'`).length > 0)
+  await obstruct(usher, sql, 'posts', () => socket.socket.resume())
+  t.same(await titles(socket, 500), Array.from({ length: 500 }, (_, index) => String(index)))
+})
+
+t.test('1.10 while the database is away, who asks for posts is told to come back', async (t) => {
+  const { proxy, usher, writer, socket } = await createNodes(t)
+  const [{ cursor }] = (await post(usher, { query: 'mutation { createPost(input: { title: "Before", content: "" }) { cursor } }' }, usher.admin).then(({ data }) => [data.createPost])) as [{ cursor: string }]
+  t.same(await titles(socket, 1), ['Before'])
+  await proxy.refuse()
+  await until('the database is away', async () => (await usher.inject('GET', '/health/ready')).statusCode === 503)
+  socket.start('other', 'subscription { postCreated { title } }')
+  t.match(await socket.next(), { type: 'error', id: 'other', payload: [{ extensions: { code: 'DATABASE_UNAVAILABLE' } }] })
+  const refused = await openSocket(t, usher)
+  refused.send({ type: 'connection_init', payload: usher.admin.headers })
+  t.equal(await refused.closed, 1013)
+  const query = 'subscription { postCreated { title } }'
+  const byGet = await openEvents(t, usher, { query: `?${new URLSearchParams({ query })}` })
+  t.equal(byGet.response.status, 200)
+  t.same(await byGet.any(), { retry: '1000' })
+  t.equal(await byGet.any(), undefined)
+  const byPost = await openEvents(t, usher, { method: 'POST', body: JSON.stringify({ query }) })
+  t.match(await byPost.answers(1), [{ errors: [{ extensions: { code: 'DATABASE_UNAVAILABLE' } }] }])
+  await createPost(writer, writer.admin, 'Meanwhile')
+  await proxy.listen()
+  t.same(await titles(socket, 1), ['Meanwhile'])
+  const again = await openEvents(t, usher, { query: `?${new URLSearchParams({ query })}`, headers: { 'last-event-id': cursor } })
+  t.same((await again.answers(1)).map(({ data }) => data.postCreated.title), ['Meanwhile'])
 })

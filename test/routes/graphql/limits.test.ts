@@ -40,7 +40,8 @@ t.test('limits', async (t) => {
   for (const protocol of protocols) {
     t.test(`7.8 over the socket, ${protocol}: the same, also for subscriptions`, async (t) => {
       const socket = await (await openSocket(t, usher, { protocol })).init(usher.admin.headers)
-      for (const [what, query, message] of tooMuch) {
+      // What is larger than a message may be does not get that far.
+      for (const [what, query, message] of tooMuch.filter(([, query]) => query.length < 16_000)) {
         for (let round = 0; round < 2; round++) refused(t, await socket.run(query), what, message)
       }
       const events = `subscription { postCreated { ${deep(5).slice(2, -2).replace('me', 'author')} } }`

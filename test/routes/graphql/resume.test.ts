@@ -85,6 +85,12 @@ t.test('7.7 a subscription goes on from a cursor', async (t) => {
     t.same(await titles(all, 301), range(0, 301))
   })
 
+  t.test('of an author whom there is not', async (t) => {
+    const socket = await subscribe(await latest(), { query: 'subscription ($after: String) { postCreated(authorId: "nobody", after: $after) { title } }' })
+    await insert(0, 1)
+    t.match(await socket.run('{ __typename }'), { data: { __typename: 'Query' } })
+  })
+
   t.test('those that are deleted by then are left out', async (t) => {
     const from = await latest()
     await insert(0, 4, { content: 'doomed' })

@@ -5,6 +5,7 @@ import { WebSocket } from 'ws'
 import { createUsher } from '../../helpers/app.ts'
 import { createPost, hostOf, openSocket, post, protocols, type TestSocket } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
+import { until } from '../../helpers/until.ts'
 
 const POSTS = 'subscription { postCreated { title } }'
 const by = (id: string) => `subscription { postCreated(authorId: "${id}") { title } }`
@@ -215,4 +216,25 @@ t.test('7.7 nothing is read from the database where nobody subscribes', async (t
   await createPost(usher, usher.admin, 'Heard again')
   t.same(await titles(socket, 1), ['Heard again'])
   t.ok(reads() > before)
+
+  // Who vanishes while the subscription is being made.
+  const sql = openSql(t, usher)
+  socket.stop('2')
+  await socket.settle()
+  await sql.begin(async (locked) => {
+    await locked`lock table posts in access exclusive mode`
+    const vanishing = await (await openSocket(t, watched)).init()
+    vanishing.start('3', POSTS)
+    await until('its statement waits', async () => (await sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema}"."posts"%`}`).length > 0)
+    vanishing.socket.terminate()
+    await until('the node has seen it', () => new Promise((resolve) => { watched.app.server.getConnections((_, count) => resolve(count === 1)) }))
+  })
+  await socket.settle()
+  const least = reads()
+  await createPost(usher, usher.admin, 'Unheard again')
+  const later = await usher.createUser()
+  await usher.inject('POST', '/api/auth/logout', { headers: later.headers })
+  while ((await post(watched, { query: '{ __typename }' }, later)).data) await new Promise(setImmediate)
+  // The first subscriber of all looks once, before it is known that it has gone.
+  t.ok(reads() <= least + 1)
 })
