@@ -78,6 +78,20 @@ export function authorPostsKey (authorId: string, first: number, fields: readonl
   return `${authorId}:${first}:${fields.join()}`
 }
 
+// By the fields that are read, of which there are few sets.
+const selectsOfAuthors = new Map<string, ReturnType<typeof prepareSelectOfAuthors>>()
+
+function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
+  return prepare((db, places: readonly number[], authors: readonly string[], firsts: readonly string[]) => db
+    .selectFrom(sql<{ place: number, author: string, first: number }>`unnest(
+      ${places}::int[], ${authors}::uuid[], ${firsts}::int[]
+    )`.as<'asked'>(sql`asked(place, author, first)`))
+    .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columnsOf(fields))
+      .whereRef('author_id', '=', 'asked.author').orderBy('position', 'desc')
+      .limit(sql<number>`asked.first`).as('post'), (join) => join.onTrue())
+    .selectAll('post').select('asked.place'))
+}
+
 /**
  * The newest posts of some authors, each with a number of their own, as one statement; with the fields that any of
  * the keys asks for.
@@ -85,15 +99,10 @@ export function authorPostsKey (authorId: string, first: number, fields: readonl
 export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<ListedPost[][]> {
   const asked = keys.map((key) => key.split(':') as [string, string, string])
   const fields = new Set([...new Set(asked.map(([,, fields]) => fields))].join().split(','))
-  const rows = await db
-    .selectFrom(sql<{ place: number, author: string, first: number }>`unnest(
-      ${keys.map((_, place) => place)}::int[], ${asked.map(([author]) => author)}::uuid[], ${asked.map(([, first]) => first)}::int[]
-    )`.as<'asked'>(sql`asked(place, author, first)`))
-    .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columnsOf(fields))
-      .whereRef('author_id', '=', 'asked.author').orderBy('position', 'desc')
-      .limit(sql<number>`asked.first`).as('post'), (join) => join.onTrue())
-    .selectAll('post').select('asked.place')
-    .execute()
+  const name = postFields.filter((field) => fields.has(field)).join()
+  const select = selectsOfAuthors.get(name) ?? prepareSelectOfAuthors(fields)
+  selectsOfAuthors.set(name, select)
+  const rows = await select(db, keys.map((_, place) => place), asked.map(([author]) => author), asked.map(([,first]) => first))
   const posts: ListedPost[][] = keys.map(() => [])
   for (const row of rows) posts[row.place]!.push(row)
   return posts
