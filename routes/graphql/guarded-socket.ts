@@ -84,7 +84,7 @@ export class GuardedSocket extends MercuriusSocket {
     switch (message.type) {
       case 'connection_init': return this.#initialise(message)
       case start: return this.#start(message)
-      case stop: return this.#running.get(String(message.id))?.()
+      case stop: return this.#running.get(message.id as string)?.()
     }
     if (this.protocol === 'graphql-ws') return message.type === 'connection_terminate' ? this.close() : this.#refuse()
     if (message.type === 'ping') this.say('{"type":"pong"}')

@@ -27,5 +27,6 @@ export function authorizationOf (payload: unknown): string | undefined {
   const { headers, ...parameters } = isObject(payload) ? payload : {}
   const { authorization, Authorization } = { ...isObject(headers) && headers, ...parameters }
   const given = authorization ?? Authorization
-  return given === undefined ? undefined : String(given)
+  // Not made to text: an object may refuse that, and none is a token.
+  return given === undefined || typeof given === 'string' ? given : ''
 }

@@ -42,6 +42,18 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       }
     })
 
+    t.test(`7.7 ${protocol}: what cannot even be made to text is refused, or passed over, and harms nobody`, async (t) => {
+      const untold = { toString: null, valueOf: null }
+      for (const payload of [{ authorization: untold }, { headers: { Authorization: untold } }]) {
+        const socket = await openSocket(t, usher, { protocol })
+        socket.send({ type: 'connection_init', payload })
+        t.equal(await socket.closed, 4403)
+      }
+      const socket = await fresh(t, protocol)
+      for (const id of [untold, null, 1, []]) socket.send({ type: socket.words.stop, id })
+      t.same(await socket.run('{ __typename }'), { data: { __typename: 'Query' } })
+    })
+
     t.test(`7.7 ${protocol}: what follows a message that closed the socket is not heard`, async (t) => {
       const user = await createUser()
       const before = await createPost(usher, user, 'Before')
