@@ -11,6 +11,8 @@ const OCTETS_BEHIND = 1024 * 1024
 export interface Taker {
   /** Octets that it was given and has not taken yet. */
   readonly waiting: number
+  /** Hears, before any event, after which position they begin. */
+  begin? (position: number): void
   /** Takes an event as JSON; `position` is that of its post. */
   deliver (event: string, position: number): void
   /** Resolves when it has taken all, or will take no more. */

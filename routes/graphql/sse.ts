@@ -10,7 +10,7 @@ import { checkOperation, readOperation, type CheckedOperation } from './operatio
 import type { Subscriptions } from './subscriptions.ts'
 
 const EVENT_STREAM = 'text/event-stream'
-const RECONNECT = 'retry: 1000\n\n'
+const RECONNECT = 'retry: 1000\n'
 
 /** Whether a client wants server-sent events rather than one answer. */
 export function wantsEvents ({ raw }: FastifyRequest): boolean {
@@ -20,16 +20,18 @@ export function wantsEvents ({ raw }: FastifyRequest): boolean {
 /**
  * GraphQL over server-sent events, in the distinct connections mode of graphql-sse: the events `next`, and `complete`
  * where there will be no more. The id of an event of a subscription is the cursor of its post, so that a client that
- * comes back with it, as browsers do by themselves, gets what it missed.
+ * comes back with it, as browsers do by themselves, gets what it missed; it is told one before the first event, too.
  *
  * @returns what answers such a request
  */
 export function addEventStreams (app: FastifyInstance, subscriptions: Subscriptions) {
   const { usherAuth, usherOptions: { pingSeconds } } = app
   const open = new Set<EventStream>()
+  let closing = false
   const pinging = setInterval(() => { for (const stream of open) stream.check() }, pingSeconds * 1000).unref()
   app.addHook('preClose', async () => {
     clearInterval(pinging)
+    closing = true
     for (const stream of open) stream.end()
   })
 
@@ -38,7 +40,8 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
     const stop = await subscriptions.subscribe({ ...operation, lastEventId: lastEventId || undefined }, {
       get waiting () { return stream.readableLength },
-      deliver: (event, position) => stream.write(`id: ${encodePosition(String(position))}\n${next(event)}`),
+      begin: (position) => stream.write(`${RECONNECT}${id(position)}\n`),
+      deliver: (event, position) => stream.write(`${id(position)}${next(event)}`),
       drain: () => stream.drain(),
     })
     const unwatch = request.actor ? usherAuth.watch(authorization!, request.actor, () => stream.end()) : () => {}
@@ -48,7 +51,8 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
       unwatch()
       stop()
     })
-    stream.write(RECONNECT)
+    // The end of the server was told to those that were open.
+    if (closing) stream.end()
     return stream
   }
 
@@ -68,12 +72,13 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
       const refusal = formatExecution({ errors: [error as GraphQLError] }, request.log)
       if (request.method === 'POST') return reply.send(whole(refusal))
       // A browser comes back by itself, unless the status tells it not to.
-      if (rootOf(error as GraphQLError) instanceof DatabaseUnavailable) return reply.send(RECONNECT)
+      if (rootOf(error as GraphQLError) instanceof DatabaseUnavailable) return reply.send(`${RECONNECT}\n`)
       return reply.code(400).type('application/json').send(refusal)
     }
   }
 }
 
+const id = (position: number) => `id: ${encodePosition(String(position))}\n`
 const next = (result: string) => `event: next\ndata: ${result}\n\n`
 const whole = (result: object) => `${next(JSON.stringify(result))}event: complete\ndata:\n\n`
 

@@ -54,6 +54,7 @@ export function createSubscriptions (usher: FastifyInstance) {
       const stream = await openStream(usher, subscription)
       const key = keyOf(subscription)
       const subscriber: Subscriber = { taker, position: stream.position }
+      taker.begin?.(stream.position)
       const shared = runningAs(key).find((operation) => operation.suits(stream.position))
       if (shared) {
         stream.close()
