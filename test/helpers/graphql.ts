@@ -34,7 +34,7 @@ export async function hostOf ({ app }: Pick<TestUsher, 'app'>): Promise<string> 
 export const protocols = ['graphql-transport-ws', 'graphql-ws'] as const
 export type Protocol = typeof protocols[number]
 
-const words = {
+export const words = {
   'graphql-transport-ws': { start: 'subscribe', stop: 'complete', data: 'next' },
   'graphql-ws': { start: 'start', stop: 'stop', data: 'data' },
 }

@@ -1,0 +1,133 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import { encodePosition } from '../../schema/cursor.ts'
+import { startDatabase } from '../helpers/database.ts'
+import { Follower, ways } from '../helpers/follower.ts'
+import { startNode, type ServingNode } from '../helpers/node.ts'
+import { findPort } from '../helpers/port.ts'
+import { Posting } from '../helpers/posting.ts'
+import { openSql } from '../helpers/sql.ts'
+
+const STEPS = 100
+const POSTS_A_STEP = 15
+const PATIENCE_MS = 20_000
+const admin = { email: 'root@example.com', password: 'horse battery staple' }
+
+t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what they hear of each other are killed all the time', async (t) => {
+  const { url: databaseUrl, dataDir: cwd, postmaster } = await startDatabase(t)
+  const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
+  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
+  const ports = [await findPort(), await findPort()]
+  const urls = ports.map((port) => `http://127.0.0.1:${port}`)
+  let failedStarts = 0
+  const start = async (port: number): Promise<ServingNode> => {
+    for (;;) {
+      try {
+        return await startNode(t, { cwd, settings: { ...settings, HOST: '127.0.0.1', PORT: String(port) }, compileCache: true })
+      } catch {
+        // The database was away.
+        failedStarts++
+      }
+    }
+  }
+  const serving = [await start(ports[0]!), await start(ports[1]!)].map((node) => Promise.resolve(node))
+
+  const { headers } = await (await serving[0]!).login(admin)
+  const authorIds = await Promise.all(['One', 'Two'].map(async (name) => {
+    const response = await fetch(`${urls[0]}/api/users`, { method: 'POST', headers, body: JSON.stringify({ name, email: `${name}@example.com` }) })
+    return (await response.json() as { id: string }).id
+  }))
+  const posting = new Posting({ urls, headers, authorIds })
+  const after = (await posting.post())!
+
+  const followers = Array.from({ length: 50 }, (_, index) => new Follower({
+    urls,
+    way: Object.keys(ways)[index % 4]!,
+    authorId: index % 3 === 0 ? authorIds[index % 2] : undefined,
+    fields: index % 5 === 0 ? 'author { id }' : '',
+    after,
+  }))
+  const followed = Promise.all(followers.map((follower, index) => follower.run(index)))
+  const written = posting.run(20)
+
+  const killed = { listeners: 0, nodes: 0, databases: 0 }
+  for (let step = 0; step < STEPS; step++) {
+    await posting.more(POSTS_A_STEP)
+    if (step % 2 === 0) await killListener()
+    if (step % 5 === 1) await killNode(killed.nodes % 2)
+    if (step % 20 === 10) await killDatabase()
+  }
+
+  // The connection by which a node hears of posts.
+  async function killListener (): Promise<void> {
+    for (;; await delay(20)) {
+      const rows = await sql`
+        select pg_terminate_backend(pid) from (
+          select pid from pg_stat_activity where application_name = 'usher' and query = 'select 1' order by random() limit 1
+        ) listener`.catch(() => [])
+      if (rows.length > 0) return void killed.listeners++
+    }
+  }
+
+  async function killNode (index: number): Promise<void> {
+    const { child, ended, stderr } = await serving[index]!
+    child.kill('SIGKILL')
+    if (await ended !== 'SIGKILL') t.fail(`it was gone before: ${stderr}`)
+    serving[index] = start(ports[index]!)
+    killed.nodes++
+  }
+
+  async function killDatabase (): Promise<void> {
+    process.kill(await postmaster(), 'SIGKILL')
+    killed.databases++
+  }
+
+  posting.stop()
+  await written
+  await Promise.all(serving)
+  // Whoever has seen the last one of an author has seen all of his.
+  const last = await Promise.all(authorIds.map(async (authorId) => {
+    for (;;) {
+      const cursor = await posting.post(authorId)
+      if (cursor) return cursor
+    }
+  }))
+  const caughtUp = Promise.all(followers.flatMap((follower) => authorIds
+    .map((id, index) => [undefined, id].includes(follower.options.authorId) ? follower.sees(last[index]!) : undefined)))
+  await Promise.race([caughtUp, delay(PATIENCE_MS, undefined, { ref: false })])
+  for (const follower of followers) follower.stop()
+  await followed
+
+  const rows = await sql<{ id: string, title: string, position: string, author_id: string }[]>`select id, title, position, author_id from posts order by position`
+  const posts = rows.map(({ position, ...row }) => ({ ...row, cursor: encodePosition(position) }))
+  const end = posts.findLastIndex(({ cursor }) => last.includes(cursor)) + 1
+  const faults = followers.map((follower) => {
+    const expected = posts.slice(0, end).filter(({ author_id: author }) => [undefined, author].includes(follower.options.authorId)).map(({ cursor }) => cursor)
+    return { ...follower.options, ...compare(follower.seen, expected[0] === after ? expected : [after, ...expected]) }
+  })
+  t.strictSame(faults.filter(({ lost, twice, others, isOrdered }) => [...lost, ...twice, ...others].length > 0 || !isOrdered), [])
+
+  const byTitle = Map.groupBy(posts, ({ title }) => title)
+  t.strictSame([...posting.acknowledged].filter(([title, { id }]) => byTitle.get(title)?.[0]!.id !== id), [], 'what was acknowledged is there')
+  t.strictSame([...byTitle].filter(([, posts]) => posts.length > 1), [], 'once')
+  t.strictSame([...byTitle.keys()].filter((title) => !posting.acknowledged.has(title) && !posting.undecided.has(title)), [], 'and nothing that nobody wrote')
+  t.strictSame(killed, { listeners: 50, nodes: 20, databases: 5 })
+
+  const tally = (counts: Iterable<string>) => JSON.stringify(Object.fromEntries([...Map.groupBy(counts, (count) => count)].map(([what, { length }]) => [what, length])))
+  const ends = followers.flatMap(({ ends }) => ends)
+  t.comment(`${posts.length} posts: ${posting.acknowledged.size} acknowledged, ${posting.refused} times refused, ${tally(posting.undecided.values())} undecided`)
+  t.comment(`${ends.length} times cut off: ${tally(ends)}`)
+  t.comment(`the longest silence: ${Math.max(...followers.map(({ longestSilence }) => longestSilence)).toFixed(0)} ms; ${failedStarts} times a node could not start`)
+})
+
+// What somebody has missed, and got more than once; and whether in another order.
+function compare (seen: readonly string[], expected: readonly string[]) {
+  const places = new Map(expected.map((cursor, place) => [cursor, place]))
+  const found = new Set(seen)
+  return {
+    lost: expected.filter((cursor) => !found.has(cursor)),
+    twice: seen.filter((cursor, index) => seen.indexOf(cursor) !== index),
+    others: seen.filter((cursor) => !places.has(cursor)),
+    isOrdered: seen.every((cursor, index) => index === 0 || places.get(cursor)! > places.get(seen[index - 1]!)!),
+  }
+}
