@@ -1,9 +1,8 @@
-import { createClient } from 'graphql-ws'
 import postgres from 'postgres'
 import t from 'tap'
 import { WebSocket } from 'ws'
 import { createUsher } from '../../helpers/app.ts'
-import { createPost, hostOf, openSocket, post, protocols, type TestSocket } from '../../helpers/graphql.ts'
+import { createPost, openSocket, post, protocols, type TestSocket } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -113,24 +112,6 @@ t.test('postCreated', async (t) => {
       await createPost(usher, reader)
       t.equal((await socket.next()).payload!.errors, undefined)
     }
-  })
-
-  t.test('7.7 a client that people use: graphql-ws', async (t) => {
-    const client = createClient({
-      url: `ws://${await hostOf(usher)}/graphql`,
-      webSocketImpl: WebSocket,
-      connectionParams: { authorization: author.headers.authorization },
-      lazy: false,
-      keepAlive: 50,
-    })
-    t.teardown(() => client.dispose())
-    const found = client.iterate({ query: by(author.id) })
-    const next = found.next()
-    for await (const { data } of client.iterate({ query: CREATE, variables: { title: 'By the client' } })) t.same(data, { createPost: { title: 'By the client' } })
-    t.same(await next, { value: { data: { postCreated: { title: 'By the client' } } }, done: false })
-    await found.return!()
-    const errors = client.iterate({ query: '{ nothing }' })
-    t.match(await errors.next().catch((errors) => errors), [{ message: 'Cannot query field "nothing" on type "Query".' }])
   })
 
   t.test('7.7 subscribers who stop, hang up or vanish leave nothing behind', async (t) => {
