@@ -4,7 +4,7 @@ import { WebSocket } from 'ws'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { refused } from '../../schema/graphql-limits.ts'
 import type { Actor } from '../../schema/policy.ts'
-import { formatErrors } from './format.ts'
+import { formatErrors, rootOf } from './format.ts'
 import { authorizationOf, messages, parseMessage, type Message } from './messages.ts'
 import { MercuriusSocket } from './mercurius-socket.ts'
 import { checkOperation, readOperation, type Operation } from './operation.ts'
@@ -115,6 +115,8 @@ export class GuardedSocket extends MercuriusSocket {
   }
 
   #identified (authorization: string, actor: Actor): void {
+    // It may have closed meanwhile.
+    if (this.readyState !== WebSocket.OPEN) return
     const { usher: { usherAuth } } = this.#around
     this.actor = () => usherAuth.identify(authorization)
     this.#unwatch = usherAuth.watch(authorization, actor, () => this.close(4403, 'The session has ended'))
@@ -140,6 +142,8 @@ export class GuardedSocket extends MercuriusSocket {
       if (this.#running.size >= OPERATIONS_A_SOCKET) throw refused(`A socket may run ${OPERATIONS_A_SOCKET} operations at once`)
       await this.#run(id, operation)
     } catch (error) {
+      // A client gives up what is refused, and comes back by itself for what it had on a socket that closed.
+      if (rootOf(error as GraphQLError) instanceof DatabaseUnavailable) return this.close(1013, 'Try again later')
       this.#fail(id, error as GraphQLError)
     }
   }

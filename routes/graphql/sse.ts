@@ -69,10 +69,11 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     try {
       return reply.send(await run(request, reply))
     } catch (error) {
+      // A client gives up what is refused, and comes back by itself for a stream that ended without a word.
+      if (rootOf(error as GraphQLError) instanceof DatabaseUnavailable) return reply.send(`${RECONNECT}\n`)
       const refusal = formatExecution({ errors: [error as GraphQLError] }, request.log)
       if (request.method === 'POST') return reply.send(whole(refusal))
-      // A browser comes back by itself, unless the status tells it not to.
-      if (rootOf(error as GraphQLError) instanceof DatabaseUnavailable) return reply.send(`${RECONNECT}\n`)
+      // A browser comes back whatever it is told, unless the status says not to.
       return reply.code(400).type('application/json').send(refusal)
     }
   }

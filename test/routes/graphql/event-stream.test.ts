@@ -3,10 +3,12 @@ import t from 'tap'
 import { createUsher } from '../../helpers/app.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
 import { openEvents } from '../../helpers/events.ts'
-import { createPost, hostOf } from '../../helpers/graphql.ts'
+import { createPost, hostOf, openSocket, protocols } from '../../helpers/graphql.ts'
 import { createProxy } from '../../helpers/proxy.ts'
+import { until } from '../../helpers/until.ts'
 
-const POSTS = { query: `?${new URLSearchParams({ query: 'subscription { postCreated { title } }' })}` }
+const SUBSCRIPTION = 'subscription { postCreated { title } }'
+const POSTS = { query: `?${new URLSearchParams({ query: SUBSCRIPTION })}` }
 
 t.test('7.7 a client that was cut off before its first event gets what it missed, too', async (t) => {
   const usher = await createUsher(t)
@@ -21,6 +23,23 @@ t.test('7.7 a client that was cut off before its first event gets what it missed
     t.same(await events.answers(1), [{ data: { postCreated: { title } } }])
     events.abort()
     events = await openEvents(t, usher, POSTS)
+  }
+})
+
+t.test('7.7 who subscribes while the database is away is to come back', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const usher = await createUsher(t, { databaseUrl: proxy.url })
+  await proxy.refuse()
+  await until('it is away', async () => (await usher.inject('GET', '/health/ready')).statusCode === 503)
+  for (const protocol of protocols) {
+    const socket = await (await openSocket(t, usher, { protocol })).init()
+    socket.start('1', SUBSCRIPTION)
+    t.equal(await socket.closed, 1013)
+  }
+  for (const init of [POSTS, { method: 'POST', body: JSON.stringify({ query: SUBSCRIPTION }) }]) {
+    const { response, any } = await openEvents(t, usher, init)
+    t.equal(response.status, 200)
+    t.same([await any(), await any()], [{ retry: '1000' }, undefined])
   }
 })
 
