@@ -1,6 +1,6 @@
 import { insertAuditEntries } from '../db/audit.ts'
 import { LEAD_SECONDS, rotateSigningKey } from '../db/signing-keys.ts'
-import { CLOCK_SKEW_SECONDS } from '../plugins/tokens.ts'
+import { longestLifeOf } from '../plugins/tokens.ts'
 import { terminal } from './audit.ts'
 import { withDatabase } from './database.ts'
 import type { Command } from './index.ts'
@@ -10,8 +10,8 @@ export default {
   details: `Every node learns of the new key at once, and signs with it ${LEAD_SECONDS / 60} minutes later, when also those that cache the key\n` +
     'set know it. What the old key signed stays valid until it expires. Nodes do this by themselves once a month.',
   options: {},
-  run: () => withDatabase(async ({ db, options: { secret, accessTokenSeconds } }) => {
-    const id = await rotateSigningKey(db, { secret, tokenSeconds: accessTokenSeconds + CLOCK_SKEW_SECONDS })
+  run: () => withDatabase(async ({ db, options }) => {
+    const id = await rotateSigningKey(db, { secret: options.secret, tokenSeconds: longestLifeOf(options) })
     await insertAuditEntries(db, [{ ...terminal, action: 'keys.rotate' }])
     console.log(`Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`)
   }),

@@ -4,10 +4,9 @@ import { blankAuditEntriesOf, deleteOldAuditEntries, insertAuditEntries, listAud
 import { joinCalls } from '../db/join.ts'
 import type { Database } from '../db/tables.ts'
 import type { AuditAction } from '../schema/audit.ts'
+import { originOf } from './client-origin.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 
-const ADDRESS_CHARACTERS = 64
-const USER_AGENT_CHARACTERS = 512
 const PURGE_SECONDS = 3600
 
 declare module 'fastify' {
@@ -57,16 +56,15 @@ function createAudit (app: FastifyInstance) {
   }
 }
 
-function rowOf<Note extends Partial<AuditNote>> ({ ip, headers, actor }: FastifyRequest, note: Note) {
+function rowOf<Note extends Partial<AuditNote>> (request: FastifyRequest, note: Note) {
+  const { actor } = request
   const { actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId } = note
   return {
     ...note,
     actorId: actorId ?? null,
     userId: userId ?? null,
     sessionId: sessionId ?? null,
-    // Without one: a client that is gone, or came through a socket of the file system. Behind a proxy it is the client's text.
-    address: ((ip as string | undefined) ?? '').slice(0, ADDRESS_CHARACTERS),
-    userAgent: (headers['user-agent'] ?? '').slice(0, USER_AGENT_CHARACTERS),
+    ...originOf(request),
   }
 }
 

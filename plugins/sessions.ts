@@ -9,7 +9,7 @@ import {
 import type { UserRow } from '../db/users.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 import { createSecrets, hashSecret, isGenuine, writeSessionCookie, type SessionCookie } from './session-cookie.ts'
-import { CLOCK_SKEW_SECONDS } from './tokens.ts'
+import { longestLifeOf } from './tokens.ts'
 
 const PURGE_SECONDS = 60
 
@@ -31,8 +31,7 @@ function createSessions (app: FastifyInstance) {
   const ended = new Map<string, number>()
   // Who wants to know when a session ends.
   const watchers = new Map<string, Set<() => void>>()
-  // A token lives a little longer for a node whose clock is behind that of the node which signed it.
-  const tokenSeconds = usherOptions.accessTokenSeconds + CLOCK_SKEW_SECONDS
+  const tokenSeconds = longestLifeOf(usherOptions)
 
   notifications.listen(channelOf(usherOptions.schema, 'session_ended'), (id) => remember(id), reload)
 

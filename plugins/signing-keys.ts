@@ -8,7 +8,7 @@ import {
   deleteSupersededSigningKeys, insertFirstSigningKey, listSigningKeys, openSigningKey, rotateSigningKey, sealSigningKey, type SigningKeyRow
 } from '../db/signing-keys.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
-import { CLOCK_SKEW_SECONDS } from './tokens.ts'
+import { longestLifeOf } from './tokens.ts'
 
 const LOOK_MS = 60_000
 // Between two reads for the sake of keys that nobody has heard of.
@@ -35,8 +35,8 @@ interface SigningKey {
 
 async function createSigningKeys (app: FastifyInstance) {
   const { usherDatabase: { db, notifications }, usherOptions, log } = app
-  const { schema, secret, signingKeySeconds, accessTokenSeconds } = usherOptions
-  const tokenSeconds = accessTokenSeconds + CLOCK_SKEW_SECONDS
+  const { schema, secret, signingKeySeconds } = usherOptions
+  const tokenSeconds = longestLifeOf(usherOptions)
   // The one that signs last comes first.
   let keys: ReadonlyMap<string, SigningKey> = new Map()
   let tending = Promise.resolve()

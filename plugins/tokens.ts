@@ -6,13 +6,18 @@ import { InvalidToken } from '../schema/errors.ts'
 import type { Actor } from '../schema/policy.ts'
 import { roles, type Role } from '../schema/user.ts'
 
-/** How far the clocks of two nodes may be apart. */
-export const CLOCK_SKEW_SECONDS = 60
+// How far the clocks of two nodes may be apart.
+const CLOCK_SKEW_SECONDS = 60
 
 const REMEMBERED_TOKENS = 10_000
 const TOKEN_OCTETS = 4096
 // Three parts in base64url; the last one the 64 octets of an Ed25519 signature, in the only way to write them.
 const SHAPE = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/
+
+/** How long a token may be about: one lives a little longer for a node whose clock is behind that of the node which signed it. */
+export function longestLifeOf ({ accessTokenSeconds }: { accessTokenSeconds: number }): number {
+  return accessTokenSeconds + CLOCK_SKEW_SECONDS
+}
 
 interface Header { alg: string, typ: string, kid: string }
 interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number }

@@ -1,16 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isKnownAddress, type Origin } from '../db/sessions.ts'
+import { isKnownAddress } from '../db/sessions.ts'
 import { findCredentials, updatePasswordHash, type UserRow } from '../db/users.ts'
+import { originOf } from '../plugins/client-origin.ts'
 import type { OpenSession } from '../plugins/sessions.ts'
 import { Login, LoginReply, ProtectedReply, RefreshReply } from '../schema/auth.ts'
 import { InvalidCredentials, InvalidSession, InvalidToken, OriginNotAllowed, Unauthenticated } from '../schema/errors.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { createCookies } from './session-cookie.ts'
-
-// Behind a proxy an address is the client's text, and a `User-Agent` may be as long as a head may be.
-const ADDRESS_CHARACTERS = 64
-const USER_AGENT_CHARACTERS = 512
 
 /** Login, refresh, logout and the protected route (contract 4). */
 const auth: FastifyPluginAsyncTypebox = async (app) => {
@@ -115,9 +112,4 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
 }
 
 /** Who a session is for, from the head of a request: its socket may be gone later. One of the file system has no address. */
-function originOf ({ ip, headers: { 'user-agent': userAgent = '' } }: FastifyRequest): Origin {
-  const address = (ip as string | undefined) ?? ''
-  return { address: address.slice(0, ADDRESS_CHARACTERS), userAgent: userAgent.slice(0, USER_AGENT_CHARACTERS) }
-}
-
 export default auth
