@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { words, type Answer, type Protocol } from './graphql.ts'
 
-const PAUSE_MS = 50
+const PAUSE_MS = 200
 
 /** A subscription to the posts after a cursor. */
 interface Subscription { query: string, variables: { authorId: string | undefined, after: string } }
@@ -73,6 +73,8 @@ export interface FollowerOptions {
   fields?: string
   /** The cursor that it begins after. */
   after: string
+  /** After how many posts it changes to the next node by itself. */
+  patience: number
 }
 
 /** Somebody who wants every post, and goes on from the last one that it has seen. */
@@ -88,6 +90,7 @@ export class Follower {
   #hangUp = () => {}
   #stopped = false
   #onSeen = () => {}
+  #changesAt = 0
 
   constructor (options: FollowerOptions) {
     this.options = options
@@ -96,20 +99,21 @@ export class Follower {
 
   /** Until it is stopped. */
   async run (first: number): Promise<void> {
-    const { urls, way, authorId, fields = '' } = this.options
+    const { urls, way, authorId, fields = '', patience } = this.options
     const query = `subscription ($authorId: ID, $after: String) { postCreated(authorId: $authorId, after: $after) { cursor ${fields} } }`
     for (let turn = first; !this.#stopped; turn++) {
       const { length } = this.seen
       const after = this.seen.at(-1)!
+      this.#changesAt = length + patience
       const reason = await ways[way]!(urls[turn % urls.length]!, { query, variables: { authorId, after } }, (answer) => this.#take(answer), (hangUp) => { this.#hangUp = hangUp })
-      this.ends.push(reason)
+      this.ends.push(this.seen.length < this.#changesAt ? reason : 'changed')
       if (this.seen.length === length) await delay(PAUSE_MS)
     }
   }
 
-  /** Resolves when it has seen a post. */
-  async sees (cursor: string): Promise<void> {
-    while (!this.seen.includes(cursor)) await new Promise<void>((resolve) => { this.#onSeen = resolve })
+  /** Resolves when it has seen some posts. To be called once at a time. */
+  async sees (cursors: readonly string[]): Promise<void> {
+    while (!cursors.every((cursor) => this.seen.includes(cursor))) await new Promise<void>((resolve) => { this.#onSeen = resolve })
   }
 
   stop (): void {
@@ -122,5 +126,6 @@ export class Follower {
     this.longestSilence = Math.max(this.longestSilence, performance.now() - this.#last)
     this.#last = performance.now()
     this.#onSeen()
+    if (this.seen.length === this.#changesAt) this.#hangUp()
   }
 }

@@ -3,13 +3,13 @@ import t from 'tap'
 import { encodePosition } from '../../schema/cursor.ts'
 import { startDatabase } from '../helpers/database.ts'
 import { Follower, ways } from '../helpers/follower.ts'
-import { startNode, type ServingNode } from '../helpers/node.ts'
+import { startNode, stopNode, type ServingNode } from '../helpers/node.ts'
 import { findPort } from '../helpers/port.ts'
 import { Posting } from '../helpers/posting.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const STEPS = 100
-const POSTS_A_STEP = 15
+const POSTS_A_STEP = 8
 const PATIENCE_MS = 20_000
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
@@ -30,6 +30,8 @@ t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what th
       }
     }
   }
+  // What it has compiled a node keeps when it stops, and not when it is killed.
+  await stopNode(await start(ports[0]!))
   const serving = [await start(ports[0]!), await start(ports[1]!)].map((node) => Promise.resolve(node))
 
   const { headers } = await (await serving[0]!).login(admin)
@@ -46,6 +48,7 @@ t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what th
     authorId: index % 3 === 0 ? authorIds[index % 2] : undefined,
     fields: index % 5 === 0 ? 'author { id }' : '',
     after,
+    patience: 20 + index,
   }))
   const followed = Promise.all(followers.map((follower, index) => follower.run(index)))
   const written = posting.run(20)
@@ -92,8 +95,8 @@ t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what th
       if (cursor) return cursor
     }
   }))
-  const caughtUp = Promise.all(followers.flatMap((follower) => authorIds
-    .map((id, index) => [undefined, id].includes(follower.options.authorId) ? follower.sees(last[index]!) : undefined)))
+  const caughtUp = Promise.all(followers.map((follower) =>
+    follower.sees(last.filter((_, index) => [undefined, authorIds[index]].includes(follower.options.authorId)))))
   await Promise.race([caughtUp, delay(PATIENCE_MS, undefined, { ref: false })])
   for (const follower of followers) follower.stop()
   await followed
@@ -105,7 +108,7 @@ t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what th
     const expected = posts.slice(0, end).filter(({ author_id: author }) => [undefined, author].includes(follower.options.authorId)).map(({ cursor }) => cursor)
     return { ...follower.options, ...compare(follower.seen, expected[0] === after ? expected : [after, ...expected]) }
   })
-  t.strictSame(faults.filter(({ lost, twice, others, isOrdered }) => [...lost, ...twice, ...others].length > 0 || !isOrdered), [])
+  t.strictSame(faults.filter(({ lost, twice, others, isOrdered }) => [...lost, ...twice, ...others].length > 0 || !isOrdered).slice(0, 3), [], 'each has got all, once, in order')
 
   const byTitle = Map.groupBy(posts, ({ title }) => title)
   t.strictSame([...posting.acknowledged].filter(([title, { id }]) => byTitle.get(title)?.[0]!.id !== id), [], 'what was acknowledged is there')
