@@ -3,17 +3,21 @@ import { Readable } from 'node:stream'
 /** Server-sent events (HTML, 9.2) on their way to a client. */
 export class EventStream extends Readable {
   #taken = Promise.withResolvers<void>()
-  #isTaken = true
   #over = false
+  // Octets that it was given, and how many of them had been taken at the last check.
+  #given = 0
+  #takenThen = -1
 
   override _read (): void {
-    this.#isTaken = true
     this.#taken.resolve()
     this.#taken = Promise.withResolvers()
   }
 
   write (text: string): void {
-    if (!this.#over) this.push(text)
+    if (this.#over) return
+    const octets = Buffer.from(text)
+    this.#given += octets.length
+    this.push(octets)
   }
 
   end (): void {
@@ -23,12 +27,10 @@ export class EventStream extends Readable {
 
   /** Ends a stream of which nothing was taken since the last time, and keeps others from looking idle. */
   check (): void {
-    if (!this.#isTaken && this.readableLength > 0) {
-      this.destroy()
-    } else {
-      this.#isTaken = false
-      this.write(':\n\n')
-    }
+    const taken = this.#given - this.readableLength
+    if (this.readableLength > 0 && taken === this.#takenThen) return void this.destroy()
+    this.#takenThen = taken
+    this.write(':\n\n')
   }
 
   /** Resolves when some of what was sent has been taken. */
