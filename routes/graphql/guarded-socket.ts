@@ -103,6 +103,7 @@ export class GuardedSocket extends MercuriusSocket {
     if (this.#state !== 'opened') return this.close(4429, 'Too many initialisation requests')
     this.#state = 'initialised'
     clearTimeout(this.#deadline)
+    this.#deadline = undefined
     const { usher: { usherAuth }, request } = this.#around
     const authorization = authorizationOf(payload) ?? request.headers.authorization
     try {

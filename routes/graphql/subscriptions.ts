@@ -53,9 +53,11 @@ export function createSubscriptions (usher: FastifyInstance) {
     async subscribe (subscription: Subscription, taker: Taker): Promise<() => void> {
       const stream = await openStream(usher, subscription)
       const key = keyOf(subscription)
-      const subscriber: Subscriber = { taker, position: stream.position }
-      taker.begin?.(stream.position)
-      const shared = runningAs(key).find((operation) => operation.suits(stream.position))
+      // A closure that names the stream would keep it for as long as the subscriber stays.
+      const { position } = stream
+      const subscriber: Subscriber = { taker, position }
+      taker.begin?.(position)
+      const shared = runningAs(key).find((operation) => operation.suits(position))
       if (shared) {
         stream.close()
         shared.add(subscriber)
