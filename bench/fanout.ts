@@ -1,8 +1,7 @@
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
+import { once } from 'node:events'
+import { ask } from './client.ts'
 import { round, verdict, type Report } from './report.ts'
-import { login } from './servers.ts'
+import { login, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
 /** What the client is told. */
@@ -20,39 +19,51 @@ export interface Heard {
   messages: number
   lost: number
   doubled: number
+  /** After one of a greater cursor. */
+  disordered: number
   /** Of the client's own event loop, from 0 to 1: near 1 it is what is being measured. */
   utilization: number
 }
 
 const P99_MS = 100
-const PER_SECOND = 5
-const POSTS = 50
+const cpu = new URL('cpu.ts', import.meta.url).href
 
-/** How long it takes until every subscriber of new posts has one. */
-export async function fanout (stage: Stage): Promise<Report> {
-  const { subscribers } = stage.options
+/** How long it takes until every one of many subscribers has a new post. */
+export function fanout (stage: Stage): Promise<Report> {
+  return measure(stage, 'Subscription fan-out', { sockets: stage.options.subscribers, posts: 50, perSecond: 5 })
+}
+
+/** The same of many posts, to fewer. */
+export function flow (stage: Stage): Promise<Report> {
+  return measure(stage, 'A flow of posts', { sockets: 200, posts: 10_000, perSecond: 500 })
+}
+
+async function measure (stage: Stage, title: string, load: Pick<Fanout, 'sockets' | 'posts' | 'perSecond'>): Promise<Report> {
   await stage.users()
-  const usher = await stage.start('usher')
+  const usher = await stage.start('usher', { nodeOptions: ['--import', cpu] })
   try {
-    const figures = await listen({ url: usher.url, token: await login(usher.url), sockets: subscribers, posts: POSTS, perSecond: PER_SECOND })
-    const { p50, p99, max, first, answered, messages, lost, doubled, utilization } = figures
+    let before = Promise.resolve(0)
+    const heard = await ask<Heard>('subscribers', { url: usher.url, token: await login(usher.url), ...load }, () => { before = look(usher) })
+    const { p50, p99, max, first, answered, messages, lost, doubled, disordered, utilization } = heard
+    const each = (await look(usher) - await before) / messages
     return {
-      title: 'Subscription fan-out',
-      how: `${subscribers} sockets on one node, ${POSTS} posts, ${PER_SECOND} a second; milliseconds from the mutation sent to the event received`,
-      columns: ['messages', 'p50 ms', 'p99 ms', 'max ms', 'first ms', 'mutation ms', 'lost', 'doubled', 'client busy', 'target'],
+      title,
+      how: `${load.sockets} sockets on one node, ${load.posts} posts, ${load.perSecond} a second; milliseconds from the mutation sent to the event received`,
+      columns: ['messages', 'p50 ms', 'p99 ms', 'max ms', 'first ms', 'mutation ms', 'lost', 'doubled', 'out of order', 'node µs a message', 'client busy', 'target'],
       rows: [[
-        messages, round(p50, 1), round(p99, 1), round(max, 1), round(first, 1), round(answered, 1), lost, doubled, round(utilization, 2),
-        verdict(`p99 ≤ ${P99_MS} ms, none lost or doubled`, p99 <= P99_MS && lost === 0 && doubled === 0),
+        messages, round(p50, 1), round(p99, 1), round(max, 1), round(first, 1), round(answered, 1), lost, doubled, disordered, round(each, 1), round(utilization, 2),
+        verdict(`p99 ≤ ${P99_MS} ms, none lost, doubled or out of order`, p99 <= P99_MS && lost + doubled + disordered === 0),
       ]],
-      figures,
+      figures: { ...heard, each },
     }
   } finally {
     await usher.stop()
   }
 }
 
-async function listen (client: Fanout): Promise<Heard> {
-  const script = fileURLToPath(new URL('subscribers.ts', import.meta.url))
-  const { stdout } = await promisify(execFile)(process.execPath, [script, JSON.stringify(client)])
-  return JSON.parse(stdout)
+// Microseconds of processor time that a server has taken.
+async function look ({ process: server }: Server): Promise<number> {
+  server.send('cpu')
+  const [{ user, system }] = await once(server, 'message') as [NodeJS.CpuUsage]
+  return user + system
 }

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { compared } from './load.ts'
 
 /** The parts besides the comparison, in this order. */
-export const parts = ['fanout', 'scale', 'overload', 'soak'] as const
+export const parts = ['fanout', 'flow', 'comeback', 'idle', 'scale', 'overload', 'soak'] as const
 export type Part = typeof parts[number]
 
 const works = [...compared, ...parts]
@@ -24,6 +24,7 @@ export function readOptions (args: string[]) {
       users: { type: 'string', default: '100000' },
       posts: { type: 'string', default: '500000' },
       subscribers: { type: 'string', default: '2000' },
+      idlers: { type: 'string', default: '10000' },
       many: { type: 'string', default: '1000000' },
       minutes: { type: 'string', default: '10' },
       json: { type: 'string' },

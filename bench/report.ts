@@ -25,10 +25,10 @@ export const verdict = (target: string, met: boolean): string => `${target}: ${m
 /** A number with so many digits after the point. */
 export const round = (value: number, digits = 0): number => Number(value.toFixed(digits))
 
-export const median = (values: readonly number[]): number => percentile(values, 50)
+export const median = (values: ArrayLike<number>): number => percentile(values, 50)
 
 /** By the nearest rank; of an even number of values the median is the mean of the two in the middle. */
-export function percentile (values: readonly number[], percent: number): number {
+export function percentile (values: ArrayLike<number>, percent: number): number {
   const sorted = Float64Array.from(values).sort()
   const rank = sorted.length * percent / 100
   if (percent === 50 && Number.isInteger(rank)) return (sorted[rank - 1]! + sorted[rank]!) / 2

@@ -2,8 +2,10 @@
 // Everything it needs it starts itself. What the figures mean: bench/README.md.
 import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
+import { comeback } from './comeback.ts'
 import { compare } from './compare.ts'
-import { fanout } from './fanout.ts'
+import { fanout, flow } from './fanout.ts'
+import { idle } from './idle.ts'
 import { compared, type Compared } from './load.ts'
 import { parts, readOptions, requireOpenFiles, type Options, type Part } from './options.ts'
 import { CONNECTIONS, overload } from './overload.ts'
@@ -12,7 +14,7 @@ import { scale } from './scale.ts'
 import { soak } from './soak.ts'
 import { openStage, type Stage } from './stage.ts'
 
-const run: Record<Part, (stage: Stage) => Promise<Report>> = { fanout, scale, overload, soak }
+const run: Record<Part, (stage: Stage) => Promise<Report>> = { fanout, flow, comeback, idle, scale, overload, soak }
 // Of the database, of logs and modules, besides sockets.
 const OTHER_FILES = 100
 
@@ -41,7 +43,8 @@ try {
 function read (): Options {
   try {
     const options = readOptions(process.argv.slice(2))
-    if (options.works.includes('fanout')) requireOpenFiles(options.subscribers + OTHER_FILES)
+    if (options.works.includes('fanout') || options.works.includes('comeback')) requireOpenFiles(options.subscribers + OTHER_FILES)
+    if (options.works.includes('idle')) requireOpenFiles(options.idlers + OTHER_FILES)
     if (options.works.includes('overload')) requireOpenFiles(Math.max(...CONNECTIONS) + OTHER_FILES)
     return options
   } catch (error) {

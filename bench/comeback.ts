@@ -1,0 +1,50 @@
+import { ask } from './client.ts'
+import { median, round, verdict, type Report } from './report.ts'
+import { login } from './servers.ts'
+import type { Stage } from './stage.ts'
+
+/** What the client is told. */
+export interface Comeback { url: string, token: string, sockets: number, missed: number, rounds: number }
+
+/** What it has found in a round; milliseconds since the first socket was begun to be opened. */
+export interface Returned {
+  /** When the last one was acknowledged. */
+  connected: number
+  /** When half of them, and when the last one, had all that it had missed. */
+  p50: number
+  all: number
+  messages: number
+  doubled: number
+  disordered: number
+}
+
+const MISSED = 100
+const ROUNDS = 5
+const ALL_MS = 5000
+
+/** How long it takes subscribers to catch up who all come back at once. */
+export async function comeback (stage: Stage): Promise<Report> {
+  const { subscribers } = stage.options
+  await stage.users()
+  const usher = await stage.start('usher')
+  try {
+    const client: Comeback = { url: usher.url, token: await login(usher.url), sockets: subscribers, missed: MISSED, rounds: ROUNDS }
+    const figures = await ask<Returned[]>('returners', client)
+    const of = (name: keyof Returned) => figures.map((returned) => returned[name])
+    const wrong = Math.max(...of('doubled'), ...of('disordered'))
+    const all = median(of('all'))
+    return {
+      title: 'Coming back',
+      how: `${subscribers} sockets are opened at once, each with a cursor that is ${MISSED} posts old; milliseconds from then on, medians of ${ROUNDS} rounds`,
+      columns: ['messages', 'all connected ms', 'half caught up ms', 'all caught up ms', 'least', 'most', 'doubled', 'out of order', 'target'],
+      rows: [[
+        median(of('messages')), round(median(of('connected'))), round(median(of('p50'))), round(all), round(Math.min(...of('all'))), round(Math.max(...of('all'))),
+        Math.max(...of('doubled')), Math.max(...of('disordered')),
+        verdict(`all within ${ALL_MS} ms, none doubled or out of order`, all <= ALL_MS && wrong === 0),
+      ]],
+      figures,
+    }
+  } finally {
+    await usher.stop()
+  }
+}
