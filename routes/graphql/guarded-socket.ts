@@ -41,27 +41,16 @@ export class GuardedSocket extends MercuriusSocket {
   #dealtWith = Promise.resolve()
   #waiting = 0
 
-  // Whether the other side has said so since it was asked last.
-  #alive = true
-
   /** Starts the time within which `connection_init` must come. */
   guard (around: Surroundings): void {
     const { usher } = this.#around = around
     this.#deadline = setTimeout(() => this.close(4408, 'Connection initialisation timeout'), INIT_MS)
     this.on('error', (err) => usher.log.debug({ err }, 'a socket has failed'))
-    this.on('pong', () => { this.#alive = true })
     this.once('close', () => {
       clearTimeout(this.#deadline)
       this.#unwatch()
       for (const stop of this.#running.values()) stop()
     })
-  }
-
-  /** Ends a connection whose other side has said nothing since the last time, and asks again. */
-  check (): void {
-    if (!this.#alive) return this.terminate()
-    this.#alive = false
-    if (this.readyState === WebSocket.OPEN) this.ping()
   }
 
   override emit (event: string | symbol, ...args: unknown[]): boolean {
@@ -154,12 +143,16 @@ export class GuardedSocket extends MercuriusSocket {
     const checked = checkOperation(usher.graphql.schema, { query, variables, operationName })
     if (checked.type !== 'subscription') return this.#ask(id, { query, variables: checked.variables, operationName })
     const stop = await subscriptions.subscribe(checked, this.#createTaker(id))
+    this.#remember(id, stop)
+    // It may have closed meanwhile.
+    if (this.readyState !== WebSocket.OPEN) stop()
+  }
+
+  #remember (id: string, stop: () => void): void {
     this.#running.set(id, () => {
       this.#running.delete(id)
       stop()
     })
-    // It may have closed meanwhile.
-    if (this.readyState !== WebSocket.OPEN) stop()
   }
 
   #createTaker (id: string): Taker {
@@ -191,10 +184,7 @@ export class GuardedSocket extends MercuriusSocket {
       // And no word of what mercurius did not expect.
       this.#push(`{"type":"complete","id":${JSON.stringify(id)}}`)
     })
-    this.#running.set(id, () => {
-      this.#running.delete(id)
-      stop()
-    })
+    this.#remember(id, stop)
   }
 
   #fail (id: string, error: GraphQLError): void {

@@ -1,5 +1,5 @@
-import { WebSocket } from 'ws'
 import type { Operation } from './operation.ts'
+import { PingedSocket } from './pinged-socket.ts'
 
 // What mercurius sends begins with the type and the id, here always one of ours.
 const HEAD = /^\{"type":"(\w+)"(?:,"id":"(\d+)")?/
@@ -9,7 +9,7 @@ const HEAD = /^\{"type":"(\w+)"(?:,"id":"(\d+)")?/
  * what comes by a socket, takes a raw AST, chokes on `__proto__`, and mixes up operations of one id, also of one that has
  * just ended. So it gets ids of our own, each once; and nothing at all on a socket where nobody asks for anything.
  */
-export abstract class MercuriusSocket extends WebSocket {
+export abstract class MercuriusSocket extends PingedSocket {
   readonly #answers = new Map<string, (type: string, rest: string) => void>()
   #asked = 0
 
