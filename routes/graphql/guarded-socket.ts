@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import { WebSocket } from 'ws'
@@ -19,6 +20,8 @@ const OCTETS_UNSENT = 2 * 1024 * 1024
 export interface Surroundings {
   usher: FastifyInstance
   request: FastifyRequest
+  /** What it is a socket on. */
+  connection: Duplex
   subscriptions: Subscriptions
   /** Has mercurius serve the socket as well, from now on. */
   attach (): void
@@ -160,10 +163,22 @@ export class GuardedSocket extends MercuriusSocket {
     const socket = this
     return {
       get waiting () { return socket.bufferedAmount },
-      deliver: (event) => this.#push(`${head}${event}}`),
+      deliver: (event) => {
+        this.#gather()
+        this.#push(`${head}${event}}`)
+      },
       // A ping is sent after all that was sent before it.
       drain: () => new Promise((resolve) => this.ping(undefined, undefined, () => resolve())),
     }
+  }
+
+  // Events of one turn leave in one write: a write costs more than all else about an event. Node does so with what it
+  // answers over HTTP.
+  #gather (): void {
+    const { connection } = this.#around
+    if (connection.writableCorked > 0) return
+    connection.cork()
+    process.nextTick(uncork, connection)
   }
 
   // Who asks and does not read is dropped.
@@ -191,3 +206,5 @@ export class GuardedSocket extends MercuriusSocket {
     this.#push(JSON.stringify({ type: 'error', id, payload: formatErrors([error], this.#around.usher.log) }))
   }
 }
+
+const uncork = (connection: Duplex): void => connection.uncork()

@@ -19,7 +19,7 @@ const OCTETS_A_MESSAGE = 16 * 1024
  * any request, so that the host's hooks see them.
  */
 export function addSockets (app: FastifyInstance, path: string, subscriptions: Subscriptions): void {
-  const upgrades = new WeakMap<IncomingMessage, { socket: Duplex, head: Buffer }>()
+  const upgrades = new WeakMap<IncomingMessage, { connection: Duplex, head: Buffer }>()
   const { prefix, pingSeconds } = app.usherOptions
   const origins = createOrigins(app)
   const sockets = new WebSocketServer({
@@ -34,7 +34,7 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
 
   const release = takeUpgrades(app.server, url, (request, socket, head) => {
     socket.on('error', () => socket.destroy())
-    upgrades.set(request, { socket, head })
+    upgrades.set(request, { connection: socket, head })
     // After the other listeners: a host's @fastify/websocket sends every upgrade through the router, and once is enough.
     process.nextTick(dispatch, app, request, socket)
   })
@@ -59,11 +59,11 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
     }
     route.handler = function (request, reply) {
       if (!origins.mayConnect(request)) return refuse(reply, new OriginNotAllowed())
-      const { socket, head } = upgrades.get(request.raw)!
+      const { connection, head } = upgrades.get(request.raw)!
       reply.hijack()
-      sockets.handleUpgrade(request.raw, socket, head, (socket) => {
+      sockets.handleUpgrade(request.raw, connection, head, (socket) => {
         if (socket.protocol === '') return socket.close(4406, 'Subprotocol not acceptable')
-        socket.guard({ usher: app, request, subscriptions, attach: () => wsHandler!(socket, request) })
+        socket.guard({ usher: app, request, connection, subscriptions, attach: () => wsHandler!(socket, request) })
       })
     }
   }
