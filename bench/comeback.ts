@@ -14,6 +14,8 @@ export interface Returned {
   p50: number
   all: number
   messages: number
+  /** What had not come within twenty seconds of the last acknowledgement. */
+  lost: number
   doubled: number
   disordered: number
 }
@@ -31,16 +33,16 @@ export async function comeback (stage: Stage): Promise<Report> {
     const client: Comeback = { url: usher.url, token: await login(usher.url), sockets: subscribers, missed: MISSED, rounds: ROUNDS }
     const figures = await ask<Returned[]>('returners', client)
     const of = (name: keyof Returned) => figures.map((returned) => returned[name])
-    const wrong = Math.max(...of('doubled'), ...of('disordered'))
+    const wrong = Math.max(...of('lost'), ...of('doubled'), ...of('disordered'))
     const all = median(of('all'))
     return {
       title: 'Coming back',
       how: `${subscribers} sockets are opened at once, each with a cursor that is ${MISSED} posts old; milliseconds from then on, medians of ${ROUNDS} rounds`,
-      columns: ['messages', 'all connected ms', 'half caught up ms', 'all caught up ms', 'least', 'most', 'doubled', 'out of order', 'target'],
+      columns: ['messages', 'all connected ms', 'half caught up ms', 'all caught up ms', 'least', 'most', 'lost', 'doubled', 'out of order', 'target'],
       rows: [[
         median(of('messages')), round(median(of('connected'))), round(median(of('p50'))), round(all), round(Math.min(...of('all'))), round(Math.max(...of('all'))),
-        Math.max(...of('doubled')), Math.max(...of('disordered')),
-        verdict(`all within ${ALL_MS} ms, none doubled or out of order`, all <= ALL_MS && wrong === 0),
+        Math.max(...of('lost')), Math.max(...of('doubled')), Math.max(...of('disordered')),
+        verdict(`all within ${ALL_MS} ms, none lost, doubled or out of order`, all <= ALL_MS && wrong === 0),
       ]],
       figures,
     }

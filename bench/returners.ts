@@ -1,12 +1,14 @@
 // The client of comeback.ts, a process of its own: sockets that are all opened at once, and go on from an old cursor.
 import { once } from 'node:events'
 import { performance } from 'node:perf_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Comeback, Returned } from './comeback.ts'
 import { median } from './report.ts'
 import { createWriter, given, subscribe, tell } from './sockets.ts'
 
 const QUERY = 'subscription ($after: String) { postCreated(after: $after) { id title cursor author { id } } }'
 const WARM_UP_SOCKETS = 50
+const PATIENCE_MS = 20_000
 // A title is the number of the post among those that were missed.
 const DIGITS = 8
 const TITLE = Buffer.from('"title":"')
@@ -42,8 +44,9 @@ async function comeBack (count: number): Promise<Returned> {
   const start = performance.now()
   const open = await Promise.all(Array.from({ length: count }, (_, index) => subscribe(url, { query: QUERY, variables: { after } }, (data) => hear(index, data))))
   const connected = performance.now() - start
-  await caughtUp.promise
+  await Promise.race([caughtUp.promise, delay(PATIENCE_MS, undefined, { ref: false })])
+  const lost = next.reduce((sum, number) => sum + missed - number, 0)
   for (const socket of open) socket.terminate()
   await Promise.all(open.map((socket) => once(socket, 'close')))
-  return { connected, p50: median(times), all: times.at(-1)!, ...tally }
+  return { connected, p50: median(times), all: lost > 0 ? Infinity : times.at(-1)!, lost, ...tally }
 }
