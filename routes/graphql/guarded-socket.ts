@@ -5,11 +5,12 @@ import { WebSocket } from 'ws'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { refused } from '../../schema/graphql-limits.ts'
 import type { Actor } from '../../schema/policy.ts'
-import { formatErrors, rootOf } from './format.ts'
+import { formatErrors } from './format.ts'
 import { authorizationOf, messages, parseMessage, type Message } from './messages.ts'
 import { MercuriusSocket } from './mercurius-socket.ts'
 import { checkOperation, readOperation, type Operation } from './operation.ts'
-import type { Taker } from './shared-operation.ts'
+import { createSocketTaker } from './socket-taker.ts'
+import { isPassing } from './subscription.ts'
 import type { Subscriptions } from './subscriptions.ts'
 
 const INIT_MS = 3000
@@ -136,16 +137,17 @@ export class GuardedSocket extends MercuriusSocket {
       await this.#run(id, operation)
     } catch (error) {
       // A client gives up what is refused, and comes back by itself for what it had on a socket that closed.
-      if (rootOf(error as GraphQLError) instanceof DatabaseUnavailable) return this.close(1013, 'Try again later')
+      if (isPassing(error as GraphQLError)) return this.close(1013, 'Try again later')
       this.#fail(id, error as GraphQLError)
     }
   }
 
   async #run (id: string, { query, variables, operationName }: Operation): Promise<void> {
-    const { usher, subscriptions } = this.#around
+    const { usher, subscriptions, connection } = this.#around
     const checked = checkOperation(usher.graphql.schema, { query, variables, operationName })
     if (checked.type !== 'subscription') return this.#ask(id, { query, variables: checked.variables, operationName })
-    const stop = await subscriptions.subscribe(checked, this.#createTaker(id))
+    const head = `{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":`
+    const stop = await subscriptions.subscribe(checked, createSocketTaker(this, connection, (event) => this.#push(`${head}${event}}`)))
     this.#remember(id, stop)
     // It may have closed meanwhile.
     if (this.readyState !== WebSocket.OPEN) stop()
@@ -156,29 +158,6 @@ export class GuardedSocket extends MercuriusSocket {
       this.#running.delete(id)
       stop()
     })
-  }
-
-  #createTaker (id: string): Taker {
-    const head = `{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":`
-    const socket = this
-    return {
-      get waiting () { return socket.bufferedAmount },
-      deliver: (event) => {
-        this.#gather()
-        this.#push(`${head}${event}}`)
-      },
-      // A ping is sent after all that was sent before it.
-      drain: () => new Promise((resolve) => this.ping(undefined, undefined, () => resolve())),
-    }
-  }
-
-  // Events of one turn leave in one write: a write costs more than all else about an event. Node does so with what it
-  // answers over HTTP.
-  #gather (): void {
-    const { connection } = this.#around
-    if (connection.writableCorked > 0) return
-    connection.cork()
-    process.nextTick(uncork, connection)
   }
 
   // Who asks and does not read is dropped.
@@ -206,5 +185,3 @@ export class GuardedSocket extends MercuriusSocket {
     this.#push(JSON.stringify({ type: 'error', id, payload: formatErrors([error], this.#around.usher.log) }))
   }
 }
-
-const uncork = (connection: Duplex): void => connection.uncork()

@@ -47,9 +47,25 @@ export interface CheckedOperation {
   operationName: string | undefined
 }
 
+// Of those who come back together each sends the same.
+const DOCUMENTS_KEPT = 256
+const LONGEST_KEPT = 4096
+const documents = new WeakMap<GraphQLSchema, Map<string, DocumentNode>>()
+
+/** Parses and validates a document, once where it comes again. Throws a `GraphQLError`. */
+function recallDocument (schema: GraphQLSchema, text: string): DocumentNode {
+  const known = documents.get(schema) ?? new Map<string, DocumentNode>()
+  documents.set(schema, known)
+  const document = known.get(text) ?? readDocument(schema, text)
+  if (text.length <= LONGEST_KEPT) known.set(text, document)
+  // Full: the oldest goes.
+  if (known.size > DOCUMENTS_KEPT) known.delete(known.keys().next().value!)
+  return document
+}
+
 /** Checks an operation that does not come by mercurius's route. Throws a `GraphQLError`, the first problem. */
 export function checkOperation (schema: GraphQLSchema, { query, variables = {}, operationName }: Operation): CheckedOperation {
-  const document = readDocument(schema, query)
+  const document = recallDocument(schema, query)
   const operation = getOperationAST(document, operationName)
   if (!operation) throw new GraphQLError('operationName must name one of the operations')
   const { errors, coerced } = getVariableValues(schema, operation.variableDefinitions!, variables)

@@ -2,11 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import Negotiator from 'negotiator'
 import { encodePosition } from '../../schema/cursor.ts'
-import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { createContext } from './context.ts'
 import { EventStream } from './event-stream.ts'
-import { formatExecution, rootOf } from './format.ts'
+import { formatExecution } from './format.ts'
 import { checkOperation, readOperation, type CheckedOperation } from './operation.ts'
+import { isPassing } from './subscription.ts'
 import type { Subscriptions } from './subscriptions.ts'
 
 const EVENT_STREAM = 'text/event-stream'
@@ -70,7 +70,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
       return reply.send(await run(request, reply))
     } catch (error) {
       // A client gives up what is refused, and comes back by itself for a stream that ended without a word.
-      if (rootOf(error as GraphQLError) instanceof DatabaseUnavailable) return reply.send(`${RECONNECT}\n`)
+      if (isPassing(error as GraphQLError)) return reply.send(`${RECONNECT}\n`)
       const refusal = formatExecution({ errors: [error as GraphQLError] }, request.log)
       if (request.method === 'POST') return reply.send(whole(refusal))
       // A browser comes back whatever it is told, unless the status says not to.

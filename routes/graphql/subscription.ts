@@ -56,7 +56,7 @@ export async function openStream (usher: FastifyInstance, { schema, document, va
 export async function render (usher: FastifyInstance, { schema, document, variables, operationName }: Subscription, event: PostEvent): Promise<string> {
   for (;;) {
     const result = await execute({ schema, document, variableValues: variables, operationName, rootValue: event, contextValue: contextOf(usher) })
-    const outage = result.errors?.map(rootOf).find(isPassing)
+    const outage = result.errors?.find(isPassing)
     if (!outage) return JSON.stringify(formatted(result, usher))
     await usher.usherEvents.wait(outage)
   }
@@ -66,8 +66,10 @@ function formatted (result: ExecutionResult, { log }: FastifyInstance): object {
   return result.errors ? formatExecution(result, log) : result
 }
 
-function isPassing (error: Error): boolean {
-  return error instanceof DatabaseUnavailable || error instanceof Overloaded
+/** Whether what failed may be tried again as it is. */
+export function isPassing (error: GraphQLError): boolean {
+  const cause = rootOf(error)
+  return cause instanceof DatabaseUnavailable || cause instanceof Overloaded
 }
 
 // Each event is an operation of its own to the bound on rows.
