@@ -8,11 +8,12 @@ import { TooManyRequests } from '../schema/errors.ts'
 import { createHold } from './hold.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 
+const LOGIN_OF_ADDRESS = 'login.address'
 const ROWS = 100_000
 const PURGE_SECONDS = 10
-// Refusals in a row, after which the database is not asked for the rest of that time.
+// Refusals, after which the database is not asked before it would let somebody through, or for so long.
 const FLOOD = 20
-const RECALL_MS = 1000
+const RECALL_MS = 5000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -35,10 +36,10 @@ export interface Charged {
 
 function createThrottle (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { throttle } } = app
-  // In a flood, of which one says nothing of the next, the node knows for a moment by heart whom it has refused.
-  const refused = new Map<string, { since: number, times: number, error: TooManyRequests }>()
+  // In a flood, of which one says nothing of the next, the node knows for a while by heart whom it has refused.
+  const refused = new Map<string, { times: number, retryAfter: number, until: number }>()
   const hold = createHold(app)
-  const loginOfAddress = createLimit('login.address', throttle.address)
+  const loginOfAddress = createLimit(LOGIN_OF_ADDRESS, throttle.address)
   const loginOfAccount = createLimit('login.account', throttle.account)
   const loginOfBoth = createLimit('login.account-and-address', throttle.account)
   const refreshOfAddress = createLimit('refresh.address', throttle.refresh)
@@ -52,30 +53,32 @@ function createThrottle (app: FastifyInstance) {
     const take = joinCalls((attempts: Attempt[]) => charge(db, limit, attempts), { inFlight: 1 })
     const putBack = joinCalls((attempts: Attempt[]) => giveBack(db, limit, attempts), { inFlight: 1 })
 
-    function recall (key: string): void {
-      const known = refused.get(key)
-      if (!known || known.times < FLOOD) return
-      if (performance.now() - known.since < RECALL_MS) throw new TooManyRequests(known.error.retryAfter)
-      refused.delete(key)
-    }
-
-    function remember (key: string, error: TooManyRequests): void {
-      const { since, times } = refused.get(key) ?? { since: performance.now(), times: 0 }
-      refused.set(key, { since, times: times + 1, error })
-    }
-
     return async (...subject: string[]): Promise<Charged> => {
+      recall(name, ...subject)
       const key = `${name} ${createHash('sha256').update(subject.join(' ')).digest('hex')}`
-      recall(key)
       await take({ key }).catch((error) => {
-        if (error instanceof TooManyRequests) remember(key, error)
+        if (error instanceof TooManyRequests) remember(error, name, ...subject)
         throw error
       })
       return { succeeded: () => putBack({ key }) }
     }
   }
 
-  async function slowly (client: Client | undefined, charging: Promise<Charged>): Promise<Charged> {
+  function recall (...subject: string[]): void {
+    const key = subject.join(' ')
+    const known = refused.get(key)
+    if (!known || known.times < FLOOD) return
+    if (performance.now() < known.until) throw new TooManyRequests(known.retryAfter)
+    refused.delete(key)
+  }
+
+  function remember ({ retryAfter }: TooManyRequests, ...subject: string[]): void {
+    const key = subject.join(' ')
+    const times = (refused.get(key)?.times ?? 0) + 1
+    refused.set(key, { times, retryAfter, until: performance.now() + Math.min(RECALL_MS, retryAfter * 1000) })
+  }
+
+  async function slowly<Result> (client: Client | undefined, charging: Promise<Result>): Promise<Result> {
     try {
       return await charging
     } catch (error) {
@@ -85,6 +88,9 @@ function createThrottle (app: FastifyInstance) {
   }
 
   return {
+    /** Refuses the logins of an address that floods, before anything is read of them. Throws `TooManyRequests`. */
+    refuseFlood: ({ address, client }: Source): Promise<void> => slowly(client, (async () => recall(LOGIN_OF_ADDRESS, networkOf(address)))()),
+
     /**
      * Charges a login before it is checked: to its address, and to its account. An address that the account has been
      * seen at has a limit of its own there, so that failures from elsewhere do not keep its owner out. Whether there

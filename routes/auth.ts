@@ -18,6 +18,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   const security = [{ bearer: [] }]
 
   app.post('/auth/login', {
+    onRequest: ({ ip: address, socket: client }) => throttle.refuseFlood({ address, client }),
     schema: { tags, summary: 'Log in', body: Login, response: { 200: LoginReply, ...failures(400, 401, 413, 415, 429) } },
   }, async (request, reply) => {
     const { email, password } = request.body
