@@ -112,3 +112,10 @@ export async function openSocket (
   await once(socket, 'open')
   return open
 }
+
+/** The titles of the next so many posts that a socket is told of. */
+export async function titles (socket: TestSocket, count: number): Promise<string[]> {
+  const found: string[] = []
+  while (found.length < count) found.push((await socket.next()).payload!.data.postCreated.title)
+  return found
+}

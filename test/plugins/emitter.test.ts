@@ -3,16 +3,10 @@ import { PassThrough } from 'node:stream'
 import mqemitter from 'mqemitter'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
-import { createPost, openSocket, type TestSocket } from '../helpers/graphql.ts'
+import { createPost, openSocket, titles } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const POSTS = 'subscription { postCreated { title } }'
-
-const titles = async (socket: TestSocket, count: number) => {
-  const found: string[] = []
-  while (found.length < count) found.push((await socket.next()).payload!.data.postCreated.title)
-  return found
-}
 
 t.test('7.7 nodes tell each other of posts by an emitter, and not by the database', async (t) => {
   const emitter = mqemitter()

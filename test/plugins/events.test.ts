@@ -7,7 +7,7 @@ import usherPlugin from '../../app.ts'
 import { createUsher, withUsers, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { openEvents } from '../helpers/events.ts'
-import { openSocket, post, createPost, type TestSocket } from '../helpers/graphql.ts'
+import { openSocket, post, createPost, titles } from '../helpers/graphql.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -21,12 +21,6 @@ async function createNodes (t: Test) {
   socket.start('posts', 'subscription { postCreated { title } }')
   await socket.settle()
   return { proxy, usher, writer, socket }
-}
-
-const titles = async (socket: TestSocket, count: number) => {
-  const found: string[] = []
-  while (found.length < count) found.push((await socket.next()).payload!.data.postCreated.title)
-  return found
 }
 
 t.test('7.7 a node that lost touch with the database tells what was created meanwhile, once', async (t) => {

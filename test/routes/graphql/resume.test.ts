@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createUsher } from '../../helpers/app.ts'
-import { createPost, openSocket, post, protocols, type TestSocket } from '../../helpers/graphql.ts'
+import { createPost, openSocket, post, protocols, titles, type TestSocket } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
 
 const AFTER = 'subscription ($after: String) { postCreated(after: $after) { title cursor } }'
@@ -10,7 +10,6 @@ const take = async (socket: TestSocket, count: number) => {
   while (found.length < count) found.push((await socket.next()).payload!.data.postCreated)
   return found
 }
-const titles = async (socket: TestSocket, count: number) => (await take(socket, count)).map(({ title }) => title)
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => String(from + index))
 
 t.test('7.7 a subscription goes on from a cursor', async (t) => {

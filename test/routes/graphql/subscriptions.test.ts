@@ -2,19 +2,13 @@ import postgres from 'postgres'
 import t from 'tap'
 import { WebSocket } from 'ws'
 import { createUsher } from '../../helpers/app.ts'
-import { createPost, openSocket, post, protocols, type TestSocket } from '../../helpers/graphql.ts'
+import { createPost, openSocket, post, protocols, titles } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 
 const POSTS = 'subscription { postCreated { title } }'
 const by = (id: string) => `subscription { postCreated(authorId: "${id}") { title } }`
 const CREATE = 'mutation ($title: String!) { createPost(input: { title: $title, content: "" }) { title } }'
-
-const titles = async (socket: TestSocket, count: number) => {
-  const found: string[] = []
-  while (found.length < count) found.push((await socket.next()).payload!.data.postCreated.title)
-  return found
-}
 
 t.test('postCreated', async (t) => {
   const usher = await createUsher(t)
