@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import { isIPv6 } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinCalls, type Client } from '../db/join.ts'
 import { charge, deleteFreeLimits, giveBack, type Attempt } from '../db/throttle.ts'
 import { TooManyRequests } from '../schema/errors.ts'
+import { networkOf } from '../schema/network.ts'
 import { createHold } from './hold.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 
@@ -134,24 +134,6 @@ async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charg
 // a dot is an i without another.
 function foldEmail (email: string): string {
   return email.toLowerCase().replaceAll('\u0307', '')
-}
-
-// Who has one IPv6 address mostly has all 2^64 of its network; an IPv4 address mapped into IPv6 is that address. All who
-// come through a socket of the file system have none, and are one.
-function networkOf (address = ''): string {
-  const [plain = ''] = address.split('%')
-  if (!isIPv6(plain)) return plain
-  // In the one way of writing it (RFC 5952), but for what is mapped: that is in hexadecimal.
-  const { hostname } = new URL(`http://[${plain}]`)
-  const [head = '', tail] = hostname.slice(1, -1).split('::')
-  const groups = (text: string | undefined) => text ? text.split(':') : []
-  const zeros = tail === undefined ? 0 : 8 - groups(head).length - groups(tail).length
-  const all = [...groups(head), ...Array<string>(zeros).fill('0'), ...groups(tail)]
-  if (/^(0:){5}ffff:/.test(all.join(':'))) {
-    const octets = all.slice(6).flatMap((group) => [parseInt(group, 16) >> 8, parseInt(group, 16) & 255])
-    return octets.join('.')
-  }
-  return `${all.slice(0, 4).join(':')}::/64`
 }
 
 /** How often somebody may try (contract 4): counted in the database, so that all nodes count together, and before anything costs. */
