@@ -25,7 +25,7 @@ export async function withDatabase (work: (work: Work) => Promise<void>): Promis
   const data = await openData(settings, () => {})
   try {
     const options = readOptions({ databaseUrl: data.url, secret: settings.SECRET })
-    const { db, close } = connect({ database: data.url, schema: options.schema, poolSize: 2, log: { warn () {}, info () {} } })
+    const { db, close } = connect({ database: data.url, schema: options.schema, poolSize: 2, log: { warn () {}, info () {}, error () {} } })
     try {
       await migrate(db, options.schema)
       await work({ db, options, settings, place: data.place })

@@ -1,13 +1,21 @@
 import { Kysely } from 'kysely'
-import { createDialect } from './dialect.ts'
+import type { Sql } from 'postgres'
+import { readClientOptions } from './client-options.ts'
+import { createDialect, type Log } from './dialect.ts'
 import { createGate, type Gate } from './gate.ts'
-import { createNotifications, type Log, type Notifications } from './notifications.ts'
-import { openPool, type PoolOptions } from './pool.ts'
+import { createNotifications, type Notifications } from './notifications.ts'
+import { createPool } from './pool.ts'
 import type { Tables } from './tables.ts'
+import { createTransactionPool } from './transaction-pool.ts'
 
 const STATEMENT_TIMEOUT_MS = 10_000
 
-export interface ConnectionOptions extends Omit<PoolOptions, 'statementTimeout'> {
+export interface ConnectionOptions {
+  /** `postgres://…`, or a postgres.js client whose settings Usher's own connections take over. */
+  database: string | Sql
+  /** Connections for statements; transactions open up to half as many more, on demand. At least 2. */
+  poolSize: number
+  /** Milliseconds until PostgreSQL cancels a statement. */
   statementTimeout?: number
   /** Where notifications come from, if not from the same address. */
   notificationsUrl?: string | undefined
@@ -23,14 +31,26 @@ export interface Connection {
   close (): Promise<void>
 }
 
-/** Opens the database; nothing is sent before the first statement. Throws a `TypeError` for a URL that is none. */
+/** Opens the database; nothing is sent before the first statement. Throws a `TypeError` for an invalid URL. */
 export function connect ({ database, notificationsUrl, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, log }: ConnectionOptions): Connection {
-  const pool = openPool({ database, poolSize, statementTimeout })
+  const options = readClientOptions(database, statementTimeout)
+  const readers = Math.floor(poolSize / 2)
+  const reads = createPool(options, readers)
+  const writes = createPool(options, poolSize - readers)
+  const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2) })
   const gate = createGate()
-  // Its options only: the one connection is opened by `db/listener.ts`.
-  const source = notificationsUrl === undefined ? pool : openPool({ database: notificationsUrl, poolSize: 1, statementTimeout })
-  const notifications = createNotifications({ pool, source, gate, log, statementTimeout })
-  const db = new Kysely<Tables>({ dialect: createDialect(pool, gate) }).withSchema(schema)
+  const pool = {
+    get sql () { return writes.sql },
+
+    renew (seconds?: number) {
+      reads.renew(seconds)
+      writes.renew(seconds)
+      if (seconds === 0) transactions.destroy()
+    },
+  }
+  const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, statementTimeout)
+  const notifications = createNotifications({ pool, source, isElsewhere: source !== options, gate, log, statementTimeout })
+  const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions }, gate, log) }).withSchema(schema)
   return {
     db,
     gate,
@@ -39,7 +59,8 @@ export function connect ({ database, notificationsUrl, schema, poolSize, stateme
     async close () {
       await notifications.close()
       await db.destroy()
-      await pool.close()
+      transactions.destroy()
+      await Promise.all([reads.close(), writes.close()])
       gate.set(false)
     },
   }

@@ -2,44 +2,63 @@ import {
   PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler,
   type CompiledQuery, type DatabaseConnection, type Dialect, type Driver, type QueryResult, type TransactionSettings,
 } from 'kysely'
-import type { Sql } from 'postgres'
+import type { Row, RowList } from 'postgres'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import type { Gate } from './gate.ts'
-import type { Pool } from './pool.ts'
-import { beginTransaction, type OpenTransaction } from './transaction.ts'
+import { isRead } from './is-read.ts'
+import { UNSAFE_TRANSACTION, type Pool } from './pool.ts'
+import type { Failure } from './sockets.ts'
+import type { TransactionConnection } from './transaction-connection.ts'
+import type { TransactionPool } from './transaction-pool.ts'
+
+export interface Log {
+  warn (details: object, message: string): void
+  info (message: string): void
+  error (details: object, message: string): void
+}
+
+/** What statements go out on. */
+export interface Pools {
+  /** For statements that only read: they never queue behind a write that waits for a lock. */
+  readonly reads: Pool
+  readonly writes: Pool
+  readonly transactions: TransactionPool
+}
 
 /**
- * Kysely on postgres.js without reserving: outside transactions a statement goes to the pool as it is, prepared,
- * and pipelines with others on the same connection. Only a transaction takes a connection for itself. The
- * official dialect reserves one a statement, which halves throughput (SPEED, point 1). For that reason
- * `db.connection()` is no one connection here: what must stay on one goes into a transaction.
+ * Kysely on postgres.js without reserving: outside transactions a statement goes to a pool as it is, prepared, and
+ * shares its connection with others (pipelining). Only a transaction has a connection for itself. The official dialect
+ * reserves a connection for each statement, which halves throughput (SPEED, point 1). For that reason
+ * `db.connection()` does not stay on one connection: use a transaction.
  */
-export function createDialect (pool: Pool, gate: Gate): Dialect {
+export function createDialect (pools: Pools, gate: Gate, log: Log): Dialect {
   return {
     createAdapter: () => new PostgresAdapter(),
-    createDriver: () => new PipeliningDriver(pool, gate),
+    createDriver: () => new PipeliningDriver(pools, gate, log),
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   }
 }
 
 class PipeliningDriver implements Driver {
-  readonly #pool: Pool
+  readonly #pools: Pools
   readonly #gate: Gate
+  readonly #log: Log
 
-  constructor (pool: Pool, gate: Gate) {
-    this.#pool = pool
+  constructor (pools: Pools, gate: Gate, log: Log) {
+    this.#pools = pools
     this.#gate = gate
+    this.#log = log
   }
 
   async init (): Promise<void> {}
 
   async acquireConnection (): Promise<PipeliningConnection> {
-    return new PipeliningConnection(this.#pool, this.#gate)
+    return new PipeliningConnection(this.#pools, this.#gate, this.#log)
   }
 
   async beginTransaction (connection: PipeliningConnection, { isolationLevel, accessMode }: TransactionSettings): Promise<void> {
-    await connection.begin([isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean).join(' '))
+    await connection.begin(['begin', isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean).join(' '))
   }
 
   async commitTransaction (connection: PipeliningConnection): Promise<void> {
@@ -50,51 +69,99 @@ class PipeliningDriver implements Driver {
     await connection.rollback()
   }
 
-  async releaseConnection (): Promise<void> {}
+  async releaseConnection (connection: PipeliningConnection): Promise<void> {
+    connection.release()
+  }
 
-  // The pool belongs to whoever opened it.
+  // The pools belong to whoever opened them.
   async destroy (): Promise<void> {}
 }
 
 class PipeliningConnection implements DatabaseConnection {
-  readonly #pool: Pool
+  readonly #pools: Pools
   readonly #gate: Gate
-  #transaction: OpenTransaction | undefined
+  readonly #log: Log
+  #transaction: TransactionConnection | undefined
+  // Whether the transaction has ended, as PostgreSQL has confirmed.
+  #ended = false
 
-  constructor (pool: Pool, gate: Gate) {
-    this.#pool = pool
+  constructor (pools: Pools, gate: Gate, log: Log) {
+    this.#pools = pools
     this.#gate = gate
+    this.#log = log
   }
 
-  async begin (options: string): Promise<void> {
-    this.#transaction = await this.#pass((sql) => beginTransaction(sql, options), (late) => late.rollback())
+  async begin (statement: string): Promise<void> {
+    const { transactions } = this.#pools
+    const late = (connection: TransactionConnection) => transactions.release(connection, false)
+    this.#transaction = await this.#gate.pass(() => beginOn(transactions, statement), { late })
   }
 
+  /** Throws if the transaction was not committed, or if nobody knows whether it was because the connection was lost. */
   async commit (): Promise<void> {
-    await this.#pass(() => this.#transaction!.commit())
+    const { command } = await this.#run('commit')
+    this.#ended = true
+    // PostgreSQL's answer to the COMMIT of a transaction in which a statement has failed: no error, only this word.
+    if (command !== 'COMMIT') throw new Error('The transaction was rolled back since one of its statements had failed')
   }
 
-  // Sent even where the gate is shut, since the connection may live on; and waited for only while it is open.
+  /** Never throws: a connection that cannot roll back is closed by `release`, and PostgreSQL rolls back then. */
   async rollback (): Promise<void> {
-    const done = this.#transaction!.rollback()
-    await this.#pass(() => done).catch(() => {})
+    this.#ended = await this.#run('rollback').then(() => true, () => false)
   }
 
-  async executeQuery<Row> ({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
-    const rows = await this.#pass((sql) => this.#transaction
-      ? this.#transaction.execute(text, parameters)
-      : sql.unsafe(text, parameters as never[], { prepare: true }))
+  release (): void {
+    if (!this.#transaction) return
+    if (!this.#ended && this.#transaction.usable) this.#log.error({}, 'A connection was left inside a transaction, and is closed')
+    this.#pools.transactions.release(this.#transaction, this.#ended)
+  }
+
+  async executeQuery<Row> ({ sql: text, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {
+    const rows = this.#transaction
+      ? await this.#run(text, parameters)
+      : await this.#share(isRead(query) ? this.#pools.reads : this.#pools.writes, text, parameters)
     // What postgres.js makes of a statement that it has not sent, see `db/pool.ts`.
     if (!rows.command) throw new DatabaseUnavailable()
     return { rows: rows as unknown as Row[], numAffectedRows: BigInt(rows.count ?? 0) }
   }
 
-  async #pass<Result> (run: (sql: Sql) => PromiseLike<Result>, late?: (result: Result) => void): Promise<Result> {
-    const { sql } = this.#pool
-    return this.#gate.pass(() => run(sql), { late, lost: (failure) => this.#pool.fail(sql, failure) })
-  }
-
   async * streamQuery (): AsyncGenerator<never> {
     throw new Error('Streaming is not supported: page by keyset instead')
   }
+
+  #share (pool: Pool, text: string, parameters: readonly unknown[]): Promise<RowList<Row[]>> {
+    const { sql } = pool
+    const lost = (failure: Failure) => {
+      if (failure.code === UNSAFE_TRANSACTION) this.#log.error({ err: failure }, 'A shared connection was inside a transaction, and is closed')
+      pool.fail(sql, failure)
+    }
+    return this.#gate.pass(() => sql.unsafe(text, parameters as never[], { prepare: true }), { lost })
+  }
+
+  async #run (text: string, parameters?: readonly unknown[]): Promise<RowList<Row[]>> {
+    try {
+      return await this.#gate.pass(() => this.#transaction!.run(text, parameters))
+    } catch (error) {
+      // No answer will come, or nobody waits for it any more: what is to follow would have to wait behind it.
+      if (error instanceof DatabaseUnavailable && !isAnswer(error.cause)) this.#transaction!.destroy()
+      throw error
+    }
+  }
+}
+
+// Rejects as the connection did; whatever it is by then, it does not go back into the pool.
+async function beginOn (transactions: TransactionPool, statement: string): Promise<TransactionConnection> {
+  const connection = await transactions.acquire()
+  try {
+    await connection.run(statement)
+    return connection
+  } catch (error) {
+    transactions.release(connection, false)
+    throw error
+  }
+}
+
+// Whether PostgreSQL has refused a statement, rather than the connection.
+function isAnswer (cause: unknown): boolean {
+  return cause !== undefined && 'severity' in (cause as object)
 }

@@ -1,4 +1,4 @@
-import { DatabaseUnavailable } from '../schema/errors.ts'
+import { DatabaseUnavailable, Overloaded } from '../schema/errors.ts'
 import type { Failure } from './sockets.ts'
 
 /**
@@ -14,14 +14,17 @@ export interface Gate {
   /** Fails what has waited longer than that, and tells whether there was any. */
   expire (milliseconds: number): boolean
   /**
-   * Runs a statement. `late` gets its result where that arrives after the statement was given up, and `lost` is
-   * told at once of a failure that took the connection along. Throws the database's refusal, or `DatabaseUnavailable`:
-   * with a cause, where the statement was sent and may yet take effect, without one where it was not.
+   * Runs a statement. `late` gets its result if that arrives after the statement was given up, and `lost` is called at
+   * once for a failure that took the connection along. Throws the database's refusal, `Overloaded` if too many statements
+   * wait, or `DatabaseUnavailable`: with a cause if the statement was sent and may yet take effect, without one otherwise.
    */
   pass<Result> (run: () => PromiseLike<Result>, on?: { late?: (result: Result) => void, lost?: (failure: Failure) => void }): Promise<Result>
 }
 
-export function createGate (): Gate {
+// More would only wait: PostgreSQL answers this many reads in a fraction of a second.
+const WAITING = 10_000
+
+export function createGate ({ room = WAITING } = {}): Gate {
   // In the order of their coming.
   const waiting = new Map<(error: Error) => void, number>()
   let open = true
@@ -53,6 +56,7 @@ export function createGate (): Gate {
 
     pass (run, { late, lost } = {}) {
       if (!open) return Promise.reject(new DatabaseUnavailable())
+      if (waiting.size >= room) return Promise.reject(new Overloaded())
       return new Promise((resolve, reject) => {
         run().then((result) => {
           answers++
@@ -62,7 +66,7 @@ export function createGate (): Gate {
           waiting.delete(reject)
           const away = isOutage(error)
           // What PostgreSQL calls fatal it says before it hangs up.
-          if (away || error.severity === 'FATAL') lost?.(error)
+          if (away || error.severity === 'FATAL' || error.code === 'UNSAFE_TRANSACTION') lost?.(error)
           reject(away || isOverload(error) ? new DatabaseUnavailable({ cause: error }) : error)
         })
         waiting.set(reject, performance.now())

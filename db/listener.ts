@@ -1,4 +1,5 @@
 import postgres, { type Row, type RowList, type Sql } from 'postgres'
+import type { ClientOptions } from './client-options.ts'
 import { connectionClosed, createSockets, type Failure } from './sockets.ts'
 
 export interface ListenerOptions {
@@ -19,7 +20,7 @@ export interface Listener {
  * Opens one connection to where a client's go, for `listen`; nothing is sent before the first statement, and once
  * lost it stays lost.
  */
-export function openListener ({ options }: Sql, { timeout, onMessage, onLost }: ListenerOptions): Listener {
+export function openListener (options: ClientOptions, { timeout, onMessage, onLost }: ListenerOptions): Listener {
   // Once: where somebody accepts and hangs up, as the proxies of a database do that is away, postgres.js would dial
   // again, at once and for ever.
   const sockets = createSockets(options, 1)

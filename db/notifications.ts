@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { isPooled, requireArrival } from './arrival.ts'
 import { isOutage, type Gate } from './gate.ts'
 import { openListener } from './listener.ts'
+import type { ClientOptions } from './client-options.ts'
 import type { Pool } from './pool.ts'
 import type { Failure } from './sockets.ts'
 
@@ -28,9 +29,12 @@ export interface Log {
 }
 
 export interface NotificationsOptions {
-  pool: Pool
-  /** Where they come from; mostly the same. */
-  source: Pool
+  /** The connections of statements. */
+  pool: Pick<Pool, 'sql' | 'renew'>
+  /** The options of the connection that listens. */
+  source: ClientOptions
+  /** Whether these lead to another address than the pool's. */
+  isElsewhere: boolean
   gate: Gate
   log: Log
   /** Milliseconds. */
@@ -54,7 +58,7 @@ export interface Notifications {
   close (): Promise<void>
 }
 
-export function createNotifications ({ pool, source, gate, log, statementTimeout }: NotificationsOptions): Notifications {
+export function createNotifications ({ pool, source, isElsewhere, gate, log, statementTimeout }: NotificationsOptions): Notifications {
   const channels = new Map<string, Channel>()
   const closing = new AbortController()
   let [connected, started] = [false, false]
@@ -67,7 +71,7 @@ export function createNotifications ({ pool, source, gate, log, statementTimeout
     const lost = Promise.withResolvers<Failure>()
     let [over, worked, synchronized, answers] = [false, false, false, gate.answers]
     fail = lost.resolve
-    const connection = openListener(source.sql, {
+    const connection = openListener(source, {
       timeout: CONNECT_MS,
       onMessage: (channel, payload) => channels.get(channel)!.onMessage(payload),
       onLost: lost.resolve,
@@ -85,7 +89,7 @@ export function createNotifications ({ pool, source, gate, log, statementTimeout
       const listens = [...channels.keys()].map((channel) => `listen "${channel}"`)
       await ask(['select 1', ...listens].join('; '), CONNECT_MS).finally(hurry)
       worked = true
-      if (!started && (source !== pool || await isPooled(connection))) await requireArrival(pool.sql, connection, channels)
+      if (!started && (isElsewhere || await isPooled(connection))) await requireArrival(pool.sql, connection, channels)
       if (!gate.open) log.info('The database is back')
       gate.set(true)
       synchronize().catch(lost.resolve)

@@ -17,11 +17,11 @@ export interface Sockets {
 interface Host { host: string, port: number }
 
 /** The parsed options that matter here; those of the types are what one may write. */
-interface Address { host: string[], port: number[], path?: string, socket?: (options: unknown) => Socket | Promise<Socket> }
+interface Address { host: string[], port: number[], path?: string | false, socket?: (options: unknown) => Socket | Promise<Socket> }
 
 /**
  * Dials for a client with these options, and at most so often. Where there are several hosts, it is the one that takes
- * writes, by now. A path is no network's, and stays as it is.
+ * writes, by now. A path is that of a Unix socket.
  */
 export function createSockets (clientOptions: Sql['options'], limit = Infinity): Sockets {
   const { host: [host, ...others], port: [port], path, socket: dial } = clientOptions as unknown as Address
@@ -31,11 +31,17 @@ export function createSockets (clientOptions: Sql['options'], limit = Infinity):
 
   async function open (options: unknown): Promise<Socket> {
     if (over || left-- <= 0) throw connectionClosed()
-    const socket = dial ? await dial(options) : others.length > 0 ? await openPrimary() : openTo({ host: host!, port: port! })
+    const socket = await dialOnce(options)
     for (const known of sockets) if (known.destroyed) sockets.delete(known)
     sockets.add(socket)
     if (over) socket.destroy()
     return socket
+  }
+
+  function dialOnce (options: unknown): Socket | Promise<Socket> {
+    if (dial) return dial(options)
+    if (path) return connect(path)
+    return others.length > 0 ? openPrimary() : openTo({ host: host!, port: port! })
   }
 
   // Known until one of its connections closes: after that it may be another.
@@ -46,7 +52,7 @@ export function createSockets (clientOptions: Sql['options'], limit = Infinity):
   }
 
   return {
-    options: path ? {} : { socket: open, ...others.length > 0 && only({ host: host!, port: port! }) },
+    options: { socket: open, ...others.length > 0 && only({ host: host!, port: port! }) },
 
     destroy () {
       over = true

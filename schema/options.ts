@@ -8,8 +8,6 @@ import { createCheck } from './validator.ts'
 
 const MIB = 1024 * 1024
 const DAY = 86400
-// PostgreSQL's number of the type.
-const TIMESTAMPTZ = 1184
 
 const Limit = (defaults: { burst: number, perMinute: number }, description: string) => Type.Object({
   burst: Type.Integer({ default: defaults.burst, minimum: 1, maximum: 1_000_000 }),
@@ -19,7 +17,7 @@ const Limit = (defaults: { burst: number, perMinute: number }, description: stri
 const Settings = Type.Object({
   decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'What the host finds Usher under' }),
   schema: Type.String({ default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The Postgres schema of its tables' }),
-  poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections to the database' }),
+  poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections for statements; transactions open up to half as many more, on demand' }),
   publicUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'Base of the absolute URLs in answers; the prefix follows it' })),
   origins: Type.Array(Type.String(), { default: [], description: 'Origins, besides its own, whose pages the session cookie serves, and who may open a socket; `*` is any, for sockets alone' }),
   redirectTo: Type.Optional(Type.String({ description: 'Where GET /api/redirect leads; by default the users list' })),
@@ -57,7 +55,7 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle'>
   throttle?: PartialOrUndefined<{ [Name in keyof Given['throttle']]: PartialOrUndefined<Given['throttle'][Name]> }> | undefined
   /** `postgres://…`. Either this or `sql`. */
   databaseUrl?: string | undefined
-  /** A postgres.js client that the host owns, and closes. */
+  /** A postgres.js client, which the host owns and closes. Usher opens its own connections, with the same settings. */
   sql?: Sql | undefined
   /** Where notifications are listened to; by default where the statements go. Needed where that is a pooler in transaction mode. */
   notificationsUrl?: string | undefined
@@ -170,11 +168,6 @@ function isEmitter (given: unknown): boolean {
 
 function readClient (sql: Sql): Sql {
   if (typeof sql !== 'function' || typeof sql.unsafe !== 'function' || !sql.options) throw refused('sql must be a client made by postgres.js')
-  const { transform: { column, value, row }, parsers } = sql.options
-  const transforms = [column.from, value.from, row.from].some(Boolean)
-  if (transforms || !(parsers[TIMESTAMPTZ]?.('2000-01-01T00:00:00Z') as unknown instanceof Date)) {
-    throw refused('sql must be a client that gives rows as they are and timestamps as a Date: one without transform and types')
-  }
   return sql
 }
 

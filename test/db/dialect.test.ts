@@ -26,18 +26,43 @@ async function count ({ db }: TestConnection, table: ReturnType<typeof sql.id>):
   return row!.count
 }
 
-t.test('SPEED 1 statements outside of transactions share connections, unreserved', async (t) => {
-  const { db } = await openConnection(t, { poolSize: 2 })
-  const pids = await Promise.all(Array.from({ length: 200 }, async (_, index) =>
-    (await sql<{ pid: number }>`select pg_backend_pid() as pid, ${index}::int as index`.execute(db)).rows[0]!.pid))
-  t.equal(new Set(pids).size, 2)
+t.test('SPEED 1 statements outside of transactions share connections: reads some, writes others', async (t) => {
+  const { db } = await openConnection(t, { poolSize: 4 })
+  const pid = sql<number>`pg_backend_pid()`.as('pid')
+  const read = async () => (await db.selectNoFrom(pid).executeTakeFirstOrThrow()).pid
+  const readBoth = async () => (await db.with('mine', (cte) => cte.selectNoFrom(pid)).selectFrom('mine').select('pid').executeTakeFirstOrThrow()).pid
+  const write = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(db)).rows[0]!.pid
+  const pidsOf = async (run: () => Promise<number>) => new Set(await Promise.all(Array.from({ length: 200 }, run)))
+  const [reads, more, writes] = [await pidsOf(read), await pidsOf(readBoth), await pidsOf(write)]
+  t.strictSame([reads.size, writes.size], [2, 2])
+  t.strictSame(reads, more)
+  t.equal(new Set([...reads, ...writes]).size, 4)
+})
 
-  const own = postgres(await testDatabaseUrl(), { max: 1 })
+t.test('1.13 reads are answered while as many writes as there are connections wait for a lock', async (t) => {
+  const connection = await openConnection(t, { poolSize: 2 })
+  const table = await createTable(t, connection)
+  const { db, query } = connection
+  await sql`insert into ${table} values (1)`.execute(db)
+  const update = sql`update ${table} set id = 1`
+  await db.transaction().execute(async (trx) => {
+    await update.execute(trx)
+    const waiting = Array.from({ length: 10 }, () => update.execute(db))
+    await until('one waits', async () => (await db.selectFrom(sql<{ locks: number }>`pg_stat_activity`.as('activity'))
+      .where(sql<boolean>`wait_event_type = 'Lock' and query like ${'update %'}`).selectAll().execute()).length > 0)
+    t.teardown(() => Promise.all(waiting))
+  })
+  t.strictSame(await query('select 1 as one'), [{ one: 1 }])
+})
+
+t.test('9 the connections are Usher\'s own, whatever a client of the host translates', async (t) => {
+  const own = postgres(await testDatabaseUrl(), { max: 1, transform: postgres.camel, types: { date: { to: 1184, from: [1184], serialize: String, parse: String } } })
   t.teardown(() => own.end())
-  own.reserve = async () => { throw new Error('reserved') }
-  const connection = await openConnection(t, { database: own })
-  const { rows } = await sql<{ one: number }>`select ${1}::int as one`.execute(connection.db)
-  t.equal(rows[0]!.one, 1)
+  const { db } = await openConnection(t, { database: own })
+  const mine = await own.begin((sql) => sql`select pg_backend_pid() as pid`)
+  const { rows: [row] } = await sql<{ a_pid: number, at: Date }>`select pg_backend_pid() as a_pid, now() as at, ${['x']}::text[] as list`.execute(db)
+  t.ok(row!.at instanceof Date)
+  t.not(row!.a_pid, mine[0]!.pid)
 })
 
 t.test('SPEED 1 many statements are on their way on one connection at once', async (t) => {
@@ -171,13 +196,14 @@ t.test('1.10 one connection of the pool goes silent: its statements get a 503 in
 })
 
 t.test('1.10 connections that cannot be opened leave those that are open alone', async (t) => {
-  const { query, proxy, db } = await openConnection(t, { poolSize: 2 })
+  const { query, proxy, db } = await openConnection(t, { poolSize: 4 })
   const pid = async () => (await query<{ pid: number }>('select pg_backend_pid() as pid'))[0]!.pid
   const first = await pid()
-  proxy.stopListening()
   await db.transaction().execute(async (trx) => {
-    // The second connection is wanted, and refused.
-    await t.rejects(query('select 1'), { ...unavailable, cause: { code: 'ECONNREFUSED' } })
+    proxy.stopListening()
+    // The first connection for reads is wanted, and refused.
+    await t.rejects(db.selectNoFrom(sql`1`.as('one')).execute(), { ...unavailable, cause: { code: 'ECONNREFUSED' } })
+    await t.rejects(db.transaction().execute(async () => t.fail('must not begin')), { ...unavailable, cause: { code: 'ECONNREFUSED' } })
     await sql`select 1`.execute(trx)
   })
   t.equal(await pid(), first)

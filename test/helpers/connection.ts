@@ -16,7 +16,8 @@ export interface TestConnection extends Connection {
 export async function openConnection (t: Test, options: Partial<ConnectionOptions> = {}): Promise<TestConnection> {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const logged: string[] = []
-  const log = { warn: (_: object, message: string) => { logged.push(message) }, info: (message: string) => { logged.push(message) } }
+  const note = (_: object, message: string) => { logged.push(message) }
+  const log = { warn: note, info: (message: string) => { logged.push(message) }, error: note }
   const connection = connect({ database: proxy.url, schema: 'public', poolSize: 4, log, ...options })
   t.teardown(connection.close)
   const query = async <Row>(text: string) => [...(await sql.raw<Row>(text).execute(connection.db)).rows]

@@ -39,8 +39,6 @@ t.test('9 a wrong option is refused at boot, by a sentence that names it', async
     [{ ...needed, notificationsUrl: 'mysql://user:secret@host/db' }, 'notificationsUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ sql: 'postgres://' }, 'sql must be a client made by postgres.js'],
     [{ sql: () => {} }, 'sql must be a client made by postgres.js'],
-    [{ sql: postgres(databaseUrl, { transform: postgres.camel }) }, 'sql must be a client that gives rows as they are and timestamps as a Date: one without transform and types'],
-    [{ sql: postgres(databaseUrl, { types: { date: { to: 1184, from: [1184], serialize: String, parse: String } } }) }, 'sql must be a client that gives rows as they are and timestamps as a Date: one without transform and types'],
     [{ ...needed, databaseURL: databaseUrl }, 'there is no option databaseURL'],
     [{ ...needed, onFristAdmin: () => {} }, 'there is no option onFristAdmin'],
     [{ ...needed, onFirstAdmin: true }, 'onFirstAdmin must be a function'],

@@ -32,7 +32,9 @@ async function ask (usher: TestUsher, token: string) {
 
 // As a command line does, which has no server.
 async function rotate (t: Test, { options }: TestUsher, rotation: Partial<Rotation> = {}): Promise<string> {
-  const { db, close } = connect({ database: options.databaseUrl!, schema: options.schema!, poolSize: 2, log: { warn: (_, message) => { t.fail(message) }, info: (message) => { t.fail(message) } } })
+  const fail = (_: object, message: string) => { t.fail(message) }
+  const log = { warn: fail, info: (message: string) => { t.fail(message) }, error: fail }
+  const { db, close } = connect({ database: options.databaseUrl!, schema: options.schema!, poolSize: 2, log })
   try {
     return await rotateSigningKey(db, { tokenSeconds: TOKEN_SECONDS, ...rotation }) as string
   } finally {
