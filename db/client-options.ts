@@ -12,24 +12,23 @@ export type ClientOptions = Sql['options']
  * @param statementTimeout milliseconds until PostgreSQL cancels a statement
  */
 export function readClientOptions (database: string | Sql, statementTimeout: number): ClientOptions {
-  const given = typeof database === 'string' ? postgres(database).options : database.options
+  const given = typeof database === 'string' ? postgres(database, { connection: { application_name: 'usher' } }).options : database.options
   return postgres({
     ...given,
     // With it postgres.js takes the options for parsed ones, and does not read those below.
     shared: undefined,
-    connect_timeout: 1,
+    // Long enough for a busy machine. Whether the database is away, the heartbeat finds out much sooner.
+    connect_timeout: 5,
     // After an outage the next statement connects at once; the circuit breaker holds the others back meanwhile.
     backoff: () => 0,
     onnotice: () => {},
     onclose: () => {},
-    debug: false,
     // Otherwise each connection queries them first, and one that is lost meanwhile is an unhandled rejection.
     fetch_types: false,
     types: { array },
     transform: {},
     connection: {
       ...given.connection,
-      application_name: 'usher',
       statement_timeout: statementTimeout,
       // Frees the locks of a transaction whose node is gone.
       idle_in_transaction_session_timeout: statementTimeout,

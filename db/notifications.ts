@@ -13,6 +13,8 @@ const SUSPICION_MS = 50
 const DEADLINE_MS = 400
 // A far database takes several round trips.
 const CONNECT_MS = 1000
+// Nobody waits for an answer while a node starts, and a machine on which several do is busy.
+const FIRST_CONNECT_MS = 5000
 const RETRY_MS = 100
 // PostgreSQL would have given the statement up by then: its connection is dead, though nothing has said so.
 const GRACE_MS = 1000
@@ -71,8 +73,9 @@ export function createNotifications ({ pool, source, isElsewhere, gate, log, sta
     const lost = Promise.withResolvers<Failure>()
     let [over, worked, synchronized, answers] = [false, false, false, gate.answers]
     fail = lost.resolve
+    const timeout = started ? CONNECT_MS : FIRST_CONNECT_MS
     const connection = openListener(source, {
-      timeout: CONNECT_MS,
+      timeout,
       onMessage: (channel, payload) => channels.get(channel)!.onMessage(payload),
       onLost: lost.resolve,
     })
@@ -87,7 +90,7 @@ export function createNotifications ({ pool, source, isElsewhere, gate, log, sta
       // Its requests need not wait for as long as a connection may take.
       const hurry = after(DEADLINE_MS, () => { if (started) giveUp(unanswered(), answers) })
       const listens = [...channels.keys()].map((channel) => `listen "${channel}"`)
-      await ask(['select 1', ...listens].join('; '), CONNECT_MS).finally(hurry)
+      await ask(['select 1', ...listens].join('; '), timeout).finally(hurry)
       worked = true
       if (!started && (isElsewhere || await isPooled(connection))) await requireArrival(pool.sql, connection, channels)
       if (!gate.open) log.info('The database is back')
