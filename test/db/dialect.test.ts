@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { sql } from 'kysely'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
+import { createGate } from '../../db/gate.ts'
 import { openConnection, type TestConnection } from '../helpers/connection.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'
@@ -53,6 +54,16 @@ t.test('1.13 reads are answered while as many writes as there are connections wa
     t.teardown(() => Promise.all(waiting))
   })
   t.strictSame(await query('select 1 as one'), [{ one: 1 }])
+})
+
+t.test('1.13 statements that wait for an answer are bounded in number', async (t) => {
+  const gate = createGate({ room: 1 })
+  const { promise, resolve } = Promise.withResolvers<number>()
+  const first = gate.pass(() => promise)
+  await t.rejects(gate.pass(() => t.fail('must not be sent') as never), { code: 'OVERLOADED' })
+  resolve(1)
+  t.equal(await first, 1)
+  t.equal(await gate.pass(async () => 2), 2)
 })
 
 t.test('9 the connections are Usher\'s own, whatever a client of the host translates', async (t) => {
