@@ -11,6 +11,8 @@ export interface Cluster {
   readonly data: string
   /** What the server prints. */
   readonly log: string
+  /** Where the port of the last server is recorded. */
+  readonly portFile: string
   /** Of the one role that can connect. */
   readonly password: string
   /** Tells this folder from a copy of it, which has the same password: the server carries it as its name. */
@@ -19,25 +21,32 @@ export interface Cluster {
 }
 
 /** What a running server, or one that was killed, has written about itself. */
-export interface Running { readonly pid: number, readonly port: number, readonly ready: boolean }
+export interface Running {
+  readonly pid: number
+  readonly port: number
+  readonly ready: boolean
+  /** Whether it has recorded its shared memory, by which PostgreSQL itself recognises a server that lives. */
+  readonly isComplete: boolean
+}
 
 /**
  * Opens `<dataDir>/postgres`, and makes it first where there is none.
  * @param durable whether a new folder is synced to the disk before it counts
  * @throws a sentence
  */
-export async function openCluster (dataDir: string, programs: Programs, durable: boolean, log: (line: string) => void): Promise<Cluster> {
+export async function openCluster (dataDir: string, programs: Programs, durable: boolean, print: (line: string) => void): Promise<Cluster> {
   try {
     await mkdir(dataDir, { recursive: true })
     const folder = join(await realpath(dataDir), 'postgres')
     const data = join(folder, 'data')
     if (await stat(data).then(() => false, (error) => error.code === 'ENOENT')) {
-      log(`PostgreSQL: making a new database in ${folder}`)
+      print(`PostgreSQL: making a new database in ${folder}`)
       await create(folder, programs, durable)
     }
     const way = await handOver(data, programs)
     const { ino } = await stat(data)
-    return { data, way, log: join(folder, 'log'), name: `usher-${ino}`, password: await readFile(join(folder, 'password'), 'utf8') }
+    const [log, portFile] = [join(folder, 'log'), join(folder, 'port')]
+    return { data, way, log, portFile, name: `usher-${ino}`, password: await readFile(join(folder, 'password'), 'utf8') }
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException
     if (!code || !path) throw error
@@ -113,7 +122,21 @@ export function reason (output: string): string {
 export async function readRunning (cluster: Cluster): Promise<Running | undefined> {
   const lines = (await readFile(join(cluster.data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
   const [pid, port] = [Number(lines[0]), Number(lines[3])]
-  return pid && port ? { pid, port, ready: /ready/.test(String(lines[7])) } : undefined
+  return pid && port ? { pid, port, ready: /ready/.test(String(lines[7])), isComplete: Boolean(lines[6]?.trim()) } : undefined
+}
+
+/** Returns the port of the last server of this cluster, or undefined if there was none. A copy of the folder has none. */
+export async function readPort ({ portFile, name }: Cluster): Promise<number | undefined> {
+  const [owner, port] = (await readFile(portFile, 'utf8').catch(() => '')).split(' ')
+  return owner === name ? Number(port) || undefined : undefined
+}
+
+/**
+ * Records the port of the running server for the nodes that start later. `postmaster.pid` does not do: PostgreSQL removes
+ * that file also when it fails to start because the port is taken.
+ */
+export async function writePort ({ portFile, name }: Cluster, port: number): Promise<void> {
+  await writeFile(portFile, `${name} ${port}`)
 }
 
 /** Whether a process of that number exists, whoever owns it. */

@@ -1,15 +1,20 @@
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { open, readFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
 import { environment, type Programs } from './embedded-binaries.ts'
 import { reason, type Cluster } from './embedded-cluster.ts'
 
-/** A server's process; once it has ended, `failure` says why, and whether another try makes sense. */
-export interface Launched { readonly pid: number | undefined, failure?: () => Promise<{ why: string, passes: boolean }> }
+/** Why a server has ended: whether another try makes sense, and whether its port was taken. */
+export interface Failure { readonly why: string, readonly passes: boolean, readonly isPortTaken: boolean }
 
-// Another node's server starting or ending just now, or a port taken in between.
-const PASSING = /postmaster\.pid|shared memory block|TCP\/IP socket/
+/** A server's process. `failure` is set once it has ended. */
+export interface Launched { readonly pid: number | undefined, failure?: () => Promise<Failure> }
+
+const PORT_TAKEN = /TCP\/IP socket/
+// Another node's server is starting or ending.
+const PASSING = /postmaster\.pid|shared memory block/
+
+// The time and the process number, see linesOf().
+const LOG_LINE_PREFIX = '%m [%p] '
 
 const SETTINGS = {
   max_connections: '100',
@@ -23,12 +28,11 @@ const SETTINGS = {
 
 /**
  * Spawns a server in a session of its own, which neither Ctrl-C nor the death of this process reaches.
- * @param wanted the port, if it is free
+ * @param port the port to listen on. It is not probed: two nodes that probe one port at a time block each other.
  * @param stale the process that `postmaster.pid` names and that has been found not to be a server of this folder
  */
-export async function launch (cluster: Cluster, programs: Programs, settings: Readonly<Record<string, string>>, wanted = 0, stale = 0): Promise<Launched> {
-  const port = await freePort(wanted).catch(() => freePort(0))
-  const fixed = { cluster_name: cluster.name, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
+export async function launch (cluster: Cluster, programs: Programs, settings: Readonly<Record<string, string>>, port: number, stale = 0): Promise<Launched> {
+  const fixed = { log_line_prefix: LOG_LINE_PREFIX, cluster_name: cluster.name, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
   const [file = '', ...args] = [
     ...cluster.way.before, programs.postgres, '-D', cluster.data, '-p', String(port),
     ...Object.entries({ ...SETTINGS, ...settings, ...fixed }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
@@ -46,12 +50,13 @@ export async function launch (cluster: Cluster, programs: Programs, settings: Re
     stdio: ['ignore', output.fd, output.fd]
   })
   const launched: Launched = { pid: child.pid }
-  child.once('error', ({ message }) => { launched.failure = async () => ({ why: message, passes: false }) })
+  child.once('error', ({ message }) => { launched.failure = async () => ({ why: message, passes: false, isPortTaken: false }) })
   child.once('exit', (code) => {
     launched.failure = async () => {
-      const why = reason((await readFile(cluster.log)).toString('utf8', size))
+      const why = reason(linesOf(child.pid, (await readFile(cluster.log)).toString('utf8', size)))
+      const isPortTaken = PORT_TAKEN.test(why)
       // Without a code it was ended by another node or killed, and not for any fault of its own.
-      return { why, passes: !code || PASSING.test(why) }
+      return { why, passes: !code || isPortTaken || PASSING.test(why), isPortTaken }
     }
   })
   child.unref()
@@ -59,11 +64,11 @@ export async function launch (cluster: Cluster, programs: Programs, settings: Re
   return launched
 }
 
-// It can be taken again before the server has it; then the server fails, and the next one gets another.
-async function freePort (wanted: number): Promise<number> {
-  const probe = createServer().listen(wanted, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  return port
+/**
+ * Returns the lines of a process, and those that name none. Several servers share one log while nodes race to start
+ * one, and the winner logs "FATAL: the database system is starting up" for every early client: a loser that took this
+ * line for its own would give up.
+ */
+export function linesOf (pid: number | undefined, output: string): string {
+  return output.split('\n').filter((line) => (/^[\d-]+ [\d:.]+ \S+ \[(\d+)\] /.exec(line)?.[1] ?? String(pid)) === String(pid)).join('\n')
 }

@@ -10,10 +10,18 @@ export interface Lease {
   giveBack (): Promise<boolean>
 }
 
+/** Another server answers on the port, for example that of the folder this one was copied from. */
+export class ForeignServer extends Error {
+  constructor () {
+    super('another database is served there')
+  }
+}
+
 // Each node holds this advisory lock shared. Whoever gets it alone is the last one and may stop the server;
 // whoever cannot share it waits until the server is down, and starts it anew.
 const LOCK = 8_310_423
-const ANSWER_MS = 3_000
+// A server that works can take seconds on a machine that is busy. One that hangs costs this time at start and stop.
+const ANSWER_MS = 10_000
 // A fast shutdown still writes a checkpoint. A server that takes longer finishes by itself.
 const STOP_MS = 30_000
 
@@ -24,9 +32,10 @@ export function urlOf ({ password }: Cluster, port: number): string {
 /**
  * Takes a share in the server that `postmaster.pid` tells of.
  * @returns nothing if that server is about to be ready or to stop
- * @throws if nobody answers there, or another server than this cluster's
+ * @param answerMs how long the server may take to answer a question
+ * @throws `ForeignServer` if another server than this cluster's answers, or an error if nobody does
  */
-export async function takeLease (cluster: Cluster, { pid, port }: Running): Promise<Lease | undefined> {
+export async function takeLease (cluster: Cluster, { pid, port }: Running, answerMs = ANSWER_MS): Promise<Lease | undefined> {
   const { promise: closed, resolve: onclose } = Promise.withResolvers<void>()
   const sql = postgres(urlOf(cluster, port), {
     max: 1,
@@ -41,9 +50,9 @@ export async function takeLease (cluster: Cluster, { pid, port }: Running): Prom
     connection: { application_name: 'usher-lease', client_min_messages: 'error' }
   })
   try {
-    const [server] = await answer(sql`select current_setting('cluster_name') as name, pg_try_advisory_lock_shared(${LOCK}) as shared`)
-    if (server?.name !== cluster.name) throw new Error('another database is served there')
-    if (server.shared) return { closed, giveBack: () => giveBack(cluster, pid, sql) }
+    const [server] = await answer(sql`select current_setting('cluster_name') as name, pg_try_advisory_lock_shared(${LOCK}) as shared`, answerMs)
+    if (server?.name !== cluster.name) throw new ForeignServer()
+    if (server.shared) return { closed, giveBack: () => giveBack(cluster, pid, sql, answerMs) }
   } catch (error) {
     await sql.end({ timeout: 0 })
     // 57: starting up or shutting down. 53: full for the moment.
@@ -52,17 +61,17 @@ export async function takeLease (cluster: Cluster, { pid, port }: Running): Prom
   await sql.end({ timeout: 0 })
 }
 
-async function giveBack (cluster: Cluster, pid: number, sql: Sql): Promise<boolean> {
+async function giveBack (cluster: Cluster, pid: number, sql: Sql, answerMs: number): Promise<boolean> {
   // A failure means that it is down already, or so hurt that nobody can use it.
-  const isDown = await leave(cluster, pid, sql).catch(() => true)
+  const isDown = await leave(cluster, pid, sql, answerMs).catch(() => true)
   await sql.end({ timeout: 0 })
   return isDown
 }
 
-async function leave (cluster: Cluster, pid: number, sql: Sql): Promise<boolean> {
+async function leave (cluster: Cluster, pid: number, sql: Sql, answerMs: number): Promise<boolean> {
   // In two steps: if both of two nodes asked while they share it, neither would get it.
-  await answer(sql`select pg_advisory_unlock_shared(${LOCK})`)
-  const [row] = await answer(sql`select pg_try_advisory_lock(${LOCK}) as alone`)
+  await answer(sql`select pg_advisory_unlock_shared(${LOCK})`, answerMs)
+  const [row] = await answer(sql`select pg_try_advisory_lock(${LOCK}) as alone`, answerMs)
   if (row?.alone) await shutDown(cluster, pid)
   return row?.alone
 }
@@ -75,6 +84,6 @@ async function shutDown (cluster: Cluster, pid: number): Promise<void> {
 }
 
 // A server that hangs accepts connections and never answers, whatever has been asked.
-async function answer<T> (query: Promise<T>): Promise<T> {
-  return Promise.race([query, setTimeout(ANSWER_MS, undefined, { ref: false }).then(() => { throw new Error('it does not answer') })])
+async function answer<T> (query: Promise<T>, answerMs: number): Promise<T> {
+  return Promise.race([query, setTimeout(answerMs, undefined, { ref: false }).then(() => { throw new Error('it does not answer') })])
 }

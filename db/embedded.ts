@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
-import { findPrograms, type Programs } from './embedded-binaries.ts'
-import { isAlive, openCluster, readRunning, type Cluster } from './embedded-cluster.ts'
-import { takeLease, urlOf, type Lease } from './embedded-lease.ts'
-import { launch, type Launched } from './embedded-launch.ts'
+import { findPrograms } from './embedded-binaries.ts'
+import { openCluster } from './embedded-cluster.ts'
+import { joinServer, type Limits } from './embedded-join.ts'
+import { urlOf, type Lease } from './embedded-lease.ts'
 
 /** A running PostgreSQL, and this node's share in it. */
 export interface EmbeddedServer {
@@ -20,26 +20,24 @@ export interface EmbeddedOptions {
   readonly log?: (line: string) => void
   /** More of PostgreSQL's settings, for a server that this call starts. */
   readonly settings?: Readonly<Record<string, string>>
+  readonly limits?: Limits
 }
 
-// Recovering from a crash takes a while.
-const START_MS = 60_000
-const POLL_MS = 10
-// So long a server may be between its first file and its first answer before another one is tried.
-const DOUBT_MS = 500
+const RETRY_MS = 1_000
+const LONGEST_RETRY_MS = 30_000
 
 /**
  * Starts the PostgreSQL that comes with the package, or joins the one that runs on this folder already. It
  * listens on 127.0.0.1 only, and is a process of its own that outlives this one unless `stop` is called.
  * @throws an `Error` of one sentence that says what to do, within about a minute
  */
-export async function startEmbedded ({ dataDir, log = () => {}, settings = {} }: EmbeddedOptions): Promise<EmbeddedServer> {
+export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, limits = {} }: EmbeddedOptions): Promise<EmbeddedServer> {
   const programs = await findPrograms()
   const cluster = await openCluster(dataDir, programs, settings.fsync !== 'off', log)
   const abort = new AbortController()
-  const enter = (wanted?: number) => join(cluster, programs, settings, abort.signal, wanted)
+  const entry = { cluster, programs, settings, limits, log, signal: abort.signal }
 
-  const first = await enter()
+  const first = await joinServer(entry)
   const { port, started } = first
   log(`PostgreSQL: ${started ? 'started' : 'joined the one that runs'} on 127.0.0.1:${port}; it logs to ${cluster.log}`)
   let lease = keep(first.lease)
@@ -54,12 +52,17 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {} }:
   // could stop it under this one; on the same port the pools of all nodes find it again by themselves.
   async function regain (): Promise<Lease | undefined> {
     log('PostgreSQL: lost, joining or starting it again')
-    try {
-      const again = await enter(port)
-      log(`PostgreSQL: back on 127.0.0.1:${again.port}`)
-      return await keep(again.lease)
-    } catch (error) {
-      log((error as Error).message)
+    for (let pause = limits.retryMs ?? RETRY_MS; !abort.signal.aborted; pause = Math.min(2 * pause, LONGEST_RETRY_MS)) {
+      try {
+        const again = await joinServer(entry, port)
+        log(`PostgreSQL: back on 127.0.0.1:${again.port}`)
+        if (again.port !== port) log(`PostgreSQL: this node still connects to port ${port}, restart it`)
+        return await keep(again.lease)
+      } catch (error) {
+        log((error as Error).message)
+      }
+      // The obstacle may pass, for example a full disk. The pause ends early when the node stops.
+      await setTimeout(pause, undefined, { signal: abort.signal }).catch(() => {})
     }
   }
 
@@ -70,37 +73,4 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {} }:
   }
 
   return { url: urlOf(cluster, port), started, stop: () => (stopping ??= stop()) }
-}
-
-// There is no lock of ours around this: PostgreSQL itself sees to it that one server at most runs on a folder.
-// Whoever fails to start one finds the other's, and joins it.
-async function join (cluster: Cluster, programs: Programs, settings: Readonly<Record<string, string>>, signal: AbortSignal, wanted?: number): Promise<{ lease: Lease, port: number, started: boolean }> {
-  let mine: Launched | undefined
-  let seen = { pid: 0, since: 0 }
-  let why = 'it does not answer'
-  for (const deadline = Date.now() + START_MS; Date.now() < deadline && !signal.aborted; await setTimeout(POLL_MS)) {
-    const running = await readRunning(cluster)
-    if (running && running.pid !== seen.pid) seen = { pid: running.pid, since: Date.now() }
-    const isDoubtful = () => Date.now() - seen.since > DOUBT_MS
-    if (running && (running.ready || isDoubtful())) {
-      try {
-        const lease = await takeLease(cluster, running)
-        if (lease) return { lease, port: running.port, started: running.pid === mine?.pid }
-        seen.since = Date.now()
-        continue
-      } catch (error) {
-        why = (error as Error).message
-      }
-    }
-    if (mine?.failure) {
-      const failure = await mine.failure()
-      why = failure.why
-      if (!failure.passes) break
-      mine = undefined
-    }
-    if (!mine && (!running || isDoubtful() || !isAlive(running.pid))) {
-      mine = await launch(cluster, programs, settings, wanted ?? running?.port, running?.pid)
-    }
-  }
-  throw new Error(`PostgreSQL does not run in ${cluster.data} (${why}): see ${cluster.log}, or set DATABASE_URL.`)
 }
