@@ -22,6 +22,7 @@ const commands: Record<string, () => Promise<{ default: Command }>> = {
   'admin create': () => import('./admin-create.ts'),
   'keys rotate': () => import('./keys-rotate.ts'),
   'sessions end': () => import('./sessions-end.ts'),
+  'uploads clean': () => import('./uploads-clean.ts'),
 }
 
 const helpOption = { help: { type: 'boolean', short: 'h' } } as const

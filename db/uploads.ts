@@ -55,11 +55,11 @@ export async function deleteOwnerlessUploads (db: Database, limit: number, remov
   })
 }
 
-/** Those of some ids that have no record. */
+/** Returns those of some file names that are the id of an upload and have no record. Other files are not Usher's. */
 export async function listUnrecorded (db: Database, ids: readonly string[]): Promise<string[]> {
   const rows = await db.selectFrom('uploads').select('id').where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`).execute()
   const recorded = new Set(rows.map(({ id }) => id))
-  return ids.filter((id) => !recorded.has(id))
+  return ids.filter((id) => isUuid(id) && !recorded.has(id))
 }
 
 /** What tells this database from another that is given the same folder: when its tables were made. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, open, opendir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, opendir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { PayloadTooLarge } from '../schema/errors.ts'
 import { HEAD_OCTETS, mediaTypeOf } from '../schema/media-type.ts'
@@ -33,10 +33,15 @@ export async function claimFolder (uploadsDir: string, installation: string): Pr
   try {
     for (const folder of [tmp, files, join(databases, installation)]) await mkdir(folder, { recursive: true, mode: 0o700 })
     await sync(root)
-    return { tmp, files, shared: (await readdir(databases)).length > 1 }
+    return { tmp, files, shared: await hasOtherDatabases(root, installation) }
   } catch (cause) {
     throw new Error(`usher: uploadsDir cannot be used: ${(cause as Error).message}`, { cause })
   }
+}
+
+/** Returns whether another database than this one has ever used the folder. */
+export async function hasOtherDatabases (uploadsDir: string, installation: string): Promise<boolean> {
+  return (await readdir(join(uploadsDir, 'databases'))).some((name) => name !== installation)
 }
 
 /**
@@ -70,6 +75,8 @@ export async function writeDurably (path: string, bytes: AsyncIterable<Uint8Arra
 
 /** Moves a synced file to another folder; on return that is durable. */
 export async function move (path: string, folder: string): Promise<void> {
+  // The age of a stored file counts from here: the rest of its request may have taken hours to arrive.
+  await utimes(path, new Date(), new Date())
   await rename(path, join(folder, basename(path)))
   await sync(folder)
 }

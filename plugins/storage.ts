@@ -4,13 +4,12 @@ import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
 import { isUndecided } from '../db/gate.ts'
 import { joinCalls } from '../db/join.ts'
-import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, listUnrecorded, type NewUpload } from '../db/uploads.ts'
+import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload } from '../db/uploads.ts'
 import { StorageFull, UploadNotFound } from '../schema/errors.ts'
 import { claimFolder, isOfDisk, listOld, move, remove, writeDurably, type WrittenFile } from './files.ts'
+import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 const RECORDS_A_SWEEP = 100
-// A sibling node may be writing what is younger.
-const STRAY_AFTER_MS = 3_600_000
 
 /** A file that is durable, but not kept yet. */
 export type TemporaryFile = WrittenFile & { id: string }
@@ -59,19 +58,25 @@ async function createStorage (app: FastifyInstance) {
     }
   }
 
-  /** Removes what a node that was killed has left: temporary files, and files that have no record. */
-  async function removeStrays (): Promise<void> {
+  /** Removes the temporary files of nodes that were killed, and reports stored files that have no record. */
+  async function checkFolder (): Promise<void> {
     try {
       for await (const ids of listOld(folder.tmp, STRAY_AFTER_MS, closing.signal)) await Promise.all(ids.map((id) => tryRemove(temporary(id))))
-      // A file without a record here may be the other database's.
-      if (folder.shared) return log.warn({ uploadsDir }, 'Several databases share this folder: stray uploads stay in it')
-      for await (const ids of listOld(folder.files, STRAY_AFTER_MS, closing.signal)) {
-        const strays = await listUnrecorded(db, ids)
-        await Promise.all(strays.map((id) => tryRemove(kept(id))))
-      }
+      await reportStrays()
     } catch (error) {
-      log.warn({ err: error }, 'The search for stray uploads has ended early')
+      log.warn({ err: error }, 'The check of the upload folder has ended early')
     }
+  }
+
+  // A stored file without a record is never removed here: the database may have been restored from a backup (contract 5.5).
+  async function reportStrays (): Promise<void> {
+    if (folder.shared) return log.warn({ uploadsDir }, 'Several databases share this folder: files without a record are not looked for')
+    let [files, bytes] = [0, 0]
+    for await (const strays of listStrayFiles(db, folder.files, closing.signal)) {
+      files += strays.length
+      bytes += strays.reduce((sum, { size }) => sum + size, 0)
+    }
+    if (files > 0) log.warn({ folder: folder.files, files, bytes }, 'Stored files have no record. They are kept; "usher uploads clean" removes them')
   }
 
   return {
@@ -100,7 +105,7 @@ async function createStorage (app: FastifyInstance) {
         await move(temporary(upload.id), folder.files)
         await insertUpload(db, upload)
       } catch (error) {
-        // Where no answer came, the record may yet be committed; a file that stays without one is a stray.
+        // Where no answer came, the record may yet be committed; a file that stays without one is reported at the next start.
         if (!isUndecided(error)) await tryRemove(kept(upload.id))
         throw isOfDisk(error) ? new StorageFull({ cause: error as Error }) : error
       }
@@ -118,10 +123,10 @@ async function createStorage (app: FastifyInstance) {
       return upload
     },
 
-    /** What a node does on start: it sweeps, without keeping anybody waiting. */
+    /** Sweeps and checks the folder in the background, as a node does on start. */
     start (): void {
       later(sweep)
-      later(removeStrays)
+      later(checkFolder)
     },
 
     async close (): Promise<void> {

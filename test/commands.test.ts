@@ -1,8 +1,13 @@
 import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { confirm } from '../commands/confirm.ts'
 import { startDatabase } from './helpers/database.ts'
 import { startNode } from './helpers/node.ts'
 
@@ -10,11 +15,14 @@ const server = fileURLToPath(new URL('../server.ts', import.meta.url))
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 // A PostgreSQL of this file's own, since the commands know no other Postgres schema than the node's.
-const { url: DATABASE_URL, dataDir: cwd } = await startDatabase(t)
+const { url: DATABASE_URL, dataDir } = await startDatabase(t)
 const { pathname, port } = new URL(DATABASE_URL)
 
+/** The working directory of commands and nodes. */
+const cwd = dataDir
+
 /** Runs `usher` with arguments: what it printed, and its exit code. */
-async function usher (args: string, { input = '', settings = {} }: { input?: string, settings?: Record<string, string> } = {}) {
+async function usher (args: string, { input = '', settings = {}, cwd = dataDir }: { input?: string, settings?: Record<string, string>, cwd?: string } = {}) {
   const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', DATABASE_URL, ...settings }
   const child = spawn(process.execPath, [server, ...args.split(' ').filter(Boolean)], { cwd, env })
   child.stdin.end(input)
@@ -25,7 +33,7 @@ async function usher (args: string, { input = '', settings = {} }: { input?: str
 t.test('usage', async (t) => {
   const { stdout, code } = await usher('--help')
   t.equal(code, 0)
-  for (const command of ['start', 'migrate', 'admin create', 'keys rotate', 'sessions end']) t.match(stdout, new RegExp(`^  ${command} `, 'm'))
+  for (const command of ['start', 'migrate', 'admin create', 'keys rotate', 'sessions end', 'uploads clean']) t.match(stdout, new RegExp(`^  ${command} `, 'm'))
   for (const [command, usage] of [['migrate', 'migrate'], ['sessions end', 'sessions end [options]']] as const) {
     const help = await usher(`${command} --help`)
     t.equal(help.code, 0)
@@ -109,4 +117,53 @@ t.test('a database is brought up to date, and used by commands while a node runs
     t.same(ours.map(({ action }) => action).sort(), ['keys.rotate', 'session.end', 'session.end', 'session.end', 'user.create', 'user.create'])
     for (const { actorId } of ours) t.equal(actorId, null)
   })
+})
+
+t.test('5.5 uploads clean removes files without a record, on confirmation', async (t) => {
+  const cwd = t.testdir()
+  const files = join(cwd, 'data/uploads/files')
+  const old = async (name: string) => {
+    await writeFile(join(files, name), 'ten octets')
+    await utimes(join(files, name), 1, 1)
+  }
+  const clean = (args = '') => usher(`uploads clean ${args}`, { cwd })
+
+  const node = await startNode(t, { cwd, settings: { DATABASE_URL, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
+  t.same(await clean('--yes'), { stdout: `0 files without a record in ${files}, 0 bytes.\n`, stderr: '', code: 0 })
+  const { headers: { authorization } } = await node.login(admin)
+  const body = new FormData()
+  body.set('description', 'Kept')
+  body.set('file', new Blob(['kept']), 'kept.txt')
+  const response = await node.fetch('/api/uploads', { method: 'POST', headers: { authorization: authorization! }, body })
+  const { id } = await response.json() as { id: string }
+  await utimes(join(files, id), 1, 1)
+  const [one, other, young] = [randomUUID(), randomUUID(), randomUUID()] as const
+  for (const name of [one, other, 'not-of-usher']) await old(name)
+  await writeFile(join(files, young), 'young')
+
+  const found = `2 files without a record in ${files}, 20 bytes.\n`
+  t.same(await clean('--dry-run'), { stdout: found, stderr: '', code: 0 })
+  t.same(await clean(), { stdout: found, stderr: 'This cannot be undone, and nobody is here to confirm it: repeat the command with --yes.\n', code: 1 })
+  t.equal((await readdir(files)).length, 5)
+  t.same(await clean('--yes'), { stdout: `${found}2 files removed.\n`, stderr: '', code: 0 })
+  t.same((await readdir(files)).sort(), [id, 'not-of-usher', young].sort())
+  t.equal((await node.fetch(`/api/uploads/${id}`)).status, 200)
+
+  await mkdir(join(cwd, 'data/uploads/databases/another'))
+  await old(one)
+  const refused = await clean('--yes')
+  t.match(refused, { stdout: '', code: 1, stderr: /^Other databases have used \S+uploads, .+ --ignore-other-databases if/ })
+  t.match(await clean('--yes --ignore-other-databases'), { stdout: /1 file removed\.\n$/, code: 0 })
+})
+
+t.test('an irreversible step is confirmed by a person', async (t) => {
+  const answer = async (text: string) => {
+    const [input, output] = [Object.assign(new PassThrough(), { isTTY: true }), new PassThrough()]
+    const confirmed = confirm('Remove it?', input, output)
+    input.end(text)
+    return { confirmed: await confirmed, asked: String(output.read()) }
+  }
+  t.same(await answer('y\n'), { confirmed: true, asked: 'Remove it? [y/N] ' })
+  t.match(await answer(' YES \n'), { confirmed: true })
+  for (const text of ['\n', 'no\n', 'yesterday\n', '']) t.match(await answer(text), { confirmed: false })
 })

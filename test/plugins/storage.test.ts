@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, readdir, rmdir, utimes, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, rmdir, stat, utimes, writeFile } from 'node:fs/promises'
 import Fastify from 'fastify'
 import t from 'tap'
 import database from '../../plugins/database.ts'
@@ -9,7 +10,7 @@ import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
-import { leftovers, nothingLeft, upload } from '../helpers/uploads.ts'
+import { END, fieldPart, filePart, leftovers, nothingLeft, open, upload } from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
 
 const HOURS = 3600
@@ -65,7 +66,7 @@ t.test('2.5 a file that cannot be removed is the next sweep\'s: 204', async (t) 
   t.same(await leftovers(usher, sql), { tmp: 0, files: 0, rows: 0 })
 })
 
-t.test('5.5 a start removes what a killed node has left', async (t) => {
+t.test('5.5 a start removes temporary files and files of deleted users, and reports files without a record', async (t) => {
   const first = await createUsher(t)
   const { id } = await upload(first, 'kept')
   const folder = first.options.uploadsDir!
@@ -76,17 +77,53 @@ t.test('5.5 a start removes what a killed node has left', async (t) => {
   await utimes(`${folder}/files/${id}`, 1, 1)
   const unknown = Array.from({ length: 150 }, () => randomUUID())
   for (const name of [...unknown, 'no-uuid']) await writeOld(`${folder}/files/${name}`, 2 * HOURS)
+  await mkdir(`${folder}/files/${randomUUID()}`)
   await writeOld(`${folder}/tmp/old`, 2 * HOURS)
   await writeOld(`${folder}/tmp/young`, HOURS / 2)
-  const young = randomUUID()
-  await writeOld(`${folder}/files/${young}`, HOURS / 2)
+  await writeOld(`${folder}/files/${randomUUID()}`, HOURS / 2)
+  const before = await readdir(`${folder}/files`)
 
-  await createUsher(t, first.options)
-  await until('the strays are gone', async () => (await readdir(`${folder}/files`)).length === 2)
-  t.same((await readdir(`${folder}/files`)).sort(), [id, young].sort())
+  const lines: string[] = []
+  await createUsher(t, first.options, { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  await until('the files are reported', () => lines.length)
+  t.match(JSON.parse(lines[0]!), { level: 40, folder: `${folder}/files`, files: 150, bytes: 150, msg: /They are kept; "usher uploads clean" removes them/ })
+  t.same((await readdir(`${folder}/files`)).sort(), before.filter((name) => name !== ownerless).sort())
   t.same(await readdir(`${folder}/tmp`), ['young'])
   t.equal((await first.inject('GET', `/api/uploads/${id}`)).body, 'kept')
   t.same(await sql`select id from uploads`, [{ id }])
+})
+
+t.test('5.5 files that are newer than a restored database are kept', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const { id } = await upload(usher, 'newer than the backup')
+  const file = `${usher.options.uploadsDir}/files/${id}`
+  const [record] = await sql`delete from uploads where id = ${id} returning *`
+  await utimes(file, 1, 1)
+  await usher.app.close()
+
+  const lines: string[] = []
+  const next = await createUsher(t, usher.options, { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  await until('the file is reported', () => lines.length)
+  await sql`insert into uploads ${sql(record!)}`
+  t.equal((await next.inject('GET', `/api/uploads/${id}`)).body, 'newer than the backup')
+})
+
+t.test('5.5 the age of a stored file counts from the end of its request', async (t) => {
+  const usher = await createUsher(t)
+  const [body, rest] = [filePart('slow'), Buffer.concat([fieldPart('description', 'Late'), END])]
+  const socket = await open(t, usher, `Content-Length: ${body.length + rest.length}`)
+  socket.write(body)
+  const tmp = `${usher.options.uploadsDir}/tmp`
+  await until('the file is written', async () => {
+    const [name] = await readdir(tmp)
+    return name && (await readFile(`${tmp}/${name}`, 'utf8')) === 'slow' && utimes(`${tmp}/${name}`, 1, 1).then(() => true)
+  })
+  socket.write(rest)
+  const [answer] = await once(socket, 'data')
+  t.match(String(answer), /^HTTP\/1.1 200 /)
+  const [name] = await readdir(`${usher.options.uploadsDir}/files`)
+  t.ok((await stat(`${usher.options.uploadsDir}/files/${name}`)).mtimeMs > 1000)
 })
 
 t.test('9 two databases that share a folder leave each other\'s files alone', async (t) => {
@@ -103,13 +140,16 @@ t.test('9 two databases that share a folder leave each other\'s files alone', as
   t.equal((await first.inject('GET', `/api/uploads/${id}`)).body, 'kept')
 })
 
-t.test('5.5 a search for strays ends with the app', async (t) => {
-  const { app, options } = await createUsher(t)
-  for (let index = 0; index < 2000; index++) await writeOld(`${options.uploadsDir}/files/${randomUUID()}`, 2 * HOURS)
+t.test('5.5 the check of the folder ends with the app', async (t) => {
+  const lines: string[] = []
+  const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  const uploadsDir = t.testdir({ files: { [randomUUID()]: 'x' } })
+  app.decorate('usherOptions', readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir }))
+  await app.register(database)
+  await app.register(storage)
+  await app.ready()
   await app.close()
-  const { app: next } = await createUsher(t, options)
-  await next.close()
-  t.ok((await readdir(`${options.uploadsDir}/files`)).length > 0)
+  t.match(lines.map((line) => JSON.parse(line).msg), ['The check of the upload folder has ended early'])
 })
 
 t.test('8 a folder that cannot be used stops the start, with one sentence', async (t) => {

@@ -1,0 +1,21 @@
+import { once } from 'node:events'
+import { createInterface } from 'node:readline/promises'
+import type { Readable, Writable } from 'node:stream'
+
+/**
+ * Asks the person at the terminal to confirm an irreversible step, and returns whether the answer is yes. Throws an
+ * `Error` of one sentence if the input is not a terminal.
+ */
+export async function confirm (question: string, input: Readable & { isTTY?: boolean } = process.stdin, output: Writable = process.stderr): Promise<boolean> {
+  if (!input.isTTY) throw new Error('This cannot be undone, and nobody is here to confirm it: repeat the command with --yes.')
+  const prompt = createInterface({ input, output })
+  // A question is never answered when the input ends.
+  const closed = once(prompt, 'close').then(() => 'no')
+  const answer = prompt.question(`${question} [y/N] `)
+  answer.catch(() => {})
+  try {
+    return /^y(es)?$/i.test((await Promise.race([answer, closed])).trim())
+  } finally {
+    prompt.close()
+  }
+}
