@@ -14,8 +14,8 @@ import type { Mailer } from './schema/options.ts'
 import type { Settings } from './schema/settings.ts'
 
 const STOP_MS = 10_000
-// One Ctrl-C comes twice under npm: from the terminal and from npm.
-const SAME_SIGNAL_MS = 500
+// One Ctrl-C comes twice under npm: from the terminal and from npm, which can be slow to pass it on.
+const SAME_SIGNAL_MS = 2_000
 
 /** Runs the node until a signal stops it. Throws an `Error` of one sentence that says what keeps it from starting. */
 export async function run (): Promise<void> {
