@@ -1,12 +1,12 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { line, Password } from './text.ts'
+import { exampleUser, line, Password } from './text.ts'
 import { User } from './user.ts'
 
 /** POST /api/auth/login (contract 4.1). An address that cannot exist is a failed login, not a bad request. */
 export const Login = Type.Object({
   email: line({ trim: true, maxLength: 1024 }),
   password: Password,
-}, { title: 'Login' })
+}, { title: 'Login', examples: [{ email: exampleUser.email, password: exampleUser.password }] })
 
 export type Login = Static<typeof Login>
 

@@ -1,23 +1,23 @@
 import { Type } from '@sinclair/typebox'
 import { InvalidInput } from './errors.ts'
-import { line, NewPassword, Password } from './text.ts'
+import { exampleUser, line, NewPassword, Password } from './text.ts'
 
 /** PUT /api/auth/password (contract 4.6). */
 export const ChangePassword = Type.Object({
   currentPassword: Password,
   password: NewPassword,
-}, { title: 'ChangePassword' })
+}, { title: 'ChangePassword', examples: [{ currentPassword: exampleUser.password, password: 'quiet lantern river' }] })
 
 /** POST /api/auth/password-reset (contract 4.7). An address that cannot exist is answered like any other. */
 export const RequestReset = Type.Object({
   email: line({ trim: true, maxLength: 1024 }),
-}, { title: 'RequestPasswordReset' })
+}, { title: 'RequestPasswordReset', examples: [{ email: exampleUser.email }] })
 
 /** POST /api/auth/password-reset/confirm (contract 4.7). */
 export const ConfirmReset = Type.Object({
   token: line({ maxLength: 1024, description: 'What follows `#token=` in the link of the mail' }),
   password: NewPassword,
-}, { title: 'ConfirmPasswordReset' })
+}, { title: 'ConfirmPasswordReset', examples: [{ token: 'the-token-of-the-link', password: exampleUser.password }] })
 
 /** A 202: a mail goes out, or not, after the answer. */
 export const MailReply = Type.Object({ message: Type.String() }, { title: 'MailReply', description: 'Accepted; what is to be mailed is mailed' })

@@ -27,6 +27,9 @@ export const Title = line({ trim: true, minLength: 1, maxLength: 200 })
 /** A post's content: up to 64 KiB. */
 export const Content = block({ maxOctets: 65536 })
 
+/** The account of all examples in the API reference, which can be sent unchanged. */
+export const exampleUser = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'violet engine notes' }
+
 export const Id = Type.String({ description: 'UUIDv7' })
 /** A point in time: a `Date` here, RFC 3339 on the wire. */
 export const Instant = Type.Unsafe<Date>({ type: 'string', format: 'date-time', description: 'RFC 3339, UTC' })

@@ -3,7 +3,7 @@ import { content } from './reply.ts'
 import { block, Id, line } from './text.ts'
 
 const file = { contentMediaType: 'application/octet-stream', description: 'The file' }
-const description = block({ maxLength: 2000, description: 'What the file is' })
+const description = block({ maxLength: 2000, description: 'What the file is', examples: ['A greeting'] })
 
 /** POST /api/uploads (contract 5.1), as it is documented. */
 export const UploadForm = Type.Object({ file: Type.String(file), description }, { title: 'UploadForm' })

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Email, Id, Instant, line, Name, NewPassword } from './text.ts'
+import { Email, exampleUser, Id, Instant, line, Name, NewPassword } from './text.ts'
 import { versions } from './version.ts'
 import { content } from './reply.ts'
 
@@ -27,14 +27,14 @@ export const CreateUser = Type.Object({
   email: Email,
   role: Type.Optional(Role),
   password: Type.Optional(NewPassword),
-}, { title: 'CreateUser' })
+}, { title: 'CreateUser', examples: [{ name: exampleUser.name, email: exampleUser.email, role: 'user', password: exampleUser.password }] })
 
 /** PUT /api/users/{id} (contract 2.4). */
 export const ReplaceUser = Type.Object({
   name: Name,
   email: Email,
   role: Type.Optional(Role),
-}, { title: 'ReplaceUser' })
+}, { title: 'ReplaceUser', examples: [{ name: exampleUser.name, email: exampleUser.email }] })
 
 export type CreateUser = Static<typeof CreateUser>
 export type ReplaceUser = Static<typeof ReplaceUser>

@@ -14,7 +14,7 @@ interface Operation {
   operationId: string
   security?: Record<string, string[]>[]
   parameters?: { name: string, in: string, required: boolean }[]
-  requestBody?: { required: boolean, content: Record<string, { schema: { $ref: string } }> }
+  requestBody?: { required: boolean, content: Record<string, { schema: { $ref: string }, example?: Record<string, string> }> }
   responses: Record<string, { description: string, headers?: object, content?: Record<string, { schema: object }> }>
 }
 
@@ -30,7 +30,7 @@ const ERROR = { schema: { $ref: '#/components/schemas/Error' } }
 const ERRORS = { schema: { $ref: '#/components/schemas/Errors' } }
 
 t.test('8 GET /docs/json', async (t) => {
-  const { inject } = await createUsher(t)
+  const { inject, admin } = await createUsher(t)
   const response = await inject('GET', '/docs/json')
   const document = response.json<Document>()
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -111,10 +111,32 @@ t.test('8 GET /docs/json', async (t) => {
 
   t.test('2.3 5.1 bodies: JSON of a user, a form with a file and its description', async (t) => {
     const { schemas } = document.components
-    t.strictSame(document.paths['/api/users']!.post!.requestBody, { required: true, content: { 'application/json': { schema: { $ref: '#/components/schemas/CreateUser' } } } })
+    t.match(document.paths['/api/users']!.post!.requestBody, { required: true, content: { 'application/json': { schema: { $ref: '#/components/schemas/CreateUser' } } } })
     t.match(schemas.CreateUser, { required: ['name', 'email'], properties: { email: { type: 'string', format: 'email', maxLength: 254 }, role: { enum: ['admin', 'user'] } } })
     t.strictSame(document.paths['/api/uploads']!.post!.requestBody, { required: true, content: { 'multipart/form-data': { schema: { $ref: '#/components/schemas/UploadForm' } } } })
     t.match(schemas.UploadForm, { required: ['file', 'description'], properties: { file: { type: 'string', contentMediaType: 'application/octet-stream' }, description: { type: 'string' } } })
+  })
+
+  t.test('15.3 every JSON body has an example, and that of a new user can be sent unchanged', async (t) => {
+    const examples = Object.fromEntries(operations.flatMap(({ name, operation }) => {
+      const body = operation.requestBody?.content['application/json']
+      return body ? [[name, body.example]] : []
+    }))
+    t.strictSame(Object.keys(examples), ['POST /api/auth/login', 'PUT /api/auth/password', 'POST /api/auth/password-reset',
+      'POST /api/auth/password-reset/confirm', 'POST /api/users', 'PUT /api/users/{id}'])
+    for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
+    t.strictSame(examples['PUT /api/users/{id}'], { name: 'Ada Lovelace', email: 'ada@example.com' }, 'it changes no role')
+    t.match(document.components.schemas.UploadForm, { properties: { description: { examples: ['A greeting'] } } })
+
+    const created = await inject('POST', '/api/users', { headers: admin.headers, payload: examples['POST /api/users']! })
+    t.equal(created.statusCode, 201)
+    const { id, email, role } = created.json()
+    t.strictSame({ email, role }, { email: 'ada@example.com', role: 'user' })
+    const login = await inject('POST', '/api/auth/login', { payload: examples['POST /api/auth/login']! })
+    t.equal(login.statusCode, 200)
+    const headers = { authorization: `Bearer ${login.json().token}` }
+    t.equal((await inject('PUT', `/api/users/${id}`, { headers, payload: examples['PUT /api/users/{id}']! })).json().role, 'user')
+    t.equal((await inject('PUT', '/api/auth/password', { headers, payload: examples['PUT /api/auth/password']! })).statusCode, 204)
   })
 
   t.test("8 the validator's own keywords are not in it", async (t) => {
