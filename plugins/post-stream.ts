@@ -74,6 +74,20 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     return { value: undefined, done: true }
   }
 
+  /** How many bytes of content it has read and not given out. */
+  get bytesAhead (): number {
+    let bytes = 0
+    for (let index = this.#index; index < this.#page.length; index++) bytes += this.#page[index]!.content.length
+    return bytes
+  }
+
+  /** Forgets what it has read and not given out: it is read again. */
+  release (): void {
+    this.#page = []
+    this.#index = 0
+    this.#until = this.position
+  }
+
   /** To be called by who has taken it: no more is read for it. */
   close (): void {
     if (this.#closed) return

@@ -55,6 +55,9 @@ export class TooManyRequests extends define('TOO_MANY_REQUESTS', 'Too many attem
   }
 }
 
+export const TooManyConnections = define('TOO_MANY_CONNECTIONS', 'This network has too many sockets and event streams open: close some first', 429)
+export const TooManySubscriptions = define('TOO_MANY_SUBSCRIPTIONS', 'This network runs too many different subscriptions: stop some first', 429)
+
 export const ExpectationFailed = define('EXPECTATION_FAILED', 'No expectation but 100-continue is met', 417)
 
 export const AnswerTooLarge = define('ANSWER_TOO_LARGE', 'The answer would be too large: ask for fewer rows', 400)

@@ -40,6 +40,15 @@ const Settings = Type.Object({
     refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from an address'),
     reset: Limit({ burst: 5, perMinute: 0.2 }, 'Requests for a link to set a password, of an address or an account'),
   }, { default: {}, additionalProperties: false, description: 'How often something may be tried: so many at once, and so many a minute in the long run' }),
+  live: Type.Object({
+    connectionsPerNetwork: Type.Integer({ default: 200, minimum: 1, maximum: 1_000_000, description: 'Sockets and event streams that one network may have open' }),
+    connections: Type.Integer({ default: 20_000, minimum: 1, maximum: 1_000_000, description: 'Sockets and event streams of all networks together' }),
+    subscriptionsPerNetwork: Type.Integer({ default: 50, minimum: 1, maximum: 1_000_000, description: 'Different subscriptions that one network may run; equal ones count once' }),
+    subscriptions: Type.Integer({ default: 2000, minimum: 1, maximum: 1_000_000, description: 'Different subscriptions of all networks together' }),
+    unreadBytes: Type.Integer({ default: 128 * MIB, minimum: 64 * 1024, maximum: 64 * 1024 * MIB, description: 'Bytes that all sockets and event streams together may have left unread; over it, those with the most unread bytes are closed' }),
+    bufferedBytes: Type.Integer({ default: 32 * MIB, minimum: 0, maximum: 64 * 1024 * MIB, description: 'Bytes of events that are prepared before a subscriber can take them, of all subscriptions together' }),
+    messages: Limit({ burst: 250, perMinute: 6000 }, 'Messages and control frames from one socket; a faster socket is slowed down, then closed'),
+  }, { default: {}, additionalProperties: false, description: 'Limits of sockets, event streams and subscriptions of one node' }),
   pingSeconds: Type.Number({ default: 25, minimum: 0.01, maximum: 3600, description: 'How often an open socket or event stream is asked whether anybody is there' }),
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'Octets of a JSON body' }),
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'Where uploads are kept; shared by the nodes' }),
@@ -50,9 +59,11 @@ const Settings = Type.Object({
 type Given = Static<typeof Settings>
 
 /** The options of the plugin. An unknown one is refused. */
-export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle'>>, RegisterOptions {
+export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' | 'live'>>, RegisterOptions {
   /** How often something may be tried; what is left out keeps its default. */
   throttle?: PartialOrUndefined<{ [Name in keyof Given['throttle']]: PartialOrUndefined<Given['throttle'][Name]> }> | undefined
+  /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */
+  live?: PartialOrUndefined<Omit<Given['live'], 'messages'> & { messages: PartialOrUndefined<Given['live']['messages']> }> | undefined
   /** `postgres://…`. Either this or `sql`. */
   databaseUrl?: string | undefined
   /** A postgres.js client, which the host owns and closes. Usher opens its own connections, with the same settings. */

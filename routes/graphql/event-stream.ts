@@ -1,12 +1,28 @@
 import { Readable } from 'node:stream'
+import type { Reader, UnreadBytes } from './live-limits.ts'
 
 /** Server-sent events (HTML, 9.2) on their way to a client. */
-export class EventStream extends Readable {
+export class EventStream extends Readable implements Reader {
+  readonly #unread: UnreadBytes
   #taken = Promise.withResolvers<void>()
   #over = false
   // Octets that it was given, and how many of them had been taken at the last check.
   #given = 0
   #takenThen = -1
+
+  constructor (unread: UnreadBytes) {
+    super()
+    this.#unread = unread
+  }
+
+  // What a stream that is gone was given is discarded.
+  get unread (): number {
+    return this.destroyed ? 0 : this.readableLength
+  }
+
+  hangUp (): void {
+    this.destroy()
+  }
 
   override _read (): void {
     this.#taken.resolve()
@@ -18,6 +34,7 @@ export class EventStream extends Readable {
     const octets = Buffer.from(text)
     this.#given += octets.length
     this.push(octets)
+    this.#unread.note(this)
   }
 
   end (): void {
@@ -39,6 +56,8 @@ export class EventStream extends Readable {
   }
 
   override _destroy (error: Error | null, done: (error?: Error | null) => void): void {
+    this.#over = true
+    this.#unread.forget(this)
     this.#taken.resolve()
     done(error)
   }

@@ -14,10 +14,11 @@ export function wantsGraphiql (request: FastifyRequest): boolean {
 }
 
 /** Sends GraphiQL. Its nine megabytes are loaded for the first who asks, and kept compressed. */
-export async function sendGraphiql (reply: FastifyReply): Promise<FastifyReply> {
+export async function sendGraphiql (reply: FastifyReply): Promise<void> {
   page ??= createPage()
   const { body, policy } = await page
-  return reply
+  // Not returned: awaiting a reply throws if the client disconnects before it is sent.
+  reply
     .header('content-security-policy', policy)
     .header('content-encoding', 'gzip')
     .header('vary', 'Accept')

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { GraphQLError } from 'graphql'
+import type { GraphQLError, GraphQLFormattedError } from 'graphql'
 import { WebSocket } from 'ws'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { refused } from '../../schema/graphql-limits.ts'
@@ -15,7 +15,6 @@ import type { Subscriptions } from './subscriptions.ts'
 
 const INIT_MS = 3000
 const OPERATIONS_A_SOCKET = 10
-const OCTETS_UNSENT = 2 * 1024 * 1024
 
 /** What a socket is part of. */
 export interface Surroundings {
@@ -23,6 +22,8 @@ export interface Surroundings {
   request: FastifyRequest
   /** What it is a socket on. */
   connection: Duplex
+  /** The client's network, see `networkOf`. */
+  network: string
   subscriptions: Subscriptions
   /** Has mercurius serve the socket as well, from now on. */
   attach (): void
@@ -45,11 +46,15 @@ export class GuardedSocket extends MercuriusSocket {
   #dealtWith = Promise.resolve()
   #waiting = 0
 
-  /** Starts the time within which `connection_init` must come. */
+  /**
+   * Starts the time within which `connection_init` must come. To be called before anything is read: an `error` event
+   * without a listener ends the process, also of a socket that is closing.
+   */
   guard (around: Surroundings): void {
-    const { usher } = this.#around = around
-    this.#deadline = setTimeout(() => this.close(4408, 'Connection initialisation timeout'), INIT_MS)
+    const { usher, subscriptions: { unread } } = this.#around = around
     this.on('error', (err) => usher.log.debug({ err }, 'a socket has failed'))
+    this.bound({ messages: usher.usherOptions.live.messages, unread })
+    this.#deadline = setTimeout(() => this.close(4408, 'Connection initialisation timeout'), INIT_MS)
     this.once('close', () => {
       clearTimeout(this.#deadline)
       this.#unwatch()
@@ -58,18 +63,33 @@ export class GuardedSocket extends MercuriusSocket {
   }
 
   override emit (event: string | symbol, ...args: unknown[]): boolean {
-    if (event !== 'message') return super.emit(event, ...args)
-    this.#waiting++
-    if (this.#waiting > OPERATIONS_A_SOCKET) this.pause()
-    this.#dealtWith = this.#dealtWith.then(() => this.#hear(String(args[0])))
+    if (event !== 'message' && event !== 'ping' && event !== 'pong') return super.emit(event, ...args)
+    // What follows a message that closed the socket is not heard.
+    if (this.readyState !== WebSocket.OPEN) return false
+    this.count()
+    if (event === 'pong') return super.emit(event, ...args)
+    if (event === 'ping') this.answerPing(args[0] as Buffer)
+    else this.#enqueue(String(args[0]))
     return true
   }
 
+  #enqueue (text: string): void {
+    this.#waiting++
+    if (this.#waiting > OPERATIONS_A_SOCKET) this.setBusy(true)
+    this.#dealtWith = this.#dealtWith.then(() => this.#hear(text)).catch((err) => {
+      this.#around.usher.log.error({ err }, 'a message of a socket could not be handled')
+      this.close(4500, 'The server failed')
+    })
+  }
+
   async #hear (text: string): Promise<void> {
-    // What follows a message that closed the socket is not heard.
-    if (this.readyState === WebSocket.OPEN) await this.#take(parseMessage(text))
-    this.#waiting--
-    if (this.#waiting === 0 && this.isPaused) this.resume()
+    try {
+      // It may have closed meanwhile.
+      if (this.readyState === WebSocket.OPEN) await this.#take(parseMessage(text))
+    } finally {
+      this.#waiting--
+      if (this.#waiting === 0) this.setBusy(false)
+    }
   }
 
   async #take (message: Message): Promise<void> {
@@ -147,10 +167,17 @@ export class GuardedSocket extends MercuriusSocket {
     const checked = checkOperation(usher.graphql.schema, { query, variables, operationName })
     if (checked.type !== 'subscription') return this.#ask(id, { query, variables: checked.variables, operationName })
     const head = `{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":`
-    const stop = await subscriptions.subscribe(checked, createSocketTaker(this, connection, (event) => this.#push(`${head}${event}}`)))
+    const stop = await subscriptions.subscribe(checked, createSocketTaker(this, connection, {
+      network: this.#around.network,
+      send: (event) => this.say(`${head}${event}}`),
+      fail: (errors) => {
+        this.#running.get(id)!()
+        this.#tell(id, errors)
+      },
+    }))
     this.#remember(id, stop)
     // It may have closed meanwhile.
-    if (this.readyState !== WebSocket.OPEN) stop()
+    if (this.readyState !== WebSocket.OPEN) this.#running.get(id)!()
   }
 
   #remember (id: string, stop: () => void): void {
@@ -160,12 +187,6 @@ export class GuardedSocket extends MercuriusSocket {
     })
   }
 
-  // Who asks and does not read is dropped.
-  #push (text: string): void {
-    if (this.bufferedAmount > OCTETS_UNSENT) this.terminate()
-    else if (this.readyState === WebSocket.OPEN) this.say(text)
-  }
-
   protected override attach (): void {
     this.#around.attach()
   }
@@ -173,15 +194,20 @@ export class GuardedSocket extends MercuriusSocket {
   #ask (id: string, operation: Operation): void {
     const { data } = this.#words
     const stop = this.ask(this.#words.start, operation, (type, rest) => {
-      if (type === data) return this.#push(`{"type":"${data}","id":${JSON.stringify(id)}${rest}`)
+      if (type === data) return this.say(`{"type":"${data}","id":${JSON.stringify(id)}${rest}`)
       this.#running.get(id)!()
       // And no word of what mercurius did not expect.
-      this.#push(`{"type":"complete","id":${JSON.stringify(id)}}`)
+      this.say(`{"type":"complete","id":${JSON.stringify(id)}}`)
     })
     this.#remember(id, stop)
   }
 
   #fail (id: string, error: GraphQLError): void {
-    this.#push(JSON.stringify({ type: 'error', id, payload: formatErrors([error], this.#around.usher.log) }))
+    this.#tell(id, formatErrors([error], this.#around.usher.log))
+  }
+
+  // In both protocols this message also ends the operation.
+  #tell (id: string, errors: readonly GraphQLFormattedError[]): void {
+    this.say(JSON.stringify({ type: 'error', id, payload: errors }))
   }
 }

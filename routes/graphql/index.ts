@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
 import { addJsonParser } from '../../plugins/http.ts'
 import { checkLimits, limits } from '../../schema/graphql-limits.ts'
@@ -68,11 +68,19 @@ function createOptions (app: FastifyInstance, answerByEvents: ReturnType<typeof 
     additionalRouteOptions: {
       bodyLimit: app.usherOptions.bodyLimit,
       schema: { hide: true },
-      preValidation: async (request: FastifyRequest, reply) => {
-        if (wantsEvents(request)) return answerByEvents(request, reply)
-        if (request.method === 'POST') request.body = readOperation(request.body)
-        else if (wantsGraphiql(request)) return sendGraphiql(reply)
-        else return reply.code(405).header('allow', 'POST').send({ error: 'GET is not allowed here', code: 'METHOD_NOT_ALLOWED' })
+      // `done` is called for what mercurius is to answer, and for errors. Awaiting a reply instead would run the route's
+      // handler, too, if the client disconnects before the reply is sent.
+      preValidation (request: FastifyRequest, reply: FastifyReply, done: (error?: FastifyError) => void) {
+        if (wantsEvents(request)) {
+          answerByEvents(request, reply).catch(done)
+        } else if (request.method === 'POST') {
+          request.body = readOperation(request.body)
+          done()
+        } else if (wantsGraphiql(request)) {
+          sendGraphiql(reply).catch(done)
+        } else {
+          reply.code(405).header('allow', 'POST').send({ error: 'GET is not allowed here', code: 'METHOD_NOT_ALLOWED' })
+        }
       },
     },
   }

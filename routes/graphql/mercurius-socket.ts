@@ -16,11 +16,6 @@ export abstract class MercuriusSocket extends PingedSocket {
   /** Has mercurius serve the socket. */
   protected abstract attach (): void
 
-  /** What the client gets, as it is. */
-  protected say (text: string): void {
-    super.send(text)
-  }
-
   /**
    * Has mercurius run an operation, of which it is told by the word `start`, until the function that it returns is called.
    *
@@ -37,7 +32,7 @@ export abstract class MercuriusSocket extends PingedSocket {
     return () => this.#answers.delete(id)
   }
 
-  /** For mercurius alone. */
+  /** For mercurius alone; what the client gets is sent by `say`. */
   override send (data: string, ...rest: unknown[]): void {
     const [head, type, id] = HEAD.exec(data) as unknown as [string, string, string | undefined]
     // The client was acknowledged before; or it has stopped the operation meanwhile.

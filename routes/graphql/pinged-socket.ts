@@ -1,12 +1,14 @@
 import { WebSocket } from 'ws'
+import { BoundedSocket } from './bounded-socket.ts'
 
 /** A socket that is asked now and then whether anybody is there. */
-export class PingedSocket extends WebSocket {
+export class PingedSocket extends BoundedSocket {
   #alive = true
 
   /** Ends a connection whose other side has not answered since the last time, and asks again. */
   check (): void {
-    if (!this.#alive) return this.terminate()
+    // Where nothing is read, no answer can be seen.
+    if (!this.#alive) return this.isPaused ? undefined : this.terminate()
     this.#alive = false
     this.once('pong', () => { this.#alive = true })
     if (this.readyState === WebSocket.OPEN) this.ping()

@@ -1,7 +1,12 @@
+import type { GraphQLFormattedError } from 'graphql'
 import type { PostEvent, PostStream } from '../../plugins/post-stream.ts'
 import { positionOf } from '../../plugins/recent-posts.ts'
+import type { ByteBudget } from './live-limits.ts'
+import { takeTurn } from './take-turns.ts'
 
 const EVENTS_AHEAD = 100
+// By how much less the next events are expected to take than the largest one before.
+const SIZE_DECAY = 0.9
 // Of what a subscriber has not taken yet: with that much it need not have more for now.
 const OCTETS_AT_HAND = 64 * 1024
 // With that much it is slower than the others.
@@ -9,6 +14,8 @@ const OCTETS_BEHIND = 1024 * 1024
 
 /** What takes the events of a subscription. */
 export interface Taker {
+  /** The client's network, see `networkOf`. */
+  readonly network: string
   /** Octets that it was given and has not taken yet. */
   readonly waiting: number
   /** Hears, before any event, after which position they begin. */
@@ -17,6 +24,8 @@ export interface Taker {
   deliver (event: string, position: number): void
   /** Resolves when it has taken all, or will take no more. */
   drain (): Promise<void>
+  /** Hears that the subscription has failed, and gets no more events. */
+  fail (errors: readonly GraphQLFormattedError[]): void
 }
 
 /** Whoever gets the events of a subscription, and up to where it has got them. */
@@ -30,6 +39,10 @@ export interface Work {
   onIdle (operation: SharedOperation): void
   /** A subscriber is slower than others, and is none any more. */
   onSlow (operation: SharedOperation, subscriber: Subscriber): void
+  /** An event could not be made, so there can be no more: each would miss the one before. */
+  onFailed (operation: SharedOperation, error: unknown): void
+  /** What events made ahead and posts read ahead may take, of all operations together. */
+  readonly ahead: ByteBudget
 }
 
 /** A subscription that is run once for all its subscribers: each event is made and serialized once. */
@@ -41,6 +54,9 @@ export class SharedOperation {
   #delivered: number
   #pending = 0
   #draining = false
+  // Characters that an event is expected to have.
+  #size = 0
+  #onLeave = () => {}
 
   constructor (stream: PostStream, work: Work) {
     this.#stream = stream
@@ -65,11 +81,20 @@ export class SharedOperation {
 
   /** Whether it had that subscriber. */
   remove (subscriber: Subscriber): boolean {
-    return this.#subscribers.delete(subscriber)
+    const found = this.#subscribers.delete(subscriber)
+    if (found) this.#onLeave()
+    return found
   }
 
   get deserted (): boolean {
     return this.#subscribers.size === 0
+  }
+
+  /** Tells its subscribers that they get no more events, and leaves them. */
+  fail (errors: readonly GraphQLFormattedError[]): void {
+    const failed = [...this.#subscribers]
+    this.#subscribers.clear()
+    for (const { taker } of failed) taker.fail(errors)
   }
 
   /** Gives its subscribers to another one that has come no further. */
@@ -90,19 +115,52 @@ export class SharedOperation {
     return this.#stream.fork(position)
   }
 
-  /** Until it is closed. Events are made ahead, and delivered in their order. */
+  /** Delivers the events of the stream in their order, until it is closed. Some are made ahead. Never rejects. */
   async run (): Promise<void> {
+    const fail = (error: unknown) => this.#work.onFailed(this, error)
     let delivered = Promise.resolve()
+    await this.#drain()
     for await (const event of this.#stream) {
-      const rendered = this.#work.render(event)
       this.#pending++
-      delivered = delivered.then(async () => {
-        const text = await rendered
-        await this.#drain()
-        this.#deliver(text, positionOf(event.postCreated))
-      })
-      if (this.#pending >= EVENTS_AHEAD) await delivered
+      await takeTurn()
+      const taken = this.#takeAhead()
+      const rendering = this.#work.render(event)
+      // Its turn to be delivered may come long after it was rejected.
+      rendering.catch(() => {})
+      delivered = delivered.then(() => this.#finish(rendering, positionOf(event.postCreated), taken)).catch(fail)
+      // Where there is no room for more, an event is made only when the one before is gone.
+      if (taken === 0 || this.#pending >= EVENTS_AHEAD) await delivered
+      if (this.#isFull) {
+        await delivered
+        await this.#pause()
+      }
     }
+  }
+
+  // As many bytes as the largest of the last events had; nothing is known of the first one.
+  #takeAhead (): number {
+    return this.#size > 0 && this.#work.ahead.tryTake(this.#size) ? this.#size : 0
+  }
+
+  async #finish (rendering: Promise<string>, position: number, taken: number): Promise<void> {
+    try {
+      const text = await rendering
+      this.#size = Math.max(text.length, Math.ceil(this.#size * SIZE_DECAY))
+      await this.#drain()
+      this.#deliver(text, position)
+    } finally {
+      this.#work.ahead.give(taken)
+    }
+  }
+
+  // Waits until a subscriber can take more. The posts that were read ahead are read again later if there is no room for
+  // them: many subscribers that do not read would otherwise each hold a page.
+  async #pause (): Promise<void> {
+    const bytes = this.#stream.bytesAhead
+    const taken = this.#work.ahead.tryTake(bytes)
+    if (!taken) this.#stream.release()
+    await this.#drain()
+    if (taken) this.#work.ahead.give(bytes)
   }
 
   #deliver (event: string, position: number): void {
@@ -121,12 +179,18 @@ export class SharedOperation {
     if (this.#pending === 0 && this.#stream.idle) this.#work.onIdle(this)
   }
 
-  // The quickest sets the pace.
+  get #isFull (): boolean {
+    for (const { taker } of this.#subscribers) if (taker.waiting < OCTETS_AT_HAND) return false
+    return !this.deserted
+  }
+
+  // The quickest sets the pace. One that has left need not be waited for.
   async #drain (): Promise<void> {
-    for (const { taker } of this.#subscribers) if (taker.waiting < OCTETS_AT_HAND) return
-    if (this.deserted) return
-    this.#draining = true
-    await Promise.race([...this.#subscribers].map(({ taker }) => taker.drain()))
-    this.#draining = false
+    while (this.#isFull) {
+      this.#draining = true
+      const left = new Promise<void>((resolve) => { this.#onLeave = resolve })
+      await Promise.race([left, ...[...this.#subscribers].map(({ taker }) => taker.drain())])
+      this.#draining = false
+    }
   }
 }

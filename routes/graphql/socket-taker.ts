@@ -1,19 +1,26 @@
 import type { Duplex } from 'node:stream'
-import type { WebSocket } from 'ws'
+import { WebSocket } from 'ws'
+import type { BoundedSocket } from './bounded-socket.ts'
 import type { Taker } from './shared-operation.ts'
 
-/** Has a socket take the events of a subscription; `connection` is what it is a socket on, and `say` sends one of them. */
-export function createSocketTaker (socket: WebSocket, connection: Duplex, say: (event: string) => void): Taker {
+/** How a socket sends an event, and what ends its subscription. */
+export interface SocketSubscription extends Pick<Taker, 'network' | 'fail'> { send (event: string): void }
+
+/** Has a socket take the events of a subscription; `connection` is what it is a socket on. */
+export function createSocketTaker (socket: BoundedSocket, connection: Duplex, { network, send, fail }: SocketSubscription): Taker {
   return {
-    get waiting () { return socket.bufferedAmount },
+    network,
+    fail,
+
+    // A socket that is closing takes no more, and is not waited for.
+    get waiting () { return socket.readyState === WebSocket.OPEN ? socket.bufferedAmount : 0 },
 
     deliver (event) {
       gather(connection)
-      say(event)
+      send(event)
     },
 
-    // A ping is sent after all that was sent before it.
-    drain: () => new Promise((resolve) => socket.ping(undefined, undefined, () => resolve())),
+    drain: () => socket.drain(),
   }
 }
 

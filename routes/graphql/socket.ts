@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
 import { WebSocketServer } from 'ws'
 import { OriginNotAllowed } from '../../schema/errors.ts'
+import { networkOf } from '../../schema/network.ts'
 import { createOrigins } from '../origins.ts'
 import { GuardedSocket } from './guarded-socket.ts'
 import { PROTOCOLS } from './messages.ts'
@@ -11,7 +12,9 @@ import type { Subscriptions } from './subscriptions.ts'
 import { takeUpgrades } from './upgrades.ts'
 
 const CLOSING_MS = 1000
+const RETRY_AFTER_SECONDS = '5'
 const OCTETS_A_MESSAGE = 16 * 1024
+const FRAGMENTS_A_MESSAGE = 64
 
 /**
  * The socket's way in. mercurius would register @fastify/websocket, which answers every upgrade of the whole
@@ -22,12 +25,19 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   const upgrades = new WeakMap<IncomingMessage, { connection: Duplex, head: Buffer }>()
   const { prefix, pingSeconds } = app.usherOptions
   const origins = createOrigins(app)
-  const sockets = new WebSocketServer({
+  const options = {
     noServer: true,
     maxPayload: OCTETS_A_MESSAGE,
+    // A message in very small pieces takes many times its size.
+    maxFragments: FRAGMENTS_A_MESSAGE,
+    // The socket answers by itself, as far as its client reads.
+    autoPong: false,
     WebSocket: GuardedSocket,
-    handleProtocols: (offered) => PROTOCOLS.find((protocol) => offered.has(protocol)) ?? false,
-  })
+    // Unknown to @types/ws; ws waits for 30 seconds by default.
+    closeTimeout: CLOSING_MS,
+    handleProtocols: (offered: Set<string>) => PROTOCOLS.find((protocol) => offered.has(protocol)) ?? false as const,
+  }
+  const sockets = new WebSocketServer(options)
   const url = `${prefix}${path}`
   // That it is there keeps mercurius from registering @fastify/websocket.
   app.decorate('websocketServer', sockets as never)
@@ -54,23 +64,41 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   function takeOver (route: RouteOptions): void {
     const { preValidation } = route
     const { wsHandler } = route as { wsHandler?: (socket: GuardedSocket, request: FastifyRequest) => void }
-    route.preValidation = async function (...args) {
-      if (!upgrades.has(args[0].raw)) return (preValidation as preValidationHookHandler).apply(this, args)
+    route.preValidation = function (request, reply, done) {
+      if (upgrades.has(request.raw)) done()
+      else (preValidation as preValidationHookHandler).call(this, request, reply, done)
     }
     route.handler = function (request, reply) {
       if (!origins.mayConnect(request)) return refuse(reply, new OriginNotAllowed())
-      const { connection, head } = upgrades.get(request.raw)!
-      reply.hijack()
-      sockets.handleUpgrade(request.raw, connection, head, (socket) => {
-        if (socket.protocol === '') return socket.close(4406, 'Subprotocol not acceptable')
-        socket.guard({ usher: app, request, connection, subscriptions, attach: () => wsHandler!(socket, request) })
-      })
+      const network = networkOf(request.ip)
+      try {
+        const leave = subscriptions.admit(network)
+        reply.hijack()
+        upgrade(request, network, (socket) => wsHandler!(socket, request), leave)
+      } catch (error) {
+        return refuse(reply, error as FastifyError)
+      }
     }
+  }
+
+  function upgrade (request: FastifyRequest, network: string, serve: (socket: GuardedSocket) => void, leave: () => void): void {
+    const { connection, head } = upgrades.get(request.raw)!
+    let upgraded = false
+    sockets.handleUpgrade(request.raw, connection, head, (socket) => {
+      upgraded = true
+      socket.once('close', leave)
+      // Before anything else: what the client has sent along with its request is read next.
+      socket.guard({ usher: app, request, connection, network, subscriptions, attach: () => serve(socket) })
+      if (socket.protocol === '') socket.close(4406, 'Subprotocol not acceptable')
+    })
+    // A handshake that is wrong has been answered.
+    if (!upgraded) leave()
   }
 }
 
 // mercurius would answer in GraphQL's way, with status 200.
 function refuse (reply: FastifyReply, { message, code, statusCode }: FastifyError): FastifyReply {
+  if (statusCode !== 403) reply.header('retry-after', RETRY_AFTER_SECONDS)
   return reply.code(statusCode!).send({ error: message, code })
 }
 

@@ -1,16 +1,22 @@
+import type { OutgoingHttpHeaders } from 'node:http'
+import { pipeline } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import Negotiator from 'negotiator'
 import { encodePosition } from '../../schema/cursor.ts'
+import { TooManyConnections } from '../../schema/errors.ts'
+import { networkOf } from '../../schema/network.ts'
 import { createContext } from './context.ts'
 import { EventStream } from './event-stream.ts'
 import { formatExecution } from './format.ts'
 import { checkOperation, readOperation, type CheckedOperation } from './operation.ts'
+import type { Taker } from './shared-operation.ts'
 import { isPassing } from './subscription.ts'
 import type { Subscriptions } from './subscriptions.ts'
 
 const EVENT_STREAM = 'text/event-stream'
 const RECONNECT = 'retry: 1000\n'
+const CLOSING_MS = 1000
 
 /** Whether a client wants server-sent events rather than one answer. */
 export function wantsEvents ({ raw }: FastifyRequest): boolean {
@@ -33,24 +39,29 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     clearInterval(pinging)
     closing = true
     for (const stream of open) stream.end()
+    // A client that does not read would keep the server from closing.
+    setTimeout(() => { for (const stream of open) stream.destroy() }, CLOSING_MS).unref()
   })
 
   async function subscribe (operation: CheckedOperation, request: FastifyRequest): Promise<EventStream> {
-    const stream = new EventStream()
-    const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
-    const stop = await subscriptions.subscribe({ ...operation, lastEventId: lastEventId || undefined }, {
-      get waiting () { return stream.readableLength },
-      begin: (position) => stream.write(`${RECONNECT}${id(position)}\n`),
-      deliver: (event, position) => stream.write(`${id(position)}${next(event)}`),
-      drain: () => stream.drain(),
-    })
-    const unwatch = request.actor ? usherAuth.watch(authorization!, request.actor, () => stream.end()) : () => {}
-    open.add(stream)
-    stream.once('close', () => {
-      open.delete(stream)
-      unwatch()
-      stop()
-    })
+    const network = networkOf(request.ip)
+    const leave = subscriptions.admit(network)
+    const stream = new EventStream(subscriptions.unread)
+    stream.once('close', leave)
+    try {
+      const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
+      const stop = await subscriptions.subscribe({ ...operation, lastEventId: lastEventId || undefined }, createTaker(stream, network))
+      const unwatch = request.actor ? usherAuth.watch(authorization!, request.actor, () => stream.end()) : () => {}
+      open.add(stream)
+      stream.once('close', () => {
+        open.delete(stream)
+        unwatch()
+        stop()
+      })
+    } catch (error) {
+      stream.destroy()
+      throw error
+    }
     // The end of the server was told to those that were open.
     if (closing) stream.end()
     return stream
@@ -64,19 +75,48 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     return whole(await reply.graphql(operation.query, createContext(app, request), operation.variables, operation.operationName))
   }
 
-  return async function answer (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  return async function answer (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.type(EVENT_STREAM).headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-    try {
-      return reply.send(await run(request, reply))
-    } catch (error) {
-      // A client gives up what is refused, and comes back by itself for a stream that ended without a word.
-      if (isPassing(error as GraphQLError)) return reply.send(`${RECONNECT}\n`)
-      const refusal = formatExecution({ errors: [error as GraphQLError] }, request.log)
-      if (request.method === 'POST') return reply.send(whole(refusal))
-      // A browser comes back whatever it is told, unless the status says not to.
-      return reply.code(400).type('application/json').send(refusal)
-    }
+    const result = await run(request, reply).catch((error) => refuse(error, request, reply))
+    if (result instanceof EventStream) send(result, request, reply)
+    else reply.send(result)
   }
+}
+
+function createTaker (stream: EventStream, network: string): Taker {
+  return {
+    network,
+    get waiting () { return stream.unread },
+    begin: (position) => stream.write(`${RECONNECT}${id(position)}\n`),
+    deliver: (event, position) => stream.write(`${id(position)}${next(event)}`),
+    drain: () => stream.drain(),
+    fail (errors) {
+      stream.write(whole({ data: null, errors }))
+      stream.end()
+    },
+  }
+}
+
+// Not by `reply.send`: it would log a client that disconnects, which all of them do.
+function send (stream: EventStream, { log }: FastifyRequest, reply: FastifyReply): void {
+  reply.hijack()
+  // The client may have disconnected meanwhile.
+  if (reply.raw.destroyed) return void stream.destroy()
+  reply.raw.writeHead(200, reply.getHeaders() as OutgoingHttpHeaders)
+  // So that a client has the head before the first event.
+  reply.raw.flushHeaders()
+  pipeline(stream, reply.raw, (err) => { if (err) log.debug({ err }, 'an event stream was cut off') })
+}
+
+// Returns the body of the response that says why.
+function refuse (error: GraphQLError, request: FastifyRequest, reply: FastifyReply): string | object {
+  // A client gives up what is refused, and comes back by itself for a stream that ended without a word.
+  if (isPassing(error)) return `${RECONNECT}\n`
+  const refusal = formatExecution({ errors: [error] }, request.log)
+  if (request.method === 'POST') return whole(refusal)
+  // A browser comes back whatever it is told, unless the status says not to.
+  reply.code((error as Error) instanceof TooManyConnections ? 429 : 400).type('application/json')
+  return refusal
 }
 
 const id = (position: number) => `id: ${encodePosition(String(position))}\n`

@@ -1,5 +1,5 @@
 import {
-  createSourceEventStream, execute, GraphQLError, Kind, visit,
+  createSourceEventStream, execute, getOperationAST, Kind, print, separateOperations, visit, type GraphQLError,
   type DocumentNode, type ExecutionResult, type GraphQLSchema,
 } from 'graphql'
 import type { FastifyInstance } from 'fastify'
@@ -21,11 +21,36 @@ export interface Subscription {
 // Events stay when a client goes: others may have the same.
 const everybody = { destroyed: false }
 
-/** The same for subscriptions whose events look the same: those that differ only in where they begin. */
+/**
+ * Returns the same key for subscriptions whose events are the same: those that differ in nothing but where they begin,
+ * white space, comments, the name of the operation, and other definitions of their documents.
+ */
 export function keyOf ({ document, variables, operationName }: Subscription): string {
+  const { text, after } = describe(document, operationName)
   const others = { ...variables }
-  for (const name of variablesOfAfter(document)) delete others[name]
-  return JSON.stringify([document.loc!.source.body, operationName, others])
+  for (const name of after) delete others[name]
+  return JSON.stringify([text, others])
+}
+
+interface Described { text: string, after: Set<string> }
+
+// Documents are kept where many clients send the same, see `checkOperation`.
+const described = new WeakMap<DocumentNode, Map<string | undefined, Described>>()
+
+function describe (document: DocumentNode, operationName: string | undefined): Described {
+  const known = described.get(document) ?? new Map<string | undefined, Described>()
+  described.set(document, known)
+  const found = known.get(operationName) ?? describeOperation(document, operationName)
+  known.set(operationName, found)
+  return found
+}
+
+function describeOperation (document: DocumentNode, operationName: string | undefined): Described {
+  // Only the fragments that the operation spreads go along.
+  const separate = separateOperations(document)[getOperationAST(document, operationName)!.name?.value ?? '']!
+  const definitions = separate.definitions.map((definition) =>
+    definition.kind === Kind.OPERATION_DEFINITION ? { ...definition, name: undefined } : definition)
+  return { text: print({ kind: Kind.DOCUMENT, definitions }), after: variablesOfAfter(separate) }
 }
 
 // The variables that stand for an argument `after`, and for nothing else.

@@ -1,5 +1,9 @@
 import type { FastifyInstance } from 'fastify'
+import type { GraphQLError } from 'graphql'
 import type { PostStream } from '../../plugins/post-stream.ts'
+import { TooManyConnections, TooManySubscriptions } from '../../schema/errors.ts'
+import { formatErrors } from './format.ts'
+import { ByteBudget, Quota, UnreadBytes } from './live-limits.ts'
 import { SharedOperation, type Subscriber, type Taker } from './shared-operation.ts'
 import { keyOf, openStream, render, type Subscription } from './subscription.ts'
 
@@ -10,7 +14,11 @@ export type Subscriptions = ReturnType<typeof createSubscriptions>
  * same operation with the same variables are run once, however many have asked for it.
  */
 export function createSubscriptions (usher: FastifyInstance) {
+  const { live } = usher.usherOptions
   const running = new Map<string, Set<SharedOperation>>()
+  const connections = new Quota({ perNetwork: live.connectionsPerNetwork, total: live.connections, Exceeded: TooManyConnections })
+  const different = new Quota({ perNetwork: live.subscriptionsPerNetwork, total: live.subscriptions, Exceeded: TooManySubscriptions })
+  const ahead = new ByteBudget(live.bufferedBytes)
 
   const runningAs = (key: string): SharedOperation[] => [...running.get(key) ?? []]
 
@@ -26,11 +34,18 @@ export function createSubscriptions (usher: FastifyInstance) {
       },
       // Who is slow goes on alone, at a pace of its own.
       onSlow: (operation, slow) => start(key, subscription, operation.streamFrom(slow.position), slow),
+      onFailed (operation, error) {
+        // Other events of its may fail as well.
+        if (operation.deserted) return
+        end(key, operation)
+        operation.fail(formatErrors([error as GraphQLError], usher.log))
+      },
+      ahead,
     })
     operation.add(subscriber)
     const operations = running.get(key) ?? new Set()
     running.set(key, operations.add(operation))
-    operation.run().catch((err) => usher.log.error({ err }, 'a subscription has failed'))
+    void operation.run()
   }
 
   function leave (key: string, subscriber: Subscriber): void {
@@ -46,13 +61,26 @@ export function createSubscriptions (usher: FastifyInstance) {
   }
 
   return {
+    /** Bounds what the clients of all connections leave unread. */
+    unread: new UnreadBytes(live.unreadBytes),
+
+    /**
+     * Admits a socket or an event stream from a network, and returns how to tell that it has closed. Throws
+     * `TooManyConnections` or `Overloaded`.
+     */
+    admit: (network: string): () => void => connections.take(network),
+
     /**
      * Begins to deliver the events of a subscription, until the function that it returns is called. Throws the errors of
-     * its arguments, and `DatabaseUnavailable`.
+     * its arguments, `DatabaseUnavailable`, `TooManySubscriptions` and `Overloaded`.
      */
     async subscribe (subscription: Subscription, taker: Taker): Promise<() => void> {
-      const stream = await openStream(usher, subscription)
       const key = keyOf(subscription)
+      const release = different.take(taker.network, key)
+      const stream = await openStream(usher, subscription).catch((error) => {
+        release()
+        throw error
+      })
       // A closure that names the stream would keep it for as long as the subscriber stays.
       const { position } = stream
       const subscriber: Subscriber = { taker, position }
@@ -64,7 +92,10 @@ export function createSubscriptions (usher: FastifyInstance) {
       } else {
         start(key, subscription, stream, subscriber)
       }
-      return () => leave(key, subscriber)
+      return () => {
+        release()
+        leave(key, subscriber)
+      }
     },
   }
 }

@@ -1,0 +1,39 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import type { Test } from 'tap'
+import type { TestUsher } from './app.ts'
+import { hostOf } from './graphql.ts'
+
+/** A connection on which the test writes WebSocket frames itself. */
+export interface RawSocket {
+  readonly socket: Socket
+  /** Resolves when the server has closed the connection, to everything that came. */
+  readonly closed: Promise<Buffer>
+}
+
+/** Asks for a WebSocket, and sends `rest` in the same segment. The connection is closed by the end of the test. */
+export async function upgrade (t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, { protocol = '', rest = Buffer.alloc(0) as Buffer } = {}): Promise<RawSocket> {
+  const [host, port] = (await hostOf(usher)).split(':')
+  const socket = connect(Number(port), host)
+  t.teardown(() => socket.destroy())
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk) => chunks.push(chunk))
+  // The server may close before all of it was sent.
+  socket.on('error', () => {})
+  const closed = new Promise<Buffer>((resolve) => socket.once('close', () => resolve(Buffer.concat(chunks))))
+  await once(socket, 'connect')
+  const head = [
+    `GET ${usher.prefix}/graphql HTTP/1.1`, 'Host: x', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', ...protocol ? [`Sec-WebSocket-Protocol: ${protocol}`] : [],
+  ]
+  socket.setNoDelay()
+  socket.write(Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), rest]))
+  return { socket, closed }
+}
+
+/** A frame of a client, masked with zeros; `first` is its first byte. */
+export function frame (first: number, payload: Buffer | string = ''): Buffer {
+  const bytes = Buffer.from(payload)
+  const length = bytes.length < 126 ? Buffer.from([0x80 | bytes.length]) : Buffer.from([0x80 | 126, bytes.length >> 8, bytes.length & 255])
+  return Buffer.concat([Buffer.from([first]), length, Buffer.alloc(4), bytes])
+}

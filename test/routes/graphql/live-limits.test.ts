@@ -1,0 +1,159 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
+import { createUsher, type TestUsher } from '../../helpers/app.ts'
+import { openEvents } from '../../helpers/events.ts'
+import { createPost, hostOf, openSocket, protocols, titles } from '../../helpers/graphql.ts'
+import { openSql } from '../../helpers/sql.ts'
+import { until } from '../../helpers/until.ts'
+
+const POSTS = 'subscription { postCreated { title } }'
+const inAddress = (query: string) => ({ query: `?${new URLSearchParams({ query })}` })
+const asked = (query: string) => ({ method: 'POST', body: JSON.stringify({ query }) })
+
+/** Tells what an upgrade from an address is answered with. */
+async function statusOf (t: Test, usher: TestUsher, address: string) {
+  const socket = new WebSocket(`ws://${await hostOf(usher)}/graphql`, protocols[0], { headers: { 'x-forwarded-for': address } })
+  t.teardown(() => socket.terminate())
+  const response = await Promise.race([once(socket, 'upgrade'), once(socket, 'unexpected-response').then(([, response]) => [response])])
+  return { socket, status: response[0].statusCode, headers: response[0].headers }
+}
+
+t.test('1.13 a network may have so many sockets and event streams open, all networks so many together', async (t) => {
+  const usher = await createUsher(t, { live: { connectionsPerNetwork: 2, connections: 3 } }, { trustProxy: true })
+  const from = (address: string) => ({ 'x-forwarded-for': address })
+  const events = await openEvents(t, usher, { ...inAddress(POSTS), headers: from('2001:db8::1') })
+  const { socket, status } = await statusOf(t, usher, '2001:db8::2')
+  t.equal(status, 101)
+  const rejected = await statusOf(t, usher, '2001:db8::3')
+  t.match(rejected, { status: 429, headers: { 'retry-after': '5' } })
+  const { response } = await openEvents(t, usher, { ...inAddress(POSTS), headers: from('2001:db8::4') })
+  t.equal(response.status, 429)
+  t.match(await response.json(), { data: null, errors: [{ extensions: { code: 'TOO_MANY_CONNECTIONS' } }] })
+  const posted = await openEvents(t, usher, { ...asked(POSTS), headers: from('2001:db8::4') })
+  t.equal(posted.response.status, 200)
+  t.match(await posted.answers(1), [{ data: null, errors: [{ extensions: { code: 'TOO_MANY_CONNECTIONS' } }] }])
+
+  t.equal((await statusOf(t, usher, '192.0.2.1')).status, 101, 'another network')
+  t.match(await statusOf(t, usher, '192.0.2.2'), { status: 503, headers: { 'retry-after': '5' } })
+  const later = await openEvents(t, usher, { ...inAddress(POSTS), headers: from('192.0.2.3') })
+  t.same([await later.any(), await later.any()], [{ retry: '1000' }, undefined], 'comes back by itself')
+
+  socket.terminate()
+  events.abort()
+  for (const address of ['2001:db8::5', '2001:db8::6']) await until(`a place for ${address}`, async () => (await statusOf(t, usher, address)).status === 101)
+})
+
+t.test('1.13 a handshake or a subscription that fails takes no place', async (t) => {
+  const usher = await createUsher(t, { live: { connectionsPerNetwork: 1, subscriptionsPerNetwork: 1 } })
+  const [host = '', port] = (await hostOf(usher)).split(':')
+  const raw = connect(Number(port), host).resume()
+  raw.write('GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  await once(raw, 'close')
+  for (let round = 0; round < 2; round++) {
+    const events = await openEvents(t, usher, asked('subscription { postCreated(after: "x") { title } }'))
+    t.match(await events.answers(1), [{ errors: [{ extensions: { code: 'INVALID_INPUT' } }] }])
+  }
+  const socket = await (await openSocket(t, usher)).init()
+  for (let round = 0; round < 2; round++) t.match(await socket.run('subscription { postCreated(after: "x") { title } }'), { errors: [{ extensions: { code: 'INVALID_INPUT' } }] })
+  socket.start('1', POSTS)
+  await socket.settle()
+  await createPost(usher, usher.admin, 'Heard')
+  t.same(await titles(socket, 1), ['Heard'])
+})
+
+t.test('1.13 different subscriptions are limited; those that differ in white space, comments or names are the same', async (t) => {
+  const usher = await createUsher(t, { live: { subscriptionsPerNetwork: 2, subscriptions: 3 } }, { trustProxy: true })
+  const socket = await (await openSocket(t, usher)).init()
+  const same = [
+    POSTS, 'subscription A { postCreated { title } } # a comment', 'subscription B { ...F } fragment F on Subscription { postCreated { title, } }',
+    'query Q { me { id } } subscription C { ...F } fragment F on Subscription { postCreated { title } }',
+  ]
+  same.forEach((query, index) => socket.start(String(index), query, query.startsWith('query') ? { operationName: 'C' } : {}))
+  // Those with a fragment count as another one.
+  t.match(await socket.run('subscription { postCreated { id } }'), { errors: [{ message: /too many different subscriptions/, extensions: { code: 'TOO_MANY_SUBSCRIPTIONS' } }] })
+  await createPost(usher, usher.admin, 'To all')
+  t.same(await titles(socket, 4), Array(4).fill('To all'))
+
+  const elsewhere = (address: string) => openSocket(t, usher, { headers: { 'x-forwarded-for': address } })
+  const other = await (await elsewhere('192.0.2.1')).init()
+  other.start('1', POSTS)
+  other.start('2', 'subscription { postCreated { content } }')
+  t.same(await other.run('{ __typename }'), { data: { __typename: 'Query' } })
+  const third = await (await elsewhere('192.0.2.2')).init()
+  third.start('1', 'subscription { postCreated { createdAt } }')
+  t.equal(await third.closed, 1013, 'all networks together')
+
+  // One that has ended makes room.
+  for (const id of ['2', '3']) socket.stop(id)
+  socket.start('5', 'subscription { postCreated { content } }')
+  await socket.settle()
+  await createPost(usher, usher.admin, 'Again')
+  const heard = [await socket.next(), await socket.next(), await socket.next()].map(({ id }) => id).sort()
+  t.same(heard, ['0', '1', '5'])
+})
+
+t.test('1.13 events that are not read are bounded in bytes, and none is lost where they are few', async (t) => {
+  const usher = await createUsher(t, { live: { bufferedBytes: 70_000 } })
+  const sql = openSql(t, usher)
+  const author = await usher.createUser()
+  const contents = (name: string) => `subscription { ${name}: postCreated(authorId: "${author.id}") { title content } }`
+  const names = ['a', 'b', 'c']
+  const sockets = await Promise.all(names.map(async () => (await openSocket(t, usher)).init()))
+  for (const [index, socket] of sockets.entries()) {
+    socket.start('1', contents(names[index]!))
+    await socket.settle()
+    socket.socket.pause()
+  }
+  await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${author.id}, n, ${'x'.repeat(65_000)} from generate_series(1, 250) n`
+  for (const [index, socket] of sockets.entries()) {
+    socket.socket.resume()
+    const found: string[] = []
+    while (found.length < 250) found.push((await socket.next()).payload!.data[names[index]!].title)
+    t.same(found.map(Number).sort((a, b) => a - b), Array.from({ length: 250 }, (_, index) => index + 1), names[index]!)
+  }
+})
+
+t.test('1.13 a subscriber that leaves while it does not read leaves nothing behind', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const query = 'subscription ($after: String) { postCreated(after: $after) { content } }'
+  const start = { variables: { after: Buffer.alloc(8).toString('base64url') } }
+  await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${usher.admin.id}, n, ${'x'.repeat(65_000)} from generate_series(1, 300) n`
+  const socket = await (await openSocket(t, usher)).init()
+  socket.socket.pause()
+  for (let round = 0; round < 20; round++) {
+    socket.start('1', query, start)
+    socket.stop('1')
+  }
+  socket.start('1', query, start)
+  const live = await (await openSocket(t, usher)).init()
+  live.start('1', POSTS)
+  await live.settle()
+  await createPost(usher, usher.admin, 'Live')
+  t.same(await titles(live, 1), ['Live'])
+  socket.socket.resume()
+  for (let count = 0; count < 100;) if ((await socket.next()).payload!.data.postCreated.content.length === 65_000) count++
+})
+
+t.test('1.13 whoever leaves the most unread is disconnected when all together leave too much', async (t) => {
+  const usher = await createUsher(t, { live: { unreadBytes: 65_536 } })
+  const sql = openSql(t, usher)
+  const reading = await openEvents(t, usher, asked(POSTS))
+  const [host = '', port] = (await hostOf(usher)).split(':')
+  const body = JSON.stringify({ query: 'subscription { postCreated { content } }' })
+  const deaf = connect(Number(port), host)
+  deaf.write(`POST /graphql HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  await once(deaf, 'data')
+  deaf.pause()
+  const closed = new Promise<void>((resolve) => deaf.once('close', () => resolve()).once('error', () => {}))
+  await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${usher.admin.id}, '', ${'x'.repeat(65_000)} from generate_series(1, 300)`
+  await reading.answers(300)
+  const connections = () => new Promise<number>((resolve) => { usher.app.server.getConnections((_, count) => resolve(count)) })
+  await until('it is disconnected', async () => await connections() <= 1)
+  deaf.resume()
+  await closed
+  await createPost(usher, usher.admin, 'After')
+  t.match(await reading.answers(1), [{ data: { postCreated: { title: 'After' } } }])
+})
