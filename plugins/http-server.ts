@@ -49,6 +49,11 @@ class AccessLog extends LogController {
   override requestCompleted (err: Error | null | undefined, request: FastifyRequest, reply: FastifyReply): void {
     reply.log.debug({ req: request, res: reply, responseTime: reply.elapsedTime, err }, 'request completed')
   }
+
+  // Clients break off downloads all the time. Any other error is a stream of the node that has failed.
+  override streamError (err: NodeJS.ErrnoException, _: FastifyRequest, reply: FastifyReply): void {
+    reply.log[err.code === 'ERR_STREAM_PREMATURE_CLOSE' ? 'debug' : 'warn']({ err }, 'a response was cut off')
+  }
 }
 
 // No header and no query string: both may carry secrets.
