@@ -13,7 +13,9 @@ import memory from './plugins/memory.ts'
 import type { Mailer } from './schema/options.ts'
 import type { Settings } from './schema/settings.ts'
 
-const STOP_MS = 10_000
+// Each step of a stop has a limit of its own: 3 seconds for clients, see `plugins/drain.ts`, 1.5 for mail, and 30 for
+// PostgreSQL, which mostly takes a moment. Cutting one of them short would lose mail or leave PostgreSQL running.
+const STOP_MS = 60_000
 // One Ctrl-C comes twice under npm: from the terminal and from npm, which can be slow to pass it on.
 const SAME_SIGNAL_MS = 2_000
 
@@ -94,7 +96,6 @@ function stopOnSignals ({ log }: FastifyInstance, stop: () => Promise<void>): vo
     logger: false,
     // Ours below, and those after which no JavaScript should run.
     skip: ['SIGTERM', 'SIGINT', 'beforeExit', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV'],
-    onTimeout: () => say('Usher did not stop within 10 seconds; what was still open is cut off.'),
   }, async ({ err }) => {
     if (err) log.fatal({ err }, 'unexpected, stopping')
     await stop()

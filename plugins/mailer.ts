@@ -23,13 +23,15 @@ declare module 'fastify' {
   }
 }
 
-function createMailQueue (app: FastifyInstance, mailer: Mailer, { pauses = [1000, 10_000, 60_000, 300_000], attemptMs = 30_000, drainMs = 3000 }: MailerOptions) {
+function createMailQueue (app: FastifyInstance, mailer: Mailer, { pauses = [1000, 10_000, 60_000, 300_000], attemptMs = 30_000, drainMs = 1500 }: MailerOptions) {
   const queue = fastq.promise((mail: Mail) => attempt(mail), AT_ONCE)
   const pending = new Set<Promise<void>>()
   const closing = new AbortController()
 
+  // What waits for another attempt has a last one now, while requests in flight finish.
+  app.addHook('preClose', async () => closing.abort())
   app.addHook('onClose', async () => {
-    // What waits for another attempt has a last one now.
+    // `preClose` hooks do not run where the start has failed.
     closing.abort()
     await Promise.race([Promise.all(pending), pause(drainMs, undefined, { ref: false })])
     if (pending.size > 0) app.log.error({ mails: pending.size }, 'Mails that were not sent yet are lost')

@@ -4,6 +4,7 @@ import { send, type ErrorSendResult } from '@fastify/send'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { create as contentDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { createCutOff } from '../plugins/cut-off.ts'
 import type { TemporaryFile } from '../plugins/storage.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType, UploadNotFound } from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
@@ -17,6 +18,7 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000 }
   const tags = ['uploads']
+  const cutOff = createCutOff(app)
 
   // The host's own @fastify/multipart serves as well: every option is given each time.
   if (!app.hasRequestDecorator('parts')) {
@@ -41,6 +43,7 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
     },
   }, async (request, reply) => {
     request.isMultipart = () => true
+    cutOff(reply.raw)
     const form: ReadForm<TemporaryFile> = { problems: new Map() }
     try {
       await readForm(request, limits, form, storage.write)
@@ -67,6 +70,7 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
   }, async (request, reply) => {
     const { id, sha256, filename, mediaType } = await storage.get(request.params.id)
     const etag = `"${sha256}"`
+    cutOff(reply.raw)
     const { statusCode, headers, stream } = await sendFile(request, reply, id, etag)
     return reply.code(statusCode as 200).headers({
       ...headers,

@@ -23,14 +23,6 @@ function connected (t: Test, settings: Record<string, string> = {}, rest: Partia
 
 const unknown = '/api/users/0190a0b0-0000-7000-8000-000000000000'
 
-t.test('8 a stop takes ten seconds at most', { buffered: true }, async (t) => {
-  // First, since it mostly waits.
-  const node = await startNode(t, connected(t))
-  await node.beginLogin(admin)
-  t.equal(await stopNode(node), 1)
-  t.match(node.stderr, 'Usher did not stop within 10 seconds; what was still open is cut off.\n')
-})
-
 t.test('8 a start keeps what it has compiled for the next one, and gives back what only it needed', { buffered: true }, async (t) => {
   const kept = join(import.meta.dirname, '../node_modules/.cache/usher')
   await rm(kept, { recursive: true, force: true })

@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import Negotiator from 'negotiator'
+import { createCutOff } from '../../plugins/cut-off.ts'
 import { encodePosition } from '../../schema/cursor.ts'
 import { TooManyConnections } from '../../schema/errors.ts'
 import { networkOf } from '../../schema/network.ts'
@@ -16,7 +17,6 @@ import type { Subscriptions } from './subscriptions.ts'
 
 const EVENT_STREAM = 'text/event-stream'
 const RECONNECT = 'retry: 1000\n'
-const CLOSING_MS = 1000
 
 /** Whether a client wants server-sent events rather than one answer. */
 export function wantsEvents ({ raw }: FastifyRequest): boolean {
@@ -32,6 +32,7 @@ export function wantsEvents ({ raw }: FastifyRequest): boolean {
  */
 export function addEventStreams (app: FastifyInstance, subscriptions: Subscriptions) {
   const { usherAuth, usherOptions: { pingSeconds } } = app
+  const cutOff = createCutOff(app)
   const open = new Set<EventStream>()
   let closing = false
   const pinging = setInterval(() => { for (const stream of open) stream.check() }, pingSeconds * 1000).unref()
@@ -39,8 +40,6 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     clearInterval(pinging)
     closing = true
     for (const stream of open) stream.end()
-    // A client that does not read would keep the server from closing.
-    setTimeout(() => { for (const stream of open) stream.destroy() }, CLOSING_MS).unref()
   })
 
   async function subscribe (operation: CheckedOperation, request: FastifyRequest): Promise<EventStream> {
@@ -78,8 +77,9 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
   return async function answer (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.type(EVENT_STREAM).headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
     const result = await run(request, reply).catch((error) => refuse(error, request, reply))
-    if (result instanceof EventStream) send(result, request, reply)
-    else reply.send(result)
+    if (!(result instanceof EventStream)) return void reply.send(result)
+    cutOff(reply.raw)
+    send(result, request, reply)
   }
 }
 

@@ -1,8 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Test } from 'tap'
-import type { TestUsher } from './app.ts'
-import { hostOf } from './graphql.ts'
 
 /** A connection on which the test writes WebSocket frames itself. */
 export interface RawSocket {
@@ -11,9 +9,9 @@ export interface RawSocket {
   readonly closed: Promise<Buffer>
 }
 
-/** Asks for a WebSocket, and sends `rest` in the same segment. The connection is closed by the end of the test. */
-export async function upgrade (t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, { protocol = '', rest = Buffer.alloc(0) as Buffer } = {}): Promise<RawSocket> {
-  const [host, port] = (await hostOf(usher)).split(':')
+/** Asks a host for a WebSocket, and sends `rest` in the same segment. The connection is closed by the end of the test. */
+export async function upgrade (t: Test, at: string, { protocol = '', rest = Buffer.alloc(0) as Buffer } = {}): Promise<RawSocket> {
+  const [host, port] = at.split(':')
   const socket = connect(Number(port), host)
   t.teardown(() => socket.destroy())
   const chunks: Buffer[] = []
@@ -23,7 +21,7 @@ export async function upgrade (t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>
   const closed = new Promise<Buffer>((resolve) => socket.once('close', () => resolve(Buffer.concat(chunks))))
   await once(socket, 'connect')
   const head = [
-    `GET ${usher.prefix}/graphql HTTP/1.1`, 'Host: x', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13',
+    'GET /graphql HTTP/1.1', 'Host: x', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13',
     'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', ...protocol ? [`Sec-WebSocket-Protocol: ${protocol}`] : [],
   ]
   socket.setNoDelay()

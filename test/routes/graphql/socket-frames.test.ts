@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import t from 'tap'
 import { createUsher } from '../../helpers/app.ts'
 import { frame, upgrade } from '../../helpers/frames.ts'
-import { openSocket, protocols } from '../../helpers/graphql.ts'
+import { hostOf, openSocket, protocols } from '../../helpers/graphql.ts'
 
 const [TEXT, PING, PONG, CLOSE] = [0x81, 0x89, 0x8a, 0x88]
 
@@ -28,9 +28,9 @@ t.test('1.13 malformed frames close their socket, whatever its subprotocol, and 
   const other = await (await openSocket(t, usher)).init()
   for (const protocol of ['', 'other', ...protocols]) {
     for (const [what, bytes] of Object.entries(malformed)) {
-      const together = await upgrade(t, usher, { protocol, rest: bytes })
+      const together = await upgrade(t, await hostOf(usher), { protocol, rest: bytes })
       t.match(String(await together.closed), /^HTTP\/1\.1 101 /, `${protocol}: ${what}, in the same segment`)
-      const apart = await upgrade(t, usher, { protocol })
+      const apart = await upgrade(t, await hostOf(usher), { protocol })
       await once(apart.socket, 'data')
       for (const byte of bytes.subarray(0, 20)) apart.socket.write(Buffer.from([byte]))
       apart.socket.end(bytes.subarray(20))
@@ -44,7 +44,7 @@ t.test('7.7 a socket without an acceptable subprotocol is closed with 4406, also
   const usher = await createUsher(t)
   for (const protocol of ['', 'other']) {
     const rest = Buffer.concat([frame(PING, 'x'), frame(PONG), frame(TEXT, '{"type":"connection_init"}'), frame(TEXT, '{"type":"ping"}')])
-    const { socket, closed } = await upgrade(t, usher, { protocol, rest })
+    const { socket, closed } = await upgrade(t, await hostOf(usher), { protocol, rest })
     // The close frame is the only one: 4406 is 0x1136.
     await once(socket, 'data')
     socket.write(frame(CLOSE, Buffer.from([0x11, 0x36])))
@@ -55,7 +55,7 @@ t.test('7.7 a socket without an acceptable subprotocol is closed with 4406, also
 
 t.test('7.7 a client that does not answer the close frame is disconnected', async (t) => {
   const usher = await createUsher(t)
-  const { closed } = await upgrade(t, usher)
+  const { closed } = await upgrade(t, await hostOf(usher))
   t.match(String(await closed), /^HTTP\/1\.1 101 /)
 })
 
@@ -72,7 +72,7 @@ t.test('1.13 a client that sends and does not read is disconnected, whatever it 
   }
   for (const [what, bytes] of Object.entries(sent)) {
     const init = frame(TEXT, '{"type":"connection_init"}')
-    const { socket } = await upgrade(t, what.startsWith('ping') ? small : usher, { protocol: 'graphql-transport-ws', rest: init })
+    const { socket } = await upgrade(t, await hostOf(what.startsWith('ping') ? small : usher), { protocol: 'graphql-transport-ws', rest: init })
     await once(socket, 'data')
     socket.pause()
     const closed = Promise.withResolvers<void>()
@@ -110,7 +110,7 @@ t.test('1.13 a socket that sends too many messages is slowed down', async (t) =>
 t.test('1.13 a socket that sends far too many messages or control frames is closed with 1008', async (t) => {
   const usher = await createUsher(t, { live: { messages: { burst: 5, perMinute: 60 } } })
   for (const bytes of [frame(TEXT, '{"type":"ping"}'), frame(PING), frame(PONG)]) {
-    const { closed } = await upgrade(t, usher, { protocol: 'graphql-transport-ws', rest: Buffer.concat(Array<Buffer>(30).fill(bytes)) })
+    const { closed } = await upgrade(t, await hostOf(usher), { protocol: 'graphql-transport-ws', rest: Buffer.concat(Array<Buffer>(30).fill(bytes)) })
     // 0x03f0 is 1008.
     t.ok((await closed).includes(Buffer.from('\x03\xf0Too many messages', 'latin1')))
   }
