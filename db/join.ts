@@ -1,4 +1,4 @@
-import { ClientGone, Overloaded } from '../schema/errors.ts'
+import { ClientGone, InvalidToken, Overloaded } from '../schema/errors.ts'
 
 // Of the event loop, for one call to gather its items. Each call costs a write, and wakes a process of PostgreSQL.
 const TURNS = 4
@@ -17,6 +17,11 @@ export interface JoinOptions {
 /** Whoever asks, such as the socket of a request: nothing is done any more for one that is destroyed. */
 export interface Client {
   readonly destroyed: boolean
+  /**
+   * Returns whether the client may still act. The permission of a write may end while it waits to be sent, so it is
+   * checked again at that moment. Absent for clients that act without a permission, such as a socket that reads.
+   */
+  mayAct? (): boolean | Promise<boolean>
 }
 
 interface Waiting<Result> {
@@ -41,7 +46,8 @@ interface Waiting<Result> {
  *
  * @param run the results of the items, in their order; an `Error` among them fails its item alone
  * @returns the result of an item; rejects as the call that carried it did, with `Overloaded` beyond the bounds, or
- * with `ClientGone` where all who wait for it have gone before it was sent
+ * with `ClientGone` where all who wait for it have gone before it was sent. An item is also rejected, with
+ * `InvalidToken`, if its client may not act any more when it is about to be sent.
  */
 export function joinCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error)[]>,
@@ -73,7 +79,8 @@ export function joinCalls<Item, Result> (
     inFlight++
     schedule()
     try {
-      const results = await run([...sent.keys()])
+      await rejectRevoked(sent)
+      const results = sent.size === 0 ? [] : await run([...sent.keys()])
       let index = 0
       for (const { resolve, reject } of sent.values()) {
         const result = results[index++]
@@ -95,6 +102,23 @@ export function joinCalls<Item, Result> (
     else for (const item of taken.keys()) waiting.delete(item)
     for (const [item, mine] of taken) if (isGone(mine)) drop(taken, item, mine)
     return taken
+  }
+
+  // Most clients know at once whether they may act. A node that has lost the notifications asks the database, and the
+  // whole batch waits for that answer.
+  async function rejectRevoked (sent: Map<Item, Waiting<Result>>): Promise<void> {
+    const checks: Promise<void>[] = []
+    for (const [item, mine] of sent) {
+      const may = mine.client?.mayAct?.()
+      if (typeof may === 'object') checks.push(may.then((may) => { if (!may) revoke(item, mine) }, (error) => revoke(item, mine, error)))
+      else if (may === false) revoke(item, mine)
+    }
+    if (checks.length > 0) await Promise.all(checks)
+
+    function revoke (item: Item, mine: Waiting<Result>, error: unknown = new InvalidToken()): void {
+      sent.delete(item)
+      mine.reject(error)
+    }
   }
 
   // Nobody waits longer than that, also while no call returns. They are in the order of their coming.

@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { InvalidInput, MethodNotAllowed, NotFound } from '../schema/errors.ts'
 import { validatorCompiler } from '../schema/validator.ts'
+import bodyDeadline from './body-deadline.ts'
 
 /**
  * How requests are read and answers written under /api, whatever a host has set for its own routes: our
@@ -17,13 +18,15 @@ export default fp(async function http (app) {
   app.setSerializerCompiler(({ schema }) => fastJsonStringify(schema as object))
   app.removeAllContentTypeParsers()
   addJsonParser(app)
+  await app.register(bodyDeadline)
+  app.addHook('preValidation', app.usherAuth.reconfirm)
   app.addHook('preValidation', (request, _, done) => {
     if (request.body === undefined) request.body = {}
     const query = request.url.indexOf('?')
     if (query !== -1) request.query = parseQuery(request.url.slice(query + 1))
     done()
   })
-}, { name: 'usher-http' })
+}, { name: 'usher-http', dependencies: ['usher-auth'] })
 
 /** Parses `application/json`; an empty body is an absent one. */
 export function addJsonParser (app: FastifyInstance): void {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
+import { hasBody } from './body-deadline.ts'
 
 const LINGER_MS = 2000
 
@@ -10,7 +11,7 @@ const LINGER_MS = 2000
 export default fp(async function linger (app) {
   app.addHook('onRequest', ({ raw }, reply, done) => {
     // Listening costs: most requests have no body. Injected ones have no connection either.
-    if ('content-length' in raw.headers || 'transfer-encoding' in raw.headers) reply.raw.once('finish', () => lingerOn(raw))
+    if (hasBody(raw)) reply.raw.once('finish', () => lingerOn(raw))
     done()
   })
 }, { name: 'usher-linger' })

@@ -99,10 +99,15 @@ async function createStorage (app: FastifyInstance) {
       }
     },
 
-    /** Keeps a written file, with its record: both durable. Throws `StorageFull`, `InvalidToken`; the file is gone then. */
-    async keep (upload: NewUpload): Promise<void> {
+    /**
+     * Keeps a written file, with its record: both durable. Throws `StorageFull`, `InvalidToken`; the file is gone then.
+     *
+     * @param confirm runs right before the record is written, and throws if the upload must not be kept any more
+     */
+    async keep (upload: NewUpload, confirm: () => Promise<void>): Promise<void> {
       try {
         await move(temporary(upload.id), folder.files)
+        await confirm()
         await insertUpload(db, upload)
       } catch (error) {
         // Where no answer came, the record may yet be committed; a file that stays without one is reported at the next start.

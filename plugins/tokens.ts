@@ -34,6 +34,8 @@ async function createTokens (app: FastifyInstance) {
   // A signature is checked once. The key of the map is the whole token; whether its session still lives is
   // asked on every request, elsewhere.
   const verified = new Map<string, { actor: Actor, kid: string, expires: number }>()
+  // The same by its actor, to check a token again without its text.
+  const tokenOfActor = new WeakMap<Actor, { kid: string, expires: number }>()
 
   function verify (token: string): Actor | Promise<Actor> {
     if (token.length > TOKEN_OCTETS) throw new InvalidToken()
@@ -52,6 +54,8 @@ async function createTokens (app: FastifyInstance) {
     const { header, payload } = attempt(() => jwt.decode<{ header: object, payload: object }>(token, { complete: true })!)
     // As it was written by a node: with no member twice, and nothing that somebody else may read in another way.
     if (!token.startsWith(`${encode(header)}.${encode(payload)}.`) || !isHeader(header) || !isClaims(payload)) throw new InvalidToken()
+    // Nobody but the holder of a stolen key claims to live longer than nodes let a token live.
+    if (payload.exp - payload.iat > accessTokenSeconds) throw new InvalidToken()
     return { kid: header.kid, claims: payload }
   }
 
@@ -65,7 +69,9 @@ async function createTokens (app: FastifyInstance) {
     const actor = Object.freeze({ id, role, sessionId })
     // Full: the oldest goes.
     if (verified.size >= REMEMBERED_TOKENS) verified.delete(verified.keys().next().value!)
-    verified.set(token, { actor, kid, expires: exp * 1000 })
+    const entry = { actor, kid, expires: exp * 1000 }
+    verified.set(token, entry)
+    tokenOfActor.set(actor, entry)
     return actor
   }
 
@@ -82,6 +88,11 @@ async function createTokens (app: FastifyInstance) {
      * `DatabaseUnavailable` where it cannot be known whether its key is one of ours.
      */
     verify,
+    /** Returns whether the token that an actor came from is still valid; its session may have ended. */
+    isValid (actor: Actor): boolean {
+      const token = tokenOfActor.get(actor)
+      return token !== undefined && token.expires > Date.now() && signingKeys.find(token.kid) !== undefined
+    },
     /** When a token that was verified expires, in milliseconds since 1970. */
     expiryOf: (token: string): number => parse(token).claims.exp * 1000,
     /** Seconds that an access token lives. */

@@ -26,6 +26,8 @@ export interface Limits {
   maxBytes: number
   /** Milliseconds without a byte. */
   idleMs: number
+  /** Bytes that must arrive within each period of `idleMs`. */
+  minBytesPerPeriod: number
 }
 
 /**
@@ -118,11 +120,19 @@ async function * wellFormed<Item> (items: AsyncIterable<Item>): AsyncGenerator<I
   }
 }
 
-// Ends the reading of a body that is too large as a whole, or that stalls; until the returned function is called.
-function watch (raw: IncomingMessage, { maxBytes, idleMs }: Limits): () => void {
+// Ends the reading of a body that is too large as a whole, that stalls, or that is so slow that it only occupies its
+// connection; until the returned function is called.
+function watch (raw: IncomingMessage, { maxBytes, idleMs, minBytesPerPeriod }: Limits): () => void {
   let received = 0
+  let receivedBefore = 0
   const timer = setTimeout(() => stop(new BodyStalled()), idleMs)
+  const rate = setInterval(() => {
+    if (received - receivedBefore < minBytesPerPeriod) stop(new BodyStalled())
+    receivedBefore = received
+  }, idleMs)
   raw.on('data', count)
+  // What takes time from here on is the disk.
+  raw.once('end', release)
   return release
 
   function count (chunk: Uint8Array): void {
@@ -139,6 +149,7 @@ function watch (raw: IncomingMessage, { maxBytes, idleMs }: Limits): () => void 
 
   function release (): void {
     clearTimeout(timer)
+    clearInterval(rate)
     raw.off('data', count)
   }
 }

@@ -13,10 +13,10 @@ import { checkForm, ENVELOPE_OCTETS, readForm, type ReadForm } from './upload-fo
 
 /** Uploads (contract 5): received, and given back. */
 const uploads: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { authenticate, authorize }, usherStorage: storage, usherOptions } = app
-  const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds } = usherOptions
+  const { usherAuth: { authenticate, authorize, confirm }, usherStorage: storage, usherOptions } = app
+  const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
-  const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000 }
+  const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
   const tags = ['uploads']
   const cutOff = createCutOff(app)
 
@@ -49,7 +49,8 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
       await readForm(request, limits, form, storage.write)
       checkForm(form)
       const upload = { ...form.file!, filename: form.filename!, description: form.description as string }
-      await storage.keep({ ...upload, userId: request.actor!.id })
+      const actor = request.actor!
+      await storage.keep({ ...upload, userId: actor.id }, () => confirm(actor, request.socket))
       return { fileUrl: `${base}/${upload.id}`, ...upload }
     } catch (error) {
       if (form.file) await storage.discard(form.file)

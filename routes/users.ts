@@ -12,7 +12,7 @@ import { mediaTypes, negotiate, represent, type MediaType } from '../schema/vers
 
 /** User records (contract 2), the list of them in versions (contract 3). */
 const users: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherDatabase, usherAuth: { authenticate, authorize }, usherPasswords: passwords, usherSessions: sessions, usherAudit: audit, usherStorage: storage, usherOptions } = app
+  const { usherDatabase, usherAuth: { authenticate, authorize, callerOf, confirm }, usherPasswords: passwords, usherSessions: sessions, usherAudit: audit, usherStorage: storage, usherOptions } = app
   const { db, read } = usherDatabase
   const base = `${usherOptions.prefix}/api/users`
   const written = new WeakMap<Page<UserRow>, Map<MediaType, string>>()
@@ -45,7 +45,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     const { body: { password, ...user }, socket } = request
     if (password !== undefined) refuseOwnWords(password, user)
     const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
-    const created = await usherDatabase.write.user({ ...user, passwordHash, note: audit.origin(request) }, socket)
+    const created = await usherDatabase.write.user({ ...user, passwordHash, note: audit.origin(request) }, callerOf(request.actor!, socket))
     return reply.code(201).header('location', `${base}/${created.id}`).send(created)
   })
 
@@ -54,7 +54,8 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     preValidation: async ({ actor, body, params }) => mayGrant(actor!, body, idOf(params) === actor!.id ? actor!.role : undefined),
     schema: { tags, security, summary: 'Replace a user', params: UserParams, body: ReplaceUser, response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) } },
   }, async (request) => {
-    const { params: { id }, body: { name, email, role } } = request
+    const { params: { id }, body: { name, email, role }, actor, socket } = request
+    await confirm(actor!, socket)
     const { user, ended } = await updateUser(db, id, { name, email, role })
     sessions.noteEnded(ended)
     if (user.email !== user.formerEmail) await audit.note(request, { action: 'user.email-change', userId: user.id })
@@ -66,8 +67,12 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     onRequest: [authenticate, async ({ actor, params }) => authorize(actor!, 'users:delete', idOf(params))],
     schema: { tags, security, summary: 'Delete a user with all that is theirs', params: UserParams, response: { 204: NoContent, ...failures(401, 403, 404, 409) } },
   }, async (request, reply) => {
-    const { id } = request.params
-    sessions.noteEnded(await deleteUser(db, id, (trx) => audit.noteDeletion(request, id, trx)))
+    const { params: { id }, actor, socket } = request
+    sessions.noteEnded(await deleteUser(db, id, async (trx) => {
+      await audit.noteDeletion(request, id, trx)
+      // Last, since the transaction may have waited for locks.
+      await confirm(actor!, socket)
+    }))
     await storage.sweep()
     return reply.code(204).send(null)
   })

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
+import bodyDeadline, { isLate } from '../../plugins/body-deadline.ts'
 import { addJsonParser } from '../../plugins/http.ts'
 import { checkLimits, limits } from '../../schema/graphql-limits.ts'
 import { createContext, type GraphQLContext } from './context.ts'
@@ -27,6 +28,7 @@ const graphql: FastifyPluginAsync = async (app) => {
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
   app.removeAllContentTypeParsers()
   addJsonParser(app)
+  await app.register(bodyDeadline)
   app.addHook('onRequest', (request, _, done) => {
     const { authorization } = request.headers
     if (authorization === undefined) return done()
@@ -35,9 +37,10 @@ const graphql: FastifyPluginAsync = async (app) => {
       done()
     }, done)
   })
-  app.addHook('onSend', (_, reply, __, done) => {
+  app.addHook('preValidation', app.usherAuth.reconfirm)
+  app.addHook('onSend', ({ raw }, reply, __, done) => {
     // Of a body that is too large: Fastify would close at once, and the answer be lost, see `plugins/linger.ts`.
-    reply.removeHeader('connection')
+    if (!isLate(raw)) reply.removeHeader('connection')
     done()
   })
   const subscriptions = createSubscriptions(app)

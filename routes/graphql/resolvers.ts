@@ -70,14 +70,14 @@ export const resolvers = {
 
   Mutation: {
     async createPost (_, { input: { authorId, ...given } }, context) {
-      const { usherDatabase: { write }, usherAuth: { authorize } } = context.usher
+      const { usherDatabase: { write }, usherAuth: { authorize, callerOf } } = context.usher
       const actor = await requireActor(context)
       authorize(actor, 'posts:create')
       const author = authorId?.toLowerCase() ?? actor.id
       if (author !== actor.id) authorize(actor, 'posts:create-for-another')
       const post = { ...given }
       checkCreate(post)
-      return write.post({ ...post, authorId: author }, context.client)
+      return write.post({ ...post, authorId: author }, callerOf(actor, context.client))
     },
 
     async updatePost (_, { id, input }, context) {
@@ -85,12 +85,14 @@ export const resolvers = {
       const { id: postId } = await ownPost(context, actor, 'posts:update', id)
       const changes = { ...input.title != null && { title: input.title }, ...input.content != null && { content: input.content } }
       checkUpdate(changes)
+      await context.usher.usherAuth.confirm(actor, context.client)
       return updatePost(context.usher.usherDatabase.db, postId, changes)
     },
 
     async deletePost (_, { id }, context) {
       const actor = await requireActor(context)
       const { id: postId } = await ownPost(context, actor, 'posts:delete', id)
+      await context.usher.usherAuth.confirm(actor, context.client)
       await deletePost(context.usher.usherDatabase.db, postId)
       return postId
     },

@@ -95,6 +95,39 @@ t.test('SPEED 2 a statement that fails, fails those it carries, once; the next o
   await t.rejects(throwing('a'), { message: 'before it is sent' }, 'and again')
 })
 
+t.test('1.12 a write whose client may not act any more when it would be sent is rejected, and the others go out', async (t) => {
+  const written: string[][] = []
+  let release = () => {}
+  const write = joinCalls(async (rows: string[]) => {
+    written.push(rows)
+    await new Promise<void>((resolve) => { release = resolve })
+    return rows
+  }, { inFlight: 1 })
+  const client = (mayAct: () => boolean | Promise<boolean>) => ({ destroyed: false, mayAct })
+  let live = true
+  const first = write('first', client(() => live))
+  await turns()
+  const waiting = {
+    ended: write('ended', client(() => live)),
+    asked: write('asked', client(async () => live)),
+    unknown: write('unknown', client(async () => { throw new Error('nobody knows') })),
+    lives: write('lives', client(() => true)),
+    askedAndLives: write('asked and lives', client(async () => true)),
+    anonymous: write('anonymous', { destroyed: false }),
+  }
+  live = false
+  release()
+  t.equal(await first, 'first', 'what was sent before is not taken back')
+  await t.rejects(waiting.ended, { code: 'INVALID_TOKEN' })
+  await t.rejects(waiting.asked, { code: 'INVALID_TOKEN' })
+  await t.rejects(waiting.unknown, { message: 'nobody knows' })
+  await turns()
+  release()
+  t.same(await Promise.all([waiting.lives, waiting.askedAndLives, waiting.anonymous]), ['lives', 'asked and lives', 'anonymous'])
+  await t.rejects(write('alone', client(() => false)), { code: 'INVALID_TOKEN' })
+  t.same(written, [['first'], ['lives', 'asked and lives', 'anonymous']], 'nothing is sent for nobody')
+})
+
 t.test('SPEED 2 more than a thousand keys are split, in their order', async (t) => {
   const { read, statements } = createReads()
   const answers = Promise.all(Array.from({ length: 2500 }, (_, index) => read(`${index}`)))

@@ -1,0 +1,50 @@
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest, onRouteHookHandler } from 'fastify'
+import fp from 'fastify-plugin'
+import { BodyStalled } from '../schema/errors.ts'
+
+// The requests whose body did not arrive in time. No more is awaited from their clients.
+const late = new WeakSet<IncomingMessage>()
+
+/** Returns whether a request has a body (RFC 9112 6.3). */
+export function hasBody ({ headers }: IncomingMessage): boolean {
+  return 'content-length' in headers || 'transfer-encoding' in headers
+}
+
+/** Returns whether the body of a request did not arrive in time. */
+export function isLate (request: IncomingMessage): boolean {
+  return late.has(request)
+}
+
+/**
+ * Limits the time within which the body of a request must arrive (the option `bodySeconds`). Without a limit a client
+ * decides how long it holds a connection, and how long ago its permission was checked. Fails the request with
+ * `BodyStalled`, and Fastify adds `Connection: close`. Uploads have limits of their own.
+ */
+export default fp(async function bodyDeadline (app) {
+  const milliseconds = app.usherOptions.bodySeconds * 1000
+
+  function onPreParsing ({ raw }: FastifyRequest, _: FastifyReply, payload: Readable, done: (error: null, payload: Readable) => void): void {
+    if (hasBody(raw)) limit(raw, payload, milliseconds)
+    done(null, payload)
+  }
+
+  // Routes without a body get no hook, because every hook of a request costs.
+  const onRoute: onRouteHookHandler = (route) => {
+    const bodiless = [route.method].flat().every((method) => method === 'GET' || method === 'HEAD')
+    const { consumes } = (route.schema ?? {}) as { consumes?: string[] }
+    if (!bodiless && !consumes?.includes('multipart/form-data')) route.preParsing = [route.preParsing ?? [], onPreParsing].flat() as never
+  }
+  app.addHook('onRoute', onRoute)
+}, { name: 'usher-body-deadline', dependencies: ['usher-options'] })
+
+function limit (request: IncomingMessage, payload: Readable, milliseconds: number): void {
+  const timer = setTimeout(() => {
+    late.add(request)
+    // Fastify listens to it. `destroy` would close the connection before the answer is sent.
+    payload.emit('error', new BodyStalled())
+  }, milliseconds)
+  const clear = () => clearTimeout(timer)
+  for (const event of ['end', 'close', 'error']) payload.once(event, clear)
+}

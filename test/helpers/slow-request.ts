@@ -1,0 +1,38 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { Test } from 'tap'
+import { hostOf } from './graphql.ts'
+import type { TestUsher } from './app.ts'
+
+/** A request whose body is still arriving. */
+export interface SlowRequest {
+  /** Sends a few bytes of the body. */
+  drip (bytes: string): void
+  /** Sends the rest of the body. */
+  finish (): void
+  /** What the server sends until it closes the connection. */
+  readonly answer: Promise<string>
+}
+
+/**
+ * Sends the head of a request and the first byte of its JSON body. By the time it returns the server has authenticated
+ * the request: it says 100 Continue before that, and answers the probe that follows it after that.
+ */
+export async function beginRequest (
+  t: Test, usher: TestUsher, method: string, path: string, headers: Record<string, string>, body: object
+): Promise<SlowRequest> {
+  const [host, port] = (await hostOf(usher)).split(':') as [string, string]
+  const socket = connect(Number(port), host).setEncoding('utf8')
+  t.teardown(() => socket.destroy())
+  let received = ''
+  socket.on('data', (text: string) => { received += text })
+  const answer = once(socket, 'close').then(() => received.replace('HTTP/1.1 100 Continue\r\n\r\n', ''))
+  const text = JSON.stringify(body)
+  const fields = Object.entries({
+    host, 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)), expect: '100-continue', connection: 'close', ...headers,
+  })
+  socket.write(`${method} ${usher.prefix}${path} HTTP/1.1\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${text[0]}`)
+  await once(socket, 'data')
+  await fetch(`http://${host}:${port}${usher.prefix}/health/live`)
+  return { answer, drip: (bytes) => socket.write(bytes), finish: () => socket.write(text.slice(1)) }
+}

@@ -1,0 +1,209 @@
+import { PassThrough } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import Fastify from 'fastify'
+import t from 'tap'
+import app from '../../app.ts'
+import { createUsher, withUsers, type LoggedIn, type TestUsher } from '../helpers/app.ts'
+import { createPost } from '../helpers/graphql.ts'
+import { mountOptions } from '../helpers/host.ts'
+import { beginRequest } from '../helpers/slow-request.ts'
+import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
+import { chunked, END, fieldPart, filePart, nothingLeft, open, received } from '../helpers/uploads.ts'
+
+const NEW = { name: 'New', email: 'new@example.com', role: 'admin' }
+const CREATE = { query: 'mutation { createPost(input: { title: "A", content: "B" }) { id } }' }
+
+const logout = ({ inject }: TestUsher, { headers }: LoggedIn) => inject('POST', '/api/auth/logout', { headers })
+
+t.test('1.12 a session that ends while the body arrives: 401, and nothing is written', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const other = await usher.createUser({ email: 'other@example.com' })
+  const postId = await createPost(usher, other)
+  const state = async () => JSON.stringify([
+    await sql`select * from users order by id`, await sql`select * from posts order by id`,
+    await sql`select id from sessions where user_id = ${other.id}`, await sql`select hash from password_tokens`,
+  ])
+  const requests: Record<string, [method: string, path: string, body: object]> = {
+    'a user is created': ['POST', '/api/users', NEW],
+    'a user is created with a password': ['POST', '/api/users', { ...NEW, password: 'correct horse battery' }],
+    'a user is replaced': ['PUT', `/api/users/${other.id}`, { name: 'Eve', email: 'eve@example.com' }],
+    'a role is granted': ['PUT', `/api/users/${other.id}`, { name: 'N', email: 'other@example.com', role: 'admin' }],
+    'a user is deleted': ['DELETE', `/api/users/${other.id}`, {}],
+    'a password is changed': ['PUT', '/api/auth/password', { currentPassword: 'wrong', password: 'correct horse battery' }],
+    'a user is invited': ['POST', `/api/users/${other.id}/invitation`, {}],
+    'a session is ended': ['DELETE', `/api/auth/sessions/${JSON.parse(Buffer.from(other.token.split('.')[1]!, 'base64url').toString()).sid}`, {}],
+  }
+  for (const [what, [method, path, body]] of Object.entries(requests)) {
+    await t.test(`1.12 ${what}`, async (t) => {
+      const admin = await usher.createUser({ role: 'admin' })
+      const request = await beginRequest(t, usher, method, path, admin.headers, body)
+      await logout(usher, admin)
+      const before = await state()
+      request.finish()
+      const answer = await request.answer
+      t.match(answer, /^HTTP\/1\.1 401 [^]*"INVALID_TOKEN"/)
+      t.match(answer, /^www-authenticate: Bearer error="invalid_token"\r$/m)
+      t.equal(await state(), before)
+    })
+  }
+
+  const operations: Record<string, object> = {
+    createPost: CREATE,
+    updatePost: { query: `mutation { updatePost(id: "${postId}", input: { title: "Changed" }) { id } }` },
+    deletePost: { query: `mutation { deletePost(id: "${postId}") }` },
+  }
+  for (const [what, operation] of Object.entries(operations)) {
+    await t.test(`1.12 7.1 ${what}`, async (t) => {
+      const admin = await usher.createUser({ role: 'admin' })
+      const request = await beginRequest(t, usher, 'POST', '/graphql', admin.headers, operation)
+      await logout(usher, admin)
+      const before = await state()
+      request.finish()
+      t.match(await request.answer, /^HTTP\/1\.1 200 [^]*"INVALID_TOKEN"/)
+      t.equal(await state(), before)
+    })
+  }
+
+  await t.test('1.12 an upload: the file is gone', async (t) => {
+    const user = await usher.createUser()
+    const socket = await open(t, { ...usher, admin: user }, 'Transfer-Encoding: chunked\r\nConnection: close')
+    const answer = received(socket)
+    socket.write(chunked(filePart('Hello')))
+    await logout(usher, user)
+    socket.write(Buffer.concat([chunked(Buffer.concat([fieldPart('description', 'Something'), END])), Buffer.from('0\r\n\r\n')]))
+    t.match(await answer, /^HTTP\/1\.1 401 [^]*INVALID_TOKEN/)
+    await nothingLeft(usher, sql)
+  })
+
+  await t.test('1.12 a request without a token goes on', async (t) => {
+    const request = await beginRequest(t, usher, 'POST', '/graphql', {}, { query: '{ me { id } }' })
+    request.finish()
+    t.match(await request.answer, /^HTTP\/1\.1 200 [^]*{"data":{"me":null}}/)
+  })
+})
+
+t.test('1.12 a token that expires while the body arrives: 401, and nothing is written', async (t) => {
+  const usher = await createUsher(t, { accessTokenSeconds: 2 })
+  const sql = openSql(t, usher)
+  for (const [path, body, status] of [['/api/users', NEW, 401], ['/graphql', CREATE, 200]] as const) {
+    const admin = await usher.login(usher.admin)
+    const request = await beginRequest(t, usher, 'POST', path, admin.headers, body)
+    await until('the token has expired', async () => (await usher.inject('GET', '/api/protected', { headers: admin.headers })).statusCode === 401)
+    request.finish()
+    t.match(await request.answer, new RegExp(`^HTTP/1\\.1 ${status} [^]*"INVALID_TOKEN"`), path)
+  }
+  t.same(await sql`select count(*)::int as users, (select count(*)::int from posts) as posts from users`, [{ users: 1, posts: 0 }])
+})
+
+t.test('1.12 a node that has lost the notifications asks the database', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const { schema } = usher.options
+  for (const name of ['first', 'second', 'third', 'fourth', 'fifth']) {
+    const [ended, live] = [await usher.createUser({ role: 'admin' }), await usher.createUser({ role: 'admin' })]
+    const begin = (user: LoggedIn, email: string) => beginRequest(t, usher, 'POST', '/api/users', user.headers, { ...NEW, email })
+    const requests = [await begin(ended, `${name}@example.com`), await begin(live, `${name}@example.org`)] as const
+    await sql`
+      with listeners as (select pid from pg_stat_activity where query ilike ${`listen "${schema}%`} or query = 'select 1')
+      select pg_terminate_backend(pid) from listeners`
+    await sql`delete from sessions where user_id = ${ended.id}`
+    // Another node has 100 ms to learn of it.
+    await until('the session is refused', async () => (await usher.inject('GET', '/api/protected', { headers: ended.headers })).statusCode === 401)
+    for (const { finish } of requests) finish()
+    t.match(await requests[0].answer, /^HTTP\/1\.1 401 /)
+    t.match(await requests[1].answer, /^HTTP\/1\.1 201 /)
+  }
+  t.equal((await sql`select 1 from users where email like '%@example.org'`).length, 5)
+  t.same(await sql`select 1 from users where name = 'New' and email like '%@example.com'`, [])
+})
+
+t.test('1.12 a session that ends while a password is being hashed: 401, and nobody is created', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const admin = await usher.createUser({ role: 'admin' })
+  const password = 'correct horse battery'
+  // They occupy the threads that hash, so that the user below waits for its turn.
+  const logins = Array.from({ length: 12 }, () => usher.inject('POST', '/api/auth/login', { payload: { email: 'nobody@example.com', password } }))
+  const creation = usher.inject('POST', '/api/users', { headers: admin.headers, payload: { ...NEW, password } })
+  t.equal((await logout(usher, admin)).statusCode, 204)
+  t.equal((await creation).statusCode, 401)
+  await Promise.all(logins)
+  t.same(await sql`select 1 from users where email = ${NEW.email}`, [])
+})
+
+t.test('9 a route of the host checks again by calling authenticate in preHandler', async (t) => {
+  const host = Fastify({ forceCloseConnections: true })
+  t.teardown(() => host.close())
+  const options = await mountOptions(t, '')
+  await host.register(app, options)
+  const { authenticate } = host.usher
+  let written = 0
+  host.post('/mine', { onRequest: authenticate, preHandler: authenticate }, async () => { written++; return {} })
+  await host.ready()
+  const usher = await withUsers(host, options)
+  for (const [ends, status] of [[true, 401], [false, 200]] as const) {
+    const user = await usher.login(usher.admin)
+    const request = await beginRequest(t, usher, 'POST', '/mine', user.headers, {})
+    if (ends) await logout(usher, user)
+    request.finish()
+    t.match(await request.answer, new RegExp(`^HTTP/1\\.1 ${status} `))
+  }
+  t.equal(written, 1)
+})
+
+t.test('1.13 a JSON body has a limited time: 408, and the connection is closed', async (t) => {
+  const usher = await createUsher(t, { bodySeconds: 0.3 })
+  const { admin } = usher
+  await t.test('1.13 REST: 408 {error}', async (t) => {
+    const { answer } = await beginRequest(t, usher, 'POST', '/api/users', { ...admin.headers, connection: 'keep-alive' }, NEW)
+    t.match(await answer, /^HTTP\/1\.1 408 [^]*connection: close\r\n[^]*{"error":"The rest of the request body did not arrive in time","code":"BODY_STALLED"}$/i)
+  })
+  await t.test('1.13 also if a byte arrives now and then', async (t) => {
+    const { answer, drip } = await beginRequest(t, usher, 'POST', '/api/auth/login', { connection: 'keep-alive' }, { email: 'a'.repeat(1000), password: 'x' })
+    const dripping = setInterval(drip, 20, ' ')
+    t.match(await answer, /^HTTP\/1\.1 408 /)
+    clearInterval(dripping)
+  })
+  await t.test('1.13 7.1 GraphQL: 200 with errors', async (t) => {
+    const { answer } = await beginRequest(t, usher, 'POST', '/graphql', { connection: 'keep-alive' }, CREATE)
+    t.match(await answer, /^HTTP\/1\.1 200 [^]*connection: close\r\n[^]*"code":"BODY_STALLED"/i)
+  })
+})
+
+t.test('1.13 a body that was read in time leaves no deadline behind', async (t) => {
+  const usher = await createUsher(t, { bodySeconds: 0.2 })
+  const { admin } = usher
+  // An answer that takes longer than the body may.
+  const sql = openSql(t, usher)
+  const request = await beginRequest(t, usher, 'PUT', `/api/users/${admin.id}`, admin.headers, { name: 'Renamed', email: admin.email })
+  await sql.begin(async (trx) => {
+    await trx`select from users where id = ${admin.id} for update`
+    request.finish()
+    await delay(400)
+  })
+  t.match(await request.answer, /^HTTP\/1\.1 200 /)
+})
+
+t.test('1.13 9 the deadline also holds for a body that a hook of the host transforms', async (t) => {
+  const host = Fastify({ forceCloseConnections: true })
+  t.teardown(() => host.close())
+  const options = { ...await mountOptions(t, ''), bodySeconds: 0.3 }
+  host.addHook('preParsing', async (_, __, payload) => payload.pipe(new PassThrough()))
+  await host.register(app, options)
+  const usher = await withUsers(host, options)
+  const { answer } = await beginRequest(t, usher, 'POST', '/api/users', usher.admin.headers, NEW)
+  t.match(await answer, /^HTTP\/1\.1 408 [^]*BODY_STALLED/)
+})
+
+t.test('1.13 an upload that is so slow that it only occupies its connection: 408, and nothing is left', async (t) => {
+  const usher = await createUsher(t, { uploadIdleSeconds: 1 })
+  const socket = await open(t, usher, 'Content-Length: 90000')
+  const answer = received(socket)
+  socket.write(filePart(Buffer.alloc(5000)).subarray(0, -50))
+  const dripping = setInterval(() => socket.write('x'), 50)
+  t.match(await answer, /^HTTP\/1\.1 408 [^]*BODY_STALLED/)
+  clearInterval(dripping)
+  await nothingLeft(usher, openSql(t, usher))
+})
