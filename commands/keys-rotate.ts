@@ -11,8 +11,11 @@ export default {
     'set know it. What the old key signed stays valid until it expires. Nodes do this by themselves once a month.',
   options: {},
   run: () => withDatabase(async ({ db, options }) => {
-    const id = await rotateSigningKey(db, { secret: options.secret, tokenSeconds: longestLifeOf(options) })
-    await insertAuditEntries(db, [{ ...terminal, action: 'keys.rotate' }])
+    const id = await rotateSigningKey(db, {
+      secret: options.secret,
+      tokenSeconds: longestLifeOf(options),
+      also: (trx) => insertAuditEntries(trx, [{ ...terminal, action: 'keys.rotate' }]),
+    })
     console.log(`Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`)
   }),
 } satisfies Command

@@ -18,16 +18,20 @@ export default {
     const chosen = [user, id, all].filter((value) => value !== undefined)
     if (chosen.length !== 1) throw new Error('One of --user, --id and --all is required.')
     await withDatabase(async ({ db }) => {
-      const { count, userId } = all ? { count: await deleteAllSessions(db), userId: null } : await (user ? endOf(db, String(user)) : end(db, String(id)))
-      if (count > 0) await insertAuditEntries(db, [{ ...terminal, action: 'session.end', userId }])
+      const count = await db.transaction().execute(async (trx) => {
+        if (id) return end(trx, String(id))
+        const { count, userId } = all ? { count: await deleteAllSessions(trx), userId: null } : await endOf(trx, String(user))
+        if (count > 0) await insertAuditEntries(trx, [{ ...terminal, action: 'session.end', userId }])
+        return count
+      })
       console.log(`${count} session${count === 1 ? '' : 's'} ended.`)
     })
   },
 } satisfies Command
 
-async function end (db: Database, id: string): Promise<{ count: number, userId: string | null }> {
-  const session = isUuid(id) ? await deleteSession(db, { id }) : undefined
-  return { count: session ? 1 : 0, userId: session?.userId ?? null }
+async function end (db: Database, id: string): Promise<number> {
+  const ended = isUuid(id) ? await deleteSession(db, { id }, { ...terminal, action: 'session.end' }) : undefined
+  return ended === undefined ? 0 : 1
 }
 
 async function endOf (db: Database, user: string): Promise<{ count: number, userId: string }> {

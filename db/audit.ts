@@ -20,6 +20,12 @@ export interface AuditEntryRow extends NewAuditEntry {
   at: Date
 }
 
+/** Where an entry comes from, for one that is written by the statement that makes the change. */
+export type AuditOrigin = Omit<NewAuditEntry, 'action' | 'userId'>
+
+/** The columns that a statement fills when it writes an entry along with its change. */
+export const auditColumns = ['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'] as const
+
 /** Writes entries of the account log, as one statement. */
 export async function insertAuditEntries (db: Database, entries: readonly NewAuditEntry[]): Promise<undefined[]> {
   const all = <Name extends keyof NewAuditEntry> (name: Name) => entries.map((entry) => entry[name])
@@ -28,7 +34,7 @@ export async function insertAuditEntries (db: Database, entries: readonly NewAud
     ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[]
   )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent)`)
   await db.insertInto('audit')
-    .columns(['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'])
+    .columns(auditColumns)
     .expression(({ selectFrom }) => selectFrom(given).select(['id', 'action', 'actor', 'user', 'session', 'address', 'agent']))
     .execute()
   return entries.map(() => undefined)

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { WrongPassword } from '../schema/errors.ts'
 import { invalidPasswordToken } from '../schema/password.ts'
+import { insertAuditEntries, type NewAuditEntry } from './audit.ts'
 import { isUuid } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Row, UsersTable } from './tables.ts'
@@ -23,21 +24,27 @@ export async function findAccount (db: Database, id: string, address: string): P
 }
 
 /**
- * Keeps a token for so many seconds; of a user's, the oldest go. Whether there is such a user: without one the same
- * statements are sent, so that nobody tells by the time they take.
+ * Keeps a token for so many seconds, and writes to the account log why it was made, in one transaction. The user's
+ * oldest tokens go. Returns the address that the user has by now, which is where the token is to be sent, or undefined
+ * if there is no such user: without one the same statements are sent, so that nobody tells by the time they take.
  */
-export async function insertPasswordToken (db: Database, { hash, userId, seconds }: { hash: Uint8Array, userId: string, seconds: number }): Promise<boolean> {
+export async function insertPasswordToken (
+  db: Database, { hash, userId, seconds }: { hash: Uint8Array, userId: string, seconds: number }, note: NewAuditEntry, confirm?: () => Promise<void>
+): Promise<string | undefined> {
   return db.transaction().execute(async (trx) => {
-    await lockUser(trx, userId)
+    // An address that changes from now on waits for the lock, and then deletes the token.
+    const user = await lockUser(trx, userId)
     await trx.deleteFrom('password_tokens').where('hash', 'in', ({ selectFrom }) =>
       selectFrom('password_tokens').select('hash').where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
     // By the clock, since a transaction that began earlier may have waited for the lock.
     const now = sql<Date>`clock_timestamp()`
-    const kept = await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
+    await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
       .expression(({ selectFrom, val }) => selectFrom('users').where('id', '=', userId)
         .select([val(hash).as('hash'), 'id', now.as('created'), sql<Date>`${now} + make_interval(secs => ${seconds})`.as('expires')]))
-      .returning('hash').execute()
-    return kept.length > 0
+      .execute()
+    await insertAuditEntries(trx, [note])
+    await confirm?.()
+    return user?.email
   })
 }
 
@@ -80,6 +87,6 @@ export async function deleteExpiredPasswordTokens (db: Database, limit: number):
   return Number(numDeletedRows)
 }
 
-async function lockUser (trx: Database, id: string): Promise<void> {
-  await trx.selectFrom('users').select('id').where('id', '=', id).forNoKeyUpdate().execute()
+async function lockUser (trx: Database, id: string): Promise<{ email: string } | undefined> {
+  return trx.selectFrom('users').select('email').where('id', '=', id).forNoKeyUpdate().executeTakeFirst()
 }

@@ -1,7 +1,9 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { InvalidCredentials } from '../schema/errors.ts'
+import type { AuditAction } from '../schema/audit.ts'
 import type { Role } from '../schema/user.ts'
+import { auditColumns, type AuditOrigin } from './audit.ts'
 import type { Database, Row, SessionsTable } from './tables.ts'
 import type { UserRow } from './users.ts'
 
@@ -23,33 +25,55 @@ export interface NewSession extends Origin {
   passwordHash: string
   secretHash: Uint8Array
   rotationKey: Uint8Array
+  /** A session that this one replaces, by its id and the hash of its secret. It ends if it is live. */
+  replaced?: { id: string, secretHash: Uint8Array } | undefined
 }
 
 const seconds = (count: number) => sql`make_interval(secs => ${count})`
 
 /**
- * Opens a session: its id, when it expires, and the role that its user has by now. The user's row is locked meanwhile,
- * so that a demotion, a deletion or another password comes either before this or finds the session to end. Throws
- * `InvalidCredentials` for a user who was deleted, or whose password was changed, a moment ago.
+ * Opens a session, ends the one that it replaces, and writes both to the account log, as one statement. Returns the
+ * session's id, when it expires, the role that its user has by now, and the id of the replaced session if it was live.
+ * The user's row is locked meanwhile, so that a demotion, a deletion or another password comes either before this or
+ * finds the session to end. Throws `InvalidCredentials` for a user who was deleted, or whose password was changed, a
+ * moment ago; nothing has changed then.
  */
 export async function insertSession (
-  db: Database, { userId, passwordHash, secretHash, rotationKey, address, userAgent }: NewSession, { sessionIdleSeconds, sessionSeconds }: Lifetime
-): Promise<{ id: string, role: Role, expiresAt: Date }> {
+  db: Database, { userId, passwordHash, secretHash, rotationKey, address, userAgent, replaced }: NewSession, { sessionIdleSeconds, sessionSeconds }: Lifetime
+): Promise<{ id: string, role: Role, expiresAt: Date, replacedId: string | null }> {
+  const id = uuid()
   return db
     .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role']).where('id', '=', userId).where('password_hash', '=', passwordHash).forShare())
     // What another login is just ending is left to it.
     .with('oldest', (cte) => cte.selectFrom('sessions').select('id').where('id', 'in', ({ selectFrom }) =>
       selectFrom('sessions').select('id').where('user_id', '=', userId)
-        .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(SESSIONS_A_USER - 1)).forUpdate().skipLocked())
-    .with('ended', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')))
+        .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(SESSIONS_A_USER - 1))
+      .where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id'))).forUpdate().skipLocked())
+    .with('evicted', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')))
+    .with('replaced', (cte) => cte.deleteFrom('sessions')
+      .where('id', '=', replaced?.id ?? null).where('secret_hash', '=', replaced?.secretHash ?? null)
+      .where('expires_at', '>', sql<Date>`now()`).where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id')))
+      .returning(['id', 'user_id']))
+    .with('noted_end', (cte) => cte.insertInto('audit').columns(auditColumns)
+      .expression(({ selectFrom, val }) => selectFrom('replaced').select([
+        val(uuid()).as('entry'), sql.lit('session.end').as('action'), val(userId).as('actor'), 'replaced.user_id as user',
+        'replaced.id as session', val(address).as('address'), val(userAgent).as('agent'),
+      ])))
+    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+      .expression(({ selectFrom, val }) => selectFrom('owner').select([
+        val(uuid()).as('entry'), sql.lit('login').as('action'), 'owner.id as actor', 'owner.id as user',
+        val(id).as('session'), val(address).as('address'), val(userAgent).as('agent'),
+      ])))
     .insertInto('sessions')
     .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'expires_at'])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
-      val(uuid()).as('session'), 'owner.id', val(secretHash).as('secret'), val(rotationKey).as('rotation'),
+      val(id).as('session'), 'owner.id', val(secretHash).as('secret'), val(rotationKey).as('rotation'),
       val(address).as('address'), val(userAgent).as('agent'),
       sql<Date>`now() + ${seconds(Math.min(sessionIdleSeconds, sessionSeconds))}`.as('expires'),
     ]))
-    .returning(['id', 'expires_at as expiresAt', ({ selectFrom }) => selectFrom('owner').select('role').$asScalar().$notNull().as('role')])
+    .returning(['id', 'expires_at as expiresAt',
+      ({ selectFrom }) => selectFrom('owner').select('role').$asScalar().$notNull().as('role'),
+      ({ selectFrom }) => selectFrom('replaced').select('replaced.id').$asScalar().as('replacedId')])
     .executeTakeFirstOrThrow(() => new InvalidCredentials())
 }
 
@@ -123,11 +147,30 @@ export async function findSessionOwner (db: Database, id: string): Promise<strin
   return row?.userId
 }
 
-/** Ends a session, where its secret has that hash if one is given: its id and its user's, or none where there was none. */
-export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }): Promise<{ id: string, userId: string } | undefined> {
-  return db.deleteFrom('sessions').where('id', '=', id)
-    .$if(secretHash !== undefined, (query) => query.where('secret_hash', '=', secretHash!))
-    .returning(['id', 'user_id as userId']).executeTakeFirst()
+/** What the account log says of a session's end. */
+export interface EndNote extends Omit<AuditOrigin, 'sessionId'> {
+  action: AuditAction
+  /** Whether the session's user ends it, rather than `actorId`: a cookie does not tell whose it is. */
+  byUser?: boolean
+}
+
+/**
+ * Ends a session, if its secret has that hash where one is given, and writes that to the account log, as one statement.
+ * Returns the session's id, or undefined if there was none.
+ */
+export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndNote): Promise<string | undefined> {
+  const { action, actorId, byUser = false, address, userAgent } = note
+  const ended = await db
+    .with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', id)
+      .$if(secretHash !== undefined, (query) => query.where('secret_hash', '=', secretHash!))
+      .returning(['id', 'user_id']))
+    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+      .expression(({ selectFrom, val }) => selectFrom('ended').select(({ ref }) => [
+        val(uuid()).as('entry'), val(action).as('action'), byUser ? ref('user_id').as('actor') : val(actorId).as('actor'),
+        'user_id as user', 'ended.id as session', val(address).as('address'), val(userAgent).as('agent'),
+      ])))
+    .selectFrom('ended').select('id').executeTakeFirst()
+  return ended?.id
 }
 
 /** Ends the sessions of a user, but for one if that is given: their ids. */

@@ -24,6 +24,8 @@ export interface Rotation {
   tokenSeconds: number
   /** Nothing is done while the newest key has not signed for so long. */
   ageSeconds?: number
+  /** Runs in the same transaction once there is a new key. */
+  also?: (trx: Database) => Promise<unknown>
 }
 
 /** The keys; the one that signs last comes first. */
@@ -50,13 +52,14 @@ export async function insertFirstSigningKey (db: Database, secret?: string): Pro
  * the new one, or `undefined` where none was due. Of many that rotate by age at once, one does.
  */
 export async function rotateSigningKey (
-  db: Database, { secret, leadSeconds = LEAD_SECONDS, tokenSeconds, ageSeconds = -Infinity }: Rotation
+  db: Database, { secret, leadSeconds = LEAD_SECONDS, tokenSeconds, ageSeconds = -Infinity, also }: Rotation
 ): Promise<string | undefined> {
   return db.transaction().execute(async (trx) => {
     await lock(trx, LOCK)
     const [newest] = await listSigningKeys(trx)
     if (newest && -newest.activeIn < ageSeconds) return undefined
     await deleteSupersededSigningKeys(trx, tokenSeconds)
+    await also?.(trx)
     return insertSigningKey(trx, leadSeconds, secret)
   })
 }

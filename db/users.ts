@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { EmailTaken, LastAdmin, UserNotFound } from '../schema/errors.ts'
 import type { Role } from '../schema/user.ts'
-import type { NewAuditEntry } from './audit.ts'
+import { auditColumns, type AuditOrigin } from './audit.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, lock, prepare, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
@@ -60,7 +60,7 @@ export interface NewUser {
 }
 
 /** What goes into the account log when a user is created, besides whom. */
-export type CreationNote = Pick<NewAuditEntry, 'actorId' | 'sessionId' | 'address' | 'userAgent'>
+export type CreationNote = AuditOrigin
 
 /**
  * Creates users, and their entries of the account log, as one statement; each for itself: `EmailTaken` in the place of
@@ -82,7 +82,7 @@ export async function insertUsers (db: Database, users: readonly (NewUser & { no
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
       .returning(columns))
     .with('noted', (cte) => cte.insertInto('audit')
-      .columns(['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'])
+      .columns(auditColumns)
       .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id')
         .select(['given.entry', sql.lit('user.create').as('action'), 'given.actor', 'given.id', 'given.session', 'given.address', 'given.agent'])))
     .selectFrom('created').selectAll()
@@ -90,14 +90,16 @@ export async function insertUsers (db: Database, users: readonly (NewUser & { no
   return inOrder(ids, rows).map((row) => row ?? new EmailTaken())
 }
 
-/** A user who was replaced, and what of them was different before. */
-export type Replaced = UserRow & { formerRole: Role, formerEmail: string }
-
 /**
- * Replaces a user; without a role it keeps the one it has. Losing the admin's role ends the user's sessions,
- * whose tokens still say admin: their ids. Throws `UserNotFound`, `EmailTaken`, `LastAdmin`.
+ * Replaces a user; without a role it keeps the one it has. Another address or role is written to the account log by the
+ * same statement. Losing the admin's role ends the user's sessions, whose tokens still say admin: their ids. Throws
+ * `UserNotFound`, `EmailTaken`, `LastAdmin`.
+ *
+ * @param confirm runs in the transaction of a demotion, before it is committed, and throws if it must not take effect
  */
-export async function updateUser (db: Database, id: string, { name, email, role }: NewUser): Promise<{ user: Replaced, ended: string[] }> {
+export async function updateUser (
+  db: Database, id: string, { name, email, role }: NewUser, origin: AuditOrigin, confirm: () => Promise<void>
+): Promise<{ user: UserRow, ended: string[] }> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
     // Most have no role of an admin to lose.
@@ -106,21 +108,34 @@ export async function updateUser (db: Database, id: string, { name, email, role 
     if (role !== 'user') throw new UserNotFound()
     return await db.transaction().execute(async (trx) => {
       await lockWithAdmins(trx, id)
-      return { user: (await update(trx, true))!, ended: await deleteSessionsOf(trx, id) }
+      const demoted = { user: (await update(trx, true))!, ended: await deleteSessionsOf(trx, id) }
+      await confirm()
+      return demoted
     })
   } catch (error) {
     throw violates(error, 'users_email') ? new EmailTaken() : error
   }
 
-  async function update (db: Database, anyRole: boolean): Promise<Replaced | undefined> {
-    // The statement reads what was there before it.
-    const before = db.selectFrom('users as before').where('before.id', '=', id)
-    return db.updateTable('users')
-      .set({ name, email, ...role && { role }, updated_at: sql`now()` })
-      .where('id', '=', id)
-      .$if(!anyRole, (query) => query.where('role', '=', 'user'))
-      .returning([...columns, before.select('role').$asScalar().$notNull().as('formerRole'), before.select('email').$asScalar().$notNull().as('formerEmail')])
-      .executeTakeFirst()
+  async function update (db: Database, anyRole: boolean): Promise<UserRow | undefined> {
+    const notes = sql<{ entry: string, action: string }>`unnest(
+      ${[uuid(), uuid()]}::uuid[], ${['user.email-change', 'user.role-change']}::text[]
+    )`.as<'note'>(sql`note(entry, action)`)
+    return db
+      // Locked, so that it is what this statement replaces, also if another one has just replaced it.
+      .with('former', (cte) => cte.selectFrom('users').select(['id', 'email', 'role']).where('id', '=', id)
+        .$if(!anyRole, (query) => query.where('role', '=', 'user')).forNoKeyUpdate())
+      .with('updated', (cte) => cte.updateTable('users').from('former').whereRef('users.id', '=', 'former.id')
+        .set({ name, email, ...role && { role }, updated_at: sql`now()` })
+        .returning(columns.map((column) => `users.${column}` as const)))
+      .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+        .expression(({ selectFrom, val }) => selectFrom(notes)
+          .innerJoin('updated', (join) => join.onTrue()).innerJoin('former', 'former.id', 'updated.id')
+          .where(sql<boolean>`case note.action when 'user.role-change' then updated.role <> former.role else updated.email <> former.email end`)
+          .select([
+            'note.entry', 'note.action', val(origin.actorId).as('actor'), 'updated.id as user',
+            val(origin.sessionId).as('session'), val(origin.address).as('address'), val(origin.userAgent).as('agent'),
+          ])))
+      .selectFrom('updated').selectAll().executeTakeFirst()
   }
 }
 

@@ -30,7 +30,7 @@ function createAudit (app: FastifyInstance) {
 
   /** Writes to the account log, within a transaction where one is given: what was answered stands in it. */
   async function note (request: FastifyRequest, entry: AuditNote, trx?: Database): Promise<void> {
-    const row = rowOf(request, entry)
+    const row = entryOf(request, entry)
     await (trx ? insertAuditEntries(trx, [row]) : write(row))
   }
 
@@ -38,7 +38,10 @@ function createAudit (app: FastifyInstance) {
     note,
 
     /** Who asks, and from where, for an entry that is written along with what it is about. */
-    origin: (request: FastifyRequest) => rowOf(request, {}),
+    origin: (request: FastifyRequest) => entryOf(request, {}),
+
+    /** The entry of what happened, to be written in the transaction that does it. */
+    entry: (request: FastifyRequest, note: AuditNote): NewAuditEntry => entryOf(request, note),
 
     /**
      * Notes the deletion of a user, and forgets where the user was. Where the deletion itself came from is kept: it
@@ -56,7 +59,7 @@ function createAudit (app: FastifyInstance) {
   }
 }
 
-function rowOf<Note extends Partial<AuditNote>> (request: FastifyRequest, note: Note) {
+function entryOf<Note extends Partial<AuditNote>> (request: FastifyRequest, note: Note) {
   const { actor } = request
   const { actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId } = note
   return {

@@ -3,6 +3,7 @@ import fastq from 'fastq'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { NIL } from 'uuid'
+import type { NewAuditEntry } from '../db/audit.ts'
 import { deleteExpiredPasswordTokens, insertPasswordToken } from '../db/password-tokens.ts'
 import { findCredentials } from '../db/users.ts'
 import { NoMailer } from '../schema/errors.ts'
@@ -31,18 +32,21 @@ function createPasswordLinks (app: FastifyInstance) {
   let told = false
   app.addHook('onClose', async () => { await queue.drained() })
 
-  /** A link with which a user sets a password, once, or `undefined` for one who is gone. */
-  async function createLink (userId: string, seconds: number): Promise<string | undefined> {
+  /**
+   * Makes a link with which a user sets a password, once, and notes it in the account log. Returns the link and the
+   * address to send it to, or undefined for a user who is gone.
+   */
+  async function createLink (userId: string, seconds: number, note: NewAuditEntry, confirm?: () => Promise<void>) {
     const token = randomBytes(32).toString('base64url')
-    if (await insertPasswordToken(db, { hash: hashSecret(token), userId, seconds })) return `${pageOf(app)}#token=${token}`
+    const to = await insertPasswordToken(db, { hash: hashSecret(token), userId, seconds }, note, confirm)
+    return to === undefined ? undefined : { to, link: `${pageOf(app)}#token=${token}` }
   }
 
   async function sendLink (email: string, request: FastifyRequest): Promise<void> {
     const user = await findCredentials(db, email)
     // For nobody all the same but the mail: what goes on behind an answer delays the next one.
-    const link = await createLink(user?.id ?? NIL, passwordTokenSeconds)
-    await audit.note(request, { action: 'password.reset-request', userId: user?.id })
-    if (user && link) mailer!.send({ to: user.email, ...resetMail(link, passwordTokenSeconds) }, user.id)
+    const made = await createLink(user?.id ?? NIL, passwordTokenSeconds, audit.entry(request, { action: 'password.reset-request', userId: user?.id }))
+    if (made) mailer!.send({ to: made.to, ...resetMail(made.link, passwordTokenSeconds) }, user!.id)
   }
 
   return {
@@ -63,11 +67,15 @@ function createPasswordLinks (app: FastifyInstance) {
       }
     },
 
-    /** Invites a user to set a first password. Throws `NoMailer`. */
-    async invite ({ id, email }: Recipient): Promise<void> {
+    /**
+     * Invites a user to set a first password. Throws `NoMailer`.
+     *
+     * @param confirm runs before the link serves, and throws if it must not
+     */
+    async invite (userId: string, request: FastifyRequest, confirm: () => Promise<void>): Promise<void> {
       if (!mailer) throw new NoMailer()
-      const link = await createLink(id, INVITATION_SECONDS)
-      if (link) mailer.send({ to: email, ...invitationMail(link, INVITATION_SECONDS) }, id)
+      const made = await createLink(userId, INVITATION_SECONDS, audit.entry(request, { action: 'user.invite', userId }), confirm)
+      if (made) mailer.send({ to: made.to, ...invitationMail(made.link, INVITATION_SECONDS) }, userId)
     },
 
     /** Tells a user that there is another password now. */

@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { insertAuditEntries, type AuditOrigin } from '../db/audit.ts'
 import { channelOf } from '../db/channel.ts'
 import type { Client } from '../db/join.ts'
 import {
   deleteEndedSessions, deleteExpiredSessions, deleteSession, deleteSessionsOf, findSession, findSessionOwner, insertSession, listEndedSessions, listSessionsOf, rotateSession,
-  type NewSession, type Origin, type SessionRow,
+  type EndNote, type NewSession, type Origin, type SessionRow,
 } from '../db/sessions.ts'
 import type { UserRow } from '../db/users.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
@@ -21,9 +22,6 @@ declare module 'fastify' {
 
 /** A session as its user gets it: what the cookie shall be, and until when. */
 export interface OpenSession { id: string, cookie: string, expiresAt: Date }
-
-/** A cookie that was rotated away longer ago than the grace: somebody has stolen it, or the one that came after it. */
-export interface ReusedSession { reused: true, id: string, userId: string }
 
 function createSessions (app: FastifyInstance) {
   const { usherDatabase: { db, read, notifications }, usherOptions } = app
@@ -58,22 +56,31 @@ function createSessions (app: FastifyInstance) {
 
   return {
     /**
-     * Opens a session, and tells the role that its user has by now. Throws `InvalidCredentials` for one who is gone, or
-     * has another password by now.
+     * Opens a session, writes that to the account log, and tells the role that its user has by now. The session of a
+     * cookie that it replaces ends. Throws `InvalidCredentials` for a user who is gone, or has another password by now.
      */
-    async start (opening: Pick<NewSession, 'userId' | 'passwordHash'> & Origin) {
+    async start ({ replaced, ...opening }: Pick<NewSession, 'userId' | 'passwordHash'> & Origin & { replaced?: SessionCookie | undefined }) {
       const { secret, rotationKey } = createSecrets()
-      const { id, role, expiresAt } = await insertSession(db, { ...opening, secretHash: hashSecret(secret), rotationKey }, usherOptions)
+      const { id, role, expiresAt, replacedId } = await insertSession(db, {
+        ...opening,
+        secretHash: hashSecret(secret),
+        rotationKey,
+        replaced: replaced && { id: replaced.id, secretHash: hashSecret(replaced.secret) },
+      }, usherOptions)
+      if (replacedId !== null) noteEnded([replacedId])
       return { id, role, expiresAt, cookie: writeSessionCookie({ id, secret, rotations: 0 }, rotationKey) }
     },
 
     /**
      * Rotates a session's cookie. All who send the same one get the same next one, for as long as the grace lasts: so
      * two tabs both go on, and an answer that was lost is had again. After that the session ends, on every node. The
-     * user is read anew. `undefined` where there is no such session, or the cookie is not genuine.
+     * user is read anew. `undefined` where there is no such session, or the cookie is not genuine. A session that this
+     * node knows to have ended has, whatever the database says: after a failover to a replica that lags behind, it may
+     * still have the row.
      */
-    async refresh (cookie: SessionCookie, origin: Origin): Promise<OpenSession & { user: UserRow } | ReusedSession | undefined> {
+    async refresh (cookie: SessionCookie, origin: Origin): Promise<OpenSession & { user: UserRow } | undefined> {
       const { id, secret } = cookie
+      if (ended.has(id)) return undefined
       const find = () => findSession(db, { id, secretHash: hashSecret(secret) })
       const found = await find()
       if (!found || !isGenuine(cookie, found.rotationKey)) return undefined
@@ -81,9 +88,10 @@ function createSessions (app: FastifyInstance) {
       const open = (rotations: number, expiresAt: Date) => ({ id, user, expiresAt, cookie: writeSessionCookie({ id, secret, rotations }, rotationKey) })
 
       const age = found.rotations - cookie.rotations
+      // Rotated away longer ago than the grace: somebody has stolen it, or the one that came after it.
       if (age > recentRotations) {
-        await end({ id })
-        return { reused: true, id, userId: user.id }
+        await end({ id }, { action: 'session.refresh-reuse', actorId: null, ...origin })
+        return undefined
       }
       if (age > 0) return open(found.rotations, found.expiresAt)
       const expiresAt = await rotateSession(db, { id, rotations: found.rotations, ...origin }, usherOptions)
@@ -95,11 +103,19 @@ function createSessions (app: FastifyInstance) {
 
     end,
 
-    /** Ends the sessions of a user on every node, but for one if that is given: their ids. */
-    async endAll (userId: string, but?: string): Promise<string[]> {
-      const ids = await deleteSessionsOf(db, userId, but)
-      noteEnded(ids)
-      return ids
+    /**
+     * Ends the sessions of a user on every node, but for one if that is given. Each is written to the account log, in
+     * the same transaction.
+     *
+     * @param confirm runs before they end, and throws if they must not
+     */
+    async endAll (userId: string, but: string, origin: AuditOrigin, confirm: () => Promise<void>): Promise<void> {
+      noteEnded(await db.transaction().execute(async (trx) => {
+        const ids = await deleteSessionsOf(trx, userId, but)
+        await insertAuditEntries(trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId })))
+        await confirm()
+        return ids
+      }))
     },
 
     /** The sessions of a user that have neither ended nor expired, newest first. */
@@ -138,13 +154,12 @@ function createSessions (app: FastifyInstance) {
   }
 
   /**
-   * Ends a session on every node, by its id, or by a cookie it has or had: its user's id, or `undefined` where there
-   * was none to end.
+   * Ends a session on every node, by its id, or by a cookie it has or had, and writes that to the account log, in one
+   * statement. A session that has ended is left as it is.
    */
-  async function end ({ id, secret }: { id: string, secret?: string }): Promise<string | undefined> {
-    const session = await deleteSession(db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } })
-    if (session) noteEnded([session.id])
-    return session?.userId
+  async function end ({ id, secret }: { id: string, secret?: string }, note: EndNote): Promise<void> {
+    const endedId = await deleteSession(db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } }, note)
+    if (endedId !== undefined) noteEnded([endedId])
   }
 }
 

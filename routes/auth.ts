@@ -26,8 +26,10 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     const { address } = origin
     const attempt = await throttle.login({ email, address, client: request.socket, isKnown: () => isKnownAddress(db, { email, address }) })
     const user = await verify(request, email, password)
-    const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, ...origin })
-    await Promise.all([audit.note(request, { action: 'login', actorId: user.id, sessionId: session.id }), attempt.succeeded()])
+    // Only from an origin that the cookie serves: no other page may end the session that it belongs to.
+    const replaced = cookies.serves(request) ? cookies.read(request) : undefined
+    const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, replaced, ...origin })
+    await attempt.succeeded()
     return enter(reply, session, { ...user, role: session.role })
   })
 
@@ -39,10 +41,6 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     const attempt = await throttle.refresh({ ...origin, client: request.socket })
     const session = await sessions.refresh(cookies.read(request)!, origin)
     if (!session) throw refuse(reply)
-    if ('reused' in session) {
-      await audit.note(request, { action: 'session.refresh-reuse', userId: session.userId, sessionId: session.id })
-      throw refuse(reply)
-    }
     await attempt.succeeded()
     return enter(reply, session, session.user)
   })
@@ -52,8 +50,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags, security: [{ bearer: [] }, { session: [] }], summary: 'Log out: the session ends on every node', response: { 204: NoContent, ...failures(401, 403) } },
   }, async (request, reply) => {
     const session = request.actor ? { id: request.actor.sessionId } : cookies.read(request)
-    const userId = session && await sessions.end(session)
-    if (userId) await audit.note(request, { action: 'logout', actorId: userId, sessionId: session.id })
+    if (session) await sessions.end(session, { ...audit.origin(request), action: 'logout', byUser: true })
     cookies.clear(reply)
     return reply.code(204).send(null)
   })

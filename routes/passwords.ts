@@ -9,7 +9,7 @@ import { UserParams } from '../schema/user.ts'
 /** The life of a password: change, reset, and the invitation to set a first one (contract 4.6, 4.7). */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAuth: { authenticate, authorize }, usherSessions: sessions, usherPasswords: passwords,
+    usherDatabase: { db }, usherAuth: { authenticate, authorize, confirm }, usherSessions: sessions, usherPasswords: passwords,
     usherPasswordLinks: links, usherThrottle: throttle, usherAudit: audit,
   } = app
   const security = [{ bearer: [] }]
@@ -31,6 +31,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     sessions.noteEnded(await db.transaction().execute(async (trx) => {
       const ended = await changePassword(trx, change)
       await audit.note(request, { action: 'password.change' }, trx)
+      await confirm(actor!, socket)
       return ended
     }))
     links.tellChanged(user)
@@ -68,11 +69,11 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:invite')],
     schema: { tags: ['users'], security, summary: 'Send a user without a password a link to set a first one', params: UserParams, response: { 202: MailReply, ...failures(401, 403, 404, 409) } },
   }, async (request, reply) => {
-    const user = await findAccount(db, request.params.id, request.ip)
+    const { params: { id }, actor, socket, ip } = request
+    const user = await findAccount(db, id, ip)
     if (!user) throw new UserNotFound()
     if (user.passwordHash !== null) throw new PasswordIsSet()
-    await links.invite(user)
-    await audit.note(request, { action: 'user.invite', userId: user.id })
+    await links.invite(user.id, request, () => confirm(actor!, socket))
     return reply.code(202).send({ message: 'The invitation is on its way' })
   })
 }

@@ -6,7 +6,7 @@ import { SessionList, SessionParams } from '../schema/session.ts'
 
 /** The actor's sessions (contract 4.4, 4.5). */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { authenticate, authorize, allows }, usherSessions: sessions, usherAudit: audit } = app
+  const { usherAuth: { authenticate, authorize, allows, confirm }, usherSessions: sessions, usherAudit: audit } = app
   const tags = ['auth']
   const security = [{ bearer: [] }]
 
@@ -22,12 +22,12 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     onRequest: authenticate,
     schema: { tags, security, summary: 'End a session', params: SessionParams, response: { 204: NoContent, ...failures(401, 404) } },
   }, async (request, reply) => {
-    const { actor, params: { id } } = request
+    const { actor, socket, params: { id } } = request
     const ownerId = isUuid(id) ? await sessions.ownerOf(id) : undefined
     // Nobody learns of the sessions of others.
     if (!ownerId || !allows(actor!, 'sessions:end', ownerId)) throw new SessionNotFound()
-    const userId = await sessions.end({ id })
-    if (userId) await audit.note(request, { action: 'session.end', userId, sessionId: id })
+    await confirm(actor!, socket)
+    await sessions.end({ id }, { ...audit.origin(request), action: 'session.end' })
     return reply.code(204).send(null)
   })
 
@@ -35,9 +35,8 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'sessions:end', actor!.id)],
     schema: { tags, security, summary: 'End all sessions of the actor but this one', response: { 204: NoContent, ...failures(401, 403) } },
   }, async (request, reply) => {
-    const { id, sessionId } = request.actor!
-    const ended = await sessions.endAll(id, sessionId)
-    await Promise.all(ended.map((sessionId) => audit.note(request, { action: 'session.end', sessionId })))
+    const { actor, socket } = request
+    await sessions.endAll(actor!.id, actor!.sessionId, audit.origin(request), () => confirm(actor!, socket))
     return reply.code(204).send(null)
   })
 }

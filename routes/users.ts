@@ -55,11 +55,10 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags, security, summary: 'Replace a user', params: UserParams, body: ReplaceUser, response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) } },
   }, async (request) => {
     const { params: { id }, body: { name, email, role }, actor, socket } = request
-    await confirm(actor!, socket)
-    const { user, ended } = await updateUser(db, id, { name, email, role })
+    const stillMay = () => confirm(actor!, socket)
+    await stillMay()
+    const { user, ended } = await updateUser(db, id, { name, email, role }, audit.origin(request), stillMay)
     sessions.noteEnded(ended)
-    if (user.email !== user.formerEmail) await audit.note(request, { action: 'user.email-change', userId: user.id })
-    if (user.role !== user.formerRole) await audit.note(request, { action: 'user.role-change', userId: user.id })
     return user
   })
 

@@ -4,7 +4,7 @@ import t from 'tap'
 import usher from '../../app.ts'
 import { createUsher, withUsers, type LoggedIn } from '../helpers/app.ts'
 import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
-import { openSql } from '../helpers/sql.ts'
+import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 import { createSmtpMailer } from '../../plugins/smtp.ts'
 
@@ -124,6 +124,22 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     const renamed = await ask({ email: `new-${moved.email}` })
     await inject('PUT', `/api/users/${moved.id}`, { headers: admin.headers, payload: { name: 'Renamed', email: `new-${moved.email}` } })
     t.equal((await confirm(renamed)).statusCode, 204, 'another name takes nothing away')
+  })
+
+  await t.test('4.7 a link goes to the address that the user has when its token is made', async (t) => {
+    const invited = await create()
+    for (const [user, ask] of [[await createUser(), request], [invited, () => invite(invited.id)]] as const) {
+      const moved = { email: `moved-${user.email}` }
+      const { asked } = await sql.begin(async (trx) => {
+        await trx`update users set email = ${moved.email} where id = ${user.id}`
+        const asked = ask(user.email)
+        await untilBlocked(sql, usher)
+        return { asked }
+      })
+      t.equal((await asked).statusCode, 202)
+      t.equal((await confirm(await inbox.token(moved.email))).statusCode, 204)
+      t.same(sentTo(user), [], 'nobody who reads the address of before gets a link that serves')
+    }
   })
 
   await t.test('4.7 three links of a user serve, the oldest goes', async (t) => {

@@ -140,6 +140,17 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     }
   })
 
+  t.test('4 a session that this node knows to have ended is not refreshed, even if the database still has it', async (t) => {
+    const user = await usher.createUser()
+    // As after a failover to a replica that lags behind.
+    await sql`create table lagging as select * from sessions where user_id = ${user.id}`
+    await usher.inject('POST', '/api/auth/logout', { headers: user.headers })
+    await sql`insert into sessions select * from lagging`
+    const response = await usher.inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })
+    t.same([response.statusCode, response.json().code], [401, 'INVALID_SESSION'])
+    t.same(await sql`select rotations from sessions where user_id = ${user.id}`, [{ rotations: 0 }])
+  })
+
   t.test('4 two at once both go on, with the same cookie', async (t) => {
     const session = await login(user)
     const all = await Promise.all(Array.from({ length: 10 }, () => refresh(session)))

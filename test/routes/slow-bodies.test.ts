@@ -124,13 +124,16 @@ t.test('1.12 a session that ends while a password is being hashed: 401, and nobo
   const sql = openSql(t, usher)
   const admin = await usher.createUser({ role: 'admin' })
   const password = 'correct horse battery'
+  const change = usher.inject('PUT', '/api/auth/password', { headers: admin.headers, payload: { currentPassword: admin.password, password } })
   // They occupy the threads that hash, so that the user below waits for its turn.
   const logins = Array.from({ length: 12 }, () => usher.inject('POST', '/api/auth/login', { payload: { email: 'nobody@example.com', password } }))
   const creation = usher.inject('POST', '/api/users', { headers: admin.headers, payload: { ...NEW, password } })
   t.equal((await logout(usher, admin)).statusCode, 204)
   t.equal((await creation).statusCode, 401)
+  t.equal((await change).statusCode, 401)
   await Promise.all(logins)
   t.same(await sql`select 1 from users where email = ${NEW.email}`, [])
+  t.equal((await usher.inject('POST', '/api/auth/login', { payload: admin })).statusCode, 200, 'the password is the same')
 })
 
 t.test('9 a route of the host checks again by calling authenticate in preHandler', async (t) => {
