@@ -52,7 +52,8 @@ export type { Action, Actor, Policy, Role, Rule, UsherOptions }
 export interface Usher {
   /**
    * An `onRequest` hook: sets `request.actor` to the user behind the bearer token. Throws an error with a
-   * `statusCode` of 401 and a `code`, with `WWW-Authenticate` set, where there is no valid one (contract 1.5).
+   * `statusCode` of 401 and a `code`, with `WWW-Authenticate` set, where there is no valid one (contract 1.5). A route
+   * that reads a body calls it again as its `preHandler`, since the session may end while the body arrives (contract 1.12).
    */
   readonly authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }

@@ -18,6 +18,8 @@ import type { Settings } from './schema/settings.ts'
 const STOP_MS = 60_000
 // One Ctrl-C comes twice under npm: from the terminal and from npm, which can be slow to pass it on.
 const SAME_SIGNAL_MS = 2_000
+const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
+  'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "usher admin create --email <address>".'
 
 /** Runs the node until a signal stops it. Throws an `Error` of one sentence that says what keeps it from starting. */
 export async function run (): Promise<void> {
@@ -47,10 +49,11 @@ async function serve (app: FastifyInstance, settings: Settings, { url: databaseU
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false })
   await app.register(memory)
   await app.register(front, { origins: CORS_ORIGIN, setHeaders })
+  const mailer = await openMailer(app, settings)
   await app.register(usher, {
     databaseUrl,
     notificationsUrl: NOTIFICATIONS_URL,
-    mailer: await openMailer(app, settings),
+    mailer,
     secret: SECRET,
     passwordUrl: PASSWORD_URL,
     publicUrl: PUBLIC_URL?.replace(/\/+$/, ''),
@@ -58,14 +61,23 @@ async function serve (app: FastifyInstance, settings: Settings, { url: databaseU
     uploadsDir: resolve(DATA_DIR, 'uploads'),
     uploadMaxBytes: UPLOAD_MAX_BYTES,
     admin: email && password ? { email, password } : undefined,
-    onFirstAdmin: ({ email, password }) => say(`The first admin is ${email}, password ${password} (not shown again)`),
+    ...printsSecrets(settings)
+      ? { onFirstAdmin: ({ email, password }) => say(`The first admin is ${email}, password ${password} (not shown again)`) }
+      : { onNoAdmin: () => say(NO_ADMIN) },
   })
   const url = await listen(app, settings)
+  if (!mailer) say('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   say(`Usher listens on ${url}`, `  data: ${place}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
 }
 
-// Without a mail server mails are read on the terminal, but not in production: its terminal may be a log.
-async function openMailer (app: FastifyInstance, { SMTP_URL, MAIL_FROM, NODE_ENV }: Settings): Promise<Mailer | undefined> {
+// What is not printed to a terminal mostly ends up in a log, which others read and which is kept.
+function printsSecrets ({ PRINT_SECRETS = process.stderr.isTTY === true }: Settings): boolean {
+  return PRINT_SECRETS
+}
+
+// Without a mail server mails are read on the terminal, but not in production, unless a setting asks for it.
+async function openMailer (app: FastifyInstance, settings: Settings): Promise<Mailer | undefined> {
+  const { SMTP_URL, MAIL_FROM, NODE_ENV, PRINT_SECRETS } = settings
   if (SMTP_URL) {
     const { createSmtpMailer } = await import('./plugins/smtp.ts')
     const { mailer, close } = createSmtpMailer(SMTP_URL, MAIL_FROM!)
@@ -73,7 +85,7 @@ async function openMailer (app: FastifyInstance, { SMTP_URL, MAIL_FROM, NODE_ENV
     app.addHook('onClose', async () => close())
     return mailer
   }
-  if (NODE_ENV !== 'production') return ({ to, subject, text }) => say(`Mail to ${to}: ${subject}`, '', text)
+  if (PRINT_SECRETS || (NODE_ENV !== 'production' && printsSecrets(settings))) return ({ to, subject, text }) => say(`Mail to ${to}: ${subject}`, '', text)
 }
 
 async function listen (app: FastifyInstance, { HOST, PORT }: Settings): Promise<string> {

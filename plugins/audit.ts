@@ -4,8 +4,11 @@ import { blankAuditEntriesOf, deleteOldAuditEntries, insertAuditEntries, listAud
 import { joinCalls } from '../db/join.ts'
 import type { Database } from '../db/tables.ts'
 import type { AuditAction } from '../schema/audit.ts'
+import { networkOf } from '../schema/network.ts'
+import type { Actor } from '../schema/policy.ts'
 import { originOf } from './client-origin.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
+import { createSampler } from './sampler.ts'
 
 const PURGE_SECONDS = 3600
 
@@ -27,6 +30,11 @@ export interface AuditNote {
 function createAudit (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { auditSeconds } } = app
   const write = joinCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries))
+
+  // Apart from each other, so that a flood of one kind hides none of the others. Users have a share of their own.
+  const samplers = new Map<string, (key: string) => boolean>()
+  const pending = new Set<Promise<void>>()
+  app.addHook('onClose', async () => { await Promise.all(pending) })
 
   /** Writes to the account log, within a transaction where one is given: what was answered stands in it. */
   async function note (request: FastifyRequest, entry: AuditNote, trx?: Database): Promise<void> {
@@ -50,6 +58,23 @@ function createAudit (app: FastifyInstance) {
     async noteDeletion (request: FastifyRequest, userId: string, trx: Database): Promise<void> {
       await blankAuditEntriesOf(trx, userId)
       await note(request, { action: 'user.delete', userId }, trx)
+    },
+
+    /**
+     * Notes, after the answer, that a request is refused with 403 or 429. A flood is not to become a flood of entries or
+     * statements: of the refusals of a user, or of a network without a user, one a minute is written, and of each kind at
+     * most 100 a minute on each node. Never throws: what fails is logged.
+     */
+    noteRefusal (request: FastifyRequest, status: 403 | 429, actor: Actor | null): void {
+      const action = status === 403 ? 'access.denied' : 'access.throttled'
+      const kind = `${action} ${actor === null ? 'network' : 'user'}`
+      const isNew = samplers.get(kind) ?? createSampler()
+      samplers.set(kind, isNew)
+      if (!isNew(actor?.id ?? networkOf(request.ip))) return
+      const noted = note(request, { action, actorId: actor?.id, sessionId: actor?.sessionId })
+        .catch((err) => app.log.warn({ err, action }, 'An entry of the account log could not be written'))
+        .finally(() => pending.delete(noted))
+      pending.add(noted)
     },
 
     list: (query: ListAuditQuery) => listAuditEntries(db, query),

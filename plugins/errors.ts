@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { challengeOf, InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError } from '../schema/errors.ts'
+import { challengeOf, InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError, WrongPassword } from '../schema/errors.ts'
 import { sendSealed } from './seal.ts'
 
 const RETRY_AFTER_SECONDS = '1'
@@ -26,6 +26,7 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
 function answer (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
   // Fastify would close at once, and the answer be lost: see `linger.ts`.
   if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
+  if (isRefusal(error)) request.server.usherAudit.noteRefusal(request, error.statusCode, request.actor)
   reply.code(error.statusCode!).type('application/json')
   if (error.statusCode === 400) return sendSealed.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
@@ -33,4 +34,9 @@ function answer (error: FastifyError | InvalidInput, request: FastifyRequest, re
   if (error.statusCode === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
   return sendSealed.call(reply, { error: error.message, code: error.code })
+}
+
+// A wrong password is noted as such where it was checked.
+function isRefusal (error: FastifyError | InvalidInput): error is FastifyError & { statusCode: 403 | 429 } {
+  return error.statusCode === 429 || (error.statusCode === 403 && !(error instanceof WrongPassword))
 }

@@ -4,9 +4,10 @@ import { hasAdmin, insertFirstAdmin } from '../db/users.ts'
 
 /** Makes the first admin, where the database has none (contract 4). */
 export default fp(async function firstAdmin (app) {
-  const { usherDatabase: { db }, usherPasswords: passwords, usherOptions: { admin, onFirstAdmin } } = app
-  if (!admin && !onFirstAdmin) return
+  const { usherDatabase: { db }, usherPasswords: passwords, usherOptions: { admin, onFirstAdmin, onNoAdmin } } = app
+  if (!admin && !onFirstAdmin && !onNoAdmin) return
   if (await hasAdmin(db)) return
+  if (!admin && !onFirstAdmin) return onNoAdmin!()
   const { email, password } = admin ?? { email: 'admin@example.com', password: randomBytes(15).toString('base64url') }
   const made = await insertFirstAdmin(db, { email, passwordHash: await passwords.hash(password) })
   if (made && !admin) onFirstAdmin!({ email, password })

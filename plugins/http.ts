@@ -28,6 +28,14 @@ export default fp(async function http (app) {
   })
 }, { name: 'usher-http', dependencies: ['usher-auth'] })
 
+/** Forbids every cache to store what the routes of a scope answer, errors included: it is about an account (contract 4). */
+export function forbidStoring (app: FastifyInstance): void {
+  app.addHook('onRequest', (_, reply, done) => {
+    reply.header('cache-control', 'no-store')
+    done()
+  })
+}
+
 /** Parses `application/json`; an empty body is an absent one. */
 export function addJsonParser (app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('remove', 'remove')

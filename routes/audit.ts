@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AuditEntryRow } from '../db/audit.ts'
+import { forbidStoring } from '../plugins/http.ts'
 import { AuditList, ListAudit } from '../schema/audit.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { failures } from '../schema/reply.ts'
@@ -7,6 +8,7 @@ import { failures } from '../schema/reply.ts'
 /** The account log: all of it for an admin, their own for everybody else. */
 const audit: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAudit, usherAuth: { authenticate, authorize }, usherOptions: { prefix, policy } } = app
+  forbidStoring(app)
   const readsAll = policy['audit:read']
 
   app.get('/audit', {

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isKnownAddress } from '../db/sessions.ts'
 import { findCredentials, updatePasswordHash, type UserRow } from '../db/users.ts'
 import { originOf } from '../plugins/client-origin.ts'
+import { forbidStoring } from '../plugins/http.ts'
 import type { OpenSession } from '../plugins/sessions.ts'
 import { Login, LoginReply, ProtectedReply, RefreshReply } from '../schema/auth.ts'
 import { InvalidCredentials, InvalidSession, InvalidToken, OriginNotAllowed, Unauthenticated } from '../schema/errors.ts'
@@ -14,6 +15,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   const { usherDatabase: { db, read }, usherAuth, usherTokens: tokens, usherSessions: sessions, usherPasswords: passwords } = app
   const { usherThrottle: throttle, usherAudit: audit } = app
   const cookies = await createCookies(app)
+  forbidStoring(app)
   const tags = ['auth']
   const security = [{ bearer: [] }]
 
@@ -87,7 +89,6 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
 
   function enter (reply: FastifyReply, { id, cookie, expiresAt }: OpenSession, user: UserRow) {
     cookies.set(reply, cookie, expiresAt)
-    reply.header('cache-control', 'no-store')
     const token = tokens.sign({ id: user.id, role: user.role, sessionId: id }, { expiresAt })
     const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - Date.now()) / 1000))
     return { token, tokenType: 'Bearer', expiresIn, user }

@@ -1,5 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
 import { changePassword, findAccount, getTokenOwner, resetPassword } from '../db/password-tokens.ts'
+import { forbidStoring } from '../plugins/http.ts'
 import { hashSecret } from '../plugins/session-cookie.ts'
 import { InvalidInput, InvalidToken, PasswordIsSet, UserNotFound, WrongPassword } from '../schema/errors.ts'
 import { ChangePassword, ConfirmReset, MailReply, refuseOwnWords, RequestReset } from '../schema/password.ts'
@@ -12,6 +14,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherDatabase: { db }, usherAuth: { authenticate, authorize, confirm }, usherSessions: sessions, usherPasswords: passwords,
     usherPasswordLinks: links, usherThrottle: throttle, usherAudit: audit,
   } = app
+  forbidStoring(app)
   const security = [{ bearer: [] }]
 
   app.put('/auth/password', {
@@ -25,7 +28,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (password === currentPassword) throw new InvalidInput('password must differ from the current one')
     refuseOwnWords(password, user)
     const attempt = await throttle.login({ email: user.email, address, client: socket, isKnown: async () => user.knownAddress })
-    if (!await passwords.verify(currentPassword, user.passwordHash, socket)) throw new WrongPassword()
+    if (!await passwords.verify(currentPassword, user.passwordHash, socket)) return refuse(request)
     await attempt.succeeded()
     const change = { userId: user.id, from: user.passwordHash!, to: await passwords.hash(password, socket), sessionId: actor!.sessionId }
     sessions.noteEnded(await db.transaction().execute(async (trx) => {
@@ -33,10 +36,15 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
       await audit.note(request, { action: 'password.change' }, trx)
       await confirm(actor!, socket)
       return ended
-    }))
+    }).catch((error) => error instanceof WrongPassword ? refuse(request) : Promise.reject(error)))
     links.tellChanged(user)
     return reply.code(204).send(null)
   })
+
+  async function refuse (request: FastifyRequest): Promise<never> {
+    await audit.note(request, { action: 'password.change-failed' })
+    throw new WrongPassword()
+  }
 
   app.post('/auth/password-reset', {
     schema: { tags: ['auth'], summary: 'Ask for a link by mail to set a password', body: RequestReset, response: { 202: MailReply, ...failures(400, 413, 415, 429) } },

@@ -7,13 +7,16 @@ const COOKIE = 'usher_session'
 
 /** The session cookie as it comes and goes: for the auth routes only, and for the origins that it serves (contract 4). */
 export async function createCookies (app: FastifyInstance) {
-  const path = `${app.usherOptions.prefix}/api/auth`
+  const { prefix, publicUrl } = app.usherOptions
+  const path = `${prefix}/api/auth`
+  // Behind a proxy that is not trusted, a request over TLS looks like one without.
+  const isPublicSecure = publicUrl?.startsWith('https:') === true
 
   // The host's own @fastify/cookie serves as well, whatever its hook: only its two functions are used.
   if (!app.hasDecorator('parseCookie')) await app.register(fastifyCookie)
 
   function set (reply: FastifyReply, value: string, expires: Date): void {
-    const secure = reply.request.protocol === 'https'
+    const secure = isPublicSecure || reply.request.protocol === 'https'
     reply.header('set-cookie', app.serializeCookie(COOKIE, value, { path, httpOnly: true, sameSite: 'lax', secure, expires }))
   }
 

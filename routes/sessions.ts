@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { isUuid } from '../db/postgres.ts'
+import { forbidStoring } from '../plugins/http.ts'
 import { SessionNotFound } from '../schema/errors.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { SessionList, SessionParams } from '../schema/session.ts'
@@ -7,6 +8,7 @@ import { SessionList, SessionParams } from '../schema/session.ts'
 /** The actor's sessions (contract 4.4, 4.5). */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { authenticate, authorize, allows, confirm }, usherSessions: sessions, usherAudit: audit } = app
+  forbidStoring(app)
   const tags = ['auth']
   const security = [{ bearer: [] }]
 

@@ -5,9 +5,11 @@ import { Id, Instant } from './text.ts'
 export const auditActions = [
   'login', 'login.failed', 'logout',
   'session.refresh-reuse', 'session.end',
-  'password.change', 'password.reset-request', 'password.reset',
+  'password.change', 'password.change-failed', 'password.reset-request', 'password.reset',
   'user.create', 'user.invite', 'user.email-change', 'user.role-change', 'user.delete',
   'keys.rotate',
+  // A request that was answered 403 or 429: of those from one source, one a minute.
+  'access.denied', 'access.throttled',
 ] as const
 
 export type AuditAction = typeof auditActions[number]

@@ -83,6 +83,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' 
   mailer?: Mailer | undefined
   /** Without `admin`, and with no admin in the database: one is made and told to this function, once. */
   onFirstAdmin?: ((admin: { email: string, password: string }) => void) | undefined
+  /** Is called at start if the database has no admin and neither `admin` nor `onFirstAdmin` is given. */
+  onNoAdmin?: (() => void) | undefined
 }
 
 /** A mail as Usher has it sent. */
@@ -111,18 +113,20 @@ export interface Options extends Readonly<Given> {
   readonly policy: Policy
   readonly mailer: Mailer | undefined
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
+  readonly onNoAdmin: UsherOptions['onNoAdmin']
 }
 
 const check = createCheck(Settings)
 
 /** Throws an `Error` of one sentence that names what is wrong. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
-  const { prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, onFirstAdmin, ...rest } = given
+  const { prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, onFirstAdmin, onNoAdmin, ...rest } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw refused(`there is no option ${unknown}`)
   if (emitter !== undefined && !isEmitter(emitter)) throw refused('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw refused('mailer must be a function')
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw refused('onFirstAdmin must be a function')
+  if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw refused('onNoAdmin must be a function')
   return Object.freeze({
     ...readSettings(rest),
     prefix: readPrefix(prefix),
@@ -134,6 +138,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     logSerializers,
     mailer,
     onFirstAdmin,
+    onNoAdmin,
   })
 }
 

@@ -23,6 +23,7 @@ const Settings = Type.Object({
   SMTP_URL: Type.Optional(Type.String({ format: 'smtp', description: 'an address such as smtps://user:password@mail.example.com' })),
   MAIL_FROM: Type.Optional(Type.String({ format: 'mailbox', description: 'an email address, or one with a name such as Usher <usher@example.com>' })),
   PASSWORD_URL: Type.Optional(Type.String({ format: 'page', description: 'an address without a fragment, such as https://app.example.com/set-password' })),
+  PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
   NODE_ENV: Type.String({ default: 'development', description: 'production, or another word' }),
   UPLOAD_MAX_BYTES: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'a whole number of bytes, at least 1' }),
 }, {

@@ -8,6 +8,8 @@ const ROWS_AN_OPERATION = 10_000
 /** What every resolver gets, besides what mercurius adds. */
 export interface GraphQLContext {
   readonly usher: FastifyInstance
+  /** The request that it came by; none for an event that subscribers share. */
+  readonly request?: FastifyRequest
   /** For whom it is: what is asked for is not read any more once the connection is gone. */
   readonly client: Client
   /** Who is asking; null without a token. Over a socket it is asked anew, since the session may have ended. */
@@ -20,7 +22,7 @@ export interface GraphQLContext {
 
 /** That of an operation by HTTP. */
 export function createContext (usher: FastifyInstance, request: FastifyRequest): GraphQLContext {
-  return { usher, client: request.socket, actor: async () => request.actor, rows: 0 }
+  return { usher, request, client: request.socket, actor: async () => request.actor, rows: 0 }
 }
 
 /** Counts the rows of a list against the bound of an operation. Throws `AnswerTooLarge`. */

@@ -2,8 +2,8 @@ import { GraphQLError, GraphQLScalarType } from 'graphql'
 import { authorPostsKey, deletePost, updatePost, type ListedPost, type PostRow } from '../../db/posts.ts'
 import type { PostEvent } from '../../plugins/post-stream.ts'
 import { decodePosition, encodeCursor, encodePosition } from '../../schema/cursor.ts'
-import { PostNotFound, Unauthenticated, UserNotFound } from '../../schema/errors.ts'
-import type { Actor } from '../../schema/policy.ts'
+import { Forbidden, PostNotFound, Unauthenticated, UserNotFound } from '../../schema/errors.ts'
+import type { Action, Actor } from '../../schema/policy.ts'
 import { CreatePost, UpdatePost } from '../../schema/post.ts'
 import { createCheck } from '../../schema/validator.ts'
 import { connect, readPage } from './connection.ts'
@@ -70,11 +70,11 @@ export const resolvers = {
 
   Mutation: {
     async createPost (_, { input: { authorId, ...given } }, context) {
-      const { usherDatabase: { write }, usherAuth: { authorize, callerOf } } = context.usher
+      const { usherDatabase: { write }, usherAuth: { callerOf } } = context.usher
       const actor = await requireActor(context)
-      authorize(actor, 'posts:create')
+      authorize(context, actor, 'posts:create')
       const author = authorId?.toLowerCase() ?? actor.id
-      if (author !== actor.id) authorize(actor, 'posts:create-for-another')
+      if (author !== actor.id) authorize(context, actor, 'posts:create-for-another')
       const post = { ...given }
       checkCreate(post)
       return write.post({ ...post, authorId: author }, callerOf(actor, context.client))
@@ -122,9 +122,16 @@ async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {
   return known
 }
 
-async function ownPost ({ usher, client }: GraphQLContext, actor: Actor, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
-  const post = await usher.usherDatabase.read.post(id, client)
+// Throws `Forbidden`, as `usherAuth.authorize` does, and notes it: the status of the answer tells nobody.
+function authorize ({ usher, request }: GraphQLContext, actor: Actor, action: Action, ownerId?: string): void {
+  if (usher.usherAuth.allows(actor, action, ownerId)) return
+  usher.usherAudit.noteRefusal(request!, 403, actor)
+  throw new Forbidden()
+}
+
+async function ownPost (context: GraphQLContext, actor: Actor, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
+  const post = await context.usher.usherDatabase.read.post(id, context.client)
   if (!post) throw new PostNotFound()
-  usher.usherAuth.authorize(actor, action, post.authorId)
+  authorize(context, actor, action, post.authorId)
   return post
 }

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { readSettings } from '../../schema/settings.ts'
 
 const server = fileURLToPath(new URL('../../server.ts', import.meta.url))
-const names = [...Object.keys(readSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL']
+const names = [...Object.keys(readSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'PRINT_SECRETS']
 
 /** A node in a process of its own. */
 export interface TestNode {

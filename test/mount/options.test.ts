@@ -42,6 +42,7 @@ t.test('9 a wrong option is refused at boot, by a sentence that names it', async
     [{ ...needed, databaseURL: databaseUrl }, 'there is no option databaseURL'],
     [{ ...needed, onFristAdmin: () => {} }, 'there is no option onFristAdmin'],
     [{ ...needed, onFirstAdmin: true }, 'onFirstAdmin must be a function'],
+    [{ ...needed, onNoAdmin: true }, 'onNoAdmin must be a function'],
     [{ ...needed, prefix: 5 }, 'prefix must be a path such as /accounts'],
     [{ ...needed, prefix: null }, 'prefix must be a path such as /accounts'],
     [{ ...needed, schema: 'No-Schema' }, 'schema must match pattern "^[a-z_][a-z0-9_]{0,39}$"'],

@@ -256,8 +256,10 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
 
   t.test('1.5 claims: expired, of the future, of others, missing, of another type', async (t) => {
     const tokens: Tokens = {
-      expired: says({ iat: now - 1000, exp: now - 1 }),
-      'expiring now': says({ iat: now - 1000, exp: now }),
+      expired: says({ iat: now - 800, exp: now - 1 }),
+      'expiring now': says({ iat: now - 800, exp: now }),
+      'a longer life than the configured one': says({ iat: now, exp: now + 901 }),
+      'a longer life that is nearly over': says({ iat: now - 2000, exp: now + 1 }),
       'exp 0': says({ exp: 0 }),
       'exp negative': says({ exp: -1 }),
       'not before a minute': says({ nbf: now + 60 }),

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { createUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
+import { createPost, post } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -60,6 +61,8 @@ t.test('8 who did what and when', async (t) => {
     await sql`update sessions set rotated_at = array[now() - interval '11 seconds'] where id = ${sessionOf(stolen)}`
     t.same(await leaves(() => inject('POST', '/api/auth/refresh', { headers: { cookie: stolen.cookie } })),
       [{ action: 'session.refresh-reuse', actorId: null, userId: user.id, sessionId: sessionOf(stolen) }])
+    t.same(await leaves(() => inject('PUT', '/api/auth/password', { headers: user.headers, payload: { currentPassword: 'a wrong one', password: 'another long one' } })),
+      [{ action: 'password.change-failed', actorId: user.id, userId: user.id, sessionId: sessionOf(user) }])
     const phone = await usher.login(user)
     const tablet = await usher.login(user)
     t.same(await leaves(() => inject('DELETE', `/api/auth/sessions/${sessionOf(phone)}`, { headers: tablet.headers })),
@@ -105,7 +108,7 @@ t.test('8 who did what and when', async (t) => {
   })
 
   t.test('8 a query that is wrong: 400 with all its problems', async (t) => {
-    const action = 'action must be one of login, login.failed, logout, session.refresh-reuse, session.end, password.change, password.reset-request, password.reset, user.create, user.invite, user.email-change, user.role-change, user.delete, keys.rotate'
+    const action = 'action must be one of login, login.failed, logout, session.refresh-reuse, session.end, password.change, password.change-failed, password.reset-request, password.reset, user.create, user.invite, user.email-change, user.role-change, user.delete, keys.rotate, access.denied, access.throttled'
     const [limit, after] = ['limit must be between 1 and 1000', 'after must be a cursor of a page before']
     const refused: Record<string, string[]> = {
       'limit=0': [limit],
@@ -194,4 +197,42 @@ t.test('8 the log is kept for auditSeconds', async (t) => {
     const { headers } = await one.inject('GET', '/api/audit?limit=1', { headers: one.admin.headers })
     t.match(headers.link, /^<\/accounts\/api\/audit\?limit=1&after=[\w-]{22}>; rel="next"$/)
   })
+})
+
+t.test('4 the log knows of requests that were refused with 403 and 429, and a flood of them leaves one entry a minute', async (t) => {
+  const warnings: string[] = []
+  const logger = { level: 'warn', stream: { write: (line: string) => { warnings.push(line) } } }
+  const usher = await createUsher(t, { throttle: { account: { burst: 1 } } }, { logger, trustProxy: true })
+  const sql = openSql(t, usher)
+  const { inject, admin } = usher
+  const entries = async () => (await sql`select action, actor_id, user_id, address from audit where action like 'access.%' order by id`).map((row) => ({ ...row }))
+  const create = (user: LoggedIn) => inject('POST', '/api/users', { headers: user.headers, payload: { name: 'N', email: 'n@example.com' } })
+  const login = (address: string, headers = {}) => inject('POST', '/api/auth/login', { remoteAddress: address, headers, payload: { email: 'nobody@example.com', password: 'wrong' } })
+
+  const [rest, graphql] = [await usher.createUser(), await usher.createUser()]
+  for (let round = 0; round < 20; round++) t.equal((await create(rest)).statusCode, 403)
+  const postId = await createPost(usher, admin)
+  for (let round = 0; round < 3; round++) {
+    t.match(await post(usher, { query: `mutation { deletePost(id: "${postId}") }` }, graphql), { errors: [{ extensions: { code: 'FORBIDDEN' } }] })
+  }
+  t.equal((await login(HERE)).statusCode, 401)
+  for (let round = 0; round < 10; round++) t.equal((await login('2001:db8::1')).statusCode, 429)
+  t.equal((await login('2001:db8::2')).statusCode, 429, 'of the same network')
+  t.equal((await inject('POST', '/api/auth/logout', { remoteAddress: ELSEWHERE, headers: { cookie: rest.cookie, origin: 'https://evil.example.com' } })).statusCode, 403)
+  const own = ({ id }: LoggedIn) => ({ action: 'access.denied', actor_id: id, user_id: id, address: '127.0.0.1' })
+  const nobodys = (action: string, address: string) => ({ action, actor_id: null, user_id: null, address })
+  const expected = [own(rest), own(graphql), nobodys('access.throttled', '2001:db8::1'), nobodys('access.denied', ELSEWHERE)]
+  await until('all are written', async () => (await entries()).length >= expected.length)
+  t.same(await entries(), expected)
+
+  await Promise.all(Array.from({ length: 150 }, (_, index) => login(`198.51.100.${index}`)))
+  t.equal((await create(await usher.createUser())).statusCode, 403)
+  await until('what comes last is written', async () => (await entries()).filter(({ action }) => action === 'access.denied').length === 4)
+  t.equal((await entries()).filter(({ action }) => action === 'access.throttled').length, 100, 'as many sources as there are: 100 a minute; they hide nothing of users')
+
+  await sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'the log is full'; end $$`
+  const last = await usher.createUser()
+  await sql`create trigger refuse before insert on audit execute function refuse()`
+  t.equal((await create(last)).statusCode, 403)
+  await until('it is logged', () => warnings.some((line) => line.includes('An entry of the account log could not be written')))
 })

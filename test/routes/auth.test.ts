@@ -240,7 +240,15 @@ t.test('4 the cookie under a prefix, over TLS, and for origins that the host all
 
   const secure = await login({ 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' })
   t.match(secure.headers['set-cookie'], /^usher_session=[\w.-]+; Path=\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/)
-  t.notMatch((await login({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /Secure/)
+  t.match((await login({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /; Secure;/, 'the public URL is https')
+  const local = { ...options, prefix: '/local', decoratorName: 'local', publicUrl: 'http://public.example.com' }
+  const plain = Fastify({ trustProxy: true })
+  t.teardown(() => plain.close())
+  await plain.register(usher, local)
+  const users = await withUsers(plain, local)
+  const loginPlain = (headers: object) => users.inject('POST', '/api/auth/login', { headers: { ...headers }, payload: { email: admin.email, password: admin.password } })
+  t.match((await loginPlain({ 'x-forwarded-proto': 'https' })).headers['set-cookie'], /; Secure;/)
+  t.notMatch((await loginPlain({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /Secure/)
 
   for (const origin of ['https://app.example.com', 'https://public.example.com', 'https://api.example.com']) {
     const cookie = (await login({})).headers['set-cookie'] as string
@@ -317,4 +325,65 @@ t.test('4.9 GET /.well-known/jwks.json: the public keys, with which anybody can 
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const { payload } = await jwtVerify(admin.token, createRemoteJWKSet(new URL('/.well-known/jwks.json', url)), { issuer: 'usher', audience: 'usher', algorithms: ['EdDSA'] })
   t.equal(payload.sub, admin.id)
+})
+
+t.test('4 no cache stores what is about an account, errors included', async (t) => {
+  const { inject, admin, login } = await createUsher(t)
+  const { headers } = admin
+  const wrong = { payload: { email: admin.email, password: 'a wrong one' } }
+  const answers: [method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, rest: object, status: number][] = [
+    ['POST', '/api/auth/login', { payload: admin }, 200],
+    ['POST', '/api/auth/login', wrong, 401],
+    ['POST', '/api/auth/login', { payload: {} }, 400],
+    ['POST', '/api/auth/refresh', { headers: { cookie: (await login(admin)).cookie } }, 200],
+    ['POST', '/api/auth/refresh', {}, 401],
+    ['POST', '/api/auth/logout', {}, 401],
+    ['GET', '/api/protected', { headers }, 200],
+    ['GET', '/api/protected', {}, 401],
+    ['GET', '/api/auth/sessions', { headers }, 200],
+    ['GET', '/api/auth/sessions', {}, 401],
+    ['DELETE', '/api/auth/sessions/unknown', { headers }, 404],
+    ['DELETE', '/api/auth/sessions', { headers }, 204],
+    ['PUT', '/api/auth/password', { headers, payload: { currentPassword: 'a wrong one', password: 'another long one' } }, 403],
+    ['POST', '/api/auth/password-reset', { payload: { email: admin.email } }, 202],
+    ['POST', '/api/auth/password-reset/confirm', { payload: { token: 'x', password: 'another long one' } }, 400],
+    ['POST', `/api/users/${admin.id}/invitation`, { headers }, 409],
+    ['GET', '/api/audit', { headers }, 200],
+    ['GET', '/api/audit?limit=0', { headers }, 400],
+    ['POST', '/api/auth/logout', { headers }, 204],
+  ]
+  for (const [method, path, rest, status] of answers) {
+    const response = await inject(method, path, rest)
+    t.same([response.statusCode, response.headers['cache-control']], [status, 'no-store'], `${method} ${path}`)
+  }
+})
+
+t.test('4 a login that carries a live session cookie ends that session', async (t) => {
+  const handles = await createUsher(t)
+  const { inject, createUser, admin } = handles
+  const sql = openSql(t, handles)
+  const [first, second] = [await createUser(), await createUser()]
+  const sessionOf = ({ token }: { token: string }) => decodeJwt(token).sid as string
+  const enter = (user: { email: string, password: string }, headers: object) => inject('POST', '/api/auth/login', { payload: user, headers: { ...headers } })
+  const works = async (user: { headers: object }) => (await inject('GET', '/api/protected', { headers: { ...user.headers } })).statusCode
+
+  t.equal((await enter(first, { cookie: first.cookie, origin: 'https://evil.example.com' })).statusCode, 200)
+  t.equal((await enter({ ...first, password: 'a wrong one' }, { cookie: first.cookie })).statusCode, 401)
+  t.equal((await enter(first, { cookie: first.cookie.replace(/\.[\w-]{43}\./, `.${'x'.repeat(43)}.`) })).statusCode, 200)
+  t.equal(await works(first), 200, 'not for a page of another origin, by a failed login, or by a cookie with another secret')
+
+  const response = await enter(first, { cookie: first.cookie })
+  t.equal(response.statusCode, 200)
+  t.equal(await works(first), 401, 'at once')
+  t.equal(await works({ headers: { authorization: `Bearer ${response.json().token}` } }), 200)
+  t.equal((await inject('POST', '/api/auth/refresh', { headers: { cookie: first.cookie } })).statusCode, 401)
+  t.equal((await enter(first, { cookie: first.cookie })).statusCode, 200, 'a cookie whose session has ended is no hindrance')
+
+  t.equal((await enter(first, { cookie: second.cookie })).statusCode, 200)
+  t.equal(await works(second), 401, 'also the session of another user of the same browser')
+  t.equal(await works(admin), 200)
+  t.same(await sql`select actor_id, user_id, session_id from audit where action = 'session.end' order by id`, [
+    { actor_id: first.id, user_id: first.id, session_id: sessionOf(first) },
+    { actor_id: first.id, user_id: second.id, session_id: sessionOf(second) },
+  ])
 })

@@ -35,6 +35,7 @@ t.test('8 settings: all of them', async (t) => {
     SMTP_URL: 'smtps://user:secret@mail.example.com:465/?pool=true',
     MAIL_FROM: 'Usher <usher@example.com>',
     PASSWORD_URL: 'https://app.example.com/password?set=1',
+    PRINT_SECRETS: 'true',
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: '1073741824',
   }), {
@@ -53,6 +54,7 @@ t.test('8 settings: all of them', async (t) => {
     SMTP_URL: 'smtps://user:secret@mail.example.com:465/?pool=true',
     MAIL_FROM: 'Usher <usher@example.com>',
     PASSWORD_URL: 'https://app.example.com/password?set=1',
+    PRINT_SECRETS: true,
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: 1073741824,
   })
@@ -83,6 +85,7 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ PORT: '-1' }, port],
   [{ PORT: '65536' }, port],
   [{ PORT: '80.5' }, port],
+  [{ PRINT_SECRETS: 'yes' }, 'PRINT_SECRETS must be true or false.'],
   [{ DATABASE_URL: 'mysql://u:secret@h/d' }, database],
   [{ DATABASE_URL: 'localhost' }, database],
   [{ DATABASE_URL: 'postgres://u:secret@h:port/d' }, database],
