@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth.ts'
 import database from './plugins/database.ts'
+import deletedUsers from './plugins/deleted-users.ts'
 import docs from './plugins/docs.ts'
 import errors from './plugins/errors.ts'
 import events from './plugins/events.ts'
@@ -101,6 +102,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(passwordLinks)
   await app.register(auth)
   await app.register(storage)
+  await app.register(deletedUsers)
   await app.register(events)
   await app.register(firstAdmin)
 

@@ -63,18 +63,6 @@ export async function listAuditEntries (db: Database, { userId, action, limit, a
   return toPage(rows, limit)
 }
 
-/**
- * Forgets where a user who is being deleted was, and what with: personal data that has had its purpose. That
- * something was done, by whom and when, stays, by ids that tell nobody's name any more; so does what others did to
- * the account, since that is about them.
- */
-export async function blankAuditEntriesOf (db: Database, userId: string): Promise<void> {
-  await db.updateTable('audit').set({ address: '', user_agent: '' })
-    .where('user_id', '=', userId)
-    .where(({ or, eb }) => or([eb('actor_id', '=', userId), eb('actor_id', 'is', null)]))
-    .execute()
-}
-
 /** Deletes entries that are older than so many seconds, at most `limit` of them: how many were deleted. */
 export async function deleteOldAuditEntries (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
   // The first id that could have been given since.

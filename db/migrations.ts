@@ -1,5 +1,6 @@
 import { sql, type Kysely } from 'kysely'
 import { createAccounts } from './migrations/accounts.ts'
+import { createDeletedUsers } from './migrations/deleted-users.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
 import { createPositions } from './migrations/positions.ts'
 import { lock } from './postgres.ts'
@@ -39,6 +40,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0004-uploads': createUploads,
   '0005-accounts': createAccounts,
   '0006-positions': createPositions,
+  '0007-deleted-users': createDeletedUsers,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

@@ -1,9 +1,9 @@
-import { sql } from 'kysely'
+import { sql, type ExpressionBuilder } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { PostNotFound, UserNotFound } from '../schema/errors.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
-import type { Database, PostsTable, Row } from './tables.ts'
+import type { Database, PostsTable, Row, Tables } from './tables.ts'
 
 export type PostRow = Row<PostsTable, 'id' | 'position' | 'author_id' | 'title' | 'content' | 'created_at'>
 
@@ -21,7 +21,13 @@ function columnsOf (asked: ReadonlySet<string>) {
   return ['id' as const, ...postFields.filter((field) => asked.has(field)).map((field) => columnOf[field])]
 }
 
-const selectPosts = prepare((db, ids: readonly string[]) => db.selectFrom('posts').select(columns).where('id', '=', sql<string>`any(${ids}::uuid[])`))
+// Whether a post's author was not deleted. PostgreSQL hashes the subquery once per statement, and nearly always it is
+// empty; an anti-join would look into it once per post.
+const visible = (query: ExpressionBuilder<Tables, 'posts'>) =>
+  query('author_id', 'not in', query.selectFrom('deleted_users').select('user_id'))
+
+const selectPosts = prepare((db, ids: readonly string[]) => db.selectFrom('posts').select(columns)
+  .where('id', '=', sql<string>`any(${ids}::uuid[])`).where(visible))
 
 /** The posts of some ids, in their order; `undefined` for an unknown id, whatever it looks like. */
 export async function findPosts (db: Database, ids: readonly string[]): Promise<(PostRow | undefined)[]> {
@@ -39,7 +45,7 @@ export interface ListPostsQuery {
 /** A page of posts, newest first, by keyset. */
 export async function listPosts (db: Database, { fields, authorId, limit, after }: ListPostsQuery): Promise<Page<ListedPost>> {
   if (authorId !== undefined && !isUuid(authorId)) return { rows: [], next: null }
-  const rows = await db.selectFrom('posts').select(columnsOf(new Set(fields)))
+  const rows = await db.selectFrom('posts').select(columnsOf(new Set(fields))).where(visible)
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
     .$if(after !== undefined, (query) => query.where('position', '<', after!))
     .orderBy('position', 'desc').limit(limit + 1)
@@ -57,7 +63,7 @@ export interface ListPostsAfterQuery {
 /** The posts that were committed after a position, oldest first. */
 export async function listPostsAfter (db: Database, { after, authorId, limit }: ListPostsAfterQuery): Promise<PostRow[]> {
   if (authorId !== undefined && !isUuid(authorId)) return []
-  return db.selectFrom('posts').select(columns)
+  return db.selectFrom('posts').select(columns).where(visible)
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
     .where('position', '>', after).orderBy('position').limit(limit)
     .execute()
@@ -94,7 +100,7 @@ function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
 
 /**
  * The newest posts of some authors, each with a number of their own, as one statement; with the fields that any of
- * the keys asks for.
+ * the keys asks for. It does not look for deleted authors, because whoever asks has just read these.
  */
 export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<ListedPost[][]> {
   const asked = keys.map((key) => key.split(':') as [string, string, string])
@@ -116,8 +122,11 @@ export interface NewPost {
 
 /**
  * Creates posts, as one statement; each for itself: `UserNotFound` in the place of one whose author is unknown. Their
- * positions are in this order, and nodes are told with the commit, unless it is to be `quiet`. The authors' rows are
- * locked first, so that one who is deleted meanwhile is none, rather than a violation that would fail all.
+ * positions are in this order, and nodes are told with the commit, unless it is to be `quiet`.
+ *
+ * The authors' rows are locked, so that nobody is deleted before the commit. One who is just being deleted is unknown
+ * already: waiting for the end of the deletion would hold the lock of `db/migrations/positions.ts`, for which every post
+ * waits, since PostgreSQL runs the trigger that takes it before any other part of the statement.
  */
 export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false } = {}): Promise<(PostRow | Error)[]> {
   const ids = posts.map(() => uuid())
@@ -127,7 +136,7 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
   )`.as<'given'>(sql`given(id, author, title, content)`)
   const rows = await db
     .with('authors', (cte) => cte.selectFrom('users').select('id')
-      .where('id', '=', sql<string>`any(${authors}::uuid[])`).orderBy('id').forKeyShare())
+      .where('id', '=', sql<string>`any(${authors}::uuid[])`).orderBy('id').forKeyShare().skipLocked())
     .insertInto('posts')
     .columns(['id', 'author_id', 'title', 'content'])
     .expression(({ selectFrom }) => selectFrom(given).innerJoin('authors', 'authors.id', 'given.author')

@@ -105,6 +105,18 @@ interface PositionSequence {
   is_called: GeneratedAlways<boolean>
 }
 
+/**
+ * A user who was deleted and of whom something is left. Whatever belongs to one is invisible, and deleted in batches; see
+ * `db/deleted-users.ts`.
+ */
+export interface DeletedUsersTable {
+  user_id: string
+  /** The user's posts from this position on are deleted; a bigint, which arrives as text. */
+  posts_below: Generated<string>
+  /** The user's audit entries from this one on are blanked. */
+  audit_below: Generated<string>
+}
+
 /** The record of a stored file. One that lost its owner is no longer served, and its file is swept away. */
 export interface UploadsTable {
   id: string
@@ -130,6 +142,7 @@ export interface Tables {
   posts: PostsTable
   posts_position_seq: PositionSequence
   uploads: UploadsTable
+  deleted_users: DeletedUsersTable
 }
 
 /** What every function of this floor takes first: the database, or a transaction on it. */

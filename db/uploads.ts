@@ -11,7 +11,7 @@ const columns = ['id', 'filename', 'media_type as mediaType', 'sha256'] as const
 export async function findUploads (db: Database, ids: readonly string[]): Promise<(UploadRow | undefined)[]> {
   const rows = await db.selectFrom('uploads').select(columns)
     .where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`)
-    .where('user_id', 'is not', null)
+    .where('user_id', 'is not', null).where('user_id', 'not in', ({ selectFrom }) => selectFrom('deleted_users').select('deleted_users.user_id'))
     .execute()
   return inOrder(ids, rows)
 }

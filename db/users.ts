@@ -140,18 +140,31 @@ export async function updateUser (
 }
 
 /**
- * Deletes a user with all that is theirs, and in the same transaction whatever else is to be done; the ids of the
- * sessions that ended. Throws `UserNotFound`, `LastAdmin`.
+ * Deletes a user, and in the same transaction whatever else is to be done. Returns the ids of the sessions that ended. The
+ * user's posts and uploads are invisible from the commit on; `purgeDeletedUsers` deletes them. Throws `UserNotFound`,
+ * `LastAdmin`.
  */
 export async function deleteUser (db: Database, id: string, also: (trx: Database) => Promise<void>): Promise<string[]> {
   if (!isUuid(id)) throw new UserNotFound()
-  return db.transaction().execute(async (trx) => {
-    await lockWithAdmins(trx, id)
-    const ended = await deleteSessionsOf(trx, id)
-    await trx.deleteFrom('users').where('id', '=', id).execute()
-    await also(trx)
-    return ended
-  })
+  // Most are no admins, and then nobody else is locked. The second attempt is a transaction of its own, because it has to
+  // lock the admins in order, and so must not hold one of them already.
+  return await attempt(lockMember) ?? (await attempt(lockWithAdmins))!
+
+  async function attempt (lockUser: (trx: Database, id: string) => Promise<boolean>): Promise<string[] | undefined> {
+    return db.transaction().execute(async (trx) => {
+      if (!await lockUser(trx, id)) return undefined
+      const ended = await deleteSessionsOf(trx, id)
+      await trx.deleteFrom('users').where('id', '=', id).execute()
+      await also(trx)
+      return ended
+    })
+  }
+}
+
+/** Locks a user who is not an admin until the transaction ends. Returns false if there is no such user. */
+async function lockMember (trx: Database, id: string): Promise<boolean> {
+  const user = await trx.selectFrom('users').select('id').where('id', '=', id).where('role', '=', 'user').forNoKeyUpdate().executeTakeFirst()
+  return user !== undefined
 }
 
 /**
@@ -159,13 +172,14 @@ export async function deleteUser (db: Database, id: string, also: (trx: Database
  * same order, so that two admins cannot remove each other at once. Throws `UserNotFound`, and `LastAdmin` for
  * the only one.
  */
-async function lockWithAdmins (trx: Database, id: string): Promise<void> {
+async function lockWithAdmins (trx: Database, id: string): Promise<true> {
   const locked = await trx.selectFrom('users').select(['id', 'role'])
     .where(({ or, eb }) => or([eb('id', '=', id), eb('role', '=', 'admin')]))
     .orderBy('id').forNoKeyUpdate().execute()
   const user = locked.find((row) => row.id === id.toLowerCase())
   if (!user) throw new UserNotFound()
   if (user.role === 'admin' && locked.every((row) => row === user || row.role !== 'admin')) throw new LastAdmin()
+  return true
 }
 
 /**

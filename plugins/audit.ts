@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { blankAuditEntriesOf, deleteOldAuditEntries, insertAuditEntries, listAuditEntries, type ListAuditQuery, type NewAuditEntry } from '../db/audit.ts'
+import { deleteOldAuditEntries, insertAuditEntries, listAuditEntries, type ListAuditQuery, type NewAuditEntry } from '../db/audit.ts'
 import { joinCalls } from '../db/join.ts'
 import type { Database } from '../db/tables.ts'
 import type { AuditAction } from '../schema/audit.ts'
@@ -50,15 +50,6 @@ function createAudit (app: FastifyInstance) {
 
     /** The entry of what happened, to be written in the transaction that does it. */
     entry: (request: FastifyRequest, note: AuditNote): NewAuditEntry => entryOf(request, note),
-
-    /**
-     * Notes the deletion of a user, and forgets where the user was. Where the deletion itself came from is kept: it
-     * is what shows who asked for it.
-     */
-    async noteDeletion (request: FastifyRequest, userId: string, trx: Database): Promise<void> {
-      await blankAuditEntriesOf(trx, userId)
-      await note(request, { action: 'user.delete', userId }, trx)
-    },
 
     /**
      * Notes, after the answer, that a request is refused with 403 or 429. A flood is not to become a flood of entries or

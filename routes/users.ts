@@ -12,7 +12,7 @@ import { mediaTypes, negotiate, represent, type MediaType } from '../schema/vers
 
 /** User records (contract 2), the list of them in versions (contract 3). */
 const users: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherDatabase, usherAuth: { authenticate, authorize, callerOf, confirm }, usherPasswords: passwords, usherSessions: sessions, usherAudit: audit, usherStorage: storage, usherOptions } = app
+  const { usherDatabase, usherAuth: { authenticate, authorize, callerOf, confirm }, usherPasswords: passwords, usherSessions: sessions, usherAudit: audit, usherDeletedUsers: deletedUsers, usherOptions } = app
   const { db, read } = usherDatabase
   const base = `${usherOptions.prefix}/api/users`
   const written = new WeakMap<Page<UserRow>, Map<MediaType, string>>()
@@ -68,11 +68,11 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
   }, async (request, reply) => {
     const { params: { id }, actor, socket } = request
     sessions.noteEnded(await deleteUser(db, id, async (trx) => {
-      await audit.noteDeletion(request, id, trx)
+      await audit.note(request, { action: 'user.delete', userId: id }, trx)
       // Last, since the transaction may have waited for locks.
       await confirm(actor!, socket)
     }))
-    await storage.sweep()
+    await deletedUsers.purge()
     return reply.code(204).send(null)
   })
 
