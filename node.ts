@@ -44,8 +44,9 @@ export async function run (): Promise<void> {
   }
 }
 
-async function serve (app: FastifyInstance, settings: Settings, { url: databaseUrl, place }: Data, setHeaders: SetHeaders): Promise<void> {
-  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, PASSWORD_URL, SECRET, NOTIFICATIONS_URL } = settings
+async function serve (app: FastifyInstance, settings: Settings, { url: databaseUrl, place, secret }: Data, setHeaders: SetHeaders): Promise<void> {
+  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, PASSWORD_URL, NOTIFICATIONS_URL } = settings
+  for (const warning of warningsOf(settings)) app.log.warn(warning)
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false })
   await app.register(memory)
   await app.register(front, { origins: CORS_ORIGIN, setHeaders })
@@ -54,7 +55,7 @@ async function serve (app: FastifyInstance, settings: Settings, { url: databaseU
     databaseUrl,
     notificationsUrl: NOTIFICATIONS_URL,
     mailer,
-    secret: SECRET,
+    secret,
     passwordUrl: PASSWORD_URL,
     publicUrl: PUBLIC_URL?.replace(/\/+$/, ''),
     origins: CORS_ORIGIN,
@@ -68,6 +69,14 @@ async function serve (app: FastifyInstance, settings: Settings, { url: databaseU
   const url = await listen(app, settings)
   if (!mailer) say('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   say(`Usher listens on ${url}`, `  data: ${place}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+}
+
+// What can be started with, but should not be.
+function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, TRUST_PROXY }: Settings): Generator<string> {
+  if (DATABASE_URL && !SECRET) yield 'SECRET is not set: the private signing keys are stored in the database in plain text'
+  if (PUBLIC_URL?.startsWith('https:') && trustProxy(TRUST_PROXY) === false) {
+    yield 'PUBLIC_URL is https and TRUST_PROXY is off: every client has the address of the proxy, and all share its limits'
+  }
 }
 
 // What is not printed to a terminal mostly ends up in a log, which others read and which is kept.

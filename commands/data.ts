@@ -2,12 +2,15 @@ import { resolve } from 'node:path'
 import postgres from 'postgres'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import type { Settings } from '../schema/settings.ts'
+import { readSecret } from './secret.ts'
 
 /** The database and files of the settings. */
 export interface Data {
   readonly url: string
   /** Where they are, in words. */
   readonly place: string
+  /** Encrypts the private signing keys; undefined if they are stored in plain text. */
+  readonly secret: string | undefined
   stop (): Promise<void>
 }
 
@@ -23,12 +26,17 @@ const settingOf = {
 }
 
 /** Opens the data: with no `DATABASE_URL` an embedded PostgreSQL is started, unless it runs already. */
-export async function openData ({ DATABASE_URL, DATA_DIR }: Settings, log: (line: string) => void): Promise<Data> {
+export async function openData ({ DATABASE_URL, DATA_DIR, SECRET }: Settings, log: (line: string) => void): Promise<Data> {
   const folder = resolve(DATA_DIR)
-  if (DATABASE_URL) return { url: DATABASE_URL, place: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, stop: async () => {} }
+  if (DATABASE_URL) return { url: DATABASE_URL, place: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, secret: SECRET, stop: async () => {} }
   const { startEmbedded } = await import('../db/embedded.ts')
   const { url, stop } = await startEmbedded({ dataDir: folder, log })
-  return { url, place: `${folder} (embedded PostgreSQL)`, stop }
+  try {
+    return { url, place: `${folder} (embedded PostgreSQL)`, secret: SECRET ?? await readSecret(folder), stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
 }
 
 /** One sentence on why something cannot be done with these settings. */

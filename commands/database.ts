@@ -24,7 +24,7 @@ export async function withDatabase (work: (work: Work) => Promise<void>): Promis
   const settings = readEnvironment()
   const data = await openData(settings, () => {})
   try {
-    const options = readOptions({ databaseUrl: data.url, secret: settings.SECRET })
+    const options = readOptions({ databaseUrl: data.url, secret: data.secret })
     const { db, close } = connect({ database: data.url, schema: options.schema, poolSize: 2, log: { warn () {}, info () {}, error () {} } })
     try {
       await migrate(db, options.schema)

@@ -73,10 +73,22 @@ export async function deleteSupersededSigningKeys (db: Database, seconds: number
     .execute()
 }
 
-/** Seals a key that is stored in plain, unless somebody else has. */
-export async function sealSigningKey (db: Database, secret: string, { id, privateKey }: SigningKeyRow): Promise<void> {
-  await db.updateTable('signing_keys').set({ private_key: seal(secret, id, privateKey) })
-    .where('id', '=', id).where('private_key', '=', privateKey).execute()
+/**
+ * Replaces the keys that are stored in plain text, which may have been read in a backup: another key signs from now on.
+ * Those that have signed stay valid for as long as their tokens live, and are encrypted, because nodes that were started
+ * without the secret still use them. Of many nodes that start at once, one does it.
+ */
+export async function replacePlainSigningKeys (db: Database, secret: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await lock(trx, LOCK)
+    const plain = (await listSigningKeys(trx)).filter(({ privateKey }) => !isSealed(privateKey))
+    if (plain.length === 0) return
+    for (const { id, privateKey, activeIn } of plain) {
+      if (activeIn > 0) await trx.deleteFrom('signing_keys').where('id', '=', id).execute()
+      else await trx.updateTable('signing_keys').set({ private_key: seal(secret, id, privateKey) }).where('id', '=', id).execute()
+    }
+    await insertSigningKey(trx, 0, secret)
+  })
 }
 
 /** The private key, in plain. Throws one sentence that names the option, where the secret is not the one that opens it. */

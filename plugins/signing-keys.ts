@@ -5,7 +5,7 @@ import { channelOf } from '../db/channel.ts'
 import { joinCalls } from '../db/join.ts'
 import { isSealed } from '../db/sealed.ts'
 import {
-  deleteSupersededSigningKeys, insertFirstSigningKey, listSigningKeys, openSigningKey, rotateSigningKey, sealSigningKey, type SigningKeyRow
+  deleteSupersededSigningKeys, insertFirstSigningKey, listSigningKeys, openSigningKey, replacePlainSigningKeys, rotateSigningKey, type SigningKeyRow
 } from '../db/signing-keys.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import { longestLifeOf } from './tokens.ts'
@@ -30,6 +30,8 @@ interface SigningKey {
   problem?: Error
   /** By the clock of `performance.now()`, which nobody sets. */
   activeAt: number
+  /** When the last token that it signed expires, by the same clock. */
+  expiresAt: number
   jwk: ReturnType<typeof toJwk>
 }
 
@@ -59,22 +61,25 @@ async function createSigningKeys (app: FastifyInstance) {
     const rows = await read()
     const { problem } = newest()
     if (problem) throw problem
-    if (secret === undefined) return
-    for (const row of rows) if (!isSealed(row.privateKey)) await sealSigningKey(db, secret, row)
+    if (secret === undefined || rows.every(({ privateKey }) => isSealed(privateKey))) return
+    await replacePlainSigningKeys(db, secret)
+    await read()
   }
 
   async function read (): Promise<SigningKeyRow[]> {
     const listed = await listSigningKeys(db)
     // Also where somebody has deleted all of them, so that no token is good any more.
     const rows = listed.length > 0 ? listed : await insertFirstSigningKey(db, secret)
-    keys = new Map(rows.map((row) => [row.id, toKey(row)]))
+    keys = new Map(rows.map((row, index) => [row.id, toKey(row, rows[index - 1])]))
     return rows
   }
 
   // What was opened once stays so: another node may have sealed it meanwhile, with a secret that is new.
-  function toKey ({ activeIn, ...row }: SigningKeyRow): SigningKey {
+  function toKey ({ activeIn, ...row }: SigningKeyRow, successor?: SigningKeyRow): SigningKey {
     const { id, publicKey } = row
-    const key = { id, publicKey, activeAt: performance.now() + activeIn * 1000, jwk: toJwk(id, publicKey) }
+    const now = performance.now()
+    const expiresAt = successor ? now + (successor.activeIn + tokenSeconds) * 1000 : Infinity
+    const key = { id, publicKey, activeAt: now + activeIn * 1000, expiresAt, jwk: toJwk(id, publicKey) }
     try {
       return { ...key, privateKey: keys.get(id)?.privateKey ?? openSigningKey(secret, { ...row, activeIn }) }
     } catch (problem) {
@@ -112,8 +117,11 @@ async function createSigningKeys (app: FastifyInstance) {
       return { id: key.id, privateKey: key.privateKey! }
     },
 
-    /** The public key, in PEM, of a `kid`. */
-    find: (kid: string): string | undefined => keys.get(kid)?.publicKey,
+    /** Returns the public key, in PEM, of a `kid`. A key is unknown as soon as every token that it signed has expired. */
+    find (kid: string): string | undefined {
+      const key = keys.get(kid)
+      return key && isValid(key) ? key.publicKey : undefined
+    },
 
     /**
      * Reads the keys for the sake of one that is unknown: once a second, however many ask. Throws
@@ -128,9 +136,11 @@ async function createSigningKeys (app: FastifyInstance) {
     },
 
     /** The public keys (RFC 7517), those that do not sign yet included. */
-    get keySet () { return { keys: [...keys.values()].map(({ jwk }) => jwk) } },
+    get keySet () { return { keys: [...keys.values()].filter(isValid).map(({ jwk }) => jwk) } },
   }
 }
+
+const isValid = ({ expiresAt }: SigningKey): boolean => performance.now() < expiresAt
 
 function toJwk (id: string, publicKey: string) {
   const { kty, crv, x } = createPublicKey(publicKey).export({ format: 'jwk' })

@@ -329,16 +329,35 @@ t.test('4 the private keys are sealed at rest where there is a secret', async (t
   })
 })
 
-t.test('4 keys that are there in plain are sealed when a node starts with a secret', async (t) => {
+t.test('4 keys that were stored in plain text are replaced when a node starts with a secret', async (t) => {
   const plain = await createUsher(t)
   const sql = openSql(t, plain)
-  await rotate(t, plain)
-  t.match((await sql<KeyRow[]>`select * from signing_keys`).map((row) => row.private_key), [/^-----BEGIN PRIVATE KEY-----/, /^-----BEGIN PRIVATE KEY-----/])
-  const sealed = await createUsher(t, { ...plain.options, secret: SECRET })
-  t.match((await sql<KeyRow[]>`select * from signing_keys`).map((row) => row.private_key), [/^sealed1\./, /^sealed1\./])
-  for (const [here, there] of [[plain, sealed], [sealed, plain]] as const) {
+  const list = () => sql<KeyRow[]>`select * from signing_keys order by active_at desc`
+  const waiting = await rotate(t, plain)
+  const leaked = await list()
+  t.match(leaked.map((row) => row.private_key), [/^-----BEGIN PRIVATE KEY-----/, /^-----BEGIN PRIVATE KEY-----/])
+  const [one, two] = await Promise.all([1, 2].map(() => createUsher(t, { ...plain.options, secret: SECRET }))) as [TestUsher, TestUsher]
+  const rows = await list()
+  t.match(rows.map((row) => row.private_key), [/^sealed1\./, /^sealed1\./], 'one new key, however many nodes start')
+  t.notOk(rows.some(({ id }) => id === waiting), 'a key that has signed nothing is gone')
+  for (const node of [one, two]) t.equal(kidOf(node.admin.token), rows[0]!.id, 'the new one signs at once')
+  for (const [here, there] of [[plain, one], [one, plain], [one, two]] as const) {
     t.equal(await statusOf(there, here.admin.token), 200)
     t.equal(await statusOf(there, (await relogin(here)).token), 200, 'a node that runs without it goes on')
   }
   await t.rejects(createUsher(t, plain.options), { message: MISSING })
+
+  t.test('4 and rejected as soon as their tokens have expired', async (t) => {
+    const [row] = leaked.slice(-1)
+    const forged = forge(one.admin.token, row!.id, createPrivateKey(row!.private_key))
+    t.equal(await statusOf(one, forged), 200, 'as long as they may live, nobody can tell them apart')
+    // Nobody deletes the key meanwhile, and nobody reads the keys again.
+    await sql`create rule keep as on delete to signing_keys do instead nothing`
+    await pass(sql, `${TOKEN_SECONDS - 1} seconds`)
+    await until('the key is unknown', async () => await statusOf(one, forged) === 401)
+    t.same(await ask(one, forged), REFUSED)
+    t.same(await kidsOf(one), [rows[0]!.id])
+    t.equal((await list()).length, 2)
+    t.equal(await statusOf(one, (await relogin(one)).token), 200)
+  })
 })
