@@ -2,8 +2,9 @@ import cors, { type FastifyCorsOptions } from '@fastify/cors'
 import helmet from '@fastify/helmet'
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { ExpectationFailed, InvalidInput, NotFound } from '../schema/errors.ts'
+import { ExpectationFailed, InvalidInput, MethodNotAllowed, NotFound } from '../schema/errors.ts'
 import errors from './errors.ts'
+import { answerRaw } from './http-server.ts'
 
 const YEAR_SECONDS = 31_536_000
 
@@ -21,17 +22,35 @@ export type SetHeaders = (request: FastifyRequest, reply: FastifyReply) => void
 export default fp<FrontOptions>(async function front (app, { origins, setHeaders }) {
   app.addHook('onRequest', (request, reply, done) => {
     setHeaders(request, reply)
-    const { headers, httpVersion } = request.raw
+    const { headers, rawHeaders, httpVersion } = request.raw
     // RFC 9112 3.2, and RFC 9110 10.1.1; Node would answer them without a word.
-    if (headers.host === undefined && httpVersion === '1.1') done(new InvalidInput('host header is required'))
+    if (isRepeated('host', rawHeaders)) done(new InvalidInput('host header must not be repeated'))
+    else if (headers.host === undefined && httpVersion === '1.1') done(new InvalidInput('host header is required'))
     else if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') done(new ExpectationFailed())
     else done()
   })
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
+  // Without a listener Node closes the connection without an answer.
+  app.server.on('connect', (_, socket) => {
+    // A client that hangs up before it has its answer is normal; without a listener its reset would end the process.
+    socket.on('error', () => {})
+    const { message, code, statusCode } = new MethodNotAllowed('CONNECT')
+    answerRaw(socket, statusCode!, { error: message, code }, ['Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS'])
+  })
   if (origins.length > 0) await app.register(cors, { delegator: corsDelegator(origins) })
   await app.register(errors)
   app.setNotFoundHandler(() => { throw new NotFound() })
 }, { name: 'usher-front' })
+
+// Node keeps the first one and drops the others.
+function isRepeated (name: string, rawHeaders: readonly string[]): boolean {
+  let count = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const header = rawHeaders[index]!
+    if (header.length === name.length && header.toLowerCase() === name) count++
+  }
+  return count > 1
+}
 
 /** For the origins of `FrontOptions`. */
 export async function createHeaders (origins: readonly string[]): Promise<SetHeaders> {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { LogController, type FastifyHttpOptions, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Settings } from '../schema/settings.ts'
 import type { SetHeaders } from './front.ts'
@@ -38,6 +39,7 @@ export function serverOptions ({ LOG_LEVEL, TRUST_PROXY }: Settings, setHeaders:
       reply.status(400).send({ errors: ['address is malformed'] })
     },
     clientErrorHandler: answerBadRequest,
+    rewriteUrl: toOriginForm,
   }
 }
 
@@ -61,6 +63,14 @@ function describeRequest ({ method, url, ip, host }: FastifyRequest) {
   return { method, url: url.split('?', 1)[0]!, host, remoteAddress: ip }
 }
 
+// RFC 9112 3.2.2: a server accepts the form that is sent to proxies as well, whose host counts instead of the header's.
+function toOriginForm ({ url, headers }: IncomingMessage): string {
+  const [, host, path = ''] = /^https?:\/\/([^/?#]+)(.*)$/i.exec(url!) ?? []
+  if (host === undefined) return url!
+  headers.host = host
+  return path.startsWith('/') ? path : `/${path}`
+}
+
 // The caller's `x-request-id`, or a short one that no other node makes.
 function createRequestIds (): (request: IncomingMessage) => string {
   const node = randomBytes(6).toString('base64url')
@@ -81,15 +91,20 @@ export function trustProxy (networks: readonly string[]): boolean | string[] {
 function answerBadRequest ({ code }: { code: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) return
   const [status, answer] = refusals[code] ?? [400, { errors: ['request is not valid HTTP'] }]
+  answerRaw(socket, status, answer)
+}
+
+/** Answers on a connection that has no request to reply to, and closes it. */
+export function answerRaw (socket: Duplex, status: number, answer: object, headers: readonly string[] = []): void {
   const body = JSON.stringify(answer)
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
+    ...headers,
   ]
-  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
-  socket.destroySoon()
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
 }
 
 const refusals: Record<string, [status: number, answer: object]> = {

@@ -40,5 +40,23 @@ function passOn (server: Server, { method, url, httpVersion, rawHeaders }: Incom
     if (rawHeaders[index]!.toLowerCase() !== 'upgrade') lines.push(`${rawHeaders[index]}: ${rawHeaders[index + 1]}`)
   }
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]))
+  reconnect(server, socket)
+}
+
+type Listener = (...values: unknown[]) => void
+
+// The listeners that a socket got when it was last put back into its server.
+const addedTo = new WeakMap<Duplex, [event: string | symbol, listener: Listener][]>()
+
+// Whoever listens for connections adds listeners to the same socket again, each time that its client asks for an upgrade.
+// Node removes its own; the others are removed here, so that a client cannot make them pile up.
+function reconnect (server: Server, socket: Duplex): void {
+  for (const [event, listener] of addedTo.get(socket) ?? []) socket.removeListener(event, listener)
+  const before = new Set(listenersOf(socket).map(([, listener]) => listener))
   server.emit(server instanceof TlsServer ? 'secureConnection' : 'connection', socket)
+  addedTo.set(socket, listenersOf(socket).filter(([, listener]) => !before.has(listener)))
+}
+
+function listenersOf (socket: Duplex): [event: string | symbol, listener: Listener][] {
+  return socket.eventNames().flatMap((event) => socket.rawListeners(event).map((listener): [string | symbol, Listener] => [event, listener as Listener]))
 }
