@@ -1,0 +1,61 @@
+// A process that attacks the node: many lanes at once, each a sequence of attacks.
+import { setTimeout as delay } from 'node:timers/promises'
+import { Cast, type World } from './actors.ts'
+import { Lane, type Shared } from './context.ts'
+import { Findings } from './findings.ts'
+import { chooseAttacks } from './fuzz/index.ts'
+import { readConfiguration, report } from './helpers.ts'
+import { NodeIsDown, type Target } from './http-connection.ts'
+import type { Operation } from './operations.ts'
+import { deriveSeed, Random } from './random.ts'
+import { TokenFactory, type SigningKey } from './tokens.ts'
+
+/** What a generator is told. */
+export interface GeneratorConfiguration {
+  readonly target: Target
+  readonly seed: number
+  readonly index: number
+  readonly lanes: number
+  readonly requests: number
+  /** Requests a second: above what keeps the node busy, the probe would measure the queue instead of stalls. */
+  readonly rate: number
+  readonly only: string[]
+  readonly without: string[]
+  readonly world: World
+  readonly key: SigningKey
+  readonly operations: Operation[]
+}
+
+const PROGRESS_MS = 1000
+const RECONNECT_MS = 50
+const PACE_MS = 5
+
+const configuration = await readConfiguration<GeneratorConfiguration>()
+const { target, seed, index, requests, rate, world, key, operations } = configuration
+const findings = new Findings()
+const attacks = chooseAttacks(configuration)
+const shared: Shared = { target, cast: new Cast(world, new TokenFactory(key)), findings, operations, expendable: [], posts: [], uploads: [] }
+const start = performance.now()
+const stopping = new AbortController()
+process.on('message', () => stopping.abort())
+const progress = setInterval(() => report({ type: 'progress', requests: findings.counts.requests }), PROGRESS_MS)
+await Promise.all(Array.from({ length: configuration.lanes }, (_, lane) => runLane(lane)))
+clearInterval(progress)
+report({ type: 'done', counts: findings.summarize() })
+
+async function runLane (number: number): Promise<void> {
+  const lane = new Lane(shared, `127.1.${index + 1}.${number + 1}`, new Random(0))
+  for (let turn = 0; findings.counts.requests < requests && !stopping.signal.aborted; turn++) {
+    while (findings.counts.requests > (performance.now() - start) / 1000 * rate) await delay(PACE_MS)
+    // Each turn has a seed of its own: what one draws does not depend on what came back before.
+    lane.random = new Random(deriveSeed(seed, index, number, turn))
+    const attack = lane.random.pickWeighted(attacks)
+    try {
+      await attack.run(lane)
+    } catch (error) {
+      if (!(error instanceof NodeIsDown)) throw new Error(`${attack.name}, lane ${number}, turn ${turn}`, { cause: error })
+      await delay(RECONNECT_MS)
+    }
+  }
+  await lane.close()
+}

@@ -1,0 +1,141 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Target } from './http-connection.ts'
+
+const SERVER = fileURLToPath(new URL('../../server.ts', import.meta.url))
+const WARN = 40
+// The last lines of standard error that a report of a crash carries.
+const LINES_KEPT = 40
+const CRASHES = 20
+
+export const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
+
+export interface NodeOptions {
+  readonly databaseUrl: string
+  readonly folder: string
+  /** The largest heap, in MiB. It keeps an attack that exhausts memory from exhausting that of the machine. */
+  readonly heap: number
+}
+
+/** The node that is attacked, in its own process. A node that crashes is started again on the same port. */
+export class NodeUnderAttack {
+  readonly target: Target = { host: '127.0.0.1', port: 0 }
+  /** What the process said before it ended without being told to, one entry per crash. */
+  readonly crashes: string[] = []
+  /** Log lines at level warn and above, by level and message. */
+  readonly logged = new Map<string, { count: number, example: string }>()
+  /** Warnings that Node prints to standard error. */
+  readonly warnings: string[] = []
+  readonly #options: NodeOptions
+  #child!: ChildProcess
+  #stopping = false
+  #lastLines: string[] = []
+
+  constructor (options: NodeOptions) {
+    this.#options = options
+  }
+
+  get pid (): number {
+    return this.#child.pid!
+  }
+
+  get url (): string {
+    return `http://${this.target.host}:${this.target.port}`
+  }
+
+  /** Starts the node and waits until it listens. Throws if it ends before. */
+  async start (): Promise<void> {
+    const { databaseUrl, folder, heap } = this.#options
+    const child = this.#child = spawn(process.execPath, [`--max-old-space-size=${heap}`, SERVER], {
+      cwd: folder,
+      // Production keeps mails off the terminal. There is no SECRET, so that signing keys can be read from the database.
+      env: {
+        PATH: process.env['PATH'],
+        NODE_ENV: 'production',
+        HOST: this.target.host,
+        PORT: `${this.target.port}`,
+        DATABASE_URL: databaseUrl,
+        DATA_DIR: folder,
+        ADMIN_EMAIL: ADMIN.email,
+        ADMIN_PASSWORD: ADMIN.password,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const listening = Promise.withResolvers<void>()
+    createInterface({ input: child.stdout! }).on('line', (line) => this.#readLog(line))
+    createInterface({ input: child.stderr! }).on('line', (line) => {
+      const url = /listens on (\S+)/.exec(line)?.[1]
+      if (url) {
+        this.target.port = Number(new URL(url).port)
+        listening.resolve()
+      }
+      this.#readError(line)
+    })
+    child.once('close', (code, signal) => {
+      listening.reject(new Error(`the node did not start: ${this.#lastLines.join('\n')}`))
+      if (!this.#stopping) this.#restart(`exit ${code ?? signal}`)
+    })
+    await listening.promise
+  }
+
+  /** Stops the node as an orchestrator does. Returns its exit code or signal, and how long it took in milliseconds. */
+  async stop (): Promise<{ code: number | NodeJS.Signals, took: number }> {
+    this.#stopping = true
+    const since = performance.now()
+    const child = this.#child
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGTERM')
+      const timer = setTimeout(() => child.kill('SIGKILL'), 30_000)
+      await once(child, 'close')
+      clearTimeout(timer)
+    }
+    return { code: child.exitCode ?? child.signalCode!, took: performance.now() - since }
+  }
+
+  /** Returns the resident memory in MiB, or undefined while the node is down. */
+  async residentMemory (): Promise<number | undefined> {
+    const status = await readFile(`/proc/${this.pid}/status`, 'utf8').catch(() => '')
+    const kib = /^VmRSS:\s+(\d+)/m.exec(status)?.[1]
+    return kib === undefined ? undefined : Number(kib) / 1024
+  }
+
+  /** Returns how many files and sockets the node has open. */
+  async openFiles (): Promise<number> {
+    return (await readdir(`/proc/${this.pid}/fd`).catch(() => [])).length
+  }
+
+  #restart (how: string): void {
+    this.crashes.push(`${how}\n${this.#lastLines.join('\n')}`)
+    this.#lastLines = []
+    if (this.crashes.length > CRASHES) return
+    this.start().catch((error: Error) => { this.crashes.push(error.message) })
+  }
+
+  #readLog (line: string): void {
+    this.#remember(line)
+    const entry = parse(line)
+    if (!entry || entry.level < WARN) return
+    const key = `${entry.level} ${entry.msg}${entry.err ? `: ${entry.err.message}` : ''}`.slice(0, 160)
+    const known = this.logged.get(key) ?? { count: 0, example: line.slice(0, 2000) }
+    known.count++
+    this.logged.set(key, known)
+  }
+
+  #readError (line: string): void {
+    this.#remember(line)
+    if (/Warning:/.test(line)) this.warnings.push(line)
+  }
+
+  #remember (line: string): void {
+    this.#lastLines.push(line.slice(0, 500))
+    if (this.#lastLines.length > LINES_KEPT) this.#lastLines.shift()
+  }
+}
+
+function parse (line: string): { level: number, msg: string, err?: { message: string } } | undefined {
+  // Lines of a crash dump are not JSON.
+  return line.startsWith('{"level":') ? JSON.parse(line) : undefined
+}

@@ -1,0 +1,40 @@
+import { parseArgs } from 'node:util'
+import { availableParallelism } from 'node:os'
+
+/** What the command line asks for. */
+export type Options = ReturnType<typeof readOptions>
+
+/** Reads the command line. Throws an `Error` of one sentence that names the invalid option. */
+export function readOptions (args: string[]) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      requests: { type: 'string', default: '20000' },
+      seed: { type: 'string', default: `${1 + Math.floor(Math.random() * 1e9)}` },
+      workers: { type: 'string', default: `${Math.min(4, availableParallelism())}` },
+      rate: { type: 'string', default: '700' },
+      lanes: { type: 'string', default: '12' },
+      heap: { type: 'string', default: '1024' },
+      only: { type: 'string', default: '' },
+      without: { type: 'string', default: '' },
+      combined: { type: 'boolean', default: false },
+      seconds: { type: 'string', default: '15' },
+      rounds: { type: 'string', default: '3' },
+      users: { type: 'string', default: '50' },
+      slow: { type: 'string', default: '500' },
+      json: { type: 'string' },
+    },
+  })
+  const { only, without, combined, json, ...numbers } = values
+  return { ...readNumbers(numbers), only: split(only), without: split(without), combined, json }
+}
+
+const split = (list: string) => list.split(',').filter(Boolean)
+
+function readNumbers<Name extends string> (given: Record<Name, string>): Record<Name, number> {
+  const entries = Object.entries<string>(given).map(([name, text]) => {
+    if (!(Number(text) > 0)) throw new Error(`--${name} must be a number above zero`)
+    return [name, Number(text)]
+  })
+  return Object.fromEntries(entries)
+}

@@ -1,0 +1,48 @@
+import type { Actor } from './actors.ts'
+
+/** What must happen to a request, whatever else is wrong with it. */
+export type Verdict = 'anyone' | 'unauthenticated' | 'forbidden' | 'allowed'
+
+interface Demand {
+  /** Such as `PUT /api/users/{id}`. */
+  readonly operation: string
+  readonly isPublic: boolean
+  /** The id in the path. */
+  readonly id?: string | undefined
+  readonly body?: unknown
+  readonly query?: Readonly<Record<string, string>>
+}
+
+type Rule = (actor: Actor, demand: Demand) => boolean
+
+const member: Rule = () => true
+const admin: Rule = ({ role }) => role === 'admin'
+const owner: Rule = (actor, { id }) => actor.role === 'admin' || actor.id === id?.toLowerCase()
+
+// The model of the policy (contract 2 and 4), written down a second time on purpose: it is not derived from the code.
+const rules: Readonly<Record<string, Rule>> = {
+  'GET /api/protected': member,
+  'GET /api/auth/sessions': member,
+  'DELETE /api/auth/sessions': member,
+  'DELETE /api/auth/sessions/{id}': member,
+  'PUT /api/auth/password': member,
+  'POST /api/users': admin,
+  'PUT /api/users/{id}': (actor, demand) => owner(actor, demand) && (actor.role === 'admin' || grantsNothing(actor, demand)),
+  'DELETE /api/users/{id}': owner,
+  'POST /api/users/{id}/invitation': admin,
+  'GET /api/audit': (actor, { query }) => actor.role === 'admin' || query?.['user'] === undefined || query['user'].toLowerCase() === actor.id,
+  'POST /api/uploads': member,
+}
+
+/** Judges a request. Returns undefined for an operation that the model does not know, which only a live actor may use. */
+export function judge (actor: Actor, demand: Demand): Verdict | undefined {
+  if (demand.isPublic) return 'anyone'
+  if (!actor.isLive) return 'unauthenticated'
+  const rule = rules[demand.operation]
+  return rule && (rule(actor, demand) ? 'allowed' : 'forbidden')
+}
+
+function grantsNothing ({ role }: Actor, { body }: Demand): boolean {
+  const given = (body as { role?: unknown } | null | undefined)?.role
+  return given === undefined || given === role
+}

@@ -1,0 +1,91 @@
+// A process that sends a request every 20 ms to the node and to a trivial server, each on one connection of its own.
+import { setTimeout as delay } from 'node:timers/promises'
+import { readConfiguration, report } from './helpers.ts'
+import { HttpConnection, NodeIsDown, type Target } from './http-connection.ts'
+
+export interface ProbeConfiguration { readonly target: Target, readonly control: Target, readonly userId: string }
+
+/** The longest stall that the node alone can be blamed for. */
+export interface Stalls {
+  /** Milliseconds, without what the trivial server took at the same time. */
+  readonly longest: number
+  readonly path: string
+  /** Seconds since the start. */
+  readonly at: number
+  readonly p50: number
+  readonly p99: number
+  readonly requests: number
+  readonly overLimit: number
+  /** The longest that the trivial server took, which is the noise of the machine. */
+  readonly noise: number
+}
+
+const EVERY_MS = 20
+const LIMIT_MS = 50
+// Noise is taken for that of the same moment where it is this close.
+const NEAR_MS = 100
+const ADDRESS = '127.0.0.9'
+
+const { target, control, userId } = await readConfiguration<ProbeConfiguration>()
+const paths = [`/api/users/${userId}`, '/health/live']
+const samples: { path: string, sent: number, took: number }[] = []
+const noise: { sent: number, took: number }[] = []
+const start = performance.now()
+const stopping = new AbortController()
+process.on('message', () => stopping.abort())
+await Promise.all([
+  measure(target, (count) => paths[count % paths.length]!, (path, sent, took) => samples.push({ path, sent, took })),
+  measure(control, () => '/', (_, sent, took) => noise.push({ sent, took })),
+])
+report({ type: 'stalls', stalls: summarize() })
+
+// The pace does not depend on the replies: a stall delays every request of its time.
+async function measure (server: Target, pathOf: (count: number) => string, note: (path: string, sent: number, took: number) => void): Promise<void> {
+  let connection: HttpConnection | undefined
+  for (let count = 0; !stopping.signal.aborted; count++) {
+    const due = start + count * EVERY_MS
+    await delay(Math.max(0, due - performance.now()))
+    if (!connection?.isUsable) connection = await reconnect(server)
+    if (!connection) continue
+    const path = pathOf(count)
+    const sent = performance.now()
+    connection.send(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`)
+    // A connection that is lost with a crashed node says nothing about stalls.
+    connection.reply().then(() => note(path, sent, performance.now() - sent), () => {})
+  }
+  await connection?.close()
+}
+
+async function reconnect (server: Target): Promise<HttpConnection | undefined> {
+  try {
+    return await HttpConnection.open(server, ADDRESS)
+  } catch (error) {
+    if (error instanceof NodeIsDown) return undefined
+    throw error
+  }
+}
+
+function summarize (): Stalls {
+  let from = 0
+  const excess = samples.map(({ path, sent, took }) => {
+    while (from < noise.length && noise[from]!.sent < sent - NEAR_MS - 1000) from++
+    let meanwhile = 0
+    for (let index = from; index < noise.length && noise[index]!.sent <= sent + took + NEAR_MS; index++) {
+      const other = noise[index]!
+      if (other.sent + other.took >= sent - NEAR_MS) meanwhile = Math.max(meanwhile, other.took)
+    }
+    return { path, at: (sent - start) / 1000, milliseconds: Math.max(0, took - meanwhile) }
+  })
+  const sorted = samples.map(({ took }) => took).sort((a, b) => a - b)
+  const longest = excess.reduce((worst, sample) => sample.milliseconds > worst.milliseconds ? sample : worst, { path: '', at: 0, milliseconds: 0 })
+  return {
+    longest: longest.milliseconds,
+    path: longest.path.replace(userId, '{id}'),
+    at: longest.at,
+    p50: sorted[Math.floor(sorted.length / 2)] ?? 0,
+    p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
+    requests: samples.length,
+    overLimit: excess.filter(({ milliseconds }) => milliseconds > LIMIT_MS).length,
+    noise: noise.reduce((most, { took }) => Math.max(most, took), 0),
+  }
+}

@@ -1,0 +1,36 @@
+import { kinds, type Kind } from './findings.ts'
+import type { Result } from './fuzzer.ts'
+
+const EXAMPLES = 3
+
+/** Prints what a run has found. */
+export function printResult ({ seed, requests, seconds, statuses, counted, violations, stalls, memory, stop }: Result): void {
+  console.log(`\nseed ${seed}: ${requests} requests in ${seconds.toFixed(0)} s (${(requests / seconds).toFixed(0)} a second)\n`)
+  console.log('| attack | responses |\n|---|---|')
+  for (const [attack, found] of Object.entries(statuses)) {
+    console.log(`| ${attack} | ${Object.entries(found).sort(([, a], [, b]) => b - a).map(([status, count]) => `${status}: ${count}`).join(', ')} |`)
+  }
+  console.log('\n| looked for | found | verdict |\n|---|---:|---|')
+  for (const [kind, title] of Object.entries(kinds)) {
+    const count = counted[kind as Kind] ?? 0
+    console.log(`| ${title} | ${count} | ${count === 0 ? 'held' : 'VIOLATED'} |`)
+  }
+  const mib = (value: number) => value.toFixed(0)
+  console.log(`
+longest stall ${stalls.longest.toFixed(1)} ms (p50 ${stalls.p50.toFixed(1)}, p99 ${stalls.p99.toFixed(1)}, ${stalls.requests} requests; the machine alone: up to ${stalls.noise.toFixed(1)} ms)
+memory ${mib(memory.start)} MiB at the start, ${mib(memory.peak)} at most, ${mib(memory.end)} at the end, ${memory.mibPerMinute.toFixed(2)} MiB a minute
+stopped with ${stop.code} within ${stop.took.toFixed(0)} ms`)
+  for (const kind of Object.keys(kinds) as Kind[]) printExamples(kind, violations)
+}
+
+// The first ones of each attack say more than many of one.
+function printExamples (kind: Kind, violations: Result['violations']): void {
+  const shown = new Map<string, number>()
+  for (const { attack, detail, request } of violations.filter((violation) => violation.kind === kind)) {
+    const count = (shown.get(attack) ?? 0) + 1
+    shown.set(attack, count)
+    if (count > EXAMPLES) continue
+    console.log(`\n--- ${kind}, ${attack}: ${detail}`)
+    if (request !== undefined) console.log(JSON.stringify(request.slice(0, 700)))
+  }
+}

@@ -1,0 +1,43 @@
+// npm run test:attack -- [--requests 1000000] [--seed 1] [--combined]: attacks a node of its own, see docs/attack.md.
+import { writeFile } from 'node:fs/promises'
+import { requireOpenFiles } from '../../bench/options.ts'
+import { combined, printCombined } from './combined/index.ts'
+import { fuzz } from './fuzzer.ts'
+import { chooseAttacks } from './fuzz/index.ts'
+import { killHelpers } from './helpers.ts'
+import { readOptions } from './options.ts'
+import { printResult } from './report.ts'
+import { openStage } from './stage.ts'
+
+const OPEN_FILES = 4096
+
+const options = readOptions(process.argv.slice(2))
+chooseAttacks(options)
+requireOpenFiles(OPEN_FILES)
+const stage = await openStage(options)
+let isInterrupted = false
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt)
+
+try {
+  if (options.combined) await finish(await combined(stage, options), printCombined)
+  else await finish(await fuzz(stage, options), printResult)
+} catch (error) {
+  if (!isInterrupted) throw error
+} finally {
+  killHelpers()
+  await stage.close()
+}
+
+async function finish<Result extends { counted?: object, holds?: boolean }> (result: Result, print: (result: Result) => void): Promise<void> {
+  print(result)
+  if (options.json !== undefined) await writeFile(options.json, JSON.stringify(result, null, 2))
+  process.exitCode = result.holds ?? Object.keys(result.counted!).length === 0 ? 0 : 1
+}
+
+// The generators end, and with them the run, which then cleans up. Ctrl-C reaches the node, too: it did not crash.
+function interrupt (): void {
+  isInterrupted = true
+  process.exitCode = 130
+  killHelpers()
+  void stage.node.stop()
+}
