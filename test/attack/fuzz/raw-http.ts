@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Actor } from '../actors.ts'
 import { forbiddenMark, type Attack, type Lane } from '../context.ts'
 import { awaitReply, check } from '../exchange.ts'
@@ -6,6 +7,8 @@ import type { Reply } from '../reply-parser.ts'
 import type { Random } from '../random.ts'
 
 const NAME = 'raw-http'
+// What a mutation left incomplete gets no response before its end.
+const [ANSWER_MS, INCOMPLETE_MS] = [10_000, 200]
 const END = '\r\n\r\n'
 
 interface Shape {
@@ -30,7 +33,9 @@ export const rawHttp: Attack = {
     const first = connection.reply()
     first.catch(() => {})
     await sendInPieces(random, connection, bytes)
-    // Nothing follows: a request that is not complete ends here.
+    // Node abandons the requests of a client that closes its half of the connection, so that comes last.
+    const patience = shape.status && !shape.mayBeSilent ? ANSWER_MS : INCOMPLETE_MS
+    await Promise.race([first.catch(() => {}), delay(patience, undefined, { ref: false })])
     connection.socket.end()
     const reply = await awaitReply(first)
     await drain(connection)

@@ -1,0 +1,24 @@
+// A process with the clients of one attack. It attacks whatever port a phase names.
+import { readConfiguration, report } from '../helpers.ts'
+import { attacks, persist } from './attacks.ts'
+import type { AttackerConfiguration, Phase } from './phases.ts'
+
+const configuration = await readConfiguration<AttackerConfiguration>()
+const attack = attacks[configuration.attack]!
+let ending = new AbortController()
+let clients: Promise<unknown> = Promise.resolve()
+
+process.on('message', async ({ type, port }: Phase) => {
+  ending.abort()
+  await clients
+  if (type === 'attack') begin(port)
+  report({ type: 'ready' })
+})
+report({ type: 'ready' })
+
+function begin (port: number): void {
+  ending = new AbortController()
+  const { signal } = ending
+  clients = Promise.all(Array.from({ length: attack.clients(configuration) }, (_, index) =>
+    persist({ target: { host: '127.0.0.1', port }, address: `127.0.0.${attack.hosts[index % attack.hosts.length]}`, index, configuration, signal }, attack)))
+}

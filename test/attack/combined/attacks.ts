@@ -1,0 +1,145 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { writeRequest, type Request } from '../exchange.ts'
+import { HttpConnection, NodeIsDown, type Target } from '../http-connection.ts'
+import { RawSocket } from '../web-socket.ts'
+import type { AttackerConfiguration } from './phases.ts'
+
+/** One attack: what a number of clients do until they are told to stop. All rates are fixed, whatever comes back. */
+export interface CombinedAttack {
+  /** The last part of the addresses that it comes from: 127.0.0.x. */
+  readonly hosts: readonly number[]
+  clients (configuration: AttackerConfiguration): number
+  /** What one client does once. It is repeated at once when it ends. */
+  attack (client: Client): Promise<void>
+}
+
+export interface Client {
+  readonly target: Target
+  readonly address: string
+  readonly index: number
+  readonly configuration: AttackerConfiguration
+  readonly signal: AbortSignal
+}
+
+const DROP_MS = 1000
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+/** Waits, at most until the phase ends. */
+async function pause ({ signal }: Client, milliseconds: number): Promise<void> {
+  await delay(milliseconds, undefined, { signal }).catch((error: Error) => { if (error.name !== 'AbortError') throw error })
+}
+
+async function drip (client: Client, first: string, drop: () => string): Promise<void> {
+  const connection = await HttpConnection.open(client.target, client.address)
+  connection.send(first)
+  while (!client.signal.aborted && connection.isUsable) {
+    await pause(client, DROP_MS)
+    connection.send(drop())
+  }
+  await connection.close()
+}
+
+/** Sends a request at a fixed pace; a client whose last one is unanswered waits with the next. */
+async function repeat (client: Client, everyMs: number, request: (count: number) => Request): Promise<void> {
+  const connection = await HttpConnection.open(client.target, client.address)
+  // Not all at once.
+  await pause(client, Math.random() * everyMs)
+  for (let count = 0; !client.signal.aborted && connection.isUsable; count++) {
+    const due = pause(client, everyMs)
+    connection.send(writeRequest(request(count)))
+    await Promise.race([connection.reply().catch(() => {}), untilAborted(client)])
+    await due
+  }
+  await connection.close()
+}
+
+function untilAborted ({ signal }: Client): Promise<void> {
+  return new Promise((resolve) => signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true }))
+}
+
+/** All attacks of the combined one, which run at the same time. */
+export const attacks: Readonly<Record<string, CombinedAttack>> = {
+  'slow-heads': {
+    hosts: [2],
+    clients: ({ slow }) => slow,
+    attack: (client) => drip(client, 'GET /api/users HTTP/1.1\r\nhost: localhost\r\n', () => 'x: y\r\n'),
+  },
+
+  'slow-bodies': {
+    hosts: [3],
+    clients: ({ slow }) => slow,
+    attack: (client) => drip(client, 'POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n', () => ' '),
+  },
+
+  'slow-readers': {
+    hosts: [4],
+    clients: ({ slow }) => slow,
+    async attack (client) {
+      const connection = await HttpConnection.open(client.target, client.address)
+      connection.socket.pause()
+      while (!client.signal.aborted && connection.isUsable) {
+        connection.send(writeRequest({ method: 'GET', path: '/api/users?limit=1000' }))
+        await pause(client, 5 * DROP_MS)
+      }
+      await connection.close()
+    },
+  },
+
+  // 200 a second, as bench/login-flood.ts.
+  'login-flood': {
+    hosts: [5, 6],
+    clients: () => 200,
+    attack: (client) => repeat(client, 1000, (count) => ({
+      method: 'POST', path: '/api/auth/login', headers: JSON_TYPE, body: JSON.stringify({ email: `user${client.index}-${count}@example.com`, password: 'a wrong password' }),
+    })),
+  },
+
+  'expensive-queries': {
+    hosts: [7, 8],
+    clients: () => 8,
+    attack: (client) => repeat(client, 500, (count) => ({ method: 'POST', path: '/graphql', headers: JSON_TYPE, body: JSON.stringify({ query: expensive(client, count) }) })),
+  },
+
+  'ping-flood': {
+    hosts: [10, 11],
+    clients: () => 10,
+    async attack (client) {
+      const socket = await RawSocket.open(client.target, { address: client.address, protocol: 'graphql-transport-ws' })
+      if (typeof socket === 'number') return pause(client, DROP_MS)
+      socket.send({ type: 'connection_init' })
+      await socket.hear(({ type }) => type === 'connection_ack', DROP_MS)
+      if (client.index % 2 === 0) socket.connection.socket.pause()
+      for (; !client.signal.aborted && socket.isOpen; await pause(client, 100)) {
+        for (let count = 0; count < 20; count++) socket.send('{"type":"ping"}')
+        socket.messages.length = 0
+      }
+      await socket.close()
+      await pause(client, DROP_MS)
+    },
+  },
+}
+
+// Every other document is a new one, which no cache knows.
+function expensive ({ index, configuration: { longWinded } }: Client, count: number): string {
+  const author = JSON.stringify(longWinded)
+  const queries = [
+    `{ posts(authorId: ${author}, first: 100) { nodes { author { posts(first: 99) { content } } } } }`,
+    `{ users(first: 100) { nodes { posts(first: 100) { author { posts(first: 100) { title } } } } } } # ${index} ${count}`,
+    `{ ${Array.from({ length: 45 }, (_, alias) => `a${alias}: posts(authorId: ${author}, first: 100) { nodes { content } }`).join(' ')} }`,
+    `{ ${Array.from({ length: 150 }, (_, field) => `u${field % 40}: user(id: ${author}) { f${field}_${count}: name }`).join(' ')} }`,
+  ]
+  return queries[(index + count) % queries.length]!
+}
+
+/** Repeats an attack until the phase ends. */
+export async function persist (client: Client, { attack }: CombinedAttack): Promise<void> {
+  while (!client.signal.aborted) {
+    try {
+      await attack(client)
+    } catch (error) {
+      if (!(error instanceof NodeIsDown)) throw error
+    }
+    // A node that closes a connection at once is not to be met with a loop of new ones.
+    await pause(client, 100)
+  }
+}
