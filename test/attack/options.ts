@@ -38,3 +38,13 @@ function readNumbers<Name extends string> (given: Record<Name, string>): Record<
   })
   return Object.fromEntries(entries)
 }
+
+/** Names of attacks: only some, or all without some. */
+export interface Choice { readonly only: readonly string[], readonly without: readonly string[] }
+
+/** Returns the chosen ones of some names. Throws an `Error` for an unknown one. */
+export function chooseNames (names: readonly string[], { only, without }: Choice): string[] {
+  const unknown = [...only, ...without].find((name) => !names.includes(name))
+  if (unknown !== undefined) throw new Error(`there is no attack ${unknown}; there are ${names.join(', ')}`)
+  return names.filter((name) => (only.length === 0 || only.includes(name)) && !without.includes(name))
+}

@@ -12,7 +12,8 @@ import { openStage } from './stage.ts'
 const OPEN_FILES = 4096
 
 const options = readOptions(process.argv.slice(2))
-chooseAttacks(options)
+// A wrong name is reported before anything is started.
+if (!options.combined) chooseAttacks(options)
 requireOpenFiles(OPEN_FILES)
 const stage = await openStage(options)
 let isInterrupted = false

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { median } from '../../../bench/report.ts'
 import { startHelper, type Helper } from '../helpers.ts'
-import type { Options } from '../options.ts'
+import { chooseNames, type Options } from '../options.ts'
 import { prepareWorld, readSigningKey } from '../prepare.ts'
 import type { Stage } from '../stage.ts'
 import { attacks } from './attacks.ts'
@@ -24,13 +24,14 @@ export interface CombinedResult {
 }
 
 /** Measures what all attacks at once do to normal users. Only what the attack costs the node differs between the phases. */
-export async function combined ({ node, ...stage }: Stage, { users, slow, seconds, rounds: count, seed }: Options): Promise<CombinedResult> {
+export async function combined ({ node, ...stage }: Stage, { users, slow, seconds, rounds: count, seed, ...choice }: Options): Promise<CombinedResult> {
+  const chosen = chooseNames(Object.keys(attacks), choice)
   const world = await prepareWorld({ node, ...stage })
   const key = await readSigningKey(stage.sql)
   const decoy = startHelper('combined/decoy.ts')
   decoy.send({})
   const { port } = await decoy.receive<{ port: number }>('listening')
-  const attackers = await Promise.all(Object.keys(attacks).map((attack) =>
+  const attackers = await Promise.all(chosen.map((attack) =>
     startReady('combined/attackers.ts', { attack, slow, userId: world.readers[0]!, longWinded: world.longWinded } satisfies AttackerConfiguration)))
   const normal = await startReady('combined/normal-users.ts', { users, seed, world, key } satisfies NormalConfiguration, { nice: false })
 

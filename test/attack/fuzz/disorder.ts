@@ -15,7 +15,7 @@ interface Login { token: string, cookie: string, id: string, sessionId: string }
 /** Requests whose permission ends while they are under way: whatever finishes later must be rejected, and leave nothing. */
 export const disorder: Attack = {
   name: NAME,
-  weight: 0.35,
+  weight: 1.2,
   async run (lane) {
     const account = lane.random.pick(lane.cast.world.disposableAdmins)
     const login = await logIn(lane, account)

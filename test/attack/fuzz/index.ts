@@ -1,4 +1,5 @@
 import type { Attack } from '../context.ts'
+import { chooseNames, type Choice } from '../options.ts'
 import { costly } from './costly.ts'
 import { disorder } from './disorder.ts'
 import { eventStreams } from './event-streams.ts'
@@ -13,10 +14,8 @@ import { malformedFrames, sockets } from './sockets.ts'
 /** All attacks of the fuzzer. */
 export const attacks: readonly Attack[] = [rest, graphql, rawHttp, multipart, sockets, malformedFrames, eventStreams, disorder, slow, logins, costly]
 
-/** Returns the attacks of two lists of names, both of which may be empty. Throws an `Error` for an unknown name. */
-export function chooseAttacks ({ only, without }: { only: readonly string[], without: readonly string[] }): readonly Attack[] {
-  const names = attacks.map(({ name }) => name)
-  const unknown = [...only, ...without].find((name) => !names.includes(name))
-  if (unknown !== undefined) throw new Error(`there is no attack ${unknown}; there are ${names.join(', ')}`)
-  return attacks.filter(({ name }) => (only.length === 0 || only.includes(name)) && !without.includes(name))
+/** Returns the attacks of the fuzzer that the command line chooses. Throws an `Error` for an unknown name. */
+export function chooseAttacks (choice: Choice): readonly Attack[] {
+  const names = chooseNames(attacks.map(({ name }) => name), choice)
+  return attacks.filter(({ name }) => names.includes(name))
 }
