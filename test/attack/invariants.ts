@@ -44,7 +44,7 @@ export async function openInvariants ({ sql }: Stage, world: World): Promise<() 
     const changed = Object.keys(before).filter((what) => before[what] !== after[what])
     return [
       ...changed.map((what) => ({ kind: 'authorization' as const, detail: `${what} were changed by someone who may not` })),
-      ...(await findForbidden()).map(({ what, value }) => ({ kind: 'authorization' as const, detail: `a ${what} that must not exist: ${value}` })),
+      ...(await findForbidden()).map(({ what, value }) => ({ kind: 'authorization' as const, detail: `forbidden, but in the database: ${what} ${value}` })),
     ]
   }
 }

@@ -22,6 +22,7 @@ export interface Client {
 }
 
 const DROP_MS = 1000
+const READER_MS = 10_000
 const JSON_TYPE = { 'content-type': 'application/json' }
 
 /** Waits, at most until the phase ends. */
@@ -77,9 +78,11 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
     async attack (client) {
       const connection = await HttpConnection.open(client.target, client.address)
       connection.socket.pause()
+      // The kernel's buffers hold some thirty of them. Requests that come at once would be a flood, which is another attack.
+      await pause(client, Math.random() * READER_MS)
       while (!client.signal.aborted && connection.isUsable) {
         connection.send(writeRequest({ method: 'GET', path: '/api/users?limit=1000' }))
-        await pause(client, 5 * DROP_MS)
+        await pause(client, READER_MS)
       }
       await connection.close()
     },
