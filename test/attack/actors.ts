@@ -16,7 +16,6 @@ export interface World {
   /** Accounts whose sessions are gone: logged out, deleted, demoted. */
   readonly ended: Readonly<Record<string, Subject>>
   /** Accounts that may be logged in at any time, and whose sessions are ended by the attack that began them. */
-  readonly disposableMembers: readonly Account[]
   readonly disposableAdmins: readonly Account[]
   /** Users that no permitted request touches: they must be the same at the end. */
   readonly victims: readonly string[]

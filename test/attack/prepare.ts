@@ -34,7 +34,6 @@ export async function prepareWorld ({ node: { url }, databaseUrl, sql }: Stage):
     decoy: await create('may-admin-decoy', 'admin'),
     members,
     ended: { 'logged out': loggedOut, 'deleted user': deleted, 'demoted admin': { ...demoted, role: 'admin' } },
-    disposableMembers: await createAll(DISPOSABLE, (index) => create(`disposable-${index}`)),
     disposableAdmins: await createAll(DISPOSABLE, (index) => create(`may-admin-${index}`, 'admin')),
     victims: victims.map(({ id }) => id),
     victimSessions: victims.map(({ sessionId }) => sessionId),

@@ -32,7 +32,7 @@ export async function combined ({ node, ...stage }: Stage, { users, slow, second
   decoy.send({})
   const { port } = await decoy.receive<{ port: number }>('listening')
   const attackers = await Promise.all(chosen.map((attack) =>
-    startReady('combined/attackers.ts', { attack, slow, userId: world.readers[0]!, longWinded: world.longWinded } satisfies AttackerConfiguration)))
+    startReady('combined/attackers.ts', { attack, slow, longWinded: world.longWinded } satisfies AttackerConfiguration)))
   const normal = await startReady('combined/normal-users.ts', { users, seed, world, key } satisfies NormalConfiguration, { nice: false })
 
   async function measure (attacked: number): Promise<Sample> {

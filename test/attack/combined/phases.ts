@@ -3,7 +3,6 @@ export interface AttackerConfiguration {
   /** Which attack: the name of a file's export. */
   readonly attack: string
   readonly slow: number
-  readonly userId: string
   readonly longWinded: string
 }
 

@@ -8,7 +8,7 @@ const NAME = 'multipart'
 const MANY_PARTS = 150
 const LARGE_BYTES = 300_000
 
-interface Form { body: Buffer, type: string, description: string, isComplete: boolean }
+interface Form { body: Buffer, type: string }
 
 /** Uploads: valid, malformed, truncated and with many parts, in pieces of any size. */
 export const multipart: Attack = {
@@ -60,7 +60,7 @@ function generateForm (random: Random, actor: Actor): Form {
   const type = random.chance(0.93)
     ? `multipart/form-data; boundary=${/^[\w-]+$/.test(boundary) ? boundary : `"${boundary}"`}`
     : random.pick(['multipart/form-data', 'multipart/form-data; boundary=', 'multipart/mixed; boundary=a', 'application/json', `multipart/form-data; boundary=${'b'.repeat(300)}`])
-  return { body, type, description, isComplete }
+  return { body, type }
 }
 
 function writeField (boundary: string, name: string, value: string): Buffer {
