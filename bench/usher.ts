@@ -11,6 +11,8 @@ await app.register(usher, {
   uploadMaxBytes: Number(process.env['UPLOAD_MAX_BYTES'] ?? 10 * 1024 * 1024),
   admin: { email: 'admin@example.com', password: 'horse battery staple' },
   accessTokenSeconds: 86400,
+  // All clients of the benchmark come from one address.
+  live: { connectionsPerNetwork: 100_000, connections: 100_000 },
 })
 await app.listen({ port: Number(process.env['PORT'] ?? 0), host: '127.0.0.1' })
 console.log(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`)
