@@ -26,7 +26,10 @@ export async function purgeDeletedUsers (db: Database, limit: number): Promise<P
     const uploads = await disownUploads(trx, ids, limit)
     const entries = await blankAuditEntries(trx, ids, limit)
     const done = Math.max(posts, uploads, entries) < limit
-    if (done) await trx.deleteFrom('deleted_users').where('user_id', '=', anyOf(ids)).execute()
+    if (done) {
+      await trx.deleteFrom('recognised_networks').where('user_id', '=', anyOf(ids)).execute()
+      await trx.deleteFrom('deleted_users').where('user_id', '=', anyOf(ids)).execute()
+    }
     return { more: !done || queued.length === USERS_A_STEP, uploads }
   })
 }

@@ -3,6 +3,7 @@ import { createAccounts } from './migrations/accounts.ts'
 import { createDeletedUsers } from './migrations/deleted-users.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
 import { createPositions } from './migrations/positions.ts'
+import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
 import { lock } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
@@ -41,6 +42,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0005-accounts': createAccounts,
   '0006-positions': createPositions,
   '0007-deleted-users': createDeletedUsers,
+  '0008-recognised-networks': createRecognisedNetworks,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { WrongPassword } from '../schema/errors.ts'
 import { invalidPasswordToken } from '../schema/password.ts'
 import { insertAuditEntries, type NewAuditEntry } from './audit.ts'
+import { clearLoginFailures } from './login-failures.ts'
 import { isUuid } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Row, UsersTable } from './tables.ts'
@@ -14,13 +15,10 @@ export type Account = Row<UsersTable, 'id' | 'name' | 'email' | 'password_hash'>
 
 const account = ['users.id', 'users.name', 'users.email', 'users.password_hash as passwordHash'] as const
 
-/** What a password is changed against, and whether the user has a session that was last used at an address. */
-export async function findAccount (db: Database, id: string, address: string): Promise<Account & { knownAddress: boolean } | undefined> {
+/** What a password is changed against. */
+export async function findAccount (db: Database, id: string): Promise<Account | undefined> {
   if (!isUuid(id)) return undefined
-  return db.selectFrom('users').select([...account, ({ exists, selectFrom }) =>
-    exists(selectFrom('sessions').select('sessions.id').whereRef('sessions.user_id', '=', 'users.id').where('address', '=', address))
-      .$castTo<boolean>().as('knownAddress')])
-    .where('users.id', '=', id).executeTakeFirst()
+  return db.selectFrom('users').select(account).where('users.id', '=', id).executeTakeFirst()
 }
 
 /**
@@ -56,7 +54,7 @@ export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Ac
 }
 
 /**
- * Sets the password of a token's owner, for whom all tokens and sessions end: the ids of these. To be called in a
+ * Sets the password of a token's owner, whose failed logins are forgotten and for whom all tokens and sessions end: the ids of these. To be called in a
  * transaction. Throws `InvalidInput` where the token has served or expired meanwhile.
  */
 export async function resetPassword (trx: Database, { hash, userId, passwordHash }: { hash: Uint8Array, userId: string, passwordHash: string }): Promise<string[]> {
@@ -64,7 +62,8 @@ export async function resetPassword (trx: Database, { hash, userId, passwordHash
   await lockUser(trx, userId)
   const spent = await trx.deleteFrom('password_tokens').where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).returning('hash').execute()
   if (spent.length === 0) throw invalidPasswordToken()
-  await trx.updateTable('users').set({ password_hash: passwordHash }).where('id', '=', userId).execute()
+  const { email } = await trx.updateTable('users').set({ password_hash: passwordHash }).where('id', '=', userId).returning('email').executeTakeFirstOrThrow()
+  await clearLoginFailures(trx, email)
   await trx.deleteFrom('password_tokens').where('user_id', '=', userId).execute()
   return deleteSessionsOf(trx, userId)
 }

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { InvalidCredentials } from '../schema/errors.ts'
 import type { AuditAction } from '../schema/audit.ts'
+import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'
 import { auditColumns, type AuditOrigin } from './audit.ts'
 import type { Database, Row, SessionsTable } from './tables.ts'
@@ -12,6 +13,8 @@ const GRACE_SECONDS = 10
 // What there may be of a user's; the oldest ends when one more is opened.
 const SESSIONS_A_USER = 100
 const ROTATIONS_REMEMBERED = 32
+// The least recently used one is forgotten when a user logs in from another.
+const NETWORKS_A_USER = 100
 
 /** How long a session lives: without being refreshed, and at the most. */
 export interface Lifetime { sessionIdleSeconds: number, sessionSeconds: number }
@@ -34,6 +37,7 @@ const seconds = (count: number) => sql`make_interval(secs => ${count})`
 /**
  * Opens a session, ends the one that it replaces, and writes both to the account log, as one statement. Returns the
  * session's id, when it expires, the role that its user has by now, and the id of the replaced session if it was live.
+ * Its network is recognised from now on.
  * The user's row is locked meanwhile, so that a demotion, a deletion or another password comes either before this or
  * finds the session to end. Throws `InvalidCredentials` for a user who was deleted, or whose password was changed, a
  * moment ago; nothing has changed then.
@@ -42,6 +46,7 @@ export async function insertSession (
   db: Database, { userId, passwordHash, secretHash, rotationKey, address, userAgent, replaced }: NewSession, { sessionIdleSeconds, sessionSeconds }: Lifetime
 ): Promise<{ id: string, role: Role, expiresAt: Date, replacedId: string | null }> {
   const id = uuid()
+  const network = networkOf(address)
   return db
     .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role']).where('id', '=', userId).where('password_hash', '=', passwordHash).forShare())
     // What another login is just ending is left to it.
@@ -64,6 +69,14 @@ export async function insertSession (
         val(uuid()).as('entry'), sql.lit('login').as('action'), 'owner.id as actor', 'owner.id as user',
         val(id).as('session'), val(address).as('address'), val(userAgent).as('agent'),
       ])))
+    .with('recognised', (cte) => cte.insertInto('recognised_networks').columns(['user_id', 'network'])
+      .expression(({ selectFrom, val }) => selectFrom('owner').select(['owner.id', val(network).as('network')]))
+      .onConflict((conflict) => conflict.columns(['user_id', 'network']).doUpdateSet({ last_used_at: sql`now()` })))
+    .with('unused', (cte) => cte.selectFrom('recognised_networks').select('network').where('user_id', '=', userId).where('network', 'in', ({ selectFrom }) =>
+      selectFrom('recognised_networks').select('network').where('user_id', '=', userId).where('network', '<>', network)
+        .orderBy('last_used_at', 'desc').offset(NETWORKS_A_USER - 1)).forUpdate().skipLocked())
+    .with('forgotten', (cte) => cte.deleteFrom('recognised_networks').where('user_id', '=', userId)
+      .where('network', 'in', ({ selectFrom }) => selectFrom('unused').select('network')))
     .insertInto('sessions')
     .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'expires_at'])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
@@ -124,20 +137,6 @@ export async function listSessionsOf (db: Database, userId: string): Promise<Ses
     .select(['id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])
     .where('user_id', '=', userId).where('expires_at', '>', sql<Date>`now()`)
     .orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
-}
-
-/**
- * Whether the user of an e-mail address has been seen at an IP address: by a session that was last used there, or by a
- * login. For an address that nobody has it takes the same way.
- */
-export async function isKnownAddress (db: Database, { email, address }: { email: string, address: string }): Promise<boolean> {
-  const user = await db.selectFrom('users').select('id')
-    .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
-    .where(({ or, exists, selectFrom }) => or([
-      exists(selectFrom('sessions').select('sessions.id').whereRef('user_id', '=', 'users.id').where('address', '=', address)),
-      exists(selectFrom('audit').select('audit.id').whereRef('user_id', '=', 'users.id').where('address', '=', address).where('action', '=', sql.lit('login'))),
-    ])).executeTakeFirst()
-  return user !== undefined
 }
 
 /** Whose a living session is. */

@@ -72,6 +72,21 @@ export interface ThrottleTable {
   granted: number
 }
 
+/** A network that a user has logged in from; see `schema/network.ts`. */
+export interface RecognisedNetworksTable {
+  user_id: string
+  network: string
+  last_used_at: Generated<Date>
+}
+
+/** How often in a row a password was wrong. Logged, unlike `throttle`: a crash must not give an attacker another hundred. */
+export interface LoginFailuresTable {
+  /** SHA-256 of the e-mail address, which may be nobody's. */
+  key: Uint8Array
+  count: number
+  last_failed_at: Generated<Date>
+}
+
 /** Who did what and when; outlives whom it speaks of. */
 export interface AuditTable {
   /** UUIDv7: the order is that of time. */
@@ -143,6 +158,8 @@ export interface Tables {
   posts_position_seq: PositionSequence
   uploads: UploadsTable
   deleted_users: DeletedUsersTable
+  recognised_networks: RecognisedNetworksTable
+  login_failures: LoginFailuresTable
 }
 
 /** What every function of this floor takes first: the database, or a transaction on it. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { joinCalls, type Client } from '../db/join.ts'
+import { clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, foldEmail, readLoginState, type LoginFailure } from '../db/login-failures.ts'
 import { charge, deleteFreeLimits, giveBack, type Attempt } from '../db/throttle.ts'
 import { TooManyRequests } from '../schema/errors.ts'
 import { networkOf } from '../schema/network.ts'
@@ -11,6 +12,9 @@ import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 const LOGIN_OF_ADDRESS = 'login.address'
 const ROWS = 100_000
 const PURGE_SECONDS = 10
+const PURGE_NETWORKS_SECONDS = 3600
+// Nobody can say when the account accepts a password again.
+const LOCKED_RETRY_SECONDS = 3600
 // Refusals, after which the database is not asked before it would let somebody through, or for so long.
 const FLOOD = 20
 const RECALL_MS = 5000
@@ -34,8 +38,15 @@ export interface Charged {
   succeeded (): Promise<void>
 }
 
+/** A login that was let through; whoever checks the password tells what came of it. */
+export interface LoginAttempt extends Charged {
+  /** Counts a wrong password. */
+  failed (): Promise<void>
+}
+
 function createThrottle (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { throttle } } = app
+  const countFailure = joinCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), { inFlight: 1 })
   // In a flood, of which one says nothing of the next, the node knows for a while by heart whom it has refused.
   const refused = new Map<string, { times: number, retryAfter: number, until: number }>()
   const hold = createHold(app)
@@ -92,14 +103,26 @@ function createThrottle (app: FastifyInstance) {
     refuseFlood: ({ address, client }: Source): Promise<void> => slowly(client, (async () => recall(LOGIN_OF_ADDRESS, networkOf(address)))()),
 
     /**
-     * Charges a login before it is checked: to its address, and to its account. An address that the account has been
-     * seen at has a limit of its own there, so that failures from elsewhere do not keep its owner out. Whether there
-     * is such an account makes no difference. Throws `TooManyRequests`.
+     * Charges a login before it is checked: to its network, and to its account. A network that the owner of the account
+     * has logged in from has a limit of its own there, so that failures from elsewhere do not keep the owner out. After
+     * many failures in a row only such networks are let through. Whether there is such an account makes no difference.
+     * Throws `TooManyRequests`.
      */
-    login ({ email, address, client, isKnown }: Source & { email: string, isKnown: () => Promise<boolean> }): Promise<Charged> {
+    async login ({ email, address, client }: Source & { email: string }): Promise<LoginAttempt> {
       const account = foldEmail(email)
       const network = networkOf(address)
-      return slowly(client, both(loginOfAddress(network), async () => await isKnown() ? loginOfBoth(account, network) : loginOfAccount(account)))
+      let failures = 0
+      const charged = await slowly(client, both(loginOfAddress(network), async () => {
+        const state = await readLoginState(db, { email, network })
+        failures = state.failures
+        if (state.recognised) return loginOfBoth(account, network)
+        if (failures >= throttle.consecutiveFailures) throw new TooManyRequests(LOCKED_RETRY_SECONDS)
+        return loginOfAccount(account)
+      }))
+      return {
+        failed: () => countFailure({ email }),
+        succeeded: async () => { await Promise.all([charged.succeeded(), failures > 0 && clearLoginFailures(db, email)]) },
+      }
     },
 
     /** Charges a refresh before it is checked. Throws `TooManyRequests`. */
@@ -114,6 +137,16 @@ function createThrottle (app: FastifyInstance) {
     async purge (): Promise<number> {
       refused.clear()
       return deleteFreeLimits(db, { keep: ROWS, limit: ROWS_A_PURGE })
+    },
+
+    /** Deletes the counts of failures that are too many to keep. Returns their number. */
+    purgeFailures (): Promise<number> {
+      return deleteLowestLoginFailures(db, { keep: ROWS, limit: ROWS_A_PURGE })
+    },
+
+    /** Deletes networks that were not used for as long as the audit log is kept. Returns their number. */
+    purgeNetworks (): Promise<number> {
+      return deleteUnusedNetworks(db, { seconds: app.usherOptions.auditSeconds, limit: ROWS_A_PURGE })
     },
   }
 }
@@ -130,14 +163,10 @@ async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charg
   }
 }
 
-// All that PostgreSQL's lower() makes one address is one here: by its rules, unlike JavaScript's, the capital I with
-// a dot is an i without another.
-function foldEmail (email: string): string {
-  return email.toLowerCase().replaceAll('\u0307', '')
-}
-
 /** How often somebody may try (contract 4): counted in the database, so that all nodes count together, and before anything costs. */
 export default fp(async function throttle (app) {
   app.decorate('usherThrottle', createThrottle(app))
   purgeRegularly(app, 'the limits of attempts', PURGE_SECONDS, app.usherThrottle.purge)
+  purgeRegularly(app, 'the counts of failed logins', PURGE_SECONDS, app.usherThrottle.purgeFailures)
+  purgeRegularly(app, 'recognised networks', PURGE_NETWORKS_SECONDS, app.usherThrottle.purgeNetworks)
 }, { name: 'usher-throttle', dependencies: ['usher-database'] })

@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isKnownAddress } from '../db/sessions.ts'
 import { findCredentials, updatePasswordHash, type UserRow } from '../db/users.ts'
 import { originOf } from '../plugins/client-origin.ts'
 import { forbidStoring } from '../plugins/http.ts'
 import type { OpenSession } from '../plugins/sessions.ts'
+import type { LoginAttempt } from '../plugins/throttle.ts'
 import { Login, LoginReply, ProtectedReply, RefreshReply } from '../schema/auth.ts'
 import { InvalidCredentials, InvalidSession, InvalidToken, OriginNotAllowed, Unauthenticated } from '../schema/errors.ts'
 import { failures, NoContent } from '../schema/reply.ts'
@@ -26,8 +26,8 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     const { email, password } = request.body
     const origin = originOf(request)
     const { address } = origin
-    const attempt = await throttle.login({ email, address, client: request.socket, isKnown: () => isKnownAddress(db, { email, address }) })
-    const user = await verify(request, email, password)
+    const attempt = await throttle.login({ email, address, client: request.socket })
+    const user = await verify(request, email, password, attempt)
     // Only from an origin that the cookie serves: no other page may end the session that it belongs to.
     const replaced = cookies.serves(request) ? cookies.read(request) : undefined
     const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, replaced, ...origin })
@@ -68,10 +68,10 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   })
 
   // An unknown address takes the same time as a wrong password.
-  async function verify (request: FastifyRequest, email: string, password: string): Promise<UserRow & { passwordHash: string }> {
+  async function verify (request: FastifyRequest, email: string, password: string, attempt: LoginAttempt): Promise<UserRow & { passwordHash: string }> {
     const user = await findCredentials(db, email)
     if (!await passwords.verify(password, user?.passwordHash, request.socket)) {
-      await audit.note(request, { action: 'login.failed', userId: user?.id })
+      await Promise.all([audit.note(request, { action: 'login.failed', userId: user?.id }), attempt.failed()])
       throw new InvalidCredentials()
     }
     const { passwordHash } = user as { passwordHash: string }
@@ -79,7 +79,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     const renewed = await passwords.hash(password)
     if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
     // By another login, mostly.
-    return verify(request, email, password)
+    return verify(request, email, password, attempt)
   }
 
   function refuse (reply: FastifyReply): Error {

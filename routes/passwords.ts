@@ -22,13 +22,16 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags: ['auth'], security, summary: 'Change the password: every other session ends', body: ChangePassword, response: { 204: NoContent, ...failures(400, 401, 403, 413, 415, 429) } },
   }, async (request, reply) => {
     const { actor, body: { currentPassword, password }, ip: address, socket } = request
-    const user = await findAccount(db, actor!.id, address)
+    const user = await findAccount(db, actor!.id)
     // Deleted between the check of the token and now.
     if (!user) throw new InvalidToken()
     if (password === currentPassword) throw new InvalidInput('password must differ from the current one')
     refuseOwnWords(password, user)
-    const attempt = await throttle.login({ email: user.email, address, client: socket, isKnown: async () => user.knownAddress })
-    if (!await passwords.verify(currentPassword, user.passwordHash, socket)) return refuse(request)
+    const attempt = await throttle.login({ email: user.email, address, client: socket })
+    if (!await passwords.verify(currentPassword, user.passwordHash, socket)) {
+      await attempt.failed()
+      return refuse(request)
+    }
     await attempt.succeeded()
     const change = { userId: user.id, from: user.passwordHash!, to: await passwords.hash(password, socket), sessionId: actor!.sessionId }
     sessions.noteEnded(await db.transaction().execute(async (trx) => {
@@ -77,8 +80,8 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:invite')],
     schema: { tags: ['users'], security, summary: 'Send a user without a password a link to set a first one', params: UserParams, response: { 202: MailReply, ...failures(401, 403, 404, 409) } },
   }, async (request, reply) => {
-    const { params: { id }, actor, socket, ip } = request
-    const user = await findAccount(db, id, ip)
+    const { params: { id }, actor, socket } = request
+    const user = await findAccount(db, id)
     if (!user) throw new UserNotFound()
     if (user.passwordHash !== null) throw new PasswordIsSet()
     await links.invite(user.id, request, () => confirm(actor!, socket))

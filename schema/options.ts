@@ -35,7 +35,8 @@ const Settings = Type.Object({
   passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page at which a password is set; the token follows as its fragment' })),
   auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'How long the account log is kept' }),
   throttle: Type.Object({
-    account: Limit({ burst: 10, perMinute: 1 }, 'Failed logins of an account from an address it has not been seen at'),
+    account: Limit({ burst: 10, perMinute: 1 }, 'Failed logins of an account from networks that its owner has not logged in from'),
+    consecutiveFailures: Type.Integer({ default: 100, minimum: 1, maximum: 1_000_000, description: 'Failed logins of an account in a row, after which it accepts passwords only from networks that its owner has logged in from' }),
     address: Limit({ burst: 50, perMinute: 10 }, 'Failed logins from an address'),
     refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from an address'),
     reset: Limit({ burst: 5, perMinute: 0.2 }, 'Requests for a link to set a password, of an address or an account'),

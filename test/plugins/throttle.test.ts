@@ -175,7 +175,7 @@ t.test('4 failed refreshes are throttled per address', async (t) => {
 
 t.test('4 what shares a limit', async (t) => {
   const { usherThrottle: throttle } = await openThrottle(t, { address: { burst: 1 }, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } })
-  const login = (address: string, email: string = crypto.randomUUID()) => throttle.login({ email, address, isKnown: async () => false }).then(() => true, ({ statusCode }) => statusCode)
+  const login = (address: string, email: string = crypto.randomUUID()) => throttle.login({ email, address }).then(() => true, ({ statusCode }) => statusCode)
 
   t.test('4 IPv6 addresses by their /64; one that stands for an IPv4 address is that', async (t) => {
     const same = [
@@ -224,7 +224,7 @@ t.test('4 a refusal is held back, so that a flood has little of it', async (t) =
   const all = (client?: Client) => {
     const source = { address: HERE, ...client && { client } }
     const email = 'somebody@example.com'
-    return Promise.all([ask('login', throttle.login({ ...source, email, isKnown: async () => false })), ask('refresh', throttle.refresh(source)), ask('reset', throttle.reset({ ...source, email }))])
+    return Promise.all([ask('login', throttle.login({ ...source, email })), ask('refresh', throttle.refresh(source)), ask('reset', throttle.reset({ ...source, email }))])
   }
   const refused = (code: string) => ['login', 'refresh', 'reset'].map((what) => `${what}: ${code}`)
   const take = () => answered.splice(0).sort()
@@ -293,7 +293,7 @@ t.test('1.10 without the database nothing is let through: 503', async (t) => {
   const { usherThrottle: throttle } = await openThrottle(t, {}, proxy.url)
   const charged = await throttle.refresh({ address: HERE })
   await proxy.refuse()
-  await t.rejects(throttle.login({ email: 'a@example.com', address: HERE, isKnown: async () => true }), { code: 'DATABASE_UNAVAILABLE' })
+  await t.rejects(throttle.login({ email: 'a@example.com', address: HERE }), { code: 'DATABASE_UNAVAILABLE' })
   await t.rejects(charged.succeeded(), { code: 'DATABASE_UNAVAILABLE' })
 })
 
@@ -302,6 +302,7 @@ t.test('9 a limit that is given in part keeps the rest, and the object of the ho
   const given: UsherOptions = { databaseUrl, throttle: { account: { burst: 3 }, reset: undefined } }
   t.same(readOptions(given).throttle, {
     account: { burst: 3, perMinute: 1 },
+    consecutiveFailures: 100,
     address: { burst: 50, perMinute: 10 },
     refresh: { burst: 60, perMinute: 30 },
     reset: { burst: 5, perMinute: 0.2 },
