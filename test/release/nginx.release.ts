@@ -51,6 +51,15 @@ t.test('4 two nodes behind nginx', async (t) => {
     t.equal(sessions.find(({ current }) => current)!.address, '127.0.0.9')
   })
 
+  t.test('4.2 the host is the one that nginx was asked by, whatever the client says: no page of another origin is served', async (t) => {
+    const { headers } = await fetch(`${url}/api/auth/login`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(admin) })
+    const cookie = headers.getSetCookie()[0]!.split(';', 1)[0]!
+    const refresh = async (origin: string, more: Record<string, string> = {}) =>
+      (await fetch(`${url}/api/auth/refresh`, { method: 'POST', headers: { cookie, origin, ...more } })).status
+    t.equal(await refresh('http://evil.example', { 'x-forwarded-host': 'evil.example' }), 403)
+    t.equal(await refresh(url), 200)
+  })
+
   t.test('8 a node that is stopped under load fails no request', async (t) => {
     const traffic = startTraffic({ url, headers })
     await traffic.flow(ROUND)
