@@ -1,0 +1,51 @@
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { json, text } from 'node:stream/consumers'
+import t from 'tap'
+import { createUsher } from '../helpers/app.ts'
+import { uniqueSchema } from '../helpers/database.ts'
+import { createMailer } from '../helpers/mail.ts'
+
+const UNKNOWN = '0190a0b0-0000-7000-8000-000000000000'
+
+// A body that each operation reads to the end.
+const body = {
+  name: 'Somebody', email: 'somebody@example.com', password: 'another long passphrase', currentPassword: 'a wrong one', token: 'x'.repeat(43), query: '{ me { id } }',
+}
+
+t.test('1.3 every route works over a socket of the file system, where a client has no address', async (t) => {
+  const usher = await createUsher(t, { mailer: createMailer().mailer })
+  const other = await usher.createUser()
+  // A path of its own, since a long one is none.
+  const socketPath = join(tmpdir(), uniqueSchema('socket'))
+  await usher.app.listen({ path: socketPath })
+
+  async function send (method: string, path: string, headers: Record<string, string>): Promise<IncomingMessage> {
+    const client = request({ socketPath, path, method, headers })
+    client.end(headers['content-type'] ? JSON.stringify(body) : undefined)
+    return (await once(client, 'response') as [IncomingMessage])[0]
+  }
+
+  const { paths } = await json(await send('GET', '/docs/json', {})) as { paths: Record<string, Record<string, { requestBody?: object }>> }
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { requestBody }]) => ({ method: method.toUpperCase(), path: path.replace(/\{\w+\}/, UNKNOWN), hasBody: requestBody !== undefined })))
+  operations.push({ method: 'POST', path: '/graphql', hasBody: true })
+  t.ok(operations.length > 15)
+  for (const { method, path, hasBody } of operations) {
+    // Some end the session.
+    const { headers, cookie } = await usher.login(usher.admin)
+    const response = await send(method, path, { ...headers, cookie, ...hasBody && { 'content-type': 'application/json' } })
+    const answer = await text(response)
+    t.ok(response.statusCode! < 500 && (response.statusCode !== 401 || path === '/api/auth/login'), `${method} ${path}: ${response.statusCode} ${answer.slice(0, 80)}`)
+  }
+
+  t.test('4.6 also the password', async (t) => {
+    const client = request({ socketPath, path: '/api/auth/password', method: 'PUT', headers: { ...other.headers, 'content-type': 'application/json' } })
+    client.end(JSON.stringify({ currentPassword: other.password, password: 'yet another passphrase' }))
+    const [response] = await once(client, 'response') as [IncomingMessage]
+    t.equal(response.statusCode, 204)
+    response.resume()
+  })
+})
