@@ -117,27 +117,34 @@ export async function updateUser (
   }
 
   async function update (db: Database, anyRole: boolean): Promise<UserRow | undefined> {
-    const notes = sql<{ entry: string, action: string }>`unnest(
-      ${[uuid(), uuid()]}::uuid[], ${['user.email-change', 'user.role-change']}::text[]
-    )`.as<'note'>(sql`note(entry, action)`)
-    return db
-      // Locked, so that it is what this statement replaces, also if another one has just replaced it.
-      .with('former', (cte) => cte.selectFrom('users').select(['id', 'email', 'role']).where('id', '=', id)
-        .$if(!anyRole, (query) => query.where('role', '=', 'user')).forNoKeyUpdate())
-      .with('updated', (cte) => cte.updateTable('users').from('former').whereRef('users.id', '=', 'former.id')
-        .set({ name, email, ...role && { role }, updated_at: sql`now()` })
-        .returning(columns.map((column) => `users.${column}` as const)))
-      .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
-        .expression(({ selectFrom, val }) => selectFrom(notes)
-          .innerJoin('updated', (join) => join.onTrue()).innerJoin('former', 'former.id', 'updated.id')
-          .where(sql<boolean>`case note.action when 'user.role-change' then updated.role <> former.role else updated.email <> former.email end`)
-          .select([
-            'note.entry', 'note.action', val(origin.actorId).as('actor'), 'updated.id as user',
-            val(origin.sessionId).as('session'), val(origin.address).as('address'), val(origin.userAgent).as('agent'),
-          ])))
-      .selectFrom('updated').selectAll().executeTakeFirst()
+    const { actorId, sessionId, address, userAgent } = origin
+    const [user] = await replace(db, id, anyRole, name, email, role ?? null, actorId, sessionId, address, userAgent, [uuid(), uuid()])
+    return user
   }
 }
+
+// Replaces a user, of any role or of the role user alone, and notes what is different.
+const replace = prepare((
+  db, id: string, anyRole: boolean, name: string, email: string, role: Role | null,
+  actor: string | null, session: string | null, address: string, agent: string, entries: readonly string[]
+) => db
+  // Locked, so that it is what this statement replaces, also if another one has just replaced it.
+  .with('former', (cte) => cte.selectFrom('users').select(['id', 'email', 'role'])
+    .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`).forNoKeyUpdate())
+  .with('updated', (cte) => cte.updateTable('users').from('former').whereRef('users.id', '=', 'former.id')
+    .set({ name, email, role: sql<Role>`coalesce(${role}::text, users.role)`, updated_at: sql`now()` })
+    .returning(columns.map((column) => `users.${column}` as const)))
+  .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+    .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id')
+      .innerJoin(sql<{ entry: string, action: string }>`unnest(
+        ${entries}::uuid[], array['user.email-change', 'user.role-change']
+      )`.as<'note'>(sql`note(entry, action)`), (join) => join.on(sql<boolean>`
+        case note.action when 'user.role-change' then updated.role <> former.role else updated.email <> former.email end`))
+      .select([
+        'note.entry', 'note.action', val(actor).as('actor'), 'updated.id as user',
+        val(session).as('session'), val(address).as('address'), val(agent).as('agent'),
+      ])))
+  .selectFrom('updated').selectAll())
 
 /**
  * Deletes a user, and in the same transaction whatever else is to be done. Returns the ids of the sessions that ended. The
