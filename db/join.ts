@@ -123,13 +123,22 @@ export function joinCalls<Item, Result> (
 
   // Nobody waits longer than that, also while no call returns. They are in the order of their coming.
   function watch (milliseconds: number): void {
-    if (patience !== Infinity) timer ??= setTimeout(dropStale, Math.ceil(milliseconds)).unref()
+    if (patience !== Infinity) timer ??= setTimeout(expire, Math.ceil(milliseconds)).unref()
   }
 
-  function dropStale (): void {
+  // The event loop itself may have been busy for so long. An answer that arrived meanwhile is read after the timers, and
+  // lets the waiting items go.
+  function expire (): void {
+    const now = performance.now()
+    setImmediate(() => dropStale(now))
+  }
+
+  function dropStale (now: number): void {
     timer = undefined
+    // They go out in this turn or one of the next.
+    if (scheduled) return watch(1)
     for (const [item, mine] of waiting) {
-      const left = mine.since + patience - performance.now()
+      const left = mine.since + patience - now
       if (left > 0) return watch(left)
       drop(waiting, item, mine)
     }

@@ -156,6 +156,8 @@ t.test('SPEED 2 a write that was acknowledged is seen by every read that is aske
     while (seen.version < 300) {
       const mine = ++seen.version
       const { status } = await put(`${mine}`)
+      // A node on a busy machine may refuse a write. That one counts as unacknowledged.
+      if (status === 503) continue
       if (status !== 200) throw new Error(`${status}`)
       // One writer, so that the names only grow.
       seen.acknowledged = mine
@@ -165,7 +167,9 @@ t.test('SPEED 2 a write that was acknowledged is seen by every read that is aske
   async function read (): Promise<void> {
     while (seen.acknowledged < 300) {
       const before = seen.acknowledged
-      const { name } = await (await fetch(url)).json() as { name: string }
+      const response = await fetch(url)
+      const { name } = await response.json() as { name: string }
+      if (response.status === 503) continue
       seen.reads++
       if (before > 0 && Number(name) < before) seen.stale++
     }
@@ -177,6 +181,9 @@ t.test('SPEED 2 a write that was acknowledged is seen by every read that is aske
 })
 
 t.test('SPEED 2 what waits is bounded in number and in time: OVERLOADED, and the rest goes on', async (t) => {
+  // The time limit does not keep a process alive.
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(alive))
   const sent: string[][] = []
   const answer = Promise.withResolvers<void>()
   const read = joinCalls(async (keys: string[]) => {
@@ -188,12 +195,31 @@ t.test('SPEED 2 what waits is bounded in number and in time: OVERLOADED, and the
   await turns()
   const late = Promise.allSettled([read('a'), read('b')])
   await t.rejects(read('c'), { code: 'OVERLOADED' }, 'no room, at once')
-  await new Promise((resolve) => setTimeout(resolve, 60))
+  t.match(await late, [{ reason: { code: 'OVERLOADED' } }, { reason: { code: 'OVERLOADED' } }], 'waited too long')
   answer.resolve()
   t.equal(await first, 'first')
-  t.match(await late, [{ reason: { code: 'OVERLOADED' } }, { reason: { code: 'OVERLOADED' } }], 'waited too long')
   t.equal(await read('d'), 'd')
   t.strictSame(sent, [['first'], ['d']], 'what was given up is not sent')
+})
+
+t.test('SPEED 2 what waited only because the event loop was busy is sent', async (t) => {
+  const patience = 20
+  const stall = () => { for (const since = performance.now(); performance.now() - since < 2 * patience;); }
+  const answers: (() => void)[] = []
+  const read = joinCalls((keys: string[]) => new Promise<string[]>((resolve) => { answers.push(() => resolve(keys)) }), { inFlight: 1, patience })
+  const first = read('first')
+  stall()
+  while (answers.length === 0) await turn()
+  await turns()
+
+  // The answer arrives during the stall, and Node runs the timers before it reads the answer.
+  const second = read('second')
+  setImmediate(() => answers[0]!())
+  stall()
+  t.equal(await first, 'first')
+  while (answers.length === 1) await turn()
+  answers[1]!()
+  t.equal(await second, 'second')
 })
 
 t.test('SPEED 2 nothing is done for those who have gone, unless somebody else waits for the same', async (t) => {
