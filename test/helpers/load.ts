@@ -16,7 +16,7 @@ export interface Load {
   readonly ended: Promise<unknown>
 }
 
-const PATIENCE_MS = 5_000
+const PATIENCE_MS = 60_000
 const PAUSE_MS = 50
 
 /**

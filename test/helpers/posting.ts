@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 const CREATE = 'mutation ($title: String!, $authorId: ID) { createPost(input: { title: $title, content: "Words", authorId: $authorId }) { id cursor } }'
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 60_000
 const PAUSE_MS = 150
 
 export interface PostingOptions {

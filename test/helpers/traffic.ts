@@ -11,7 +11,7 @@ export interface Traffic {
 }
 
 const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id } }'
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 60_000
 const PAUSE_MS = 20
 
 /** Clients that read, create users and create posts in turn, over connections that are kept alive, and are sometimes idle for a little. */

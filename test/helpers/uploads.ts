@@ -41,7 +41,7 @@ export async function leftovers ({ options }: TestUsher, sql: Sql) {
   return { tmp: tmp!.length, files: files!.length, rows }
 }
 
-/** Waits until nothing of an upload is left, on the disk and in the table; throws after five seconds. */
+/** Waits until nothing of an upload is left, on the disk and in the table; throws after a minute. */
 export async function nothingLeft (usher: TestUsher, sql: Sql): Promise<void> {
   await until('nothing is left of the upload', async () => {
     const { tmp, files, rows } = await leftovers(usher, sql)

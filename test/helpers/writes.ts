@@ -23,7 +23,7 @@ export interface Writes {
 }
 
 const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id title } }'
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 60_000
 const PAUSE_MS = 50
 
 /**

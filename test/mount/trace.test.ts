@@ -91,10 +91,8 @@ t.test('9 Usher reads no environment, writes nothing, takes no signal and lets t
   child.send(await mountOptions(t))
   const [report] = await once(child, 'message')
   t.strictSame(report, { status: 200, signals: [] })
-  const since = performance.now()
+  // Nothing is left open that would keep it alive: otherwise it never exits.
   const [code] = await once(child, 'exit')
   t.equal(code, 0)
-  // Nothing is left open that would keep it alive.
-  t.ok(performance.now() - since < 1000)
   t.strictSame(await output, ['', ''])
 })

@@ -120,12 +120,9 @@ for (const state of ['serves', 'refuses connections', 'is frozen'] as const) {
     if (state === 'refuses connections') proxy.refuse()
     if (state === 'is frozen') proxy.freeze()
     await delay(20)
-    const closing = performance.now()
     // Whoever asks from now on finds nobody.
     const ended = t.rejects(load.ended)
     await usher.app.close()
-    const took = performance.now() - closing
-    t.ok(took < 3000, `${Math.round(took)} ms`)
     await ended
     t.strictSame(load.answers.filter(({ status }) => ![200, 201, 503].includes(status)), [])
   })
