@@ -14,6 +14,9 @@ export interface JoinOptions {
   patience?: number
 }
 
+/** In the place of a result: the item was not done, and is to be part of another call. */
+export const again = Symbol('again')
+
 /** Whoever asks, such as the socket of a request: nothing is done any more for one that is destroyed. */
 export interface Client {
   readonly destroyed: boolean
@@ -44,13 +47,14 @@ interface Waiting<Result> {
  * Items that are the same value, such as equal keys, and wait together, are one; objects are the same only as
  * themselves, so that each write is one of its own.
  *
- * @param run the results of the items, in their order; an `Error` among them fails its item alone
+ * @param run the results of the items, in their order; an `Error` among them fails its item alone, and `again` leaves it to
+ * another call
  * @returns the result of an item; rejects as the call that carried it did, with `Overloaded` beyond the bounds, or
  * with `ClientGone` where all who wait for it have gone before it was sent. An item is also rejected, with
  * `InvalidToken`, if its client may not act any more when it is about to be sent.
  */
 export function joinCalls<Item, Result> (
-  run: (items: Item[]) => Promise<(Result | Error)[]>,
+  run: (items: Item[]) => Promise<(Result | Error | typeof again)[]>,
   { inFlight: limit = 2, size = 1000, waiting: room = 10_000, patience = 1000 }: JoinOptions = {}
 ): (item: Item, client?: Client) => Promise<Result> {
   let waiting = new Map<Item, Waiting<Result>>()
@@ -82,17 +86,30 @@ export function joinCalls<Item, Result> (
       await rejectRevoked(sent)
       const results = sent.size === 0 ? [] : await run([...sent.keys()])
       let index = 0
-      for (const { resolve, reject } of sent.values()) {
+      const left = new Map<Item, Waiting<Result>>()
+      for (const [item, mine] of sent) {
         const result = results[index++]
-        if (result instanceof Error) reject(result)
-        else resolve(result as Result)
+        if (result === again) left.set(item, mine)
+        else if (result instanceof Error) mine.reject(result)
+        else mine.resolve(result as Result)
       }
+      if (left.size > 0) putBack(left)
     } catch (error) {
       for (const { reject } of sent.values()) reject(error)
     } finally {
       inFlight--
       schedule()
     }
+  }
+
+  // In front of those that have come since. One who waits for the same item gets what it gets.
+  function putBack (left: Map<Item, Waiting<Result>>): void {
+    for (const [item, mine] of left) {
+      const later = waiting.get(item)
+      if (later) mine.promise.then(later.resolve, later.reject)
+    }
+    waiting = new Map([...waiting, ...left].sort(([, one], [, other]) => one.since - other.since))
+    watch(0)
   }
 
   // The first of those that wait, all of them mostly, without those that nobody waits for any more.

@@ -1,6 +1,7 @@
 import { sql, type ExpressionBuilder } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { PostNotFound, UserNotFound } from '../schema/errors.ts'
+import { again } from './join.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Database, PostsTable, Row, Tables } from './tables.ts'
@@ -87,7 +88,17 @@ export function authorPostsKey (authorId: string, first: number, fields: readonl
 // By the fields that are read, of which there are few sets.
 const selectsOfAuthors = new Map<string, ReturnType<typeof prepareSelectOfAuthors>>()
 
+// What a statement reads of contents: they may be 64 KiB each, and a batch has up to 100,000 rows.
+const BYTES_A_STATEMENT = 8 * 1024 * 1024
+
+// PostgreSQL knows the size of a long text without reading it. The frame of the window ends with the last row of the author,
+// so an author's contents are read all or not at all. Those of the first author are read in any case.
+const limitedContent = sql<string>`case
+  when asked.place = 0 or sum(octet_length(post.content)) over (order by asked.place) <= ${sql.lit(BYTES_A_STATEMENT)} then post.content
+end`
+
 function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
+  const others = ['id' as const, ...postFields.filter((field) => fields.has(field) && field !== 'content')]
   return prepare((db, places: readonly number[], authors: readonly string[], firsts: readonly string[]) => db
     .selectFrom(sql<{ place: number, author: string, first: number }>`unnest(
       ${places}::int[], ${authors}::uuid[], ${firsts}::int[]
@@ -95,14 +106,16 @@ function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
     .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columnsOf(fields))
       .whereRef('author_id', '=', 'asked.author').orderBy('position', 'desc')
       .limit(sql<number>`asked.first`).as('post'), (join) => join.onTrue())
-    .selectAll('post').select('asked.place'))
+    .select(others.map((field) => `post.${field}` as const)).select('asked.place')
+    .$if(fields.has('content'), (query) => query.select(limitedContent.as('content'))))
 }
 
 /**
  * The newest posts of some authors, each with a number of their own, as one statement; with the fields that any of
- * the keys asks for. It does not look for deleted authors, because whoever asks has just read these.
+ * the keys asks for. It does not look for deleted authors, because whoever asks has just read these. Authors whose contents
+ * would be too many bytes for one statement are left to another one.
  */
-export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<ListedPost[][]> {
+export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<(ListedPost[] | typeof again)[]> {
   const asked = keys.map((key) => key.split(':') as [string, string, string])
   const fields = new Set([...new Set(asked.map(([,, fields]) => fields))].join().split(','))
   const name = postFields.filter((field) => fields.has(field)).join()
@@ -110,8 +123,12 @@ export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPos
   selectsOfAuthors.set(name, select)
   const rows = await select(db, keys.map((_, place) => place), asked.map(([author]) => author), asked.map(([,first]) => first))
   const posts: ListedPost[][] = keys.map(() => [])
-  for (const row of rows) posts[row.place]!.push(row)
-  return posts
+  const left = new Set<number>()
+  for (const row of rows) {
+    posts[row.place]!.push(row)
+    if (row.content === null) left.add(row.place)
+  }
+  return left.size === 0 ? posts : posts.map((found, place) => left.has(place) ? again : found)
 }
 
 export interface NewPost {

@@ -15,6 +15,7 @@ import { DatabaseUnavailable } from '../schema/errors.ts'
 const LISTS_IN_FLIGHT = 4
 // A post may have 64 KiB.
 const ROWS_A_WRITE = 100
+const POSTS_A_READ = 128
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -60,7 +61,7 @@ async function createDatabase (app: FastifyInstance) {
     read: {
       user: joinCalls((ids: string[]) => findUsers(db, ids)),
       users: joinLists(db, listUsers),
-      post: joinCalls((ids: string[]) => findPosts(db, ids)),
+      post: joinCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ }),
       posts: joinLists(db, listPosts),
       postsOfAuthor: joinCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys)),
       liveSession: joinCalls((ids: string[]) => findLiveSessions(db, ids)),

@@ -60,7 +60,9 @@ export const TooManySubscriptions = define('TOO_MANY_SUBSCRIPTIONS', 'This netwo
 
 export const ExpectationFailed = define('EXPECTATION_FAILED', 'No expectation but 100-continue is met', 417)
 
-export const AnswerTooLarge = define('ANSWER_TOO_LARGE', 'The answer would be too large: ask for fewer rows', 400)
+export const OperationTooCostly = define('OPERATION_TOO_COSTLY', 'The operation costs more than %s: ask for fewer rows or fields', 400)
+export const ResponseTooLarge = define('OPERATION_TOO_COSTLY', 'The response would be larger than %s bytes: ask for fewer rows or fields', 400)
+export const TooManyDocuments = define('TOO_MANY_DOCUMENTS', 'Too many new GraphQL documents: use variables, or try again later', 429)
 
 /** Nobody reads it but the log: nginx's number for a client that went before its answer. */
 export const ClientGone = define('CLIENT_GONE', 'The client has gone', 499)

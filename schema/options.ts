@@ -53,6 +53,13 @@ const Settings = Type.Object({
   pingSeconds: Type.Number({ default: 25, minimum: 0.01, maximum: 3600, description: 'How often an open socket or event stream is asked whether anybody is there' }),
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'Octets of a JSON body' }),
   bodySeconds: Type.Number({ default: 30, minimum: 0.01, maximum: 3600, description: 'Seconds within which a JSON body must arrive' }),
+  graphql: Type.Object({
+    maxCost: Type.Integer({ default: 12_500, minimum: 1, maximum: 10_000_000, description: 'Cost of an operation or event: rows and their fields, by the sizes of pages' }),
+    maxResponseBytes: Type.Integer({ default: 8 * MIB, minimum: 1024, maximum: 256 * MIB, description: 'Bytes of the response to an operation, and of an event' }),
+    bufferedBytes: Type.Integer({ default: 64 * MIB, minimum: 1024, maximum: 64 * 1024 * MIB, description: 'Bytes of all large responses that are being read or sent' }),
+    documents: Limit({ burst: 2000, perMinute: 6000 }, 'Estimated milliseconds to validate and compile new documents of one network'),
+    allDocuments: Limit({ burst: 4000, perMinute: 12_000 }, 'The same of all networks together'),
+  }, { default: {}, additionalProperties: false, description: 'Limits of GraphQL operations on one node' }),
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'Where uploads are kept; shared by the nodes' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   uploadIdleSeconds: Type.Number({ default: 30, minimum: 0.1, maximum: 3600, description: 'How long an upload may pause' }),
@@ -62,11 +69,16 @@ const Settings = Type.Object({
 type Given = Static<typeof Settings>
 
 /** The options of the plugin. An unknown one is refused. */
-export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' | 'live'>>, RegisterOptions {
+export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' | 'live' | 'graphql'>>, RegisterOptions {
   /** How often something may be tried; what is left out keeps its default. */
   throttle?: PartialOrUndefined<{ [Name in keyof Given['throttle']]: PartialOrUndefined<Given['throttle'][Name]> }> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */
   live?: PartialOrUndefined<Omit<Given['live'], 'messages'> & { messages: PartialOrUndefined<Given['live']['messages']> }> | undefined
+  /** Limits of GraphQL operations on one node. A limit that is absent keeps its default. */
+  graphql?: PartialOrUndefined<Omit<Given['graphql'], 'documents' | 'allDocuments'> & {
+    documents: PartialOrUndefined<Given['graphql']['documents']>
+    allDocuments: PartialOrUndefined<Given['graphql']['allDocuments']>
+  }> | undefined
   /** `postgres://…`. Either this or `sql`. */
   databaseUrl?: string | undefined
   /** A postgres.js client, which the host owns and closes. Usher opens its own connections, with the same settings. */

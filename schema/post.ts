@@ -10,8 +10,12 @@ export const UpdatePost = Type.Object({
   content: Type.Optional(Content),
 })
 
+/** How many rows a GraphQL list has if the client does not say, and at the most. */
+export const USUAL_PAGE = 50
+export const LARGEST_PAGE = 100
+
 /** The arguments of a list. */
 export const ListArguments = Type.Object({
-  first: Type.Integer({ minimum: 1, maximum: 100 }),
+  first: Type.Integer({ minimum: 1, maximum: LARGEST_PAGE }),
   role: Type.Optional(line()),
 })

@@ -1,6 +1,6 @@
 import type { Page } from '../../db/page.ts'
 import { decodeCursor } from '../../schema/cursor.ts'
-import { ListArguments } from '../../schema/post.ts'
+import { ListArguments, USUAL_PAGE } from '../../schema/post.ts'
 import { createCheck } from '../../schema/validator.ts'
 
 const check = createCheck(ListArguments)
@@ -13,7 +13,7 @@ export interface PageArguments {
 
 /** The arguments of a list, checked; null is as good as absent. Throws `InvalidInput`. */
 export function readPage ({ role, first, after }: PageArguments, decode = decodeCursor): { role?: string, first: number, after?: string } {
-  const page = { first: first ?? 50, ...role != null && { role }, ...after != null && { after: decode(after) } }
+  const page = { first: first ?? USUAL_PAGE, ...role != null && { role }, ...after != null && { after: decode(after) } }
   check(page)
   return page
 }

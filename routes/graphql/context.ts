@@ -1,33 +1,47 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Client } from '../../db/join.ts'
-import { AnswerTooLarge } from '../../schema/errors.ts'
 import type { Actor } from '../../schema/policy.ts'
-
-const ROWS_AN_OPERATION = 10_000
+import type { ResultSize } from './result-budget.ts'
 
 /** What every resolver gets, besides what mercurius adds. */
-export interface GraphQLContext {
+export interface GraphQLContext extends ResultSize {
   readonly usher: FastifyInstance
-  /** The request that it came by; none for an event that subscribers share. */
-  readonly request?: FastifyRequest
   /** For whom it is: what is asked for is not read any more once the connection is gone. */
   readonly client: Client
   /** Who is asking; null without a token. Over a socket it is asked anew, since the session may have ended. */
   readonly actor: () => Promise<Actor | null>
-  /** Rows of lists so far in this operation. */
-  rows: number
+  /** The request that it comes by, or the socket; events have none. */
+  readonly request?: FastifyRequest
+  /** Added by mercurius to what is answered by a response. */
+  readonly reply?: FastifyReply
+  readonly operationName?: string | undefined
   /** Where a subscription goes on, if its transport says so. */
   readonly lastEventId?: string | undefined
+  /** Ends the turn of a costly operation. */
+  endTurn?: (() => void) | undefined
+  reader?: Client
 }
 
-/** That of an operation by HTTP. */
-export function createContext (usher: FastifyInstance, request: FastifyRequest): GraphQLContext {
-  return { usher, request, client: request.socket, actor: async () => request.actor, rows: 0 }
+/** Returns the context of an operation by HTTP. */
+export function createContext (usher: FastifyInstance, request: FastifyRequest, operationName: string | undefined): GraphQLContext {
+  return { usher, client: request.socket, actor: async () => request.actor, request, operationName, bytes: 0, reserved: 0 }
 }
 
-/** Counts the rows of a list against the bound of an operation. Throws `AnswerTooLarge`. */
-export function count<List extends { rows: readonly unknown[] }> (context: GraphQLContext, list: List): List {
-  context.rows += list.rows.length
-  if (context.rows > ROWS_AN_OPERATION) throw new AnswerTooLarge()
-  return list
+/** Returns the client of reads that are not needed any more when the response has become too large. */
+export function readerOf (context: GraphQLContext): Client {
+  context.reader ??= new Reader(context)
+  return context.reader
+}
+
+class Reader implements Client {
+  readonly #context: GraphQLContext
+
+  constructor (context: GraphQLContext) {
+    this.#context = context
+  }
+
+  get destroyed (): boolean {
+    const { bytes, client, usher: { usherGraphqlLimits: { results } } } = this.#context
+    return client.destroyed || bytes > results.maxBytes
+  }
 }

@@ -18,8 +18,8 @@ export function formatExecution ({ data, errors }: { data?: unknown, errors?: re
 
 // mercurius wraps what parsing and validation found in an error of its own.
 function unfold (error: GraphQLError): GraphQLError[] {
-  const found = (error.originalError as { errors?: unknown } | undefined)?.errors
-  return Array.isArray(found) && !(error.originalError instanceof InvalidInput) ? found : [error]
+  const source = (error.originalError ?? error) as { errors?: unknown }
+  return Array.isArray(source.errors) && !(source instanceof InvalidInput) ? source.errors : [error]
 }
 
 function format (error: GraphQLError, log: FastifyBaseLogger): GraphQLFormattedError {

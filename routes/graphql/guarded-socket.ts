@@ -5,10 +5,12 @@ import { WebSocket } from 'ws'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { refused } from '../../schema/graphql-limits.ts'
 import type { Actor } from '../../schema/policy.ts'
+import { createContext, type GraphQLContext } from './context.ts'
 import { formatErrors } from './format.ts'
 import { authorizationOf, messages, parseMessage, type Message } from './messages.ts'
-import { MercuriusSocket } from './mercurius-socket.ts'
-import { checkOperation, readOperation, type Operation } from './operation.ts'
+import { checkSubscription, readOperation, typeOf, type Operation } from './operation.ts'
+import { PingedSocket } from './pinged-socket.ts'
+import { textOf } from './serialize.ts'
 import { createSocketTaker } from './socket-taker.ts'
 import { isPassing } from './subscription.ts'
 import type { Subscriptions } from './subscriptions.ts'
@@ -25,15 +27,14 @@ export interface Surroundings {
   /** The client's network, see `networkOf`. */
   network: string
   subscriptions: Subscriptions
-  /** Has mercurius serve the socket as well, from now on. */
-  attach (): void
 }
 
 /**
  * A socket that speaks both protocols, and closes with the codes of graphql-transport-ws. Subscriptions are run by
- * `subscriptions.ts`, queries and mutations by mercurius.
+ * `subscriptions.ts`. Queries and mutations are executed by mercurius, but not by its own socket: that one loses the codes
+ * of errors, serializes a response at once whatever its size, and mixes up operations with the same id.
  */
-export class GuardedSocket extends MercuriusSocket {
+export class GuardedSocket extends PingedSocket {
   #around!: Surroundings
   #state: 'opened' | 'initialised' | 'acknowledged' = 'opened'
   #deadline: NodeJS.Timeout | undefined
@@ -100,7 +101,7 @@ export class GuardedSocket extends MercuriusSocket {
       case stop: return this.#running.get(message.id as string)?.()
     }
     if (this.protocol === 'graphql-ws') return message.type === 'connection_terminate' ? this.close() : this.#refuse()
-    if (message.type === 'ping') this.say('{"type":"pong"}')
+    if (message.type === 'ping') this.send('{"type":"pong"}')
     else if (message.type !== 'pong') this.#refuse()
   }
 
@@ -122,7 +123,7 @@ export class GuardedSocket extends MercuriusSocket {
     try {
       if (authorization !== undefined) this.#identified(authorization, await usherAuth.identify(authorization, request.socket))
       this.#state = 'acknowledged'
-      this.say('{"type":"connection_ack"}')
+      this.send('{"type":"connection_ack"}')
     } catch (error) {
       this.#forbid(error)
     }
@@ -138,7 +139,7 @@ export class GuardedSocket extends MercuriusSocket {
 
   #forbid (error: unknown): void {
     if (error instanceof DatabaseUnavailable) return this.close(1013, 'Try again later')
-    if (this.protocol === 'graphql-ws') this.say('{"type":"connection_error","payload":{"message":"Forbidden"}}')
+    if (this.protocol === 'graphql-ws') this.send('{"type":"connection_error","payload":{"message":"Forbidden"}}')
     this.close(4403, 'Forbidden')
   }
 
@@ -162,10 +163,10 @@ export class GuardedSocket extends MercuriusSocket {
     }
   }
 
-  async #run (id: string, { query, variables, operationName }: Operation): Promise<void> {
-    const { usher, subscriptions, connection } = this.#around
-    const checked = checkOperation(usher.graphql.schema, { query, variables, operationName })
-    if (checked.type !== 'subscription') return this.#ask(id, { query, variables: checked.variables, operationName })
+  async #run (id: string, operation: Operation): Promise<void> {
+    const { usher, request, subscriptions, connection } = this.#around
+    if (typeOf(usher, operation) !== 'subscription') return this.#execute(id, operation)
+    const checked = checkSubscription(usher, request, operation)
     const head = `{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":`
     const stop = await subscriptions.subscribe(checked, createSocketTaker(this, connection, {
       network: this.#around.network,
@@ -187,19 +188,28 @@ export class GuardedSocket extends MercuriusSocket {
     })
   }
 
-  protected override attach (): void {
-    this.#around.attach()
+  // Runs a query or a mutation, while further messages are heard.
+  #execute (id: string, { query, variables, operationName }: Operation): void {
+    const { usher, request } = this.#around
+    const context: GraphQLContext = { ...createContext(usher, request, operationName), actor: this.actor }
+    let stopped = false
+    this.#remember(id, () => { stopped = true })
+    const respond = (send: () => void) => {
+      if (!stopped) {
+        this.#running.delete(id)
+        send()
+      }
+      context.endTurn?.()
+      usher.usherGraphqlLimits.results.release(context)
+    }
+    usher.graphql(query, context, variables, operationName).then(
+      (result) => respond(() => this.#answer(id, textOf(result))),
+      (error) => respond(() => this.#fail(id, error)))
   }
 
-  #ask (id: string, operation: Operation): void {
-    const { data } = this.#words
-    const stop = this.ask(this.#words.start, operation, (type, rest) => {
-      if (type === data) return this.say(`{"type":"${data}","id":${JSON.stringify(id)}${rest}`)
-      this.#running.get(id)!()
-      // And no word of what mercurius did not expect.
-      this.say(`{"type":"complete","id":${JSON.stringify(id)}}`)
-    })
-    this.#remember(id, stop)
+  #answer (id: string, result: string): void {
+    this.say(`{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":${result}}`)
+    this.say(`{"type":"complete","id":${JSON.stringify(id)}}`)
   }
 
   #fail (id: string, error: GraphQLError): void {

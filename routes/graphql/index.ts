@@ -3,13 +3,15 @@ import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, F
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
 import bodyDeadline, { isLate } from '../../plugins/body-deadline.ts'
 import { addJsonParser } from '../../plugins/http.ts'
-import { checkLimits, limits } from '../../schema/graphql-limits.ts'
+import { limits } from '../../schema/graphql-limits.ts'
 import { createContext, type GraphQLContext } from './context.ts'
 import { formatExecution } from './format.ts'
 import { sendGraphiql, wantsGraphiql } from './graphiql.ts'
-import type { GuardedSocket } from './guarded-socket.ts'
-import { readOperation, relaxDefaults } from './operation.ts'
+import { addLimits } from './hooks.ts'
+import { createLimits } from './limits.ts'
+import { readOperation, type Operation } from './operation.ts'
 import { resolvers } from './resolvers.ts'
+import { textOf } from './serialize.ts'
 import { addSockets } from './socket.ts'
 import { addEventStreams, wantsEvents } from './sse.ts'
 import { createSubscriptions } from './subscriptions.ts'
@@ -25,7 +27,7 @@ const sdl = readFileSync(new URL('../../schema/schema.graphql', import.meta.url)
 const graphql: FastifyPluginAsync = async (app) => {
   // What the body must be is said in GraphQL's shape, by `readOperation`.
   app.setValidatorCompiler(() => () => true)
-  app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  app.setSerializerCompiler(() => textOf)
   app.removeAllContentTypeParsers()
   addJsonParser(app)
   await app.register(bodyDeadline)
@@ -43,13 +45,11 @@ const graphql: FastifyPluginAsync = async (app) => {
     if (!isLate(raw)) reply.removeHeader('connection')
     done()
   })
+  app.decorate('usherGraphqlLimits', createLimits(app))
   const subscriptions = createSubscriptions(app)
   addSockets(app, PATH, subscriptions)
   await app.register(mercurius, createOptions(app, addEventStreams(app, subscriptions)))
-  app.graphql.addHook('preValidation', async (_, document) => {
-    checkLimits(document)
-    relaxDefaults(document)
-  })
+  addLimits(app)
 }
 
 function createOptions (app: FastifyInstance, answerByEvents: ReturnType<typeof addEventStreams>): MercuriusOptions {
@@ -59,15 +59,14 @@ function createOptions (app: FastifyInstance, answerByEvents: ReturnType<typeof 
     resolvers: resolvers as unknown as IResolvers,
     jit: 1,
     cache: DOCUMENTS_KEPT,
-    graphql: { parseOptions: { maxTokens: limits.tokens } },
+    graphql: { parseOptions: { maxTokens: limits.tokens }, validateOptions: { maxErrors: limits.errors } },
     // Every answer to a POST has status 200 (contract 7.1).
     errorFormatter: (execution, context) =>
       ({ statusCode: 200, response: formatExecution(execution, (context as { reply?: { log: typeof app.log } }).reply?.log ?? app.log) as never }),
-    context: (request): GraphQLContext => createContext(app, request),
-    subscription: {
-      fullWsTransport: true,
-      context: (socket, request): GraphQLContext => ({ ...createContext(app, request), actor: (socket as unknown as GuardedSocket).actor }),
-    },
+    // An error handler may need it for a body that was refused.
+    context: (request): GraphQLContext => createContext(app, request, (request.body as Operation | null | undefined)?.operationName),
+    // Without it, mercurius would not assign resolvers of the form `{ subscribe, resolve }`.
+    subscription: true,
     additionalRouteOptions: {
       bodyLimit: app.usherOptions.bodyLimit,
       schema: { hide: true },

@@ -1,8 +1,9 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import {
-  getOperationAST, getVariableValues, GraphQLError, Kind, Lexer, Source, TokenKind,
+  getOperationAST, getVariableValues, GraphQLError, Kind, Lexer, parse, Source, specifiedRules, TokenKind, validate,
   type DocumentNode, type GraphQLSchema, type OperationTypeNode,
 } from 'graphql'
-import { readDocument } from '../../schema/graphql-limits.ts'
+import { checkLimits, limits, refused as overLimit } from '../../schema/graphql-limits.ts'
 
 // A post's content of 64 KiB within it, every other octet of it escaped. Bounded since mercurius keeps documents.
 const LONGEST_DOCUMENT = 256 * 1024
@@ -25,6 +26,7 @@ export function readOperation (body: unknown): Operation {
   const source = query ?? mutation
   if (typeof source !== 'string' || source.trim() === '') throw refused('query is required, a string')
   if (source.length > LONGEST_DOCUMENT) throw refused(`query must be at most ${LONGEST_DOCUMENT} characters`)
+  if (source.length > limits.lines && hasManyLines(source)) throw overLimit(`The document has more than ${limits.lines} lines`)
   if (variables != null && !isObject(variables)) throw refused('variables must be an object')
   if (operationName != null && !isName(operationName)) throw refused('operationName must be a name')
   const document = mutation != null && isBareSelectionSet(source) ? `mutation ${source}` : source
@@ -38,39 +40,60 @@ export function readOperation (body: unknown): Operation {
   }
 }
 
-/** An operation whose document and variables are checked, in a document of its own. */
-export interface CheckedOperation {
-  type: OperationTypeNode
+/** A subscription whose document and variables are checked, in a document of its own. */
+export interface CheckedSubscription {
   schema: GraphQLSchema
   document: DocumentNode
   variables: Record<string, unknown>
   operationName: string | undefined
 }
 
+interface KnownDocument { document: DocumentNode, valid: boolean }
+
 // Of those who come back together each sends the same.
 const DOCUMENTS_KEPT = 256
 const LONGEST_KEPT = 4096
-const documents = new WeakMap<GraphQLSchema, Map<string, DocumentNode>>()
+const documents = new WeakMap<GraphQLSchema, Map<string, KnownDocument>>()
 
-/** Parses and validates a document, once where it comes again. Throws a `GraphQLError`. */
-function recallDocument (schema: GraphQLSchema, text: string): DocumentNode {
-  const known = documents.get(schema) ?? new Map<string, DocumentNode>()
+// Parses a document, once where it comes again.
+function recallDocument (schema: GraphQLSchema, text: string): KnownDocument {
+  const known = documents.get(schema) ?? new Map<string, KnownDocument>()
   documents.set(schema, known)
-  const document = known.get(text) ?? readDocument(schema, text)
-  if (text.length <= LONGEST_KEPT) known.set(text, document)
+  const found = known.get(text) ?? { document: parse(text, { maxTokens: limits.tokens }), valid: false }
+  if (text.length <= LONGEST_KEPT) known.set(text, found)
   // Full: the oldest goes.
   if (known.size > DOCUMENTS_KEPT) known.delete(known.keys().next().value!)
-  return document
+  return found
 }
 
-/** Checks an operation that does not come by mercurius's route. Throws a `GraphQLError`, the first problem. */
-export function checkOperation (schema: GraphQLSchema, { query, variables = {}, operationName }: Operation): CheckedOperation {
-  const document = recallDocument(schema, query)
-  const operation = getOperationAST(document, operationName)
+function ensureValid (usher: FastifyInstance, request: FastifyRequest, known: KnownDocument): void {
+  if (known.valid) return
+  usher.usherGraphqlLimits.documents.charge(request.ip, checkLimits(known.document))
+  const [problem] = validate(usher.graphql.schema, known.document, specifiedRules, { maxErrors: 1 })
+  if (problem) throw problem
+  known.valid = true
+}
+
+/** Returns the type of an operation. Throws a `GraphQLError`. */
+export function typeOf (usher: FastifyInstance, { query, operationName }: Operation): OperationTypeNode {
+  const operation = getOperationAST(recallDocument(usher.graphql.schema, query).document, operationName)
   if (!operation) throw new GraphQLError('operationName must name one of the operations')
-  const { errors, coerced } = getVariableValues(schema, operation.variableDefinitions!, variables)
+  return operation.operation
+}
+
+/**
+ * Checks a subscription, which mercurius does not run. Throws a `GraphQLError`, the first problem, `TooManyDocuments` or
+ * `OperationTooCostly`.
+ */
+export function checkSubscription (usher: FastifyInstance, request: FastifyRequest, { query, variables = {}, operationName }: Operation): CheckedSubscription {
+  const { schema } = usher.graphql
+  const known = recallDocument(schema, query)
+  ensureValid(usher, request, known)
+  const { document } = known
+  const { errors, coerced } = getVariableValues(schema, getOperationAST(document, operationName)!.variableDefinitions!, variables)
   if (errors) throw errors[0]
-  return { type: operation.operation, schema, document, variables: coerced, operationName }
+  usher.usherGraphqlLimits.checkCost({ schema, document, operationName, variables: coerced })
+  return { schema, document, variables: coerced, operationName }
 }
 
 /**
@@ -93,6 +116,10 @@ const refused = (message: string) => new GraphQLError(message, { extensions: { c
 /** Whether a value is a JSON object. */
 export function isObject (value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function hasManyLines (source: string): boolean {
+  return source.split(/\r\n|[\n\r]/, limits.lines + 1).length > limits.lines
 }
 
 function isName (value: unknown): value is string {

@@ -1,4 +1,4 @@
-import { GraphQLError, GraphQLScalarType } from 'graphql'
+import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import { authorPostsKey, deletePost, updatePost, type ListedPost, type PostRow } from '../../db/posts.ts'
 import type { PostEvent } from '../../plugins/post-stream.ts'
 import { decodePosition, encodeCursor, encodePosition } from '../../schema/cursor.ts'
@@ -7,7 +7,8 @@ import type { Action, Actor } from '../../schema/policy.ts'
 import { CreatePost, UpdatePost } from '../../schema/post.ts'
 import { createCheck } from '../../schema/validator.ts'
 import { connect, readPage } from './connection.ts'
-import { count, type GraphQLContext } from './context.ts'
+import { readerOf, type GraphQLContext } from './context.ts'
+import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
 
@@ -28,18 +29,25 @@ export const resolvers = {
       return user
     },
 
-    async users (_, args, context) {
+    async users (_, args, context, info) {
       const { first: limit, ...where } = readPage(args)
-      const page = count(context, await context.usher.usherDatabase.read.users({ limit, ...where }, context.client))
+      const page = await context.usher.usherDatabase.read.users({ limit, ...where }, context.client)
+      countRows(context, info, page.rows)
       return connect(page, where.after, ({ id }) => encodeCursor(id))
     },
 
-    post: async (_, { id }, { usher, client }) => usher.usherDatabase.read.post(id, client),
+    async post (_, { id }, context, info) {
+      const post = await context.usher.usherDatabase.read.post(id, readerOf(context))
+      if (post) countRows(context, info, [post])
+      return post
+    },
 
     async posts (_, { authorId, ...args }, context, info) {
       const { first: limit, after } = readPage(args, decodePosition)
       const query = { fields: [...selectedPostFields(info), 'position' as const], authorId: authorId ?? undefined, limit, after }
-      return connect(count(context, await context.usher.usherDatabase.read.posts(query, context.client)), after, cursorOf)
+      const page = await context.usher.usherDatabase.read.posts(query, readerOf(context))
+      countRows(context, info, page.rows)
+      return connect(page, after, cursorOf)
     },
 
     async me (_, __, { usher, client, actor }) {
@@ -51,8 +59,8 @@ export const resolvers = {
   User: {
     async posts ({ id }, args, context, info) {
       const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
-      const rows = await context.usher.usherDatabase.read.postsOfAuthor(key, context.client)
-      count(context, { rows })
+      const rows = await context.usher.usherDatabase.read.postsOfAuthor(key, readerOf(context))
+      countRows(context, info, rows)
       return rows
     },
   },
@@ -60,10 +68,11 @@ export const resolvers = {
   Post: {
     cursor: cursorOf,
 
-    async author ({ authorId }, _, { usher, client }) {
-      const author = await usher.usherDatabase.read.user(authorId!, client)
+    async author ({ authorId }, _, context, info) {
+      const author = await context.usher.usherDatabase.read.user(authorId!, context.client)
       // Deleted, and the post with it, since the post was read.
       if (!author) throw new UserNotFound()
+      countRows(context, info, [author])
       return author
     },
   },
@@ -104,8 +113,9 @@ export const resolvers = {
         const cursor = lastEventId ?? after
         return usher.usherEvents.open({ authorId: authorId?.toLowerCase(), after: cursor == null ? undefined : decodePosition(cursor) })
       },
-      resolve ({ postCreated }: Partial<PostEvent>) {
+      resolve ({ postCreated }: Partial<PostEvent>, _: unknown, context: GraphQLContext, info: GraphQLResolveInfo) {
         if (!postCreated) throw new GraphQLError('A subscription needs a socket, or server-sent events', { extensions: { code: 'BAD_REQUEST' } })
+        countRows(context, info, [postCreated])
         return postCreated
       },
     },

@@ -63,7 +63,6 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   // by then.
   function takeOver (route: RouteOptions): void {
     const { preValidation } = route
-    const { wsHandler } = route as { wsHandler?: (socket: GuardedSocket, request: FastifyRequest) => void }
     route.preValidation = function (request, reply, done) {
       if (upgrades.has(request.raw)) done()
       else (preValidation as preValidationHookHandler).call(this, request, reply, done)
@@ -74,21 +73,21 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
       try {
         const leave = subscriptions.admit(network)
         reply.hijack()
-        upgrade(request, network, (socket) => wsHandler!(socket, request), leave)
+        upgrade(request, network, leave)
       } catch (error) {
         return refuse(reply, error as FastifyError)
       }
     }
   }
 
-  function upgrade (request: FastifyRequest, network: string, serve: (socket: GuardedSocket) => void, leave: () => void): void {
+  function upgrade (request: FastifyRequest, network: string, leave: () => void): void {
     const { connection, head } = upgrades.get(request.raw)!
     let upgraded = false
     sockets.handleUpgrade(request.raw, connection, head, (socket) => {
       upgraded = true
       socket.once('close', leave)
       // Before anything else: what the client has sent along with its request is read next.
-      socket.guard({ usher: app, request, connection, network, subscriptions, attach: () => serve(socket) })
+      socket.guard({ usher: app, request, connection, network, subscriptions })
       if (socket.protocol === '') socket.close(4406, 'Subprotocol not acceptable')
     })
     // A handshake that is wrong has been answered.

@@ -10,7 +10,8 @@ import { networkOf } from '../../schema/network.ts'
 import { createContext } from './context.ts'
 import { EventStream } from './event-stream.ts'
 import { formatExecution } from './format.ts'
-import { checkOperation, readOperation, type CheckedOperation } from './operation.ts'
+import { checkSubscription, readOperation, typeOf, type CheckedSubscription } from './operation.ts'
+import { textOf } from './serialize.ts'
 import type { Taker } from './shared-operation.ts'
 import { isPassing } from './subscription.ts'
 import type { Subscriptions } from './subscriptions.ts'
@@ -42,7 +43,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     for (const stream of open) stream.end()
   })
 
-  async function subscribe (operation: CheckedOperation, request: FastifyRequest): Promise<EventStream> {
+  async function subscribe (operation: CheckedSubscription, request: FastifyRequest): Promise<EventStream> {
     const network = networkOf(request.ip)
     const leave = subscriptions.admit(network)
     const stream = new EventStream(subscriptions.unread)
@@ -68,10 +69,9 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
 
   async function run (request: FastifyRequest, reply: FastifyReply): Promise<EventStream | string> {
     const operation = readOperation(request.method === 'GET' ? readQuery(request.query as object) : request.body)
-    const checked = checkOperation(app.graphql.schema, operation)
-    if (checked.type === 'subscription') return subscribe(checked, request)
+    if (typeOf(app, operation) === 'subscription') return subscribe(checkSubscription(app, request, operation), request)
     if (request.method === 'GET') throw new GraphQLError('Only a subscription can be had by GET', { extensions: { code: 'BAD_REQUEST' } })
-    return whole(await reply.graphql(operation.query, createContext(app, request), operation.variables, operation.operationName))
+    return whole(await reply.graphql(operation.query, createContext(app, request, operation.operationName), operation.variables, operation.operationName))
   }
 
   return async function answer (request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -121,7 +121,7 @@ function refuse (error: GraphQLError, request: FastifyRequest, reply: FastifyRep
 
 const id = (position: number) => `id: ${encodePosition(String(position))}\n`
 const next = (result: string) => `event: next\ndata: ${result}\n\n`
-const whole = (result: object) => `${next(JSON.stringify(result))}event: complete\ndata:\n\n`
+const whole = (result: object) => `${next(textOf(result))}event: complete\ndata:\n\n`
 
 // By the address, where the variables are JSON (GraphQL over HTTP). Throws a `GraphQLError`.
 function readQuery ({ query, variables, operationName }: { query?: unknown, variables?: unknown, operationName?: unknown }): object {

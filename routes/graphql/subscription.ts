@@ -7,6 +7,8 @@ import type { PostEvent, PostStream } from '../../plugins/post-stream.ts'
 import { DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
 import type { GraphQLContext } from './context.ts'
 import { formatExecution, rootOf } from './format.ts'
+import { serialize } from './hooks.ts'
+import { textOf } from './serialize.ts'
 
 /** A subscription's document, checked, and what it is run with. */
 export interface Subscription {
@@ -17,6 +19,9 @@ export interface Subscription {
   /** The cursor of the last event that the client has seen, where its transport knows it: rather than `after`. */
   lastEventId?: string | undefined
 }
+
+// All events wait in one queue, beside those of the networks.
+const EVENTS = 'events'
 
 // Events stay when a client goes: others may have the same.
 const everybody = { destroyed: false }
@@ -78,17 +83,37 @@ export async function openStream (usher: FastifyInstance, { schema, document, va
 }
 
 /** What an event is to the subscribers, as JSON. Not before all of it can be read: none is to miss it. */
-export async function render (usher: FastifyInstance, { schema, document, variables, operationName }: Subscription, event: PostEvent): Promise<string> {
+export async function render (usher: FastifyInstance, subscription: Subscription, event: PostEvent): Promise<string> {
   for (;;) {
-    const result = await execute({ schema, document, variableValues: variables, operationName, rootValue: event, contextValue: contextOf(usher) })
-    const outage = result.errors?.find(isPassing)
-    if (!outage) return JSON.stringify(formatted(result, usher))
-    await usher.usherEvents.wait(outage)
+    const context = contextOf(usher)
+    try {
+      const result = await executeInTurn(usher, subscription, event, context)
+      const outage = result.errors?.find(isPassing)
+      if (outage) throw outage
+      const formatted = result.errors ? formatExecution(result, usher.log) : result
+      await serialize(usher, formatted, context)
+      return textOf(formatted)
+    } catch (error) {
+      if (!isPassing(error as GraphQLError)) throw error
+      await usher.usherEvents.wait(error)
+    } finally {
+      usher.usherGraphqlLimits.results.release(context)
+    }
   }
 }
 
-function formatted (result: ExecutionResult, { log }: FastifyInstance): object {
-  return result.errors ? formatExecution(result, log) : result
+async function executeInTurn (usher: FastifyInstance, subscription: Subscription, event: PostEvent, contextValue: GraphQLContext): Promise<ExecutionResult> {
+  const { turns, checkCost } = usher.usherGraphqlLimits
+  const { schema, document, variables, operationName } = subscription
+  const run = () => execute({ schema, document, variableValues: variables, operationName, rootValue: event, contextValue })
+  const cost = checkCost(subscription)
+  if (turns.isFree(cost)) return run()
+  const endTurn = await turns.take(cost, EVENTS)
+  try {
+    return await run()
+  } finally {
+    endTurn()
+  }
 }
 
 /** Whether what failed may be tried again as it is. */
@@ -99,5 +124,5 @@ export function isPassing (error: GraphQLError): boolean {
 
 // Each event is an operation of its own to the bound on rows.
 function contextOf (usher: FastifyInstance): GraphQLContext {
-  return { usher, client: everybody, actor: async () => null, rows: 0 }
+  return { usher, client: everybody, actor: async () => null, bytes: 0, reserved: 0 }
 }

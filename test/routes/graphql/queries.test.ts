@@ -212,11 +212,11 @@ t.test('7.8 no N+1', async (t) => {
     t.equal((await count(`{ ${ids.map((id: string, index: number) => `u${index}: user(id: "${id}") { name posts(first: ${index + 1}) { id } }`).join(' ')} }`)).sent.length, 2)
   })
 
-  t.test('7.8 an answer has a bounded number of rows', async (t) => {
+  t.test('7.8 a response has a bounded number of rows', async (t) => {
     await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), id, 'Post ' || n, '' from users, generate_series(1, 200) n`
     const { data, errors } = await post(usher, { query: '{ users(first: 100) { nodes { posts(first: 100) { author { posts(first: 100) { id } } } } } }' })
     t.equal(data, null)
-    t.match(errors![0], { message: 'The answer would be too large: ask for fewer rows', extensions: { code: 'ANSWER_TOO_LARGE' } })
+    t.match(errors![0], { message: 'The operation costs more than 12500: ask for fewer rows or fields', extensions: { code: 'OPERATION_TOO_COSTLY' } })
     t.equal((await post(usher, { query: '{ users(first: 50) { nodes { posts(first: 100) { id } } } }' })).errors, undefined)
   })
 })

@@ -1,0 +1,106 @@
+// What the most expensive queries that are allowed, and those that are refused, do to a node: the longest time for
+// which its event loop stood still, and its memory. `node bench/query-cost.ts`; contract 1.13 asks for at most 50 ms.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { once } from 'node:events'
+import Fastify from 'fastify'
+import postgres from 'postgres'
+import usher from '../app.ts'
+import { startEmbedded } from '../db/embedded.ts'
+import { print, round } from './report.ts'
+import { startServer, type Server } from './servers.ts'
+
+const AUTHORS = 100
+const SCHEMAS = { short: 10, long: 65_000 }
+const TARGET_MS = 50
+
+/** What a node tells of the time since it was last asked. */
+interface Stall { longest: number, rss: number }
+
+async function serve (): Promise<void> {
+  const { DATABASE_URL, UPLOADS_DIR, SCHEMA } = process.env
+  const app = Fastify({ forceCloseConnections: true })
+  await app.register(usher, { databaseUrl: DATABASE_URL, schema: SCHEMA, uploadsDir: UPLOADS_DIR!, admin: { email: 'admin@example.com', password: 'horse battery staple' } })
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const delay = monitorEventLoopDelay({ resolution: 1 })
+  delay.enable()
+  process.on('message', () => {
+    process.send!({ longest: delay.max / 1e6, rss: process.memoryUsage.rss() / 1024 ** 2 } satisfies Stall)
+    delay.reset()
+  })
+  console.log(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`)
+  process.on('SIGTERM', () => { void app.close().then(() => process.disconnect()) })
+}
+
+async function fill (url: string, schema: string, characters: number): Promise<void> {
+  const sql = postgres(url, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
+  await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, ${AUTHORS}) n`
+  await sql`alter table posts disable trigger user`
+  // Every author's newest post is among the newest 100, so that a page of posts leads to all of them.
+  await sql`insert into posts (id, author_id, title, content)
+    select gen_random_uuid(), id, 'Post ' || n, repeat('x', ${characters}) from generate_series(1, ${characters > 1000 ? 20 : 100}) n, users where role = 'user'`
+  await sql`vacuum analyze posts`
+  await sql.end()
+}
+
+async function ask ({ url, process: child }: Server, query: string, atOnce = 1): Promise<Stall & { outcome: string, bytes: number, took: number }> {
+  const stalled = async () => {
+    child.send('stall')
+    return (await once(child, 'message'))[0] as Stall
+  }
+  await stalled()
+  const since = performance.now()
+  const texts = await Promise.all(Array.from({ length: atOnce }, async () => {
+    const response = await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query }) })
+    return response.text()
+  }))
+  const took = performance.now() - since
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  const outcomes = new Set(texts.map((text) => text.startsWith('{"data":{') ? 'data' : /"code":"(\w+)"/.exec(text)?.[1] ?? text.slice(0, 50)))
+  return { ...await stalled(), outcome: [...outcomes].join(', '), bytes: texts[0]!.length, took }
+}
+
+const aliases = (count: number, selection: string) => Array.from({ length: count }, (_, index) => `a${index}: ${selection}`).join(' ')
+const queries: [name: string, query: string][] = [
+  ['the attack', '{posts(first:100){nodes{author{posts(first:99){content}}}}}'],
+  ['with 45 aliases', `{posts(first:100){nodes{author{posts(first:99){${aliases(45, 'content')}}}}}}`],
+  ['50 users with posts', '{users{nodes{id name posts{id title}}}}'],
+  ['50 users with contents', '{users{nodes{id name posts{id title content}}}}'],
+  ['100 posts, author', '{posts(first:100){nodes{id title content author{id name}}}}'],
+  ['aliased authors', `{posts(first:100){nodes{${aliases(45, 'author{id}')}}}}`],
+  ['nested single', '{posts(first:100){nodes{author{posts(first:45){id author{id}}}}}}'],
+  ['users 98 posts ids', '{users(first:98){nodes{posts(first:99){id}}}}'],
+  ['aliases of pages', `{${aliases(45, 'posts(first:100){nodes{id title}}')}}`],
+  ['edges', `{${aliases(45, 'posts(first:100){edges{cursor node{id}}}')}}`],
+  ['dates', `{${aliases(20, 'posts(first:100){nodes{createdAt cursor title id}}')}}`],
+]
+
+async function measure (): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'usher-cost-'))
+  const database = await startEmbedded({ dataDir: folder })
+  try {
+    for (const [schema, characters] of Object.entries(SCHEMAS)) {
+      const env = { ROLE: 'server', DATABASE_URL: database.url, UPLOADS_DIR: join(folder, 'uploads'), SCHEMA: schema, NODE_ENV: 'production' }
+      const node = await startServer('query-cost', env)
+      await fill(database.url, schema, characters)
+      const rows = []
+      for (const [name, query] of queries) {
+        for (const round_ of [1, 2, 3]) {
+          const { outcome, longest, rss, bytes, took } = await ask(node, query)
+          rows.push([`${name} ${round_}`, outcome, round(longest, 1), round(took), round(bytes / 1024), round(rss)])
+        }
+      }
+      print({ title: `Posts of ${characters} characters`, how: `${availableParallelism()} cores, load ${round(loadavg()[0]!, 1)}; target ${TARGET_MS} ms`, columns: ['query', 'outcome', 'stall', 'took', 'KiB', 'rss'], rows, figures: rows })
+      await node.stop()
+    }
+  } finally {
+    await database.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+if (process.env['ROLE'] === 'server') await serve()
+else await measure()

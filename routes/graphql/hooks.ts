@@ -1,0 +1,51 @@
+import { finished } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import type { ExecutionResult, FormattedExecutionResult, GraphQLError } from 'graphql'
+import { ResponseTooLarge } from '../../schema/errors.ts'
+import { checkLimits } from '../../schema/graphql-limits.ts'
+import { networkOf } from '../../schema/network.ts'
+import type { GraphQLContext } from './context.ts'
+import { formatErrors } from './format.ts'
+import { relaxDefaults } from './operation.ts'
+import type { ResultSize } from './result-budget.ts'
+import { keepText, serializeInTurns } from './serialize.ts'
+
+// JSON.stringify takes about 2 ms for this, on a slow machine.
+const SERIALIZED_AT_ONCE = 256 * 1024
+
+/** Adds the limits of operations to mercurius: before a document is validated, before it is executed, and afterwards. */
+export function addLimits (app: FastifyInstance): void {
+  const { documents, turns, results, checkCost } = app.usherGraphqlLimits
+
+  app.graphql.addHook<GraphQLContext>('preValidation', async (_, document, { request }) => {
+    documents.charge(request!.ip, checkLimits(document))
+    relaxDefaults(document)
+  })
+
+  app.graphql.addHook<GraphQLContext>('preExecution', async (schema, document, context, variables = {}) => {
+    const cost = checkCost({ schema, document, operationName: context.operationName, variables })
+    if (turns.isFree(cost)) return
+    context.endTurn = await turns.take(cost, networkOf(context.request!.ip))
+    // An execution that fails unexpectedly must not keep its turn.
+    if (context.reply) finished(context.reply.raw, context.endTurn)
+  })
+
+  app.graphql.addHook<any, GraphQLContext>('onResolution', async (execution, context) => {
+    context.endTurn?.()
+    if (context.reserved > 0 && context.reply) finished(context.reply.raw, () => results.release(context))
+    await serialize(app, execution, context)
+  })
+}
+
+/**
+ * Serializes a result for `textOf` if it is large, so that other requests have their turn meanwhile. If there are too many
+ * bytes, an error takes its place.
+ */
+export async function serialize (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes }: ResultSize): Promise<void> {
+  const { log, usherGraphqlLimits: { results: { maxBytes } } } = app
+  if (bytes <= SERIALIZED_AT_ONCE) return
+  const text = await serializeInTurns(result, maxBytes)
+  if (text !== undefined) return keepText(result, text)
+  const error = new ResponseTooLarge(maxBytes)
+  Object.assign(result, { data: null, errors: formatErrors([error as unknown as GraphQLError], log) })
+}

@@ -1,0 +1,44 @@
+import type { FastifyInstance } from 'fastify'
+import { getOperationAST, type DocumentNode, type GraphQLSchema, type OperationDefinitionNode } from 'graphql'
+import { OperationTooCostly } from '../../schema/errors.ts'
+import { costOf, evaluate, type Cost } from '../../schema/graphql-cost.ts'
+import { DocumentBudget } from './document-budget.ts'
+import { ResultBudget } from './result-budget.ts'
+import { Turns } from './turns.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherGraphqlLimits: ReturnType<typeof createLimits>
+  }
+}
+
+/** An operation of a document, and its variables. */
+export interface CostlyOperation {
+  schema: GraphQLSchema
+  document: DocumentNode
+  operationName: string | undefined
+  variables: Readonly<Record<string, unknown>>
+}
+
+/** Returns what bounds the work of GraphQL operations on a node (contract 7.8). */
+export function createLimits ({ usherOptions: { graphql } }: FastifyInstance) {
+  const { maxCost } = graphql
+  const costs = new WeakMap<OperationDefinitionNode, Cost>()
+
+  return {
+    documents: new DocumentBudget(graphql),
+    results: new ResultBudget(graphql),
+    turns: new Turns(maxCost),
+
+    /** Returns the cost of an operation, 0 if there is no such operation. Throws `OperationTooCostly`. */
+    checkCost ({ schema, document, operationName, variables }: CostlyOperation): number {
+      const operation = getOperationAST(document, operationName)
+      if (!operation) return 0
+      const known = costs.get(operation) ?? costOf(schema, document, operation)
+      costs.set(operation, known)
+      const cost = evaluate(known, variables)
+      if (cost > maxCost) throw new OperationTooCostly(maxCost)
+      return cost
+    },
+  }
+}

@@ -1,0 +1,46 @@
+import { Kind, type DocumentNode, type FieldNode, type FragmentDefinitionNode, type SelectionSetNode } from 'graphql'
+
+export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>
+
+/** Returns the fragments of a document by name. */
+export function fragmentsOf ({ definitions }: DocumentNode): Fragments {
+  return new Map(definitions.filter((node) => node.kind === Kind.FRAGMENT_DEFINITION).map((node) => [node.name.value, node]))
+}
+
+/**
+ * Returns the fields of selection sets that are executed together, by response key, with those of their fragments
+ * (GraphQL 6.3.2). Fields with the same key are one field of the response. It ignores `@skip` and `@include`, and spreads
+ * of fragments that do not exist.
+ */
+export function collectFields (sets: readonly SelectionSetNode[], fragments: Fragments): Map<string, FieldNode[]> {
+  const fields = new Map<string, FieldNode[]>()
+  const spread = new Set<string>()
+  for (const set of sets) collect(set)
+  return fields
+
+  function collect ({ selections }: SelectionSetNode): void {
+    for (const node of selections) {
+      if (node.kind === Kind.FIELD) add((node.alias ?? node.name).value, node)
+      else if (node.kind === Kind.INLINE_FRAGMENT) collect(node.selectionSet)
+      else collectFragment(node.name.value)
+    }
+  }
+
+  function collectFragment (name: string): void {
+    const fragment = fragments.get(name)
+    if (!fragment || spread.has(name)) return
+    spread.add(name)
+    collect(fragment.selectionSet)
+  }
+
+  function add (key: string, node: FieldNode): void {
+    const nodes = fields.get(key)
+    if (nodes) nodes.push(node)
+    else fields.set(key, [node])
+  }
+}
+
+/** Returns the selection sets of fields that are one field of the response. */
+export function selectionSetsOf (nodes: readonly FieldNode[]): SelectionSetNode[] {
+  return nodes.flatMap(({ selectionSet }) => selectionSet ?? [])
+}
