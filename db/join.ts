@@ -106,9 +106,12 @@ export function joinCalls<Item, Result> (
   function putBack (left: Map<Item, Waiting<Result>>): void {
     for (const [item, mine] of left) {
       const later = waiting.get(item)
-      if (later) mine.promise.then(later.resolve, later.reject)
+      if (!later) continue
+      mine.promise.then(later.resolve, later.reject)
+      mine.others = [...mine.others ?? [], later.client, ...later.others ?? []]
+      waiting.delete(item)
     }
-    waiting = new Map([...waiting, ...left].sort(([, one], [, other]) => one.since - other.since))
+    waiting = new Map([...left, ...waiting].sort(([, one], [, other]) => one.since - other.since))
     watch(0)
   }
 

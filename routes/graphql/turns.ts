@@ -1,7 +1,11 @@
 import { Overloaded } from '../../schema/errors.ts'
 
-const PATIENCE_MS = 1000
-const WAITING = 1000
+interface TurnsOptions {
+  /** Operations that may wait. */
+  waiting?: number
+  /** Milliseconds that an operation may wait. */
+  patience?: number
+}
 
 interface Waiting { cost: number, start: () => void }
 
@@ -12,14 +16,18 @@ interface Waiting { cost: number, start: () => void }
 export class Turns {
   readonly #max: number
   readonly #free: number
+  readonly #room: number
+  readonly #patience: number
   #running = 0
   #waiting = 0
   readonly #queues = new Map<string, Waiting[]>()
 
   /** @param maxCost of the operations that run at the same time, except cheap ones */
-  constructor (maxCost: number) {
+  constructor (maxCost: number, { waiting = 1000, patience = 1000 }: TurnsOptions = {}) {
     this.#max = maxCost
     this.#free = maxCost / 50
+    this.#room = waiting
+    this.#patience = patience
   }
 
   /** Whether an operation is so cheap that it needs no turn. */
@@ -43,7 +51,7 @@ export class Turns {
   }
 
   #wait (cost: number, network: string): Promise<void> {
-    if (this.#waiting >= WAITING) throw new Overloaded()
+    if (this.#waiting >= this.#room) throw new Overloaded()
     const queue = this.#queues.get(network) ?? []
     this.#queues.set(network, queue)
     this.#waiting++
@@ -52,7 +60,7 @@ export class Turns {
       const timer = setTimeout(() => {
         this.#remove(network, queue, waiting)
         reject(new Overloaded())
-      }, PATIENCE_MS)
+      }, this.#patience)
       queue.push(waiting)
     })
   }

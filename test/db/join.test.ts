@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { joinCalls } from '../../db/join.ts'
+import { again, joinCalls } from '../../db/join.ts'
 import { createUsher } from '../helpers/app.ts'
 
 /** Reads whose statements are answered by hand. */
@@ -220,6 +220,32 @@ t.test('SPEED 2 what waited only because the event loop was busy is sent', async
   while (answers.length === 1) await turn()
   answers[1]!()
   t.equal(await second, 'second')
+})
+
+t.test('SPEED 2 what a statement leaves out is part of the next one, with those who ask for the same meanwhile', async (t) => {
+  const calls: string[][] = []
+  const returned: (() => void)[] = []
+  const read = joinCalls(async (keys: string[]) => {
+    calls.push(keys)
+    await new Promise<void>((resolve) => returned.push(resolve))
+    return keys.map((key, index) => index === 0 ? `${key}${calls.length}` : again)
+  }, { inFlight: 1 })
+  const next = async () => {
+    while (returned.length === 0) await new Promise(setImmediate)
+    returned.shift()!()
+  }
+  const gone = { destroyed: false }
+  const first = [read('a'), read('b'), read('c', gone)]
+  const left = t.rejects(first[2]!, { code: 'CLIENT_GONE' })
+  while (calls.length === 0) await new Promise(setImmediate)
+  const later = [read('d'), read('b')]
+  gone.destroyed = true
+  await next()
+  await next()
+  await next()
+  t.same(await Promise.all([first[0], first[1], ...later]), ['a1', 'b2', 'd3', 'b2'])
+  await left
+  t.same(calls, [['a', 'b', 'c'], ['b', 'd'], ['d']])
 })
 
 t.test('SPEED 2 nothing is done for those who have gone, unless somebody else waits for the same', async (t) => {

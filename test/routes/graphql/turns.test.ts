@@ -1,0 +1,50 @@
+import t from 'tap'
+import { DocumentBudget } from '../../../routes/graphql/document-budget.ts'
+import { Turns } from '../../../routes/graphql/turns.ts'
+
+t.test('1.13 operations run together up to a cost, the others wait, and networks take turns', async (t) => {
+  const turns = new Turns(100)
+  t.same([turns.isFree(2), turns.isFree(3)], [true, false])
+  const [first, second] = [await turns.take(60, 'a'), await turns.take(40, 'a')]
+  const started: string[] = []
+  const ends: (() => void)[] = []
+  const waiting = ['a1', 'a2', 'a3', 'b1', 'b2'].map(async (name) => {
+    const end = await turns.take(100, name[0]!)
+    started.push(name)
+    ends.push(end)
+  })
+  second()
+  second()
+  await new Promise(setImmediate)
+  t.same(started, [], 'a turn ends once')
+  first()
+  for (let count = 1; count <= 5; count++) {
+    await new Promise(setImmediate)
+    t.equal(started.length, count)
+    ends.at(-1)!()
+  }
+  await Promise.all(waiting)
+  t.same(started, ['a1', 'b1', 'a2', 'b2', 'a3'])
+  ;(await turns.take(100, 'a'))()
+})
+
+t.test('1.13 an operation waits only for some time, and only so many wait', async (t) => {
+  const turns = new Turns(100, { waiting: 2, patience: 1 })
+  const end = await turns.take(100, 'a')
+  const refused = { code: 'OVERLOADED' }
+  await Promise.all(['a', 'a', 'b'].map((network) => t.rejects(turns.take(100, network), refused)))
+  end()
+  const next = await turns.take(100, 'b')
+  next()
+})
+
+t.test('1.13 a network that has not been seen for long begins anew', async (t) => {
+  const budget = new DocumentBudget({
+    documents: { burst: 1, perMinute: 0.01 }, allDocuments: { burst: 1e6, perMinute: 1 },
+  } as ConstructorParameters<typeof DocumentBudget>[0])
+  const work = { fields: 100, pairs: 0 }
+  budget.charge('2001:db8::1', work)
+  t.throws(() => budget.charge('2001:db8::2', work), { code: 'TOO_MANY_DOCUMENTS' }, 'the same network')
+  for (let index = 0; index < 10_000; index++) budget.charge(`10.0.${index >> 8}.${index & 255}`, { fields: 0, pairs: 0 })
+  budget.charge('2001:db8::1', work)
+})
