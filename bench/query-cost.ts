@@ -10,12 +10,13 @@ import Fastify from 'fastify'
 import postgres from 'postgres'
 import usher from '../app.ts'
 import { startEmbedded } from '../db/embedded.ts'
-import { print, round } from './report.ts'
+import { print, round, verdict } from './report.ts'
 import { startServer, type Server } from './servers.ts'
 
 const AUTHORS = 100
 const SCHEMAS = { short: 10, long: 65_000 }
 const TARGET_MS = 50
+const columns = ['query', 'outcome', 'first stall, ms', 'second', 'third', 'longest answer, ms', 'response, KiB', 'rss, MiB', 'target']
 
 /** What a node tells of the time since it was last asked. */
 interface Stall { longest: number, rss: number }
@@ -39,7 +40,7 @@ async function fill (url: string, schema: string, characters: number): Promise<v
   const sql = postgres(url, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, ${AUTHORS}) n`
   await sql`alter table posts disable trigger user`
-  // Every author's newest post is among the newest 100, so that a page of posts leads to all of them.
+  // Generated in turns, so that a page of posts leads to all authors.
   await sql`insert into posts (id, author_id, title, content)
     select gen_random_uuid(), id, 'Post ' || n, repeat('x', ${characters}) from generate_series(1, ${characters > 1000 ? 20 : 100}) n, users where role = 'user'`
   await sql`vacuum analyze posts`
@@ -58,24 +59,25 @@ async function ask ({ url, process: child }: Server, query: string, atOnce = 1):
     return response.text()
   }))
   const took = performance.now() - since
-  await new Promise((resolve) => setTimeout(resolve, 20))
   const outcomes = new Set(texts.map((text) => text.startsWith('{"data":{') ? 'data' : /"code":"(\w+)"/.exec(text)?.[1] ?? text.slice(0, 50)))
   return { ...await stalled(), outcome: [...outcomes].join(', '), bytes: texts[0]!.length, took }
 }
 
 const aliases = (count: number, selection: string) => Array.from({ length: count }, (_, index) => `a${index}: ${selection}`).join(' ')
-const queries: [name: string, query: string][] = [
-  ['the attack', '{posts(first:100){nodes{author{posts(first:99){content}}}}}'],
-  ['with 45 aliases', `{posts(first:100){nodes{author{posts(first:99){${aliases(45, 'content')}}}}}}`],
-  ['50 users with posts', '{users{nodes{id name posts{id title}}}}'],
+const allowed = '{users{nodes{id name posts{id title}}}}'
+const queries: [name: string, query: string, atOnce?: number][] = [
+  ['posts of the authors of 100 posts', '{posts(first:100){nodes{author{posts(first:99){content}}}}}'],
+  ['the same with 45 aliases', `{posts(first:100){nodes{author{posts(first:99){${aliases(45, 'content')}}}}}}`],
+  ['50 users with their posts', allowed],
+  ['the same, 50 at once', allowed, 50],
   ['50 users with contents', '{users{nodes{id name posts{id title content}}}}'],
-  ['100 posts, author', '{posts(first:100){nodes{id title content author{id name}}}}'],
-  ['aliased authors', `{posts(first:100){nodes{${aliases(45, 'author{id}')}}}}`],
-  ['nested single', '{posts(first:100){nodes{author{posts(first:45){id author{id}}}}}}'],
-  ['users 98 posts ids', '{users(first:98){nodes{posts(first:99){id}}}}'],
-  ['aliases of pages', `{${aliases(45, 'posts(first:100){nodes{id title}}')}}`],
-  ['edges', `{${aliases(45, 'posts(first:100){edges{cursor node{id}}}')}}`],
-  ['dates', `{${aliases(20, 'posts(first:100){nodes{createdAt cursor title id}}')}}`],
+  ['the same, 50 at once', '{users{nodes{id name posts{id title content}}}}', 50],
+  ['100 posts with content and author', '{posts(first:100){nodes{id title content author{id name}}}}'],
+  ['the same, 50 at once', '{posts(first:100){nodes{id title content author{id name}}}}', 50],
+  ['45 authors of each of 100 posts', `{posts(first:100){nodes{${aliases(45, 'author{id}')}}}}`],
+  ['20 pages of posts', `{${aliases(20, 'posts(first:100){nodes{createdAt cursor title id}}')}}`],
+  ['a document with 1,980 pairs of fields', `{${'me{id} '.repeat(45)}}`],
+  ['a document with 150 errors after 9,000 lines', `{${'\n'.repeat(9000)}${'x '.repeat(150)}}`],
 ]
 
 async function measure (): Promise<void> {
@@ -87,13 +89,15 @@ async function measure (): Promise<void> {
       const node = await startServer('query-cost', env)
       await fill(database.url, schema, characters)
       const rows = []
-      for (const [name, query] of queries) {
-        for (const round_ of [1, 2, 3]) {
-          const { outcome, longest, rss, bytes, took } = await ask(node, query)
-          rows.push([`${name} ${round_}`, outcome, round(longest, 1), round(took), round(bytes / 1024), round(rss)])
-        }
+      for (const [name, query, atOnce] of queries) {
+        // The first time, a document is validated and interpreted; the second time it is compiled.
+        const found = [await ask(node, query, atOnce), await ask(node, query, atOnce), await ask(node, query, atOnce)]
+        const [{ outcome, bytes }] = found as [typeof found[0]]
+        const stalls = found.map(({ longest }) => round(longest, 1))
+        const met = verdict(`≤ ${TARGET_MS} ms`, Math.max(...stalls) <= TARGET_MS)
+        rows.push([name, outcome, ...stalls, round(Math.max(...found.map(({ took }) => took))), round(bytes / 1024), round(found.at(-1)!.rss), met])
       }
-      print({ title: `Posts of ${characters} characters`, how: `${availableParallelism()} cores, load ${round(loadavg()[0]!, 1)}; target ${TARGET_MS} ms`, columns: ['query', 'outcome', 'stall', 'took', 'KiB', 'rss'], rows, figures: rows })
+      print({ title: `Posts of ${characters} characters`, how: `${availableParallelism()} cores, load ${round(loadavg()[0]!, 1)}`, columns, rows, figures: rows })
       await node.stop()
     }
   } finally {

@@ -8,7 +8,7 @@ import type { GraphQLContext } from './context.ts'
 import { formatErrors } from './format.ts'
 import { relaxDefaults } from './operation.ts'
 import type { ResultSize } from './result-budget.ts'
-import { keepText, serializeInTurns } from './serialize.ts'
+import { keepSerialized, serializeInTurns } from './serialize.ts'
 
 // JSON.stringify takes about 2 ms for this, on a slow machine.
 const SERIALIZED_AT_ONCE = 256 * 1024
@@ -44,8 +44,8 @@ export function addLimits (app: FastifyInstance): void {
 export async function serialize (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes }: ResultSize): Promise<void> {
   const { log, usherGraphqlLimits: { results: { maxBytes } } } = app
   if (bytes <= SERIALIZED_AT_ONCE) return
-  const text = await serializeInTurns(result, maxBytes)
-  if (text !== undefined) return keepText(result, text)
+  const json = await serializeInTurns(result, maxBytes)
+  if (json) return keepSerialized(result, json)
   const error = new ResponseTooLarge(maxBytes)
   Object.assign(result, { data: null, errors: formatErrors([error as unknown as GraphQLError], log) })
 }

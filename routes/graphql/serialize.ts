@@ -3,20 +3,31 @@ import { setImmediate } from 'node:timers/promises'
 // Characters that are serialized before other requests have their turn: fractions of a millisecond.
 const CHARACTERS_A_TURN = 64 * 1024
 
+// One large result after the other: together, they would share every turn, and end in the same one.
+let previous: Promise<unknown> = Promise.resolve()
+
 /**
  * Serializes a large result like `JSON.stringify`, in many turns of the event loop: 8 MiB at once take 50 ms, or 150 ms if
  * they consist of line breaks. Returns undefined if there are more than `maxBytes`.
  */
-export async function serializeInTurns (result: object, maxBytes: number): Promise<string | undefined> {
-  const pieces: string[] = []
+export function serializeInTurns (result: object, maxBytes: number): Promise<Buffer | undefined> {
+  const serialized = previous.then(() => pieceByPiece(result, maxBytes))
+  // A result that cannot be serialized concerns only its own operation.
+  previous = serialized.catch(() => {})
+  return serialized
+}
+
+async function pieceByPiece (result: object, maxBytes: number): Promise<Buffer | undefined> {
+  const pieces: Buffer[] = []
   let bytes = 0
   for (const piece of pieceTogether(result)) {
-    bytes += Buffer.byteLength(piece)
+    const encoded = Buffer.from(piece)
+    bytes += encoded.length
     if (bytes > maxBytes) return undefined
-    pieces.push(piece)
+    pieces.push(encoded)
     await setImmediate()
   }
-  return pieces.join('')
+  return Buffer.concat(pieces)
 }
 
 function * pieceTogether (result: object): Generator<string> {
@@ -48,14 +59,19 @@ function * pieceTogether (result: object): Generator<string> {
   }
 }
 
-const texts = new WeakMap<object, string>()
+const serialized = new WeakMap<object, Buffer>()
 
-/** Keeps the text of a result for `textOf`. */
-export function keepText (result: object, text: string): void {
-  texts.set(result, text)
+/** Keeps the JSON of a result for `textOf` and `payloadOf`. */
+export function keepSerialized (result: object, json: Buffer): void {
+  serialized.set(result, json)
 }
 
-/** Returns the text of a result, as JSON. */
+/** Returns the JSON of a result. */
 export function textOf (result: object): string {
-  return texts.get(result) ?? JSON.stringify(result)
+  return serialized.get(result)?.toString() ?? JSON.stringify(result)
+}
+
+/** Returns the JSON of a result as the payload of a response: encoding a large text again would take its time. */
+export function payloadOf (result: object): string | Buffer {
+  return serialized.get(result) ?? JSON.stringify(result)
 }
