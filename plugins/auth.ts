@@ -69,10 +69,10 @@ function createAuth (app: FastifyInstance) {
 
     /**
      * A `preValidation` hook: confirms the actor again when the body of the request is complete (contract 1.12). It has
-     * no effect on requests without an actor or a body.
+     * no effect on requests without an actor or a body, nor on an actor of another mount, whom a hook of the host has set.
      */
     reconfirm ({ actor, raw, socket }: FastifyRequest, _: FastifyReply, done: (error?: Error) => void): void {
-      const may = actor === null || !hasBody(raw) || mayAct(actor, socket)
+      const may = actor === null || !hasBody(raw) || !tokens.isOurs(actor) || mayAct(actor, socket)
       if (may === true) return done()
       Promise.resolve(may).then((may) => done(may ? undefined : new InvalidToken()), done)
     },

@@ -2,9 +2,10 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { insertAuditEntries, type AuditOrigin } from '../db/audit.ts'
 import { channelOf } from '../db/channel.ts'
+import { deleteEndedSessions, deleteExpiredSessions, listEndedSessions } from '../db/ended-sessions.ts'
 import type { Client } from '../db/join.ts'
 import {
-  deleteEndedSessions, deleteExpiredSessions, deleteSession, deleteSessionsOf, findSession, findSessionOwner, insertSession, listEndedSessions, listSessionsOf, rotateSession,
+  deleteSession, deleteSessionsOf, findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession,
   type EndNote, type NewSession, type Origin, type SessionRow,
 } from '../db/sessions.ts'
 import type { UserRow } from '../db/users.ts'

@@ -88,6 +88,8 @@ async function createTokens (app: FastifyInstance) {
      * `DatabaseUnavailable` where it cannot be known whether its key is one of ours.
      */
     verify,
+    /** Returns whether an actor came from a token of this mount, rather than of another one in the same app. */
+    isOurs: (actor: Actor): boolean => tokenOfActor.has(actor),
     /** Returns whether the token that an actor came from is still valid; its session may have ended. */
     isValid (actor: Actor): boolean {
       const token = tokenOfActor.get(actor)

@@ -78,19 +78,6 @@ t.test('8 a first start needs no settings, and its data survive restarts and kil
   t.notOk((await readdir(join(cwd, 'data/postgres/data'))).includes('postmaster.pid'), 'the database stops with the last node')
 })
 
-t.test('4 without a terminal, no password is printed: the node says what to do instead', { buffered: true }, async (t) => {
-  const { url, stop } = await startEmbedded({ dataDir: t.testdir(), settings: { fsync: 'off' } })
-  t.teardown(stop)
-  const first = await startNode(t, { cwd: t.testdir(), settings: { DATABASE_URL: url } })
-  t.match(first.stderr, 'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "usher admin create --email <address>".\n')
-  t.match(first.stderr, 'Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.\n')
-  t.notMatch(first.stderr, /The first admin is/)
-  t.same(await (await first.fetch('/api/users')).json(), [], 'nobody is locked out of an account that nobody knows')
-  const second = await startNode(t, { cwd: t.testdir(), settings: { DATABASE_URL: url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
-  t.match(await second.login(admin), { token: String })
-  t.notMatch(second.stderr, /There is no admin/)
-})
-
 t.test('8 with DATABASE_URL and settings from .env; no CORS, and nobody’s word for TLS, unless set', { buffered: true }, async (t) => {
   const cwd = t.testdir({ '.env': `DATABASE_URL=${database.url}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\n` })
   const node = await startNode(t, { cwd })

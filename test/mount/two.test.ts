@@ -37,6 +37,19 @@ t.test('9 two mounts in one app know nothing of each other', async (t) => {
     t.equal((await one.inject('GET', '/api/protected', { headers: one.admin.headers })).statusCode, 200)
   })
 
+  await t.test('an actor of one, set by a hook of the host, is nobody to the other', async (t) => {
+    const host = openHost(t)
+    const [first, second] = [{ ...ours, prefix: '/first', decoratorName: 'first' }, { ...theirs, prefix: '/second', decoratorName: 'second' }]
+    host.addHook('onRequest', async (request, reply) => {
+      if (request.url.startsWith('/second/api/auth/login') && request.headers.authorization) await (Reflect.get(host, 'first') as Usher).authenticate(request, reply)
+    })
+    await host.register(usher, first)
+    await host.register(usher, second)
+    await host.ready()
+    const response = await host.inject({ method: 'POST', url: '/second/api/auth/login', headers: one.admin.headers, payload: two.admin })
+    t.equal(response.statusCode, 200)
+  })
+
   await t.test('posts, by their sockets', async (t) => {
     const heard: string[] = []
     for (const { prefix, inject, admin } of [one, two]) {

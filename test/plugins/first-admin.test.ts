@@ -4,7 +4,8 @@ import usher, { type UsherOptions } from '../../app.ts'
 import { insertFirstAdmin } from '../../db/users.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
-import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { startDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { startNode } from '../helpers/node.ts'
 import { openSql } from '../helpers/sql.ts'
 
 async function start (t: Test, options: UsherOptions) {
@@ -44,6 +45,20 @@ t.test('4 without one, admin@example.com with a random password, told once, howe
 t.test('4 with neither, none is made', async (t) => {
   const { admins } = await start(t, { schema: uniqueSchema(t.name) })
   t.same(await admins(), [])
+})
+
+t.test('4 without a terminal a node prints no password: it says what to do instead', async (t) => {
+  const { url, dataDir: cwd } = await startDatabase(t)
+  const admin = { email: 'root@example.com', password: 'a good long password' }
+  const first = await startNode(t, { cwd, settings: { DATABASE_URL: url } })
+  t.match(first.stderr, 'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "usher admin create --email <address>".\n')
+  t.match(first.stderr, 'Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.\n')
+  t.notMatch(first.stderr, /The first admin is/)
+  t.same(await (await first.fetch('/api/users')).json(), [], 'there is no account whose password nobody knows')
+  const second = await startNode(t, { cwd, settings: { DATABASE_URL: url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
+  t.match(await second.login(admin), { token: String })
+  const third = await startNode(t, { cwd, settings: { DATABASE_URL: url } })
+  t.notMatch(third.stderr, /There is no admin/)
 })
 
 t.test('4 a user of that address becomes the admin, where there is none', async (t) => {

@@ -1,0 +1,25 @@
+import { sql } from 'kysely'
+import { seconds } from './sessions.ts'
+import type { Database } from './tables.ts'
+
+/** The sessions that ended within the last seconds, oldest first, and how many seconds ago by the database's clock. */
+export async function listEndedSessions (db: Database, within: number): Promise<{ id: string, age: number }[]> {
+  return db.selectFrom('ended_sessions')
+    .select(['id', sql<number>`extract(epoch from now() - ended_at)::float8`.as('age')])
+    .where('ended_at', '>=', sql<Date>`now() - ${seconds(within)}`)
+    .orderBy('ended_at').execute()
+}
+
+/** Deletes sessions that have expired, up to a limit, but those that another node is just deleting: how many it were. */
+export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) =>
+    selectFrom('sessions').select('id').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirst()
+  return Number(numDeletedRows)
+}
+
+/** Forgets sessions that ended so many seconds ago, likewise. */
+export async function deleteEndedSessions (db: Database, secondsAgo: number, limit: number): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('ended_sessions').where('id', 'in', ({ selectFrom }) =>
+    selectFrom('ended_sessions').select('id').where('ended_at', '<', sql<Date>`now() - ${seconds(secondsAgo)}`).limit(limit).forUpdate().skipLocked()).executeTakeFirst()
+  return Number(numDeletedRows)
+}
