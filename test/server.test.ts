@@ -11,13 +11,15 @@ import { until } from './helpers/until.ts'
 t.jobs = 3
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
+// One for all nodes, since one of them starts without a DATABASE_URL and would make its own.
+const SECRET = 'a secret of many words'
 const dataDir = t.testdir()
 const database = await startEmbedded({ dataDir, settings: { fsync: 'off' } })
 t.teardown(() => database.stop())
 
 /** A node on the database of this file. */
 function connected (t: Test, settings: Record<string, string> = {}, rest: Partial<NodeOptions> = {}): NodeOptions {
-  const given = { DATABASE_URL: database.url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+  const given = { DATABASE_URL: database.url, SECRET, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
   return { cwd: t.testdir(), settings: { ...given, ...settings }, ...rest }
 }
 
@@ -79,7 +81,7 @@ t.test('8 a first start needs no settings, and its data survive restarts and kil
 })
 
 t.test('8 with DATABASE_URL and settings from .env; no CORS, and nobody’s word for TLS, unless set', { buffered: true }, async (t) => {
-  const cwd = t.testdir({ '.env': `DATABASE_URL=${database.url}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\n` })
+  const cwd = t.testdir({ '.env': `DATABASE_URL=${database.url}\nSECRET=${SECRET}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\n` })
   const node = await startNode(t, { cwd })
   t.match(node.stderr, `  data: database "usher" on ${new URL(database.url).host}, uploads in ${cwd}/data\n`)
   t.notOk(node.stderr.includes(new URL(database.url).password), 'without the password')
@@ -253,7 +255,7 @@ t.test('8 a second signal ends it at once', { buffered: true }, async (t) => {
 
 t.test('8 SIGTERM during the start: what was started is stopped', { buffered: true }, async (t) => {
   const inject = 'process.on("newListener", (name) => name === "SIGTERM" && setImmediate(() => process.kill(process.pid, "SIGTERM")))'
-  const node = spawnNode(t, { cwd: t.testdir(), settings: { DATA_DIR: dataDir }, inject })
+  const node = spawnNode(t, { cwd: t.testdir(), settings: { DATA_DIR: dataDir, SECRET }, inject })
   t.equal(await node.ended, 0)
   t.match(node.stderr, 'Usher stops on SIGTERM\n')
   t.match(node.stdout, 'PostgreSQL: left to the nodes that use it')
