@@ -1,15 +1,14 @@
 import { execFile, spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, chown, copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { connect, createServer, type Server } from 'node:net'
+import { chmod, chown, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../db/embedded.ts'
+import { startEmbedded } from '../../db/embedded.ts'
 import { accountFor, findPrograms, wayFor } from '../../db/embedded-binaries.ts'
 import { openCluster, readRunning, reason, type Cluster } from '../../db/embedded-cluster.ts'
 import { isReplaceable } from '../../db/embedded-join.ts'
@@ -17,57 +16,13 @@ import { launch, linesOf } from '../../db/embedded-launch.ts'
 import { takeLease, urlOf } from '../../db/embedded-lease.ts'
 import { choosePort } from '../../db/embedded-port.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { createTemplate, folder, isDown, pidFile, postmaster, query, quick, start, until } from '../helpers/embedded.ts'
 
 t.jobs = 4
 
 const isRoot = process.getuid?.() === 0
-const quick = { fsync: 'off' }
 
-// --- helpers -------------------------------------------------------------------------------------------
-
-async function start (t: Test, dataDir: string, options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedServer> {
-  const server = await startEmbedded({ dataDir, settings: quick, ...options })
-  t.teardown(() => server.stop())
-  return server
-}
-
-// tap removes a test's folder before its teardowns run, unless there was a teardown before the folder.
-function folder (t: Test, content?: Parameters<Test['testdir']>[0]): string {
-  t.teardown(() => {})
-  return t.testdir(content)
-}
-
-// Most tests are not about the first start, and take a copy of what one has made.
-const template = await mkdtemp(join(tmpdir(), 'usher-'))
-t.teardown(() => rm(template, { recursive: true }))
-await (await startEmbedded({ dataDir: template, settings: quick })).stop()
-
-async function prepared (t: Test): Promise<string> {
-  const dataDir = folder(t)
-  await promisify(execFile)('cp', ['-a', join(template, 'postgres'), dataDir])
-  return dataDir
-}
-
-async function query (url: string, text: string): Promise<Record<string, unknown>[]> {
-  const sql = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 30 })
-  try {
-    return [...await sql.unsafe(text)]
-  } finally {
-    await sql.end({ timeout: 0 })
-  }
-}
-
-async function until<T> (what: string, check: () => Promise<T | false | undefined>): Promise<T> {
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await setTimeout(20)) {
-    const result = await check().catch(() => undefined)
-    if (result) return result
-  }
-  throw new Error(`not within 60 s: ${what}`)
-}
-
-const pidFile = (dataDir: string) => join(dataDir, 'postgres/data/postmaster.pid')
-const postmaster = async (dataDir: string) => parseInt(await readFile(pidFile(dataDir), 'utf8'))
-const isDown = (dataDir: string) => stat(pidFile(dataDir)).then(() => false, () => true)
+const prepared = await createTemplate(t)
 
 /** A node of its own: starts the server, prints what it got, and lives until it is killed or its input ends. */
 async function otherNode (t: Test, dataDir: string, before: string[] = [], options: SpawnOptions = {}): Promise<{ child: ChildProcess, lines: AsyncIterator<string>, server: () => Promise<{ url: string, started: boolean }> }> {
@@ -211,132 +166,6 @@ t.test('a server that was killed with its node is started anew, and nothing is l
   t.match(await query(server.url, 'select count(*)::int from kept'), [{ count: 1000 }])
 })
 
-t.test('a server that dies under its nodes is started again, on the same port, and each has its share', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
-  const lines: string[] = []
-  const [one, other] = [await start(t, dataDir, { log: (line) => lines.push(line) }), await start(t, dataDir)]
-  await query(one.url, 'create table kept as select 7 as seven')
-  process.kill(await postmaster(dataDir), 'SIGKILL')
-  await until('both are back', async () => (await query(one.url, "select from pg_stat_activity where application_name = 'usher-lease'")).length === 2)
-  t.match(await query(one.url, 'select * from kept'), [{ seven: 7 }])
-  t.ok(lines.some((line) => line.includes('back on')))
-
-  // An administrator may end a connection, too.
-  await query(one.url, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'usher-lease'")
-  await until('both are back', async () => (await query(one.url, "select from pg_locks where locktype = 'advisory' and mode = 'ShareLock'")).length === 2)
-  await other.stop()
-  t.match(await query(one.url, 'select * from kept'), [{ seven: 7 }])
-  await one.stop()
-  t.equal(await isDown(dataDir), true)
-})
-
-/** Kills the server and listens on its port in its place. */
-async function takePort (t: Test, dataDir: string, url: string): Promise<Server> {
-  process.kill(await postmaster(dataDir), 'SIGKILL')
-  const holder = createServer((socket) => socket.destroy())
-  t.teardown(() => { holder.close() })
-  return until('the port is free for the test', async () => {
-    holder.listen(Number(new URL(url).port), '127.0.0.1')
-    await once(holder, 'listening')
-    return holder
-  })
-}
-
-t.test('a lost server comes back on its port after another program has released it', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
-  const lines: string[] = []
-  const one = await start(t, dataDir, { log: (line) => lines.push(line) })
-  const port = Number(new URL(one.url).port)
-  t.ok(port >= 15_000 && port < 30_000, 'no system gives these ports to outgoing connections')
-  const holder = await takePort(t, dataDir, one.url)
-  await until('the port is waited for', async () => lines.some((line) => line.includes(`port ${port} is taken by another program`)))
-  const other = start(t, dataDir)
-  holder.close()
-  t.equal((await other).url, one.url)
-  await until('it is back', async () => lines.some((line) => line.endsWith(`back on 127.0.0.1:${port}`)))
-  t.match(await query(one.url, 'select 1 as one'), [{ one: 1 }])
-})
-
-t.test('a start takes another port when the recorded one stays taken, and other nodes are told', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
-  const lines: string[] = []
-  const one = await start(t, dataDir, { log: (line) => lines.push(line) })
-  await takePort(t, dataDir, one.url)
-  const other = await start(t, dataDir, { limits: { portMs: 1 } })
-  t.not(other.url, one.url)
-  t.match(await query(other.url, 'select 1 as one'), [{ one: 1 }])
-  await until('it is told', async () => lines.some((line) => /this node still connects to port \d+, restart it/.test(line)))
-})
-
-t.test('a stopped server returns to its port, and a copy of it chooses its own', { buffered: true }, async (t) => {
-  const copy = await mkdtemp(join(tmpdir(), 'usher-'))
-  t.teardown(() => rm(copy, { recursive: true }))
-  const dataDir = await prepared(t)
-  const lines: string[] = []
-  const first = await start(t, dataDir)
-  await first.stop()
-  await promisify(execFile)('cp', ['-a', join(dataDir, 'postgres'), copy])
-  const second = await start(t, dataDir)
-  t.equal(second.url, first.url)
-  t.not((await start(t, copy, { log: (line) => lines.push(line) })).url, first.url)
-  t.notOk(lines.some((line) => line.includes('taken')), 'it does not even try the port of the original')
-
-  await second.stop()
-  await rm(join(dataDir, 'postgres/port'))
-  await mkdir(join(dataDir, 'postgres/port'))
-  await start(t, dataDir, { log: (line) => lines.push(line) })
-  t.ok(lines.some((line) => /its port cannot be recorded \(EISDIR/.test(line)))
-})
-
-t.test('a server that cannot be started again is retried until the obstacle is gone', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
-  const lines: string[] = []
-  const server = await start(t, dataDir, { log: (line) => lines.push(line), limits: { retryMs: 10 } })
-  const pid = await postmaster(dataDir)
-  const [global, away] = ['global', 'away'].map((name) => join(dataDir, 'postgres/data', name)) as [string, string]
-  await rename(global, away)
-  process.kill(pid, 'SIGKILL')
-  const failed = await until('it says so', async () => lines.find((line) => line.includes('does not run in')))
-  t.match(failed, /does not run in .+ \(.*global.*\): see .+log, or set DATABASE_URL\.$/)
-  await until('it says so again', async () => lines.filter((line) => line === failed).length > 1)
-  await rm(global, { recursive: true, force: true })
-  await rename(away, global)
-  await until('it is back', async () => lines.some((line) => line.includes('back on')))
-  t.match(await query(server.url, 'select 1 as one'), [{ one: 1 }])
-})
-
-t.test('a stop while the server cannot be started again ends the attempts', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
-  const lines: string[] = []
-  const server = await start(t, dataDir, { log: (line) => lines.push(line), limits: { retryMs: 600_000 } })
-  const pid = await postmaster(dataDir)
-  await rm(join(dataDir, 'postgres/data/global'), { recursive: true })
-  process.kill(pid, 'SIGKILL')
-  await until('it says so', async () => lines.some((line) => line.includes('does not run in')))
-  await server.stop()
-  t.match(lines.at(-1), /left to the nodes that use it/)
-})
-
-t.test('a stop while the server is starting again leaves no server behind', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
-  const server = await start(t, dataDir)
-  const pid = await postmaster(dataDir)
-  process.kill(pid, 'SIGKILL')
-  const starting = await until('another one starts', async () => await postmaster(dataDir) !== pid && postmaster(dataDir))
-  process.kill(starting, 'SIGSTOP')
-  const stopped = server.stop()
-  process.kill(starting, 'SIGCONT')
-  await stopped
-  t.equal(await isDown(dataDir), true)
-})
-
-t.test('a stop while the server is gone does not fail', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
-  const server = await start(t, dataDir)
-  process.kill(await postmaster(dataDir), 'SIGKILL')
-  await server.stop()
-})
-
 // --- sharing -------------------------------------------------------------------------------------------
 
 t.test('of nodes that start at once one makes the database and one starts it', { buffered: true }, async (t) => {
@@ -459,8 +288,6 @@ t.test('half a database is not trusted', { buffered: true }, async (t) => {
   const node = await otherNode(t, dataDir)
   t.match((await node.lines.next()).value, /making a new database/)
   const made = await until('it has begun', async () => (await readdir(dataDir)).find((name) => name.startsWith(`postgres.new-${node.child.pid}`)))
-  // The node would finish the database on a machine that is slow to run this test. Its initdb goes on.
-  node.child.kill('SIGSTOP')
   await until('some of it is there', () => stat(join(dataDir, made, 'data/base')))
   await kill(node.child)
 

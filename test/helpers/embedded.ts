@@ -1,0 +1,65 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import postgres from 'postgres'
+import type { Test } from 'tap'
+import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../db/embedded.ts'
+
+/** Settings of a server whose data need not survive a crash of the machine. */
+export const quick = { fsync: 'off' }
+
+/** Starts a server that is stopped by the test's end. */
+export async function start (t: Test, dataDir: string, options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedServer> {
+  const server = await startEmbedded({ dataDir, settings: quick, ...options })
+  t.teardown(() => server.stop())
+  return server
+}
+
+/** Returns the test's folder. tap removes it before the teardowns run, unless there was a teardown before the folder. */
+export function folder (t: Test, content?: Parameters<Test['testdir']>[0]): string {
+  t.teardown(() => {})
+  return t.testdir(content)
+}
+
+/** Makes a database, and returns a function that copies it for a test: most tests are not about the first start. */
+export async function createTemplate (t: Test): Promise<(t: Test) => Promise<string>> {
+  const template = await mkdtemp(join(tmpdir(), 'usher-'))
+  t.teardown(() => rm(template, { recursive: true }))
+  await (await startEmbedded({ dataDir: template, settings: quick })).stop()
+
+  return async (t) => {
+    const dataDir = folder(t)
+    await promisify(execFile)('cp', ['-a', join(template, 'postgres'), dataDir])
+    return dataDir
+  }
+}
+
+/** Runs a query on a connection of its own. */
+export async function query (url: string, text: string): Promise<Record<string, unknown>[]> {
+  const sql = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 30 })
+  try {
+    return [...await sql.unsafe(text)]
+  } finally {
+    await sql.end({ timeout: 0 })
+  }
+}
+
+/** Waits until a check returns something, and returns that. A check that throws is repeated. Throws after a minute. */
+export async function until<T> (what: string, check: () => Promise<T | false | undefined>): Promise<T> {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await setTimeout(20)) {
+    const result = await check().catch(() => undefined)
+    if (result) return result
+  }
+  throw new Error(`not within 60 s: ${what}`)
+}
+
+export const pidFile = (dataDir: string) => join(dataDir, 'postgres/data/postmaster.pid')
+
+/** Returns the process number of the server. */
+export const postmaster = async (dataDir: string) => parseInt(await readFile(pidFile(dataDir), 'utf8'))
+
+/** Returns whether no server runs. */
+export const isDown = (dataDir: string) => stat(pidFile(dataDir)).then(() => false, () => true)
