@@ -9,7 +9,7 @@ import type { Readable, Writable } from 'node:stream'
 export async function confirm (question: string, input: Readable & { isTTY?: boolean } = process.stdin, output: Writable = process.stderr): Promise<boolean> {
   if (!input.isTTY) throw new Error('This cannot be undone, and nobody is here to confirm it: repeat the command with --yes.')
   const prompt = createInterface({ input, output })
-  // A question is never answered when the input ends.
+  // When the input ends, a question is never answered, or rejected, depending on the version of Node.
   const closed = once(prompt, 'close').then(() => 'no')
   const answer = prompt.question(`${question} [y/N] `)
   answer.catch(() => {})

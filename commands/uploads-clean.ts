@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { installationOf, listUnrecorded } from '../db/uploads.ts'
 import type { Database } from '../db/tables.ts'
@@ -18,6 +19,7 @@ export default {
 
   run: ({ 'dry-run': isDry, yes, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({ db, options, settings }) => {
     const folder = resolve(settings.DATA_DIR, 'uploads')
+    if (!existsSync(folder)) throw new Error(`There are no uploads in ${folder}: check DATA_DIR.`)
     if (!ignoresOthers && await hasOtherDatabases(folder, await installationOf(db, options.schema))) {
       throw new Error(`Other databases have used ${folder}, and its files may be theirs: repeat the command with --ignore-other-databases if they are not needed.`)
     }

@@ -128,6 +128,7 @@ t.test('5.5 uploads clean removes files without a record, on confirmation', asyn
   }
   const clean = (args = '') => usher(`uploads clean ${args}`, { cwd })
 
+  t.same(await clean(), { stdout: '', stderr: `There are no uploads in ${cwd}/data/uploads: check DATA_DIR.\n`, code: 1 })
   const node = await startNode(t, { cwd, settings: { DATABASE_URL, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
   t.same(await clean('--yes'), { stdout: `0 files without a record in ${files}, 0 bytes.\n`, stderr: '', code: 0 })
   const { headers: { authorization } } = await node.login(admin)
