@@ -1,16 +1,30 @@
 // Ends what test/before.ts has started, unless another run still uses it.
-import { readdir, rm } from 'node:fs/promises'
+import { glob, readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { isAlive } from '../db/embedded-cluster.ts'
 import { startEmbedded } from '../db/embedded.ts'
 import { folder } from './helpers/database.ts'
+
+const fixtures = join(folder, '../fixtures')
 
 async function isUsed (): Promise<boolean> {
   const runs = await readdir(`${folder}runs`)
   return runs.some((run) => isAlive(Number(run)))
 }
 
+// Ctrl-C ends a test before its teardowns, and the servers that it has started go on.
+async function stopServers (): Promise<void> {
+  for await (const file of glob('**/postgres/data/postmaster.pid', { cwd: fixtures })) {
+    const pid = parseInt(await readFile(join(fixtures, file), 'utf8'))
+    if (!isAlive(pid)) continue
+    const server = await startEmbedded({ dataDir: join(fixtures, file, '../../..'), settings: { fsync: 'off' } })
+    await server.stop()
+  }
+}
+
 await rm(`${folder}runs/${process.ppid}`, { force: true })
 if (!await isUsed()) {
+  await stopServers()
   const server = await startEmbedded({ dataDir: folder, settings: { fsync: 'off' } })
   await server.stop()
   // A run that has begun meanwhile has its own server there by now, or will.
