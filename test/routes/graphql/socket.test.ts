@@ -126,9 +126,9 @@ t.test('the socket', { jobs: 20 }, async (t) => {
     })
 
     t.test(`7.4 ${protocol}: a socket closes with 4403 when its token expires`, async (t) => {
-      const brief = await createUsher(t, { accessTokenSeconds: 1 })
+      const brief = await createUsher(t, { accessTokenSeconds: 2 })
       const socket = await openSocket(t, brief, { protocol })
-      const { headers } = await brief.createUser()
+      const { headers } = await brief.login(brief.admin)
       socket.send({ type: 'connection_init', payload: headers })
       t.match(await socket.next(), { type: 'connection_ack' })
       t.equal(await socket.closed, 4403)
