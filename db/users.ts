@@ -4,7 +4,7 @@ import { EmailTaken, LastAdmin, UserNotFound } from '../schema/errors.ts'
 import type { Role } from '../schema/user.ts'
 import { auditColumns, type AuditOrigin } from './audit.ts'
 import { toPage, type Page } from './page.ts'
-import { inOrder, isUuid, lock, prepare, violates } from './postgres.ts'
+import { inOrder, isUuid, prepare, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Row, UsersTable } from './tables.ts'
 
@@ -187,24 +187,4 @@ async function lockWithAdmins (trx: Database, id: string): Promise<true> {
   if (!user) throw new UserNotFound()
   if (user.role === 'admin' && locked.every((row) => row === user || row.role !== 'admin')) throw new LastAdmin()
   return true
-}
-
-/**
- * Makes the first admin, where there is none; of many nodes that start at once, one does. An existing user of
- * that address becomes the admin. Whether one was made.
- */
-export async function insertFirstAdmin (db: Database, admin: { email: string, passwordHash: string }): Promise<boolean> {
-  return db.transaction().execute(async (trx) => {
-    await lock(trx, 'first-admin')
-    if (await hasAdmin(trx)) return false
-    await trx.insertInto('users')
-      .values({ id: uuid(), name: 'Admin', email: admin.email, role: 'admin', password_hash: admin.passwordHash })
-      .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ role: 'admin', password_hash: admin.passwordHash }))
-      .execute()
-    return true
-  })
-}
-
-export async function hasAdmin (db: Database): Promise<boolean> {
-  return await db.selectFrom('users').select('id').where('role', '=', 'admin').limit(1).executeTakeFirst() !== undefined
 }

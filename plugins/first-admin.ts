@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import fp from 'fastify-plugin'
-import { hasAdmin, insertFirstAdmin } from '../db/users.ts'
+import { hasAdmin, insertFirstAdmin } from '../db/first-admin.ts'
 
 /** Makes the first admin, where the database has none (contract 4). */
 export default fp(async function firstAdmin (app) {

@@ -2,17 +2,13 @@ import { Type, type Static } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { isDatabaseUrl } from './database-url.ts'
+import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
 import { policy, type Policy } from './policy.ts'
 import { Email, NewPassword } from './text.ts'
 import { createCheck } from './validator.ts'
 
 const MIB = 1024 * 1024
 const DAY = 86400
-
-const Limit = (defaults: { burst: number, perMinute: number }, description: string) => Type.Object({
-  burst: Type.Integer({ default: defaults.burst, minimum: 1, maximum: 1_000_000 }),
-  perMinute: Type.Number({ default: defaults.perMinute, minimum: 0.01, maximum: 1_000_000 }),
-}, { default: {}, additionalProperties: false, description })
 
 const Settings = Type.Object({
   decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'What the host finds Usher under' }),
@@ -34,32 +30,12 @@ const Settings = Type.Object({
   passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'How long a link to set a password serves' }),
   passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page at which a password is set; the token follows as its fragment' })),
   auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'How long the account log is kept' }),
-  throttle: Type.Object({
-    account: Limit({ burst: 10, perMinute: 1 }, 'Failed logins of an account from networks that its owner has not logged in from'),
-    consecutiveFailures: Type.Integer({ default: 100, minimum: 1, maximum: 1_000_000, description: 'Failed logins of an account in a row, after which it accepts passwords only from networks that its owner has logged in from' }),
-    address: Limit({ burst: 50, perMinute: 10 }, 'Failed logins from an address'),
-    refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from an address'),
-    reset: Limit({ burst: 5, perMinute: 0.2 }, 'Requests for a link to set a password, of an address or an account'),
-  }, { default: {}, additionalProperties: false, description: 'How often something may be tried: so many at once, and so many a minute in the long run' }),
-  live: Type.Object({
-    connectionsPerNetwork: Type.Integer({ default: 200, minimum: 1, maximum: 1_000_000, description: 'Sockets and event streams that one network may have open' }),
-    connections: Type.Integer({ default: 20_000, minimum: 1, maximum: 1_000_000, description: 'Sockets and event streams of all networks together' }),
-    subscriptionsPerNetwork: Type.Integer({ default: 50, minimum: 1, maximum: 1_000_000, description: 'Different subscriptions that one network may run; equal ones count once' }),
-    subscriptions: Type.Integer({ default: 2000, minimum: 1, maximum: 1_000_000, description: 'Different subscriptions of all networks together' }),
-    unreadBytes: Type.Integer({ default: 128 * MIB, minimum: 64 * 1024, maximum: 64 * 1024 * MIB, description: 'Bytes that all sockets and event streams together may have left unread; over it, those with the most unread bytes are closed' }),
-    bufferedBytes: Type.Integer({ default: 32 * MIB, minimum: 0, maximum: 64 * 1024 * MIB, description: 'Bytes of events that are prepared before a subscriber can take them, of all subscriptions together' }),
-    messages: Limit({ burst: 250, perMinute: 6000 }, 'Messages and control frames from one socket; a faster socket is slowed down, then closed'),
-  }, { default: {}, additionalProperties: false, description: 'Limits of sockets, event streams and subscriptions of one node' }),
+  throttle: ThrottleLimits,
+  live: LiveLimits,
   pingSeconds: Type.Number({ default: 25, minimum: 0.01, maximum: 3600, description: 'How often an open socket or event stream is asked whether anybody is there' }),
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'Octets of a JSON body' }),
   bodySeconds: Type.Number({ default: 30, minimum: 0.01, maximum: 3600, description: 'Seconds within which a JSON body must arrive' }),
-  graphql: Type.Object({
-    maxCost: Type.Integer({ default: 12_500, minimum: 1, maximum: 10_000_000, description: 'Cost of an operation or event: rows and their fields, by the sizes of pages' }),
-    maxResponseBytes: Type.Integer({ default: 8 * MIB, minimum: 1024, maximum: 256 * MIB, description: 'Bytes of the response to an operation, and of an event' }),
-    bufferedBytes: Type.Integer({ default: 64 * MIB, minimum: 1024, maximum: 64 * 1024 * MIB, description: 'Bytes of all large responses that are being read or sent' }),
-    documents: Limit({ burst: 2000, perMinute: 6000 }, 'Estimated milliseconds to validate and compile new documents of one network'),
-    allDocuments: Limit({ burst: 4000, perMinute: 12_000 }, 'The same of all networks together'),
-  }, { default: {}, additionalProperties: false, description: 'Limits of GraphQL operations on one node' }),
+  graphql: GraphqlLimits,
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'Where uploads are kept; shared by the nodes' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   uploadIdleSeconds: Type.Number({ default: 30, minimum: 0.1, maximum: 3600, description: 'How long an upload may pause' }),
@@ -70,15 +46,12 @@ type Given = Static<typeof Settings>
 
 /** The options of the plugin. An unknown one is refused. */
 export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' | 'live' | 'graphql'>>, RegisterOptions {
-  /** How often something may be tried; what is left out keeps its default. */
-  throttle?: PartialOrUndefined<{ [Name in keyof Given['throttle']]: PartialOrUndefined<Given['throttle'][Name]> }> | undefined
+  /** How often something may be tried. A limit that is absent keeps its default. */
+  throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */
-  live?: PartialOrUndefined<Omit<Given['live'], 'messages'> & { messages: PartialOrUndefined<Given['live']['messages']> }> | undefined
+  live?: GivenLimits<typeof LiveLimits> | undefined
   /** Limits of GraphQL operations on one node. A limit that is absent keeps its default. */
-  graphql?: PartialOrUndefined<Omit<Given['graphql'], 'documents' | 'allDocuments'> & {
-    documents: PartialOrUndefined<Given['graphql']['documents']>
-    allDocuments: PartialOrUndefined<Given['graphql']['allDocuments']>
-  }> | undefined
+  graphql?: GivenLimits<typeof GraphqlLimits> | undefined
   /** `postgres://…`. Either this or `sql`. */
   databaseUrl?: string | undefined
   /** A postgres.js client, which the host owns and closes. Usher opens its own connections, with the same settings. */

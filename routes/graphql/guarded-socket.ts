@@ -1,33 +1,19 @@
-import type { Duplex } from 'node:stream'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { GraphQLError, GraphQLFormattedError } from 'graphql'
 import { WebSocket } from 'ws'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { refused } from '../../schema/graphql-limits.ts'
 import type { Actor } from '../../schema/policy.ts'
-import { createContext, type GraphQLContext } from './context.ts'
+import { executeOperation } from './execute-operation.ts'
 import { formatErrors } from './format.ts'
 import { authorizationOf, messages, parseMessage, type Message } from './messages.ts'
 import { checkSubscription, readOperation, typeOf, type Operation } from './operation.ts'
 import { PingedSocket } from './pinged-socket.ts'
-import { textOf } from './serialize.ts'
 import { createSocketTaker } from './socket-taker.ts'
 import { isPassing } from './subscription.ts'
-import type { Subscriptions } from './subscriptions.ts'
+import type { Surroundings } from './surroundings.ts'
 
 const INIT_MS = 3000
 const OPERATIONS_A_SOCKET = 10
-
-/** What a socket is part of. */
-export interface Surroundings {
-  usher: FastifyInstance
-  request: FastifyRequest
-  /** What it is a socket on. */
-  connection: Duplex
-  /** The client's network, see `networkOf`. */
-  network: string
-  subscriptions: Subscriptions
-}
 
 /**
  * A socket that speaks both protocols, and closes with the codes of graphql-transport-ws. Subscriptions are run by
@@ -101,7 +87,7 @@ export class GuardedSocket extends PingedSocket {
       case stop: return this.#running.get(message.id as string)?.()
     }
     if (this.protocol === 'graphql-ws') return message.type === 'connection_terminate' ? this.close() : this.#refuse()
-    if (message.type === 'ping') this.send('{"type":"pong"}')
+    if (message.type === 'ping') this.say('{"type":"pong"}')
     else if (message.type !== 'pong') this.#refuse()
   }
 
@@ -123,7 +109,7 @@ export class GuardedSocket extends PingedSocket {
     try {
       if (authorization !== undefined) this.#identified(authorization, await usherAuth.identify(authorization, request.socket))
       this.#state = 'acknowledged'
-      this.send('{"type":"connection_ack"}')
+      this.say('{"type":"connection_ack"}')
     } catch (error) {
       this.#forbid(error)
     }
@@ -139,7 +125,7 @@ export class GuardedSocket extends PingedSocket {
 
   #forbid (error: unknown): void {
     if (error instanceof DatabaseUnavailable) return this.close(1013, 'Try again later')
-    if (this.protocol === 'graphql-ws') this.send('{"type":"connection_error","payload":{"message":"Forbidden"}}')
+    if (this.protocol === 'graphql-ws') this.say('{"type":"connection_error","payload":{"message":"Forbidden"}}')
     this.close(4403, 'Forbidden')
   }
 
@@ -188,28 +174,19 @@ export class GuardedSocket extends PingedSocket {
     })
   }
 
-  // Runs a query or a mutation, while further messages are heard.
-  #execute (id: string, { query, variables, operationName }: Operation): void {
+  #execute (id: string, operation: Operation): void {
     const { usher, request } = this.#around
-    const context: GraphQLContext = { ...createContext(usher, request, operationName), actor: this.actor }
-    let stopped = false
-    this.#remember(id, () => { stopped = true })
-    const respond = (send: () => void) => {
-      if (!stopped) {
-        this.#running.delete(id)
-        send()
-      }
-      context.endTurn?.()
-      usher.usherGraphqlLimits.results.release(context)
+    const answer = (send: () => void) => {
+      this.#running.delete(id)
+      send()
     }
-    usher.graphql(query, context, variables, operationName).then(
-      (result) => respond(() => this.#answer(id, textOf(result))),
-      (error) => respond(() => this.#fail(id, error)))
-  }
-
-  #answer (id: string, result: string): void {
-    this.say(`{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":${result}}`)
-    this.say(`{"type":"complete","id":${JSON.stringify(id)}}`)
+    this.#remember(id, executeOperation(usher, request, this.actor, operation, {
+      result: (text) => answer(() => {
+        this.say(`{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":${text}}`)
+        this.say(`{"type":"complete","id":${JSON.stringify(id)}}`)
+      }),
+      error: (error) => answer(() => this.#fail(id, error)),
+    }))
   }
 
   #fail (id: string, error: GraphQLError): void {

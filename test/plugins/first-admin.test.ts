@@ -1,7 +1,7 @@
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
-import { insertFirstAdmin } from '../../db/users.ts'
+import { insertFirstAdmin } from '../../db/first-admin.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { startDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
