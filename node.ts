@@ -24,6 +24,9 @@ const NO_ADMIN = 'There is no admin, and a password would be printed only to a t
 /** Runs the node until a signal stops it. Throws an `Error` of one sentence that says what keeps it from starting. */
 export async function run (): Promise<void> {
   const settings = readEnvironment()
+  // Whoever read the output may be gone, such as a terminal or a log shipper. Without a listener the node would end at the
+  // next line, in the middle of its stop as well, and leave PostgreSQL running.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
   const setHeaders = await createHeaders(settings.CORS_ORIGIN)
   const app = Fastify(serverOptions(settings, setHeaders))
   const opening = openData(settings, (line) => app.log.info(line))

@@ -24,6 +24,8 @@ export interface Rotation {
   tokenSeconds: number
   /** Nothing is done while the newest key has not signed for so long. */
   ageSeconds?: number
+  /** Whether every other key is deleted, so that no token that it signed is valid any more. */
+  revoke?: boolean
   /** Runs in the same transaction once there is a new key. */
   also?: (trx: Database) => Promise<unknown>
 }
@@ -52,13 +54,14 @@ export async function insertFirstSigningKey (db: Database, secret?: string): Pro
  * the new one, or `undefined` where none was due. Of many that rotate by age at once, one does.
  */
 export async function rotateSigningKey (
-  db: Database, { secret, leadSeconds = LEAD_SECONDS, tokenSeconds, ageSeconds = -Infinity, also }: Rotation
+  db: Database, { secret, leadSeconds = LEAD_SECONDS, tokenSeconds, ageSeconds = -Infinity, revoke = false, also }: Rotation
 ): Promise<string | undefined> {
   return db.transaction().execute(async (trx) => {
     await lock(trx, LOCK)
     const [newest] = await listSigningKeys(trx)
     if (newest && -newest.activeIn < ageSeconds) return undefined
-    await deleteSupersededSigningKeys(trx, tokenSeconds)
+    if (revoke) await trx.deleteFrom('signing_keys').execute()
+    else await deleteSupersededSigningKeys(trx, tokenSeconds)
     await also?.(trx)
     return insertSigningKey(trx, leadSeconds, secret)
   })

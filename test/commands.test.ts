@@ -110,11 +110,22 @@ t.test('a database is brought up to date, and used by commands while a node runs
     t.equal(await status(headers), 200)
   })
 
+  t.test('keys rotate --now: every other key is revoked, and sessions go on', async (t) => {
+    const { headers, cookie } = await node.login(admin)
+    const { stdout, code } = await usher('keys rotate --now')
+    t.equal(code, 0)
+    t.match(stdout, /^Key \S+ signs from now on, and every other one is revoked\.\n$/)
+    await until401(headers)
+    const refreshed = await node.fetch('/api/auth/refresh', { method: 'POST', headers: { cookie } })
+    t.equal(refreshed.status, 200)
+    t.equal(await status({ authorization: `Bearer ${(await refreshed.json() as { token: string }).token}` }), 200)
+  })
+
   t.test('the account log knows of all that', async (t) => {
     const { headers } = await node.login(admin)
     const entries = await (await node.fetch('/api/audit?limit=1000', { headers })).json() as { action: string, userAgent: string, actorId: null }[]
     const ours = entries.filter(({ userAgent }) => userAgent === 'usher command line')
-    t.same(ours.map(({ action }) => action).sort(), ['keys.rotate', 'session.end', 'session.end', 'session.end', 'user.create', 'user.create'])
+    t.same(ours.map(({ action }) => action).sort(), ['keys.rotate', 'keys.rotate', 'session.end', 'session.end', 'session.end', 'user.create', 'user.create'])
     for (const { actorId } of ours) t.equal(actorId, null)
   })
 })

@@ -77,6 +77,16 @@ t.test('8 a stop comes to its end in order, whatever clients do: mail is sent, t
   t.notOk((await readdir(join(cwd, 'data/postgres/data'))).includes('postmaster.pid'))
 })
 
+t.test('8 a node whose output nobody reads any more stops like any other', async (t) => {
+  const cwd = t.testdir()
+  const node = await startNode(t, { cwd, settings: { LOG_LEVEL: 'debug', ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
+  node.child.stdout!.destroy()
+  node.child.stderr!.destroy()
+  t.equal((await node.fetch('/api/users')).status, 200)
+  t.equal(await stopNode(node), 0)
+  t.notOk((await readdir(join(cwd, 'data/postgres/data'))).includes('postmaster.pid'))
+})
+
 t.test('8 an app of a host closes, too, while clients of Usher do not read or send', async (t) => {
   const usher = await createUsher(t, {}, { forceCloseConnections: false })
   const sql = openSql(t, usher)
