@@ -1,6 +1,6 @@
 import { sql, type ExpressionBuilder } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { PostNotFound, UserNotFound } from '../schema/errors.ts'
+import { Overloaded, PostNotFound, UserNotFound } from '../schema/errors.ts'
 import { again } from './join.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
@@ -141,9 +141,10 @@ export interface NewPost {
  * Creates posts, as one statement; each for itself: `UserNotFound` in the place of one whose author is unknown. Their
  * positions are in this order, and nodes are told with the commit, unless it is to be `quiet`.
  *
- * The authors' rows are locked, so that nobody is deleted before the commit. One who is just being deleted is unknown
- * already: waiting for the end of the deletion would hold the lock of `db/migrations/positions.ts`, for which every post
- * waits, since PostgreSQL runs the trigger that takes it before any other part of the statement.
+ * The authors' rows are locked, so that nobody is deleted before the commit. `Overloaded` stands in the place of a post
+ * whose author's row somebody else has locked, such as a deletion that may yet be rolled back: waiting would hold the lock
+ * of `db/migrations/positions.ts`, for which every post waits, since PostgreSQL runs the trigger that takes it before any
+ * other part of the statement.
  */
 export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false } = {}): Promise<(PostRow | Error)[]> {
   const ids = posts.map(() => uuid())
@@ -162,8 +163,12 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
       .select(['given.id', 'given.author', 'given.title', 'given.content']).orderBy('given.id'))
     .returning(columns)
     .execute()
-  return inOrder(ids, rows).map((row) => row ?? new UserNotFound())
+  if (rows.length === posts.length) return inOrder(ids, rows) as PostRow[]
+  const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
+  return inOrder(ids, rows).map((row, index) => row ?? (known.has(authors[index]?.toLowerCase() ?? '') ? new Overloaded() : new UserNotFound()))
 }
+
+const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id').where('id', '=', sql<string>`any(${ids}::uuid[])`))
 
 /** Changes what is given of a post. Throws `PostNotFound`. */
 export async function updatePost (db: Database, id: string, { title, content }: Partial<NewPost>): Promise<PostRow> {
