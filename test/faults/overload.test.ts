@@ -58,8 +58,12 @@ async function judge (t: Test, usher: TestUsher, sql: Sql, answers: string[]): P
   const { length } = answers.filter((answer) => answer === created)
   t.comment(`${length} of ${answers.length} created`)
   t.ok(length > 0)
-  t.strictSame(new Set(answers), new Set([overloaded, created]))
-  t.same(await sql`select count(*)::int from users where email like 'many-%'`, [{ count: length }])
+  // A machine that is busy with all of these may take the database for away, and then nobody knows of the statements on
+  // their way.
+  const undecided = answers.filter((answer) => answer === cancelled).length
+  t.strictSame(answers.filter((answer) => ![overloaded, created, cancelled].includes(answer)), [])
+  const [{ count }] = await sql`select count(*)::int from users where email like 'many-%'` as unknown as [{ count: number }]
+  t.ok(count >= length && count <= length + undecided, `${length} acknowledged, ${undecided} undecided, ${count} there`)
   const later = await Promise.all(Array.from({ length: 50 }, (_, index) => create(usher, `later-${index}@example.com`)))
   t.strictSame(new Set(later), new Set([created]))
 }
