@@ -28,7 +28,7 @@ await run('npm', [
 t.test('9 the package holds what runs, and nothing else', async (t) => {
   const paths = files.map(({ path }) => path)
   t.strictSame(paths.filter((path) => !path.startsWith('dist/')).sort(), ['LICENSE', 'README.md', 'package.json'])
-  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['dist/app.d.ts', 'dist/schema/options.d.ts', 'dist/schema/policy.d.ts', 'dist/schema/user.d.ts'])
+  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['dist/app.d.ts', 'dist/schema/limits.d.ts', 'dist/schema/options.d.ts', 'dist/schema/policy.d.ts', 'dist/schema/user.d.ts'])
   t.strictSame(paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path)).sort(), ['dist/schema/schema.graphql'])
   t.ok(size < 200_000, `${size} bytes`)
 })
@@ -86,7 +86,7 @@ t.test('8 the command `usher` of the installed package runs a node', async (t) =
     said.push(line)
     if (line.includes('docs:')) break
   }
-  const [, address] = /^Usher listens on (http:\S+)/.exec(said.join('\n')) ?? []
+  const [, address] = /^Usher listens on (http:\S+)/m.exec(said.join('\n')) ?? []
   t.ok(address, said.join('\n'))
   t.equal((await fetch(`${address}/health/ready`)).status, 200)
   t.equal((await fetch(`${address}/api/users`)).status, 200)
