@@ -28,10 +28,11 @@ export function readClientOptions (database: string | Sql, statementTimeout: num
     types: { array },
     transform: {},
     connection: {
-      ...given.connection,
       statement_timeout: statementTimeout,
       // Frees the locks of a transaction whose node is gone.
       idle_in_transaction_session_timeout: statementTimeout,
+      // What the URL or the client sets itself counts.
+      ...given.connection,
     },
   } as never).options as never
 }
