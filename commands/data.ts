@@ -2,7 +2,6 @@ import { resolve } from 'node:path'
 import postgres from 'postgres'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import type { Settings } from '../schema/settings.ts'
-import { readSecret } from './secret.ts'
 
 /** The database and files of the settings. */
 export interface Data {
@@ -29,7 +28,8 @@ const settingOf = {
 export async function openData ({ DATABASE_URL, DATA_DIR, SECRET }: Settings, log: (line: string) => void): Promise<Data> {
   const folder = resolve(DATA_DIR)
   if (DATABASE_URL) return { url: DATABASE_URL, place: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, secret: SECRET, stop: async () => {} }
-  const { startEmbedded } = await import('../db/embedded.ts')
+  // Not loaded by a node that uses another server.
+  const [{ startEmbedded }, { readSecret }] = await Promise.all([import('../db/embedded.ts'), import('./secret.ts')])
   const { url, stop } = await startEmbedded({ dataDir: folder, log })
   try {
     return { url, place: `${folder} (embedded PostgreSQL)`, secret: SECRET ?? await readSecret(folder), stop }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { link, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncFolder } from '../db/embedded-cluster.ts'
 
 /**
  * Returns the secret of a data folder, which encrypts the private signing keys in its embedded database. The first call
@@ -26,12 +27,7 @@ async function create (folder: string, path: string): Promise<string> {
   await writeFile(temporary, `${randomBytes(32).toString('base64url')}\n`, { flag: 'wx', mode: 0o600, flush: true })
   const cause = await link(temporary, path).catch((error: Error) => error)
   await rm(temporary)
-  const handle = await open(folder)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
+  await syncFolder(folder)
   const secret = await tryRead(path)
   if (secret === undefined) throw new Error(`DATA_DIR: ${path} cannot be created.`, { cause })
   return secret

@@ -6,16 +6,11 @@ import type { Row, RowList } from 'postgres'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import type { Gate } from './gate.ts'
 import { isRead } from './is-read.ts'
+import type { Log } from './notifications.ts'
 import { UNSAFE_TRANSACTION, type Pool } from './pool.ts'
 import type { Failure } from './sockets.ts'
 import type { TransactionConnection } from './transaction-connection.ts'
 import type { TransactionPool } from './transaction-pool.ts'
-
-export interface Log {
-  warn (details: object, message: string): void
-  info (message: string): void
-  error (details: object, message: string): void
-}
 
 /** What statements go out on. */
 export interface Pools {
@@ -73,7 +68,7 @@ class PipeliningDriver implements Driver {
     connection.release()
   }
 
-  // The pools belong to whoever opened them.
+  // `db/connection.ts` opens the pools, and closes them.
   async destroy (): Promise<void> {}
 }
 

@@ -106,7 +106,8 @@ async function handOver (data: string, programs: Programs): Promise<Way> {
   return wayFor(account, programs.postgres, data)
 }
 
-async function syncFolder (folder: string): Promise<void> {
+/** Makes the names in a folder durable. */
+export async function syncFolder (folder: string): Promise<void> {
   const handle = await open(folder)
   await handle.sync().finally(() => handle.close())
 }

@@ -1,4 +1,5 @@
 import { DatabaseUnavailable, Overloaded } from '../schema/errors.ts'
+import { UNSAFE_TRANSACTION } from './pool.ts'
 import type { Failure } from './sockets.ts'
 
 /**
@@ -66,7 +67,7 @@ export function createGate ({ room = WAITING } = {}): Gate {
           waiting.delete(reject)
           const away = isOutage(error)
           // What PostgreSQL calls fatal it says before it hangs up.
-          if (away || error.severity === 'FATAL' || error.code === 'UNSAFE_TRANSACTION') lost?.(error)
+          if (away || error.severity === 'FATAL' || error.code === UNSAFE_TRANSACTION) lost?.(error)
           reject(away || isOverload(error) ? new DatabaseUnavailable({ cause: error }) : error)
         })
         waiting.set(reject, performance.now())

@@ -24,10 +24,11 @@ interface Channel {
   onConnect?: (() => Promise<void>) | undefined
 }
 
-/** Where the node tells of outages. */
+/** Where outages, and faults of connections, are logged. */
 export interface Log {
   warn (details: object, message: string): void
   info (message: string): void
+  error (details: object, message: string): void
 }
 
 export interface NotificationsOptions {

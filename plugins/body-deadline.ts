@@ -45,6 +45,8 @@ function limit (request: IncomingMessage, payload: Readable, milliseconds: numbe
     // Fastify listens to it. `destroy` would close the connection before the answer is sent.
     payload.emit('error', new BodyStalled())
   }, milliseconds)
+  // `app.inject` tells nobody that a body is not read: its timer would keep the process.
+  timer.unref()
   const clear = () => clearTimeout(timer)
   for (const event of ['end', 'close', 'error']) payload.once(event, clear)
 }

@@ -2,59 +2,33 @@ import type { FastifyInstance } from 'fastify'
 import type { DocumentWork } from '../../schema/document-work.ts'
 import { TooManyDocuments } from '../../schema/errors.ts'
 import { networkOf } from '../../schema/network.ts'
+import { TokenBucket, type TokenBucketOptions } from './token-bucket.ts'
 
 const NETWORKS_KEPT = 10_000
 
-type Limit = FastifyInstance['usherOptions']['graphql']['documents']
-
-/** A token bucket. */
-class Bucket {
-  readonly #limit: Limit
-  #left: number
-  #since = performance.now()
-
-  constructor (limit: Limit) {
-    this.#limit = limit
-    this.#left = limit.burst
-  }
-
-  /** Whether something is left. */
-  get open (): boolean {
-    const now = performance.now()
-    const { burst, perMinute } = this.#limit
-    this.#left = Math.min(burst, this.#left + (now - this.#since) * perMinute / 60_000)
-    this.#since = now
-    return this.#left > 0
-  }
-
-  /** Takes more than there is, if need be: a large document must not be refused forever. */
-  take (amount: number): void {
-    this.#left -= amount
-  }
-}
-
 /** Bounds the time that a network, and all networks together, may have new documents validated and compiled. */
 export class DocumentBudget {
-  readonly #perNetwork: Limit
-  readonly #total: Bucket
-  readonly #networks = new Map<string, Bucket>()
+  readonly #perNetwork: TokenBucketOptions
+  readonly #total: TokenBucket
+  readonly #networks = new Map<string, TokenBucket>()
 
   constructor ({ documents, allDocuments }: FastifyInstance['usherOptions']['graphql']) {
     this.#perNetwork = documents
-    this.#total = new Bucket(allDocuments)
+    this.#total = new TokenBucket(allDocuments)
   }
 
   /** Charges a new document to the network of an address. Throws `TooManyDocuments`. */
   charge (address: string | undefined, work: DocumentWork): void {
     const bucket = this.#bucketOf(networkOf(address))
-    if (!bucket.open || !this.#total.open) throw new TooManyDocuments()
+    if (bucket.left <= 0 || this.#total.left <= 0) throw new TooManyDocuments()
     const milliseconds = estimate(work)
+    // Also more than is left: a large document must not be refused for ever.
     bucket.take(milliseconds)
     this.#total.take(milliseconds)
   }
 
-  #bucketOf (network: string): Bucket {
-    const bucket = this.#networks.get(network) ?? new Bucket(this.#perNetwork)
+  #bucketOf (network: string): TokenBucket {
+    const bucket = this.#networks.get(network) ?? new TokenBucket(this.#perNetwork)
     this.#networks.delete(network)
     this.#networks.set(network, bucket)
     if (this.#networks.size > NETWORKS_KEPT) this.#networks.delete(this.#networks.keys().next().value!)

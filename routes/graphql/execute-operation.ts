@@ -18,9 +18,9 @@ export function executeOperation (
   const context: GraphQLContext = { ...createContext(usher, request, operationName), actor }
   let stopped = false
   const finish = (send: () => void) => {
-    if (!stopped) send()
     context.endTurn?.()
     usher.usherGraphqlLimits.results.release(context)
+    if (!stopped) send()
   }
   usher.graphql(query, context, variables, operationName).then(
     (result) => finish(() => respond.result(textOf(result))),

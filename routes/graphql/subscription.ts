@@ -39,7 +39,7 @@ export function keyOf ({ document, variables, operationName }: Subscription): st
 
 interface Described { text: string, after: Set<string> }
 
-// Documents are kept where many clients send the same, see `checkOperation`.
+// Documents are kept where many clients send the same, see `checkSubscription`.
 const described = new WeakMap<DocumentNode, Map<string | undefined, Described>>()
 
 function describe (document: DocumentNode, operationName: string | undefined): Described {

@@ -63,25 +63,27 @@ t.test('1.13 a client that sends and does not read is disconnected, whatever it 
   // Small answers go over the bound of all connections together: it takes long until they come to the one of a socket.
   const usher = await createUsher(t, { live: { messages: { burst: 1_000_000 } } })
   const small = await createUsher(t, { ...usher.options, live: { messages: { burst: 1_000_000 }, unreadBytes: 65_536 } })
-  const long = 'x'.repeat(10_000)
-  const sent: Record<string, Buffer> = {
-    'ping frames': frame(PING, 'x'.repeat(125)),
-    'ping messages': frame(TEXT, '{"type":"ping"}'),
-    errors: frame(TEXT, JSON.stringify({ type: 'subscribe', id: long, payload: { query: '{' } })),
-    results: frame(TEXT, JSON.stringify({ type: 'subscribe', id: long, payload: { query: '{ __typename }' } })),
+  // Each operation has an id of its own, because a second one with the id of a running one closes the socket.
+  let operations = 0
+  const subscribe = (query: string) => frame(TEXT, JSON.stringify({ type: 'subscribe', id: `${operations++}${'x'.repeat(10_000)}`, payload: { query } }))
+  const sent: Record<string, () => Buffer> = {
+    'ping frames': () => frame(PING, 'x'.repeat(125)),
+    'ping messages': () => frame(TEXT, '{"type":"ping"}'),
+    errors: () => subscribe('{'),
+    results: () => subscribe('{ __typename }'),
   }
-  for (const [what, bytes] of Object.entries(sent)) {
+  for (const [what, message] of Object.entries(sent)) {
     const init = frame(TEXT, '{"type":"connection_init"}')
     const { socket } = await upgrade(t, await hostOf(what.startsWith('ping') ? small : usher), { protocol: 'graphql-transport-ws', rest: init })
     await once(socket, 'data')
     socket.pause()
     const closed = Promise.withResolvers<void>()
     socket.once('error', () => closed.resolve())
-    const batch = Buffer.concat(Array<Buffer>(Math.ceil(65_536 / bytes.length)).fill(bytes))
+    const perBatch = Math.ceil(65_536 / message().length)
     let batches = 0
     const send = () => {
       if (batches++ === 2000) return closed.reject(new Error(`${what}: ${batches} batches were taken`))
-      socket.write(batch, (error) => error ? closed.resolve() : send())
+      socket.write(Buffer.concat(Array.from({ length: perBatch }, message)), (error) => error ? closed.resolve() : send())
     }
     send()
     await closed.promise
