@@ -25,9 +25,21 @@ export function isLate (request: IncomingMessage): boolean {
 export default fp(async function bodyDeadline (app) {
   const milliseconds = app.usherOptions.bodySeconds * 1000
 
+  // Most bodies arrive together with their head, and are complete when the event loop has read what is there. Only the others
+  // get a timer, which would cost more than anything else that is done for a small request.
+  let arriving: [IncomingMessage, Readable][] = []
+
   function onPreParsing ({ raw }: FastifyRequest, _: FastifyReply, payload: Readable, done: (error: null, payload: Readable) => void): void {
-    if (hasBody(raw)) limit(raw, payload, milliseconds)
+    if (hasBody(raw) && arriving.push([raw, payload]) === 1) setImmediate(limitIncomplete)
     done(null, payload)
+  }
+
+  function limitIncomplete (): void {
+    const begun = arriving
+    arriving = []
+    for (const [request, payload] of begun) {
+      if (!request.complete && !payload.readableEnded && !payload.destroyed) limit(request, payload, milliseconds)
+    }
   }
 
   // Routes without a body get no hook, because every hook of a request costs.

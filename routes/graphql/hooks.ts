@@ -22,18 +22,22 @@ export function addLimits (app: FastifyInstance): void {
     relaxDefaults(document)
   })
 
-  app.graphql.addHook<GraphQLContext>('preExecution', async (schema, document, context, variables = {}) => {
+  // Both hooks run for every operation: they return a promise only if there is something to wait for.
+  app.graphql.addHook<GraphQLContext>('preExecution', (schema, document, context, variables = {}) => {
     const cost = checkCost({ schema, document, operationName: context.operationName, variables })
-    if (turns.isFree(cost)) return
+    if (!turns.isFree(cost)) return takeTurn(cost, context)
+  })
+
+  async function takeTurn (cost: number, context: GraphQLContext): Promise<void> {
     context.endTurn = await turns.take(cost, networkOf(context.request!.ip))
     // An execution that fails unexpectedly must not keep its turn.
     if (context.reply) finished(context.reply.raw, context.endTurn)
-  })
+  }
 
-  app.graphql.addHook<any, GraphQLContext>('onResolution', async (execution, context) => {
+  app.graphql.addHook<any, GraphQLContext>('onResolution', (execution, context) => {
     context.endTurn?.()
     if (context.reserved > 0 && context.reply) finished(context.reply.raw, () => results.release(context))
-    await serialize(app, execution, context)
+    return serialize(app, execution, context)
   })
 }
 
@@ -41,9 +45,12 @@ export function addLimits (app: FastifyInstance): void {
  * Serializes a result for `textOf` if it is large, so that other requests have their turn meanwhile. If there are too many
  * bytes, an error takes its place.
  */
-export async function serialize (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes }: ResultSize): Promise<void> {
+export function serialize (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes }: ResultSize): Promise<void> | undefined {
+  if (bytes > SERIALIZED_AT_ONCE) return serializeLarge(app, result)
+}
+
+async function serializeLarge (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult): Promise<void> {
   const { log, usherGraphqlLimits: { results: { maxBytes } } } = app
-  if (bytes <= SERIALIZED_AT_ONCE) return
   const json = await serializeInTurns(result, maxBytes)
   if (json) return keepSerialized(result, json)
   const error = new ResponseTooLarge(maxBytes)
