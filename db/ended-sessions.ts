@@ -10,7 +10,7 @@ export async function listEndedSessions (db: Database, within: number): Promise<
     .orderBy('ended_at').execute()
 }
 
-/** Deletes sessions that have expired, up to a limit, but those that another node is just deleting: how many it were. */
+/** Deletes at most `limit` expired sessions, except those that another node is deleting. Returns the number of sessions. */
 export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) =>
     selectFrom('sessions').select('id').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirst()

@@ -54,8 +54,9 @@ export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Ac
 }
 
 /**
- * Sets the password of a token's owner, whose failed logins are forgotten and for whom all tokens and sessions end: the ids of these. To be called in a
- * transaction. Throws `InvalidInput` where the token has served or expired meanwhile.
+ * Sets the password of a token's owner, deletes their failed logins and all their tokens, and ends all their sessions.
+ * Returns the ids of these sessions. To be called in a transaction. Throws `InvalidInput` if the token was used or has
+ * expired meanwhile.
  */
 export async function resetPassword (trx: Database, { hash, userId, passwordHash }: { hash: Uint8Array, userId: string, passwordHash: string }): Promise<string[]> {
   // Always the user first: of two tokens that are confirmed at once, or of one twice, one waits for the other.

@@ -181,7 +181,7 @@ export async function deleteSessionsOf (db: Database, userId: string, but?: stri
   return rows.map(({ id }) => id)
 }
 
-/** Ends every session of everybody: how many it were. */
+/** Ends every session of every user. Returns the number of sessions. */
 export async function deleteAllSessions (db: Database): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('sessions').executeTakeFirst()
   return Number(numDeletedRows)

@@ -21,7 +21,7 @@ interface Address { host: string[], port: number[], path?: string | false, socke
 
 /**
  * Dials for a client with these options, and at most so often. Where there are several hosts, it is the one that takes
- * writes, by now. A path is that of a Unix socket.
+ * currently accepts writes. `path` is the path of a Unix socket.
  */
 export function createSockets (clientOptions: Sql['options'], limit = Infinity): Sockets {
   const { host: [host, ...others], port: [port], path, socket: dial } = clientOptions as unknown as Address

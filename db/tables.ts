@@ -121,7 +121,7 @@ interface PositionSequence {
 }
 
 /**
- * A user who was deleted and of whom something is left. Whatever belongs to one is invisible, and deleted in batches; see
+ * A deleted user whose posts, uploads or audit entries are still being removed. Whatever belongs to one is invisible, and deleted in batches; see
  * `db/deleted-users.ts`.
  */
 export interface DeletedUsersTable {

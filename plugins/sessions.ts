@@ -147,7 +147,7 @@ function createSessions (app: FastifyInstance) {
       }
     },
 
-    /** Deletes sessions that have expired, up to that many: how many it were. */
+    /** Deletes at most so many expired sessions. Returns the number of sessions. */
     deleteExpired: (limit: number): Promise<number> => deleteExpiredSessions(db, limit),
 
     /** Deletes the memory of sessions of which no token can speak any more, likewise. */

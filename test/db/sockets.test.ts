@@ -1,3 +1,7 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream'
 import Fastify from 'fastify'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
@@ -53,4 +57,17 @@ t.test('1.10 a host that is lost, and another that takes over: 503 until then, a
   await until('it is missed', async () => await status() === 503)
   await other.listen()
   await until('the other one serves', async () => await status() === 200)
+})
+
+t.test('9 a client whose server is a Unix socket', async (t) => {
+  t.teardown(() => {})
+  const folder = t.testdir()
+  // PostgreSQL names its socket after its port.
+  const server = createServer((socket) => { pipeline(socket, connect(Number(primary.port), primary.hostname), socket, () => {}) })
+  await once(server.listen(join(folder, '.s.PGSQL.5432')), 'listening')
+  t.teardown(() => server.close())
+  const client = postgres({ host: folder, port: 5432, user: primary.username, password: primary.password, database: primary.pathname.slice(1) })
+  t.teardown(() => client.end())
+  const { admin, inject } = await createUsher(t, { databaseUrl: undefined, sql: client, uploadsDir: join(folder, 'uploads') })
+  t.equal((await inject('GET', `/api/users/${admin.id}`)).statusCode, 200)
 })

@@ -1,9 +1,11 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { DocumentBudget } from '../../../routes/graphql/document-budget.ts'
+import { LoopLoad } from '../../../routes/graphql/loop-load.ts'
 import { Turns } from '../../../routes/graphql/turns.ts'
 
 t.test('1.13 operations run together up to a cost, the others wait, and networks take turns', async (t) => {
-  const turns = new Turns(100)
+  const turns = new Turns(100, { load: { isBusy: false } })
   t.same([turns.isFree(2), turns.isFree(3)], [true, false])
   const [first, second] = [await turns.take(60, 'a'), await turns.take(40, 'a')]
   const started: string[] = []
@@ -28,8 +30,38 @@ t.test('1.13 operations run together up to a cost, the others wait, and networks
   ;(await turns.take(100, 'a'))()
 })
 
+t.test('1.13 while the node is busy, the most costly operations wait, and others pass them', async (t) => {
+  const load = { isBusy: true }
+  const turns = new Turns(100, { load })
+  const started: string[] = []
+  const run = async (name: string, cost: number) => {
+    const end = await turns.take(cost, name)
+    started.push(name)
+    end()
+  }
+  await run('first', 50)
+  const second = run('second', 50)
+  await run('third', 10)
+  t.same(started, ['first', 'third'])
+  load.isBusy = false
+  await second
+  load.isBusy = true
+  await Promise.all([run('fourth', 50), run('fifth', 50)])
+  t.same(started, ['first', 'third', 'second', 'fourth', 'fifth'], 'some start also while the node stays busy')
+})
+
+t.test('1.13 an event loop that has no rest is busy, until it has', async (t) => {
+  const load = new LoopLoad()
+  const until = async (isBusy: boolean, pause: () => Promise<unknown>) => {
+    while (load.isBusy !== isBusy) await pause()
+  }
+  await until(true, () => new Promise(setImmediate))
+  await until(false, () => delay(10))
+  t.notOk(load.isBusy)
+})
+
 t.test('1.13 an operation waits only for some time, and only so many wait', async (t) => {
-  const turns = new Turns(100, { waiting: 2, patience: 1 })
+  const turns = new Turns(100, { waiting: 2, patience: 1, load: { isBusy: false } })
   const end = await turns.take(100, 'a')
   const refused = { code: 'OVERLOADED' }
   await Promise.all(['a', 'a', 'b'].map((network) => t.rejects(turns.take(100, network), refused)))

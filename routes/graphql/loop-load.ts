@@ -1,0 +1,24 @@
+import { performance, type EventLoopUtilization } from 'node:perf_hooks'
+
+// Busier than this, other requests wait for longer than the work itself takes.
+const BUSY = 0.75
+// Within this time, what was measured before loses two thirds of its weight.
+const MEMORY_MS = 100
+
+/** Tells how busy the event loop is. */
+export class LoopLoad {
+  #since = performance.now()
+  #before: EventLoopUtilization = performance.eventLoopUtilization()
+  #average = 0
+
+  /** Whether the event loop has hardly been idle in the last tenths of a second. */
+  get isBusy (): boolean {
+    const now = performance.now()
+    const current = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(current, this.#before)
+    this.#average += (utilization - this.#average) * (1 - Math.exp((this.#since - now) / MEMORY_MS))
+    this.#before = current
+    this.#since = now
+    return this.#average > BUSY
+  }
+}
