@@ -12,6 +12,9 @@ const wrappers = new Set(['nodes', 'edges', 'node'])
 // A shorter text is counted by its characters, which is faster.
 const SHORT = 256
 
+// A content may have 64 KiB, and the aliases of a document share the rows that they read: each content is measured once.
+const contentBytes = new WeakMap<Row, number>()
+
 type Output = readonly [text: Text, times: number]
 
 // A compiled document keeps its nodes: they are walked once.
@@ -22,15 +25,23 @@ const outputs = new WeakMap<readonly object[], readonly Output[]>()
  * `Overloaded`.
  */
 export function countRows (context: GraphQLContext, info: GraphQLResolveInfo, rows: readonly Row[]): void {
+  const { results } = context.usher.usherGraphqlLimits
+  const outputs = outputsOf(info)
   let bytes = 0
-  for (const [text, times] of outputsOf(info)) {
-    for (const row of rows) bytes += times * lengthOf(row[text]!)
+  for (const row of rows) {
+    for (const [text, times] of outputs) bytes += times * lengthOf(row, text)
+    if (context.bytes + bytes > results.maxBytes) break
   }
-  context.usher.usherGraphqlLimits.results.add(context, bytes)
+  results.add(context, bytes)
 }
 
-function lengthOf (text: string): number {
-  return text.length < SHORT ? text.length : Buffer.byteLength(text)
+function lengthOf (row: Row, text: Text): number {
+  const value = row[text]!
+  if (value.length < SHORT) return value.length
+  if (text !== 'content') return Buffer.byteLength(value)
+  const bytes = contentBytes.get(row) ?? Buffer.byteLength(value)
+  contentBytes.set(row, bytes)
+  return bytes
 }
 
 function outputsOf ({ fieldNodes, fragments }: GraphQLResolveInfo): readonly Output[] {
