@@ -113,12 +113,12 @@ function createEvents (app: FastifyInstance) {
       const position = Number(after ?? latest)
       // The database was set back: what would follow is not what was missed.
       if (position > Number(given)) throw new InvalidInput('after must be the cursor of a post')
-      // The first one may have missed a notification since.
-      if (streams.size === 0) {
-        recent = new RecentPosts(Number(latest))
-        notice()
-      }
-      return new PostStream(source, { position, authorId, isLatest: after === undefined })
+      const isFirst = streams.size === 0
+      if (isFirst) recent = new RecentPosts(Number(latest))
+      const stream = new PostStream(source, { position, authorId, isLatest: after === undefined })
+      // A notification may have overtaken the reply with the positions, when there was no stream to look for.
+      if (isFirst) notice()
+      return stream
     },
   }
 }

@@ -23,6 +23,8 @@ export interface Proxy {
   /** Passes nothing on, of old and of new connections, until `thaw`: both ends believe that the other is there. */
   freeze (): void
   thaw (): void
+  /** Passes on nothing of what the server sends on the connections that are open now, until `thaw`. */
+  holdReplies (): void
   /** Passes nothing on any more of the connections that are open now, frozen or not; new ones work. */
   abandon (which?: 'newest'): void
 }
@@ -105,6 +107,10 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
     thaw () {
       frozen = false
       all((socket) => socket.resume())
+    },
+
+    holdReplies () {
+      for (const [, upstream] of pairs) upstream.pause()
     },
 
     abandon (which) {

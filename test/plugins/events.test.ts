@@ -56,6 +56,34 @@ t.test('7.7 of many thousands of posts that nobody asked for, none is told later
   t.same(await titles(socket, 1), ['Missed'])
 })
 
+t.test('7.7 the first subscriber gets a post whose notification overtakes the reply to the question where the posts end', async (t) => {
+  const direct = await testDatabaseUrl()
+  const name = uniqueSchema('overtaking')
+  const proxy = await createProxy(t, `${direct}?application_name=${name}`)
+  const writer = await createUsher(t)
+  const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url, notificationsUrl: direct, poolSize: 2 })
+  const sql = openSql(t, writer)
+  const user = await writer.createUser()
+  const socket = await (await openSocket(t, usher)).init()
+  // The connection knows the statement from now on: it sends it in one piece.
+  socket.start('before', 'subscription { postCreated { title } }')
+  await socket.settle()
+  socket.stop('before')
+  await socket.settle()
+  const [{ now }] = await sql<[{ now: string }]>`select clock_timestamp()::text as now`
+  proxy.holdReplies()
+  socket.start('posts', 'subscription { postCreated { title } }')
+  await until('answered', async () => (await sql`
+    select from pg_stat_activity where application_name = ${name} and state = 'idle' and query like '%posts_position_seq%'
+      and query_start > ${now}::timestamptz`).length > 0)
+  await createPost(writer, writer.admin, 'Overtaking')
+  // The node has heard of the post when it has heard of what came later.
+  await writer.inject('POST', '/api/auth/logout', { headers: user.headers })
+  await until('heard', async () => (await post(usher, { query: '{ __typename }' }, user)).errors)
+  proxy.thaw()
+  t.same(await titles(socket, 1), ['Overtaking'])
+})
+
 t.test('7.7 nothing is missed while connections break under load', async (t) => {
   const { proxy, writer, socket } = await createNodes(t)
   const expected = Array.from({ length: 300 }, (_, index) => `Post ${index}`)
