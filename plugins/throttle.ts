@@ -8,6 +8,7 @@ import { TooManyRequests } from '../schema/errors.ts'
 import { networkOf } from '../schema/network.ts'
 import { createHold } from './hold.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
+import { createRetries } from './retries.ts'
 
 const LOGIN_OF_ADDRESS = 'login.address'
 const ROWS = 100_000
@@ -36,6 +37,8 @@ interface Source {
 export interface Charged {
   /** Takes the charge back: only what fails is to count. */
   succeeded (): Promise<void>
+  /** Takes the charge back as soon as the database can be reached: an attempt whose password nobody has checked does not count. */
+  withdraw (): void
 }
 
 /** A login that was let through; whoever checks the password tells what came of it. */
@@ -50,6 +53,7 @@ function createThrottle (app: FastifyInstance) {
   // In a flood, of which one says nothing of the next, the node knows for a while by heart whom it has refused.
   const refused = new Map<string, { times: number, retryAfter: number, until: number }>()
   const hold = createHold(app)
+  const retry = createRetries(app)
   const loginOfAddress = createLimit(LOGIN_OF_ADDRESS, throttle.address)
   const loginOfAccount = createLimit('login.account', throttle.account)
   const loginOfBoth = createLimit('login.account-and-address', throttle.account)
@@ -71,7 +75,8 @@ function createThrottle (app: FastifyInstance) {
         if (error instanceof TooManyRequests) remember(error, name, ...subject)
         throw error
       })
-      return { succeeded: () => putBack({ key }) }
+      const succeeded = () => putBack({ key })
+      return { succeeded, withdraw: () => retry(succeeded) }
     }
   }
 
@@ -122,6 +127,7 @@ function createThrottle (app: FastifyInstance) {
       return {
         failed: () => countFailure({ email }),
         succeeded: async () => { await Promise.all([charged.succeeded(), failures > 0 && clearLoginFailures(db, email)]) },
+        withdraw: charged.withdraw,
       }
     },
 
@@ -156,9 +162,16 @@ async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charg
   const first = await charging
   try {
     const second = await chargeNext()
-    return { succeeded: async () => { await Promise.all([first.succeeded(), second.succeeded()]) } }
+    return {
+      succeeded: async () => { await Promise.all([first.succeeded(), second.succeeded()]) },
+      withdraw () {
+        first.withdraw()
+        second.withdraw()
+      },
+    }
   } catch (error) {
     if (error instanceof TooManyRequests) await first.succeeded()
+    else first.withdraw()
     throw error
   }
 }

@@ -27,12 +27,17 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     const origin = originOf(request)
     const { address } = origin
     const attempt = await throttle.login({ email, address, client: request.socket })
-    const user = await verify(request, email, password, attempt)
-    // Only from an origin that the cookie serves: no other page may end the session that it belongs to.
-    const replaced = cookies.serves(request) ? cookies.read(request) : undefined
-    const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, replaced, ...origin })
-    await attempt.succeeded()
-    return enter(reply, session, { ...user, role: session.role })
+    try {
+      const user = await verify(request, email, password, attempt)
+      // Only from an origin that the cookie serves: no other page may end the session that it belongs to.
+      const replaced = cookies.serves(request) ? cookies.read(request) : undefined
+      const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, replaced, ...origin })
+      await attempt.succeeded()
+      return enter(reply, session, { ...user, role: session.role })
+    } catch (error) {
+      if (!(error instanceof InvalidCredentials)) attempt.withdraw()
+      throw error
+    }
   })
 
   app.post('/auth/refresh', {
@@ -41,7 +46,10 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   }, async (request, reply) => {
     const origin = originOf(request)
     const attempt = await throttle.refresh({ ...origin, client: request.socket })
-    const session = await sessions.refresh(cookies.read(request)!, origin)
+    const session = await sessions.refresh(cookies.read(request)!, origin).catch((error) => {
+      attempt.withdraw()
+      throw error
+    })
     if (!session) throw refuse(reply)
     await attempt.succeeded()
     return enter(reply, session, session.user)

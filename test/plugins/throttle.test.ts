@@ -119,6 +119,35 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
   })
 })
 
+t.test('4 logins that the database does not answer are no failed ones', async (t) => {
+  const proxy = await createProxy(t, `${await testDatabaseUrl()}?statement_timeout=1000`)
+  const usher = await createUsher(t, { databaseUrl: proxy.url, throttle: {} })
+  const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
+  const user = await usher.createUser()
+  const attempts = () => Promise.all(Array.from({ length: 10 }, () => attempt(usher, user)))
+  const unavailable = Array<number>(10).fill(503)
+  const locked = (during: () => Promise<unknown>) => sql.begin(async (trx) => {
+    await trx`lock table sessions`
+    await during()
+  })
+  const isCharged = async () => (await sql`select from throttle where free_at > now() + interval '5 minutes'`).length > 0
+
+  await locked(async () => t.same(await attempts(), unavailable, 'a statement that takes too long'))
+  await until('withdrawn', async () => !await isCharged())
+  t.equal(await attempt(usher, user), 200)
+
+  await locked(async () => {
+    const answers = attempts()
+    await until('charged', isCharged)
+    proxy.refuse()
+    t.same(await answers, unavailable, 'an outage')
+    t.ok(await isCharged())
+  })
+  await proxy.listen()
+  await until('withdrawn when it is over', async () => !await isCharged())
+  await until('the database is back', async () => await attempt(usher, user) === 200)
+})
+
 t.test('4 failed logins are throttled per address, whatever the account', async (t) => {
   const handles = await createUsher(t, { throttle: { address: { burst: 3, perMinute: 1 } } }, { trustProxy: '10.0.0.0/8' })
   const sql = openSql(t, handles)
