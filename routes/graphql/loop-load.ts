@@ -2,6 +2,7 @@ import { performance, type EventLoopUtilization } from 'node:perf_hooks'
 
 // Busier than this, other requests wait for longer than the work itself takes.
 const BUSY = 0.75
+const SHORTEST_MS = 1
 // Within this time, what was measured before loses two thirds of its weight.
 const MEMORY_MS = 100
 
@@ -14,6 +15,8 @@ export class LoopLoad {
   /** Whether the event loop has hardly been idle in the last tenths of a second. */
   get isBusy (): boolean {
     const now = performance.now()
+    // Many ask in the same turn.
+    if (now - this.#since < SHORTEST_MS) return this.#average > BUSY
     const current = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(current, this.#before)
     this.#average += (utilization - this.#average) * (1 - Math.exp((this.#since - now) / MEMORY_MS))
