@@ -1,4 +1,5 @@
 import { Overloaded, ResponseTooLarge } from '../../schema/errors.ts'
+import { ByteBudget } from './live-limits.ts'
 
 // Responses up to this size are not counted together.
 const SMALL = 64 * 1024
@@ -15,13 +16,12 @@ export interface ResultSize {
 export class ResultBudget {
   readonly maxBytes: number
   readonly #small: number
-  readonly #total: number
-  #reserved = 0
+  readonly #total: ByteBudget
 
   constructor ({ maxResponseBytes, bufferedBytes }: { maxResponseBytes: number, bufferedBytes: number }) {
     this.maxBytes = maxResponseBytes
     this.#small = Math.min(SMALL, maxResponseBytes)
-    this.#total = bufferedBytes
+    this.#total = new ByteBudget(bufferedBytes)
   }
 
   /** Counts bytes that have been read for a response. Throws `ResponseTooLarge` or `Overloaded`. */
@@ -32,15 +32,13 @@ export class ResultBudget {
 
   /** Frees the bytes of a response that has been sent. */
   release (size: ResultSize): void {
-    this.#reserved -= size.reserved
+    this.#total.give(size.reserved)
     size.reserved = 0
   }
 
   #reserve (size: ResultSize): void {
     if (size.bytes > this.maxBytes) throw new ResponseTooLarge(this.maxBytes)
-    const more = size.bytes - size.reserved
-    if (this.#reserved + more > this.#total) throw new Overloaded()
-    this.#reserved += more
+    if (!this.#total.tryTake(size.bytes - size.reserved)) throw new Overloaded()
     size.reserved = size.bytes
   }
 }
