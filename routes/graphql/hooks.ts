@@ -7,8 +7,7 @@ import { networkOf } from '../../schema/network.ts'
 import type { GraphQLContext } from './context.ts'
 import { formatErrors } from './format.ts'
 import { relaxDefaults } from './operation.ts'
-import type { ResultSize } from './result-budget.ts'
-import { keepSerialized, serializeInTurns } from './serialize.ts'
+import { keepSerialized, payloadOf, serializeInTurns } from './serialize.ts'
 
 // JSON.stringify takes about 2 ms for this, on a slow machine.
 const SERIALIZED_AT_ONCE = 256 * 1024
@@ -41,12 +40,17 @@ export function addLimits (app: FastifyInstance): void {
   })
 }
 
+type Sized = Pick<GraphQLContext, 'bytes' | 'reply'>
+
 /**
- * Serializes a result for `textOf` if it is large, so that other requests have their turn meanwhile. If there are too many
+ * Serializes a result for `textOf` and for its response if it is large, so that other requests have their turn meanwhile. If there are too many
  * bytes, an error takes its place.
  */
-export function serialize (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes }: ResultSize): Promise<void> | undefined {
-  if (bytes > SERIALIZED_AT_ONCE) return serializeLarge(app, result)
+export function serialize (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes, reply }: Sized): Promise<void> | undefined {
+  if (bytes <= SERIALIZED_AT_ONCE) return
+  // Fastify sends a Buffer as it is, but its types only know serializers that return text.
+  reply?.serializer(payloadOf as (result: object) => string)
+  return serializeLarge(app, result)
 }
 
 async function serializeLarge (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult): Promise<void> {

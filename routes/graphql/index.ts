@@ -11,7 +11,6 @@ import { addLimits } from './hooks.ts'
 import { createLimits } from './limits.ts'
 import { readOperation, type Operation } from './operation.ts'
 import { resolvers } from './resolvers.ts'
-import { payloadOf } from './serialize.ts'
 import { addSockets } from './socket.ts'
 import { addEventStreams, wantsEvents } from './sse.ts'
 import { createSubscriptions } from './subscriptions.ts'
@@ -27,8 +26,6 @@ const sdl = readFileSync(new URL('../../schema/schema.graphql', import.meta.url)
 const graphql: FastifyPluginAsync = async (app) => {
   // What the body must be is said in GraphQL's shape, by `readOperation`.
   app.setValidatorCompiler(() => () => true)
-  // Fastify sends a Buffer as it is, but its types only know serializers that return text.
-  app.setSerializerCompiler(() => payloadOf as (result: object) => string)
   app.removeAllContentTypeParsers()
   addJsonParser(app)
   await app.register(bodyDeadline)

@@ -71,7 +71,10 @@ export function textOf (result: object): string {
   return serialized.get(result)?.toString() ?? JSON.stringify(result)
 }
 
-/** Returns the JSON of a result as the payload of a response: encoding a large text again would take its time. */
-export function payloadOf (result: object): string | Buffer {
-  return serialized.get(result) ?? JSON.stringify(result)
+/**
+ * Returns the JSON of a result as the payload of a response: encoding a large text again would take its time. Text, such as
+ * that of an event stream, is returned as it is.
+ */
+export function payloadOf (result: object | string): string | Buffer {
+  return typeof result === 'string' ? result : serialized.get(result) ?? JSON.stringify(result)
 }
