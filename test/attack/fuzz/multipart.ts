@@ -34,7 +34,9 @@ export const multipart: Attack = {
     check(lane, NAME, received, () => request)
     const { status, body } = received
     if (status === 200 && !actor.isLive) findings.violation('authorization', NAME, `an upload by ${actor.kind} was stored`, request)
-    if (!actor.isLive && status !== 401) findings.violation('contract', NAME, `an upload by ${actor.kind} must be 401, got ${status}`, request)
+    // Node rejects a body whose client has hung up as soon as it sees that, which may be before the token is checked.
+    const isMalformed = isCut && status === 400
+    if (!actor.isLive && status !== 401 && !isMalformed) findings.violation('contract', NAME, `an upload by ${actor.kind} must be 401, got ${status}`, request)
     if (actor.isLive && status === 401) findings.violation('wrongly-refused', NAME, 'the token is valid', request)
     if (status === 200 && isCut) findings.violation('contract', NAME, 'a truncated upload was stored', request)
     if (status === 200 && actor.isLive) keep(lane, JSON.parse(body) as { id: string })
