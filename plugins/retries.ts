@@ -1,12 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
+import { DatabaseUnavailable, Overloaded } from '../schema/errors.ts'
 
-// Tasks that wait for the database, how often each is tried, and how long to wait in between.
+// How many tasks may wait for the database, how often each is tried, and the time between two tries.
 const TASKS = 10_000
 const TRIES = 60
 const RETRY_MS = 1000
 
-/** Returns a function that does something in the background, again and again until it succeeds, for about a minute. */
+/**
+ * Returns a function that runs a task in the background. While the database is unavailable, the task is repeated every second
+ * for at most a minute. Any other failure is logged.
+ */
 export function createRetries (app: FastifyInstance): (task: () => Promise<void>) => void {
   const closing = new AbortController()
   let waiting = 0
@@ -15,8 +19,12 @@ export function createRetries (app: FastifyInstance): (task: () => Promise<void>
   async function retry (task: () => Promise<void>): Promise<void> {
     waiting++
     for (let tries = 0; tries < TRIES && !closing.signal.aborted; tries++) {
-      const done = await task().then(() => true, () => false)
-      if (done) break
+      const failure = await task().then(() => undefined, (error: Error) => error)
+      if (!failure) break
+      if (!(failure instanceof DatabaseUnavailable || failure instanceof Overloaded)) {
+        app.log.error({ err: failure }, 'a task in the background failed')
+        break
+      }
       await delay(RETRY_MS, undefined, { ref: false, signal: closing.signal }).catch(() => {})
     }
     waiting--

@@ -37,13 +37,13 @@ interface Source {
 export interface Charged {
   /** Takes the charge back: only what fails is to count. */
   succeeded (): Promise<void>
-  /** Takes the charge back as soon as the database can be reached: an attempt whose password nobody has checked does not count. */
+  /** Takes the charge back as soon as the database can be reached: an attempt that ended before it was checked does not count. */
   withdraw (): void
 }
 
 /** A login that was let through; whoever checks the password tells what came of it. */
 export interface LoginAttempt extends Charged {
-  /** Counts a wrong password. */
+  /** Counts a wrong password. The charge stays from now on, also if this or anything after it fails. */
   failed (): Promise<void>
 }
 
@@ -124,10 +124,14 @@ function createThrottle (app: FastifyInstance) {
         if (failures >= throttle.consecutiveFailures) throw new TooManyRequests(LOCKED_RETRY_SECONDS)
         return loginOfAccount(account)
       }))
+      let wrong = false
       return {
-        failed: () => countFailure({ email }),
+        failed () {
+          wrong = true
+          return countFailure({ email })
+        },
         succeeded: async () => { await Promise.all([charged.succeeded(), failures > 0 && clearLoginFailures(db, email)]) },
-        withdraw: charged.withdraw,
+        withdraw: () => { if (!wrong) charged.withdraw() },
       }
     },
 

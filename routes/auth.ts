@@ -79,7 +79,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   async function verify (request: FastifyRequest, email: string, password: string, attempt: LoginAttempt): Promise<UserRow & { passwordHash: string }> {
     const user = await findCredentials(db, email)
     if (!await passwords.verify(password, user?.passwordHash, request.socket)) {
-      await Promise.all([audit.note(request, { action: 'login.failed', userId: user?.id }), attempt.failed()])
+      await Promise.all([attempt.failed(), audit.note(request, { action: 'login.failed', userId: user?.id })])
       throw new InvalidCredentials()
     }
     const { passwordHash } = user as { passwordHash: string }

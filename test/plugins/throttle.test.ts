@@ -148,6 +148,17 @@ t.test('4 logins that the database does not answer are no failed ones', async (t
   await until('the database is back', async () => await attempt(usher, user) === 200)
 })
 
+t.test('4 a wrong password counts, also where the database then fails to write that down', async (t) => {
+  const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: {} })
+  const sql = openSql(t, usher)
+  const user = await usher.createUser()
+  await sql.begin(async (trx) => {
+    await trx`lock table audit`
+    t.same(await Promise.all(Array.from({ length: 10 }, () => attempt(usher, wrong(user.email)))), Array<number>(10).fill(503))
+  })
+  t.equal(await attempt(usher, wrong(user.email)), 429)
+})
+
 t.test('4 failed logins are throttled per address, whatever the account', async (t) => {
   const handles = await createUsher(t, { throttle: { address: { burst: 3, perMinute: 1 } } }, { trustProxy: '10.0.0.0/8' })
   const sql = openSql(t, handles)
