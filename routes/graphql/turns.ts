@@ -10,16 +10,17 @@ interface TurnsOptions {
   load?: { readonly isBusy: boolean }
 }
 
-// Of an operation that waits while the node is busy.
+// How often the load is checked while operations wait.
 const LOOK_AGAIN_MS = 10
+// On a busy node, one of the most costly operations may start this often.
 const LEAST_PACE_MS = 200
 
 interface Waiting { cost: number, start: () => void }
 
 /**
  * Lets costly operations run one after the other. Reads are batched, so the results of many operations arrive in the same
- * turn of the event loop; together they would delay other requests by the sum of their costs. Networks take turns. The most costly operations wait
- * while the node is busy with other requests.
+ * turn of the event loop; together they would delay other requests by the sum of their costs. Networks take turns. The most
+ * costly operations wait while the node is busy with other requests, and less costly ones pass them.
  */
 export class Turns {
   readonly #max: number
@@ -79,13 +80,15 @@ export class Turns {
 
   #wait (cost: number, network: string): Promise<void> {
     if (this.#waiting >= this.#room) throw new Overloaded()
-    const queue = this.#queues.get(network) ?? []
-    this.#queues.set(network, queue)
+    // The most costly operations have queues of their own, so that the others of their network need not wait behind them.
+    const key = cost > this.#heavy ? `${network} heavy` : network
+    const queue = this.#queues.get(key) ?? []
+    this.#queues.set(key, queue)
     this.#waiting++
     return new Promise((resolve, reject) => {
       const waiting = { cost, start: () => { clearTimeout(timer); resolve() } }
       const timer = setTimeout(() => {
-        this.#remove(network, queue, waiting)
+        this.#remove(key, queue, waiting)
         reject(new Overloaded())
       }, this.#patience)
       queue.push(waiting)
@@ -95,13 +98,13 @@ export class Turns {
   }
 
   #startNext (): void {
-    for (const [network, queue] of this.#queues) {
+    for (const [key, queue] of this.#queues) {
       const [next] = queue as [Waiting]
       if (!this.#hasRoom(next.cost)) return
       if (this.#yields(next.cost)) continue
-      this.#remove(network, queue, next)
+      this.#remove(key, queue, next)
       // The network goes behind the others.
-      if (this.#queues.delete(network)) this.#queues.set(network, queue)
+      if (this.#queues.delete(key)) this.#queues.set(key, queue)
       this.#start(next.cost)
       next.start()
     }
@@ -116,9 +119,9 @@ export class Turns {
     }, LOOK_AGAIN_MS).unref()
   }
 
-  #remove (network: string, queue: Waiting[], waiting: Waiting): void {
+  #remove (key: string, queue: Waiting[], waiting: Waiting): void {
     this.#waiting--
     queue.splice(queue.indexOf(waiting), 1)
-    if (queue.length === 0) this.#queues.delete(network)
+    if (queue.length === 0) this.#queues.delete(key)
   }
 }

@@ -35,7 +35,7 @@ t.test('1.13 while the node is busy, the most costly operations wait, and others
   const turns = new Turns(100, { load })
   const started: string[] = []
   const run = async (name: string, cost: number) => {
-    const end = await turns.take(cost, name)
+    const end = await turns.take(cost, 'one network')
     started.push(name)
     end()
   }
