@@ -163,12 +163,15 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
       .select(['given.id', 'given.author', 'given.title', 'given.content']).orderBy('given.id'))
     .returning(columns)
     .execute()
-  if (rows.length === posts.length) return inOrder(ids, rows) as PostRow[]
+  const created = inOrder(ids, rows)
+  if (rows.length === posts.length) return created as PostRow[]
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
-  return inOrder(ids, rows).map((row, index) => row ?? (known.has(authors[index]?.toLowerCase() ?? '') ? new Overloaded() : new UserNotFound()))
+  const failureOf = (author: string | null | undefined) => known.has(author?.toLowerCase() ?? '') ? new Overloaded() : new UserNotFound()
+  return created.map((row, index) => row ?? failureOf(authors[index]))
 }
 
-const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id').where('id', '=', sql<string>`any(${ids}::uuid[])`))
+const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
+  .where('id', '=', sql<string>`any(${ids}::uuid[])`))
 
 /** Changes what is given of a post. Throws `PostNotFound`. */
 export async function updatePost (db: Database, id: string, { title, content }: Partial<NewPost>): Promise<PostRow> {

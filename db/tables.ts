@@ -121,8 +121,8 @@ interface PositionSequence {
 }
 
 /**
- * A deleted user whose posts, uploads or audit entries are still being removed. Whatever belongs to one is invisible, and deleted in batches; see
- * `db/deleted-users.ts`.
+ * A deleted user whose posts, uploads or audit entries are still being removed. Whatever belongs to one is invisible, and
+ * deleted in batches; see `db/deleted-users.ts`.
  */
 export interface DeletedUsersTable {
   user_id: string

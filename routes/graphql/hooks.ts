@@ -43,10 +43,12 @@ export function addLimits (app: FastifyInstance): void {
 type Sized = Pick<GraphQLContext, 'bytes' | 'reply'>
 
 /**
- * Serializes a result for `textOf` and for its response if it is large, so that other requests have their turn meanwhile. If there are too many
- * bytes, an error takes its place.
+ * Serializes a result for `textOf` and for its response if it is large, so that other requests have their turn meanwhile. If
+ * there are too many bytes, an error takes its place.
  */
-export function serialize (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes, reply }: Sized): Promise<void> | undefined {
+export function serialize (
+  app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes, reply }: Sized
+): Promise<void> | undefined {
   if (bytes <= SERIALIZED_AT_ONCE) return
   // Fastify sends a Buffer as it is, but its types only know serializers that return text.
   reply?.serializer(payloadOf as (result: object) => string)

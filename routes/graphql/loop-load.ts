@@ -2,8 +2,9 @@ import { performance, type EventLoopUtilization } from 'node:perf_hooks'
 
 // Busier than this, other requests wait for longer than the work itself takes.
 const BUSY = 0.75
+// Measurements over a shorter time say little.
 const SHORTEST_MS = 1
-// Within this time, what was measured before loses two thirds of its weight.
+// The weight of a measurement falls to about a third within this time.
 const MEMORY_MS = 100
 
 /** Tells how busy the event loop is. */

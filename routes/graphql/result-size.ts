@@ -39,7 +39,9 @@ function lengthOf (row: Row, text: Text): number {
   const value = row[text]!
   if (value.length < SHORT) return value.length
   if (text !== 'content') return Buffer.byteLength(value)
-  const bytes = contentBytes.get(row) ?? Buffer.byteLength(value)
+  const known = contentBytes.get(row)
+  if (known !== undefined) return known
+  const bytes = Buffer.byteLength(value)
   contentBytes.set(row, bytes)
   return bytes
 }

@@ -13,7 +13,7 @@ export class TokenBucket {
     this.#perMs = perMinute / 60_000
   }
 
-  /** The tokens that are left by now, negative for a debt. */
+  /** The number of tokens that are left now. It is negative after more were taken than there were. */
   get left (): number {
     const now = performance.now()
     this.#tokens = Math.min(this.#burst, this.#tokens + (now - this.#since) * this.#perMs)
