@@ -1,29 +1,46 @@
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import type { OutgoingHttpHeaders } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest } from 'fastify'
 import { NotFound } from '../schema/errors.ts'
 import { describeApi, finishDocument } from '../schema/openapi.ts'
 
 const PATH = '/docs'
+// The names of its files, and no other spelling of them, so that what is kept in memory is bounded by what there is.
+const FILE = /^\/docs(\/|\/(static\/)?[a-z\d-]+(\.[a-z\d-]+)*)?$/
+
+interface Document { readonly headers: OutgoingHttpHeaders, readonly etag: string, readonly content: Buffer }
 
 /** The API reference: GET /docs for people, GET /docs/json for programs, and GraphQL's schema beside them (contract 8). */
 const docs: FastifyPluginAsync = async (app) => {
   const { prefix } = app.usherOptions
+  const documents = new Map<string, Promise<Document>>()
   let reference: Promise<FastifyInstance> | undefined
 
   app.get(PATH, { schema: { hide: true } }, onReadReference)
   app.get(`${PATH}/*`, { schema: { hide: true } }, onReadReference)
 
   async function onReadReference (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const [path] = request.url.slice(prefix.length).split('?') as [string]
+    if (!FILE.test(path)) throw new NotFound()
+    let document = documents.get(path)
+    if (!document) {
+      documents.set(path, document = readDocument(path))
+      document.catch(() => documents.delete(path))
+    }
+    const { headers, etag, content } = await document
+    reply.headers(headers).header('etag', etag)
+    return request.headers['if-none-match']?.includes(etag) ? reply.code(304).send() : reply.send(content)
+  }
+
+  // Kept, for making them anew for everyone who asks would let anyone keep the node busy.
+  async function readDocument (path: string): Promise<Document> {
     // Made for the first who asks, for loading it would delay every start.
     reference ??= createReference(app)
-    const { statusCode, headers, rawPayload } = await (await reference).inject({
-      url: request.url.slice(prefix.length),
-      headers: { 'if-none-match': request.headers['if-none-match'] ?? '' },
-    })
-    if (statusCode === 304) return reply.code(304).send()
+    const { statusCode, headers, rawPayload: content } = await (await reference).inject(path)
     if (statusCode !== 200) throw new NotFound()
-    const { connection, date, ...rest } = headers
-    return reply.headers(rest).send(rawPayload)
+    const { connection, date, etag, 'last-modified': modified, 'accept-ranges': ranges, ...rest } = headers
+    return { headers: rest, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content }
   }
 }
 

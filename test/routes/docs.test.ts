@@ -163,11 +163,17 @@ t.test('8 GET /docs/json', async (t) => {
     const { etag } = (await inject('GET', path)).headers
     const again = await inject('GET', path, { headers: { 'if-none-match': `${etag}` } })
     t.strictSame([again.statusCode, again.body], [304, ''])
-    for (const path of ['/docs/none', '/docs/static/none', '/docs/static/..%2f..%2fpackage.json']) {
+    t.equal((await inject('GET', `${path}?v=1`, { headers: { 'if-none-match': 'W/"other"' } })).statusCode, 200)
+    for (const path of ['/docs/none', '/docs/static/none', '/docs/static/..%2f..%2fpackage.json', '/docs/static/swagger-ui%2ecss', '/docs//json']) {
       const response = await inject('GET', path)
       t.strictSame([response.statusCode, response.json().error], [404, 'Not found'], path)
     }
     t.equal((await inject('HEAD', '/docs')).statusCode, 200)
+  })
+
+  t.test('8 GET /docs/json: the document is sent again only where it has changed', async (t) => {
+    const again = await inject('GET', '/docs/json', { headers: { 'if-none-match': `"other", ${response.headers.etag}` } })
+    t.strictSame([again.statusCode, again.body, again.headers.etag], [304, '', response.headers.etag])
   })
 
   t.test("8 GET /docs/schema.graphql: GraphQL's schema", async (t) => {
