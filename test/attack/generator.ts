@@ -28,14 +28,16 @@ export interface GeneratorConfiguration {
 
 const PROGRESS_MS = 1000
 const RECONNECT_MS = 50
-const PACE_MS = 5
+// As many requests may be made up for at once after a time in which there were too few.
+const MADE_UP = 10
 
 const configuration = await readConfiguration<GeneratorConfiguration>()
 const { target, seed, index, requests, rate, world, key, operations } = configuration
 const findings = new Findings()
 const attacks = chooseAttacks(configuration)
 const shared: Shared = { target, cast: new Cast(world, new TokenFactory(key)), findings, operations, expendable: [], posts: [], uploads: [] }
-const start = performance.now()
+let start = performance.now()
+let turns = Promise.resolve()
 const stopping = new AbortController()
 process.on('message', () => stopping.abort())
 const progress = setInterval(() => report({ type: 'progress', requests: findings.counts.requests }), PROGRESS_MS)
@@ -46,7 +48,7 @@ report({ type: 'done', counts: findings.summarize() })
 async function runLane (number: number): Promise<void> {
   const lane = new Lane(shared, `127.1.${index + 1}.${number + 1}`, new Random(0))
   for (let turn = 0; findings.counts.requests < requests && !stopping.signal.aborted; turn++) {
-    while (findings.counts.requests > (performance.now() - start) / 1000 * rate) await delay(PACE_MS)
+    await (turns = turns.then(pace))
     // Each turn has a seed of its own: what one draws does not depend on what came back before.
     lane.random = new Random(deriveSeed(seed, index, number, turn))
     const attack = lane.random.pickWeighted(attacks)
@@ -58,4 +60,13 @@ async function runLane (number: number): Promise<void> {
     }
   }
   await lane.close()
+}
+
+// One lane after the other, and what a stall has delayed is not made up for: the probe would measure the burst.
+async function pace (): Promise<void> {
+  const everyMs = 1000 / rate
+  do await delay(everyMs)
+  while (findings.counts.requests > (performance.now() - start) / everyMs)
+  const behind = (performance.now() - start) / everyMs - findings.counts.requests
+  if (behind > MADE_UP) start += (behind - MADE_UP) * everyMs
 }
