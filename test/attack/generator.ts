@@ -28,16 +28,16 @@ export interface GeneratorConfiguration {
 
 const PROGRESS_MS = 1000
 const RECONNECT_MS = 50
-// As many requests may be made up for at once after a time in which there were too few.
-const MADE_UP = 10
+// Of the time in which there were too few requests, so much is made up for.
+const MADE_UP_MS = 20
 
 const configuration = await readConfiguration<GeneratorConfiguration>()
 const { target, seed, index, requests, rate, world, key, operations } = configuration
 const findings = new Findings()
 const attacks = chooseAttacks(configuration)
 const shared: Shared = { target, cast: new Cast(world, new TokenFactory(key)), findings, operations, expendable: [], posts: [], uploads: [] }
-let start = performance.now()
-let turns = Promise.resolve()
+let due = performance.now()
+let turns = 0
 const stopping = new AbortController()
 process.on('message', () => stopping.abort())
 const progress = setInterval(() => report({ type: 'progress', requests: findings.counts.requests }), PROGRESS_MS)
@@ -48,7 +48,7 @@ report({ type: 'done', counts: findings.summarize() })
 async function runLane (number: number): Promise<void> {
   const lane = new Lane(shared, `127.1.${index + 1}.${number + 1}`, new Random(0))
   for (let turn = 0; findings.counts.requests < requests && !stopping.signal.aborted; turn++) {
-    await (turns = turns.then(pace))
+    await pace()
     // Each turn has a seed of its own: what one draws does not depend on what came back before.
     lane.random = new Random(deriveSeed(seed, index, number, turn))
     const attack = lane.random.pickWeighted(attacks)
@@ -62,11 +62,12 @@ async function runLane (number: number): Promise<void> {
   await lane.close()
 }
 
-// One lane after the other, and what a stall has delayed is not made up for: the probe would measure the burst.
+// A turn takes the time of as many requests as turns have had so far. What a stall has delayed is not made up for: the
+// probe would measure the burst.
 async function pace (): Promise<void> {
-  const everyMs = 1000 / rate
-  do await delay(everyMs)
-  while (findings.counts.requests > (performance.now() - start) / everyMs)
-  const behind = (performance.now() - start) / everyMs - findings.counts.requests
-  if (behind > MADE_UP) start += (behind - MADE_UP) * everyMs
+  const now = performance.now()
+  const perTurn = turns === 0 ? 1 : findings.counts.requests / turns
+  turns++
+  due = Math.max(due, now - MADE_UP_MS) + perTurn * 1000 / rate
+  if (due > now) await delay(due - now)
 }
