@@ -1,5 +1,8 @@
 import postgres, { type Sql } from 'postgres'
 
+// A node sends the next statement of a transaction at once.
+const IDLE_IN_TRANSACTION_MS = 1000
+
 /** The parsed options of a postgres.js client; `postgres()` accepts them back. */
 export type ClientOptions = Sql['options']
 
@@ -29,8 +32,8 @@ export function readClientOptions (database: string | Sql, statementTimeout: num
     transform: {},
     connection: {
       statement_timeout: statementTimeout,
-      // Frees the locks of a transaction whose node is gone.
-      idle_in_transaction_session_timeout: statementTimeout,
+      // Frees the locks of a transaction whose node is gone or stalls: others wait for them.
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
       // What the URL or the client sets itself counts.
       ...given.connection,
     },

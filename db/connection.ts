@@ -3,7 +3,8 @@ import type { Sql } from 'postgres'
 import { readClientOptions } from './client-options.ts'
 import { createDialect } from './dialect.ts'
 import { createGate, type Gate } from './gate.ts'
-import { createNotifications, type Log, type Notifications } from './notifications.ts'
+import { createNotifications, type Notifications } from './notifications.ts'
+import { failStatements, reportOutages, type Log } from './outages.ts'
 import { createPool } from './pool.ts'
 import type { Tables } from './tables.ts'
 import { createTransactionPool } from './transaction-pool.ts'
@@ -28,6 +29,8 @@ export interface Connection {
   readonly db: Kysely<Tables>
   readonly gate: Gate
   readonly notifications: Notifications
+  /** Tells whether statements are answered, where notifications come from another address. To be started as well. */
+  readonly heartbeat: Pick<Notifications, 'start'> | undefined
   close (): Promise<void>
 }
 
@@ -39,25 +42,28 @@ export function connect ({ database, notificationsUrl, schema, poolSize, stateme
   const writes = createPool(options, poolSize - readers)
   const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2) })
   const gate = createGate()
-  const pool = {
-    get sql () { return writes.sql },
-
-    renew (seconds?: number) {
-      reads.renew(seconds)
-      writes.renew(seconds)
-      if (seconds === 0) transactions.destroy()
-    },
-  }
+  const outages = failStatements({ gate, renew, statementTimeout, log })
   const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, statementTimeout)
-  const notifications = createNotifications({ pool, source, isElsewhere: source !== options, gate, log, statementTimeout })
+  const isElsewhere = source !== options
+  const notifications = createNotifications({ pool: writes, source, isElsewhere, outages: isElsewhere ? reportOutages(log) : outages })
+  // Whether statements are answered, and whether notifications arrive, are two facts where they take different ways.
+  const heartbeat = isElsewhere ? createNotifications({ pool: writes, source: options, isElsewhere: false, outages }) : undefined
+
+  function renew (seconds?: number): void {
+    reads.renew(seconds)
+    writes.renew(seconds)
+    if (seconds === 0) transactions.destroy()
+  }
+
   const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions }, gate, log) }).withSchema(schema)
   return {
     db,
     gate,
     notifications,
+    heartbeat,
 
     async close () {
-      await notifications.close()
+      await Promise.all([notifications.close(), heartbeat?.close()])
       await db.destroy()
       transactions.destroy()
       await Promise.all([reads.close(), writes.close()])

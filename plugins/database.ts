@@ -25,7 +25,7 @@ declare module 'fastify' {
 
 async function createDatabase (app: FastifyInstance) {
   const { database, notificationsUrl, schema, poolSize, emitter } = app.usherOptions
-  const { db, gate, notifications, close } = connect({ database, notificationsUrl, schema, poolSize, log: app.log })
+  const { db, gate, notifications, heartbeat, close } = connect({ database, notificationsUrl, schema, poolSize, log: app.log })
   app.addHook('onClose', close)
   await migrate(db, schema).catch(giveUp)
 
@@ -39,6 +39,7 @@ async function createDatabase (app: FastifyInstance) {
 
   /** Begins to hear notifications. Throws where the database cannot be reached. */
   async function start (): Promise<void> {
+    await heartbeat?.start().catch(giveUp)
     await notifications.start().catch(async (error: Error) => {
       if (notificationsUrl === undefined || error instanceof DatabaseUnavailable || error.message.startsWith('usher: ')) return giveUp(error)
       await close()

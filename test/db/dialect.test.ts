@@ -79,7 +79,7 @@ t.test('9 the connections are Usher\'s own, whatever a client of the host transl
 t.test('8 settings of PostgreSQL in the URL count', async (t) => {
   const { query } = await openConnection(t, { database: `${await testDatabaseUrl()}?statement_timeout=1234` })
   t.strictSame(await query('show statement_timeout'), [{ statement_timeout: '1234ms' }])
-  t.strictSame(await query('show idle_in_transaction_session_timeout'), [{ idle_in_transaction_session_timeout: '10s' }])
+  t.strictSame(await query('show idle_in_transaction_session_timeout'), [{ idle_in_transaction_session_timeout: '1s' }])
   t.strictSame(await query('show application_name'), [{ application_name: 'usher' }])
 })
 

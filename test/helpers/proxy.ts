@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 
 // At its natural end Node waits for ever, busily, for a socket that was reset while it had something to write.
@@ -25,6 +26,8 @@ export interface Proxy {
   thaw (): void
   /** Passes on nothing of what the server sends on the connections that are open now, until `thaw`. */
   holdReplies (): void
+  /** Passes on what the server sends only after so many milliseconds, from now on. */
+  delayReplies (milliseconds: number): void
   /** Passes nothing on any more of the connections that are open now, frozen or not; new ones work. */
   abandon (which?: 'newest'): void
 }
@@ -33,7 +36,7 @@ export interface Proxy {
 export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy> {
   const target = new URL(databaseUrl)
   const pairs = new Set<[Socket, Socket]>()
-  let [frozen, hangingUp, dialed, port] = [false, false, 0, 0]
+  let [frozen, hangingUp, dialed, port, delayMs] = [false, false, 0, 0, 0]
   let server = await open()
   t.teardown(refuse)
 
@@ -57,7 +60,17 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
     if (frozen) for (const socket of pair) socket.pause()
 
     function join (from: Socket, to: Socket): void {
-      from.on('data', (chunk) => to.write(chunk))
+      let [delayed, sent] = [0, Promise.resolve()]
+      from.on('data', (chunk) => {
+        const due = performance.now() + delayMs
+        if (from !== upstream || (delayMs === 0 && delayed === 0)) return void to.write(chunk)
+        delayed++
+        // In their order, also where the delay changes.
+        sent = sent.then(() => delay(Math.max(0, due - performance.now()))).then(() => {
+          delayed--
+          to.write(chunk)
+        })
+      })
       // What there is to know of an error, the 'close' after it says.
       from.on('error', () => {})
       from.on('close', () => {
@@ -112,6 +125,8 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
     holdReplies () {
       for (const [, upstream] of pairs) upstream.pause()
     },
+
+    delayReplies (milliseconds) { delayMs = milliseconds },
 
     abandon (which) {
       frozen = false

@@ -60,6 +60,30 @@ t.test('4 notifications from an address of their own arrive; from another databa
   await t.rejects(async () => other.ready(), { message: /^usher: notificationsUrl must lead to the database itself: / })
 })
 
+t.test('4 1.10 only the notifications are away: everything is served, and the node asks the database which sessions live', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const one = await createUsher(t)
+  const lines: string[] = []
+  const logger = { level: 'info', stream: { write: (line: string) => { lines.push(JSON.parse(line).msg) } } }
+  const two = await createUsher(t, { ...one.options, notificationsUrl: proxy.url }, { logger, disableRequestLogging: true })
+  const logged = (message: string) => lines.filter((line) => line === message).length
+  for (const [fault, mend] of [[proxy.refuse, proxy.listen], [proxy.freeze, proxy.abandon]]) {
+    lines.length = 0
+    fault!()
+    await until('it is noticed', () => logged('The notifications of the database are away') > 0)
+    for (let round = 0; round < 20; round++) {
+      const { headers } = await one.login(one.admin)
+      const read = async (path: string) => (await two.inject('GET', path, { headers })).statusCode
+      t.strictSame(await Promise.all(['/api/protected', '/api/users', '/health/ready'].map(read)), [200, 200, 200])
+      await one.inject('POST', '/api/auth/logout', { headers })
+      t.equal(await read('/api/protected'), 401)
+    }
+    await mend!()
+    await until('they are back', () => logged('The notifications of the database are back') > 0)
+    t.strictSame(lines, ['The notifications of the database are away', 'The notifications of the database are back'], 'the log tells once')
+  }
+})
+
 t.test('1.10 the connection for notifications is ended, it alone: requests are served without a 503', async (t) => {
   const name = `listener ${process.pid}`
   const url = `${await testDatabaseUrl()}?application_name=${encodeURIComponent(name)}`
