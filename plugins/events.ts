@@ -9,7 +9,8 @@ import { POSTS_A_PAGE, PostStream, type Source } from './post-stream.ts'
 import { RecentPosts } from './recent-posts.ts'
 
 const RETRY_MS = 1000
-// How often to look where it is an emitter that calls, which may lose a message.
+// How often to look where nothing may call: an emitter may lose a message, and notifications may be away while the
+// database answers.
 const LOOK_MS = 1000
 
 declare module 'fastify' {
@@ -38,18 +39,16 @@ function createEvents (app: FastifyInstance) {
   })
 
   if (emitter) listenTo(emitter)
+  const timer = setInterval(() => { if (emitter || !notifications.connected) notice() }, LOOK_MS).unref()
+  app.addHook('onClose', async () => clearInterval(timer))
 
   function listenTo (emitter: Emitter): void {
     const listener = (_: object, done: () => void) => {
       notice()
       done()
     }
-    const timer = setInterval(notice, LOOK_MS).unref()
     emitter.on(channel, listener)
-    app.addHook('onClose', async () => {
-      clearInterval(timer)
-      emitter.removeListener(channel, listener)
-    })
+    app.addHook('onClose', async () => { emitter.removeListener(channel, listener) })
   }
 
   function notice (): void {

@@ -24,8 +24,6 @@ export interface Proxy {
   /** Passes nothing on, of old and of new connections, until `thaw`: both ends believe that the other is there. */
   freeze (): void
   thaw (): void
-  /** Passes on nothing of what the server sends on the connections that are open now, until `thaw`. */
-  holdReplies (): void
   /** Passes on what the server sends only after so many milliseconds, from now on. */
   delayReplies (milliseconds: number): void
   /** Passes nothing on any more of the connections that are open now, frozen or not; new ones work. */
@@ -120,10 +118,6 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
     thaw () {
       frozen = false
       all((socket) => socket.resume())
-    },
-
-    holdReplies () {
-      for (const [, upstream] of pairs) upstream.pause()
     },
 
     delayReplies (milliseconds) { delayMs = milliseconds },

@@ -71,7 +71,8 @@ t.test('7.7 the first subscriber gets a post whose notification overtakes the re
   socket.stop('before')
   await socket.settle()
   const [{ now }] = await sql<[{ now: string }]>`select clock_timestamp()::text as now`
-  proxy.holdReplies()
+  // Not for longer, or the node takes the database for away.
+  proxy.delayReplies(200)
   socket.start('posts', 'subscription { postCreated { title } }')
   await until('answered', async () => (await sql`
     select from pg_stat_activity where application_name = ${name} and state = 'idle' and query like '%posts_position_seq%'
@@ -80,8 +81,21 @@ t.test('7.7 the first subscriber gets a post whose notification overtakes the re
   // The node has heard of the post when it has heard of what came later.
   await writer.inject('POST', '/api/auth/logout', { headers: user.headers })
   await until('heard', async () => (await post(usher, { query: '{ __typename }' }, user)).errors)
-  proxy.thaw()
   t.same(await titles(socket, 1), ['Overtaking'])
+})
+
+t.test('7.7 posts reach subscribers while only the notifications are away', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const writer = await createUsher(t)
+  const usher = await createUsher(t, { ...writer.options, notificationsUrl: proxy.url })
+  const socket = await (await openSocket(t, usher)).init()
+  socket.start('posts', 'subscription { postCreated { title } }')
+  await socket.settle()
+  proxy.refuse()
+  for (const title of ['One', 'Two']) {
+    await createPost(writer, writer.admin, title)
+    t.same(await titles(socket, 1), [title])
+  }
 })
 
 t.test('7.7 nothing is missed while connections break under load', async (t) => {
