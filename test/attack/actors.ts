@@ -48,6 +48,8 @@ export class Cast {
   readonly tokens: TokenFactory
   readonly #known = new Map<string, { actor: Actor, until: number }>()
   #forged: { actors: Actor[], until: number } = { actors: [], until: 0 }
+  // Seconds since 1970.
+  readonly #start = Math.floor(Date.now() / 1000)
 
   constructor (world: World, tokens: TokenFactory) {
     this.world = world
@@ -79,7 +81,8 @@ export class Cast {
   #forge (): Actor[] {
     const { decoy, members, ended } = this.world
     const forged = Object.entries(this.tokens.forge(decoy, members[0]!)).map(([kind, token]) => [kind, `Bearer ${token}`])
-    const over = Object.entries(ended).map(([kind, subject]) => [kind, `Bearer ${this.tokens.sign(subject)}`])
+    // No node signs a token for a session that has ended: these expire, as the last ones of such sessions do.
+    const over = Object.entries(ended).map(([kind, subject]) => [kind, `Bearer ${this.tokens.sign(subject, { from: this.#start })}`])
     const schemes = [['basic', 'Basic YWRtaW46YWRtaW4='], ['no scheme', this.tokens.sign(decoy)]]
     return [...forged, ...over, ...schemes].map(([kind, authorization]) => ({ kind: kind!, isLive: false, authorization: authorization! }))
   }
