@@ -1,6 +1,7 @@
 import { Kysely } from 'kysely'
 import type { Sql } from 'postgres'
 import { readClientOptions } from './client-options.ts'
+import { createClock, type Clock } from './clock.ts'
 import { createDialect } from './dialect.ts'
 import { createGate, type Gate } from './gate.ts'
 import { createNotifications, type Notifications } from './notifications.ts'
@@ -28,6 +29,7 @@ export interface ConnectionOptions {
 export interface Connection {
   readonly db: Kysely<Tables>
   readonly gate: Gate
+  readonly clock: Clock
   readonly notifications: Notifications
   /** Tells whether statements are answered, where notifications come from another address. To be started as well. */
   readonly heartbeat: Pick<Notifications, 'start'> | undefined
@@ -43,11 +45,12 @@ export function connect ({ database, notificationsUrl, schema, poolSize, stateme
   const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2) })
   const gate = createGate()
   const outages = failStatements({ gate, renew, statementTimeout, log })
+  const clock = createClock(log)
   const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, statementTimeout)
   const isElsewhere = source !== options
-  const notifications = createNotifications({ pool: writes, source, isElsewhere, outages: isElsewhere ? reportOutages(log) : outages })
+  const notifications = createNotifications({ pool: writes, source, isElsewhere, outages: isElsewhere ? reportOutages(log) : outages, clock })
   // Whether statements are answered, and whether notifications arrive, are two facts where they take different ways.
-  const heartbeat = isElsewhere ? createNotifications({ pool: writes, source: options, isElsewhere: false, outages }) : undefined
+  const heartbeat = isElsewhere ? createNotifications({ pool: writes, source: options, isElsewhere: false, outages, clock }) : undefined
 
   function renew (seconds?: number): void {
     reads.renew(seconds)
@@ -59,6 +62,7 @@ export function connect ({ database, notificationsUrl, schema, poolSize, stateme
   return {
     db,
     gate,
+    clock,
     notifications,
     heartbeat,
 

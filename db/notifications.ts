@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Row, RowList } from 'postgres'
 import { createAnswerTime } from './answer-time.ts'
 import { isPooled, requireArrival } from './arrival.ts'
+import type { AdjustableClock } from './clock.ts'
 import { isOutage } from './gate.ts'
 import { openListener } from './listener.ts'
 import type { ClientOptions } from './client-options.ts'
@@ -18,6 +20,9 @@ const SUSPICION_MS = 50
 const FIRST_CONNECT_MS = 5000
 const RETRY_MS = 100
 
+/** What is asked again and again. */
+export const HEARTBEAT = 'select extract(epoch from clock_timestamp())::float8 * 1000 as time'
+
 interface Channel {
   onMessage: (payload: string) => void
   onConnect?: (() => Promise<void>) | undefined
@@ -31,6 +36,7 @@ export interface NotificationsOptions {
   /** Whether `source` leads to another address than the pool's. */
   isElsewhere: boolean
   outages: Outages
+  clock: AdjustableClock
 }
 
 /**
@@ -54,7 +60,7 @@ export interface Notifications {
   close (): Promise<void>
 }
 
-export function createNotifications ({ pool, source, isElsewhere, outages }: NotificationsOptions): Notifications {
+export function createNotifications ({ pool, source, isElsewhere, outages, clock }: NotificationsOptions): Notifications {
   const channels = new Map<string, Channel>()
   const closing = new AbortController()
   const answerTime = createAnswerTime()
@@ -111,12 +117,15 @@ export function createNotifications ({ pool, source, isElsewhere, outages }: Not
     }
 
     async function beat (): Promise<void> {
-      answerTime.add(await ask('select 1', answerTime.deadline))
+      const sent = performance.now()
+      const { 0: row } = await ask(HEARTBEAT, answerTime.deadline)
+      const received = performance.now()
+      clock.adjust(row!.time, sent, received)
+      answerTime.add(received - sent)
       outages.onAnswer()
     }
 
-    // Returns how long the answer took, in milliseconds.
-    async function ask (statement: string, deadline: number): Promise<number> {
+    async function ask (statement: string, deadline: number): Promise<RowList<Row[]>> {
       const sent = performance.now()
       let before = outages.answers
       const calm = after(SUSPICION_MS, () => { before = outages.answers })
@@ -124,13 +133,13 @@ export function createNotifications ({ pool, source, isElsewhere, outages }: Not
         answers = before
         lost.resolve(unanswered())
       })
-      await connection.run(statement).finally(() => {
+      const rows = await connection.run(statement).finally(() => {
         calm()
         save()
       })
       answeredUntil = sent
       if (synchronized && !over) heardUntil = sent
-      return performance.now() - sent
+      return rows
     }
   }
 

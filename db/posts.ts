@@ -5,6 +5,7 @@ import { again } from './join.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Database, PostsTable, Row, Tables } from './tables.ts'
+import { isInTime } from './write-in-time.ts'
 
 export type PostRow = Row<PostsTable, 'id' | 'position' | 'author_id' | 'title' | 'content' | 'created_at'>
 
@@ -173,17 +174,17 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
 const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
   .where('id', '=', sql<string>`any(${ids}::uuid[])`))
 
-/** Changes what is given of a post. Throws `PostNotFound`. */
-export async function updatePost (db: Database, id: string, { title, content }: Partial<NewPost>): Promise<PostRow> {
+/** Changes what is given of a post, with `until` of `isInTime`. Throws `PostNotFound`. */
+export async function updatePost (db: Database, id: string, { title, content }: Partial<NewPost>, until: string): Promise<PostRow> {
   return db.updateTable('posts')
     .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
-    .where('id', '=', id)
+    .where('id', '=', id).where(isInTime(until))
     .returning(columns)
     .executeTakeFirstOrThrow(() => new PostNotFound())
 }
 
-/** Throws `PostNotFound`. */
-export async function deletePost (db: Database, id: string): Promise<void> {
-  const { numDeletedRows } = await db.deleteFrom('posts').where('id', '=', id).executeTakeFirst()
+/** Likewise. */
+export async function deletePost (db: Database, id: string, until: string): Promise<void> {
+  const { numDeletedRows } = await db.deleteFrom('posts').where('id', '=', id).where(isInTime(until)).executeTakeFirst()
   if (numDeletedRows === 0n) throw new PostNotFound()
 }

@@ -7,6 +7,7 @@ import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Row, UsersTable } from './tables.ts'
+import { isInTime } from './write-in-time.ts'
 
 export type UserRow = Row<UsersTable, 'id' | 'name' | 'email' | 'role' | 'created_at' | 'updated_at'>
 
@@ -95,10 +96,11 @@ export async function insertUsers (db: Database, users: readonly (NewUser & { no
  * same statement. Losing the admin's role ends the user's sessions, whose tokens still say admin: their ids. Throws
  * `UserNotFound`, `EmailTaken`, `LastAdmin`.
  *
+ * @param until of `isInTime`
  * @param confirm runs in the transaction of a demotion, before it is committed, and throws if it must not take effect
  */
 export async function updateUser (
-  db: Database, id: string, { name, email, role }: NewUser, origin: AuditOrigin, confirm: () => Promise<void>
+  db: Database, id: string, { name, email, role }: NewUser, origin: AuditOrigin, until: string, confirm: () => Promise<void>
 ): Promise<{ user: UserRow, ended: string[] }> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
@@ -118,19 +120,19 @@ export async function updateUser (
 
   async function update (db: Database, anyRole: boolean): Promise<UserRow | undefined> {
     const { actorId, sessionId, address, userAgent } = origin
-    const [user] = await replace(db, id, anyRole, name, email, role ?? null, actorId, sessionId, address, userAgent, [uuid(), uuid()])
+    const [user] = await replace(db, id, anyRole, until, name, email, role ?? null, actorId, sessionId, address, userAgent, [uuid(), uuid()])
     return user
   }
 }
 
 // Replaces a user, of any role or of the role user alone, and notes what is different.
 const replace = prepare((
-  db, id: string, anyRole: boolean, name: string, email: string, role: Role | null,
+  db, id: string, anyRole: boolean, until: string, name: string, email: string, role: Role | null,
   actor: string | null, session: string | null, address: string, agent: string, entries: readonly string[]
 ) => db
   // Locked, so that it is what this statement replaces, also if another one has just replaced it.
   .with('former', (cte) => cte.selectFrom('users').select(['id', 'email', 'role'])
-    .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`).forNoKeyUpdate())
+    .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`).where(isInTime(until)).forNoKeyUpdate())
   .with('updated', (cte) => cte.updateTable('users').from('former').whereRef('users.id', '=', 'former.id')
     .set({ name, email, role: sql<Role>`coalesce(${role}::text, users.role)`, updated_at: sql`now()` })
     .returning(columns.map((column) => `users.${column}` as const)))

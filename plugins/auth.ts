@@ -48,7 +48,7 @@ function createAuth (app: FastifyInstance) {
      * Until the function that it returns is called.
      */
     watch (authorization: string, { sessionId }: Actor, over: () => void): () => void {
-      const timer = setTimeout(over, tokens.expiryOf(tokenOf(authorization)) - Date.now()).unref()
+      const timer = setTimeout(over, tokens.timeLeftOf(tokenOf(authorization))).unref()
       const unwatch = sessions.watch(sessionId, over)
       return () => {
         clearTimeout(timer)

@@ -10,6 +10,7 @@ import { findPosts, insertPosts, listPosts, listPostsOfAuthors, type AuthorPosts
 import { findLiveSessions } from '../db/sessions.ts'
 import type { Database } from '../db/tables.ts'
 import { findUsers, insertUsers, listUsers } from '../db/users.ts'
+import { createWriteInTime } from '../db/write-in-time.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 
 const LISTS_IN_FLIGHT = 4
@@ -25,7 +26,7 @@ declare module 'fastify' {
 
 async function createDatabase (app: FastifyInstance) {
   const { database, notificationsUrl, schema, poolSize, emitter } = app.usherOptions
-  const { db, gate, notifications, heartbeat, close } = connect({ database, notificationsUrl, schema, poolSize, log: app.log })
+  const { db, gate, clock, notifications, heartbeat, close } = connect({ database, notificationsUrl, schema, poolSize, log: app.log })
   app.addHook('onClose', close)
   await migrate(db, schema).catch(giveUp)
 
@@ -56,6 +57,7 @@ async function createDatabase (app: FastifyInstance) {
   return {
     db,
     gate,
+    clock,
     notifications,
     start,
     /** Reads that concurrent requests share (SPEED, point 2); each takes the client it is for, which may go. */
@@ -72,6 +74,7 @@ async function createDatabase (app: FastifyInstance) {
       user: joinCalls((users: Parameters<typeof insertUsers>[1][number][]) => insertUsers(db, users), { size: ROWS_A_WRITE }),
       post: joinCalls(createPosts, { size: ROWS_A_WRITE }),
     },
+    writeInTime: createWriteInTime(clock),
   }
 }
 

@@ -36,10 +36,10 @@ function createSessions (app: FastifyInstance) {
 
   function remember (id: string, secondsAgo = 0): void {
     for (const [known, forgetAt] of ended) {
-      if (forgetAt > Date.now()) break
+      if (forgetAt > performance.now()) break
       ended.delete(known)
     }
-    const forgetAt = Date.now() + (tokenSeconds - secondsAgo) * 1000
+    const forgetAt = performance.now() + (tokenSeconds - secondsAgo) * 1000
     if (forgetAt > (ended.get(id) ?? 0)) ended.set(id, forgetAt)
     for (const tell of watchers.get(id) ?? []) tell()
     watchers.delete(id)

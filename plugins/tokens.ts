@@ -6,7 +6,7 @@ import { InvalidToken } from '../schema/errors.ts'
 import type { Actor } from '../schema/policy.ts'
 import { roles, type Role } from '../schema/user.ts'
 
-// How far the clocks of two nodes may be apart.
+// How far the clock of a database server may be from that of the one which takes over from it; nodes go by the database's.
 const CLOCK_SKEW_SECONDS = 60
 
 const REMEMBERED_TOKENS = 10_000
@@ -14,7 +14,7 @@ const TOKEN_OCTETS = 4096
 // Three parts in base64url; the last one the 64 octets of an Ed25519 signature, in the only way to write them.
 const SHAPE = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/
 
-/** How long a token may be about: one lives a little longer for a node whose clock is behind that of the node which signed it. */
+/** How long a token may be about: one lives a little longer after a failover to a server whose clock is behind. */
 export function longestLifeOf ({ accessTokenSeconds }: { accessTokenSeconds: number }): number {
   return accessTokenSeconds + CLOCK_SKEW_SECONDS
 }
@@ -29,7 +29,7 @@ declare module 'fastify' {
 }
 
 async function createTokens (app: FastifyInstance) {
-  const { usherSigningKeys: signingKeys, usherOptions: { issuer, accessTokenSeconds } } = app
+  const { usherDatabase: { clock }, usherSigningKeys: signingKeys, usherOptions: { issuer, accessTokenSeconds } } = app
   const jwt = await registerJwt(app)
   // A signature is checked once. The key of the map is the whole token; whether its session still lives is
   // asked on every request, elsewhere.
@@ -40,7 +40,7 @@ async function createTokens (app: FastifyInstance) {
   function verify (token: string): Actor | Promise<Actor> {
     if (token.length > TOKEN_OCTETS) throw new InvalidToken()
     const known = verified.get(token)
-    if (known && known.expires > Date.now() && signingKeys.find(known.kid)) return known.actor
+    if (known && known.expires > clock.now() && signingKeys.find(known.kid)) return known.actor
     verified.delete(token)
     const { kid, claims } = parse(token)
     if (signingKeys.find(kid)) return check(token, kid, claims)
@@ -62,8 +62,8 @@ async function createTokens (app: FastifyInstance) {
   function check (token: string, kid: string, { sub: id, sid: sessionId, role, iat, exp }: Claims): Actor {
     const key = signingKeys.find(kid)
     if (!key) throw new InvalidToken()
-    attempt(() => jwt.verify(token, { key }))
-    const now = Date.now() / 1000
+    const now = clock.now() / 1000
+    attempt(() => jwt.verify(token, { key, clockTimestamp: clock.now() }))
     // Expired this very moment, or issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
     const actor = Object.freeze({ id, role, sessionId })
@@ -79,7 +79,7 @@ async function createTokens (app: FastifyInstance) {
     /** Signs an access token, which lives no longer than its session. */
     sign ({ id, role, sessionId }: Actor, { expiresAt }: { expiresAt?: Date | undefined } = {}): string {
       const { id: kid, privateKey } = signingKeys.current()
-      const iat = Math.floor(Date.now() / 1000)
+      const iat = Math.floor(clock.now() / 1000)
       const exp = Math.min(iat + accessTokenSeconds, Math.floor((expiresAt?.getTime() ?? Infinity) / 1000))
       return jwt.sign({ sub: id, sid: sessionId, role, iat, exp }, { key: privateKey, kid })
     },
@@ -93,10 +93,10 @@ async function createTokens (app: FastifyInstance) {
     /** Returns whether the token that an actor came from is still valid; its session may have ended. */
     isValid (actor: Actor): boolean {
       const token = tokenOfActor.get(actor)
-      return token !== undefined && token.expires > Date.now() && signingKeys.find(token.kid) !== undefined
+      return token !== undefined && token.expires > clock.now() && signingKeys.find(token.kid) !== undefined
     },
-    /** When a token that was verified expires, in milliseconds since 1970. */
-    expiryOf: (token: string): number => parse(token).claims.exp * 1000,
+    /** Returns the milliseconds until a token expires that was verified. */
+    timeLeftOf: (token: string): number => parse(token).claims.exp * 1000 - clock.now(),
     /** Seconds that an access token lives. */
     lifetime: accessTokenSeconds,
     /** The public keys (RFC 7517). */

@@ -12,7 +12,7 @@ import { createCookies } from './session-cookie.ts'
 
 /** Login, refresh, logout and the protected route (contract 4). */
 const auth: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherDatabase: { db, read }, usherAuth, usherTokens: tokens, usherSessions: sessions, usherPasswords: passwords } = app
+  const { usherDatabase: { db, read, clock }, usherAuth, usherTokens: tokens, usherSessions: sessions, usherPasswords: passwords } = app
   const { usherThrottle: throttle, usherAudit: audit } = app
   const cookies = await createCookies(app)
   forbidStoring(app)
@@ -98,7 +98,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   function enter (reply: FastifyReply, { id, cookie, expiresAt }: OpenSession, user: UserRow) {
     cookies.set(reply, cookie, expiresAt)
     const token = tokens.sign({ id: user.id, role: user.role, sessionId: id }, { expiresAt })
-    const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - Date.now()) / 1000))
+    const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000))
     return { token, tokenType: 'Bearer', expiresIn, user }
   }
 

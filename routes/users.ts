@@ -56,8 +56,8 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
   }, async (request) => {
     const { params: { id }, body: { name, email, role }, actor, socket } = request
     const stillMay = () => confirm(actor!, socket)
-    await stillMay()
-    const { user, ended } = await updateUser(db, id, { name, email, role }, audit.origin(request), stillMay)
+    const { user, ended } = await usherDatabase.writeInTime((until) =>
+      updateUser(db, id, { name, email, role }, audit.origin(request), until, stillMay), stillMay)
     sessions.noteEnded(ended)
     return user
   })

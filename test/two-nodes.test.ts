@@ -1,5 +1,6 @@
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
+import { HEARTBEAT } from '../db/notifications.ts'
 import { startDatabase } from './helpers/database.ts'
 import { startNode, type ServingNode } from './helpers/node.ts'
 import { openSql } from './helpers/sql.ts'
@@ -86,7 +87,7 @@ t.test('4 two nodes on one database', async (t) => {
       // One that was killed the round before may not be back yet. One that is just coming back is left alone: without
       // it the node would take the database for away.
       await until('there is one to kill', async () => (await sql`
-        select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and query = 'select 1'`).length > 0)
+        select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and query = ${HEARTBEAT}`).length > 0)
       t.equal((await end(session)).status, 204)
       t.equal(await refusal(t, two, session), 401)
       t.equal(await status(two, session), 401, 'and stays so')

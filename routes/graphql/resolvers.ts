@@ -94,15 +94,15 @@ export const resolvers = {
       const { id: postId } = await ownPost(context, actor, 'posts:update', id)
       const changes = { ...input.title != null && { title: input.title }, ...input.content != null && { content: input.content } }
       checkUpdate(changes)
-      await context.usher.usherAuth.confirm(actor, context.client)
-      return updatePost(context.usher.usherDatabase.db, postId, changes)
+      const { usherDatabase: { db, writeInTime }, usherAuth } = context.usher
+      return writeInTime((until) => updatePost(db, postId, changes, until), () => usherAuth.confirm(actor, context.client))
     },
 
     async deletePost (_, { id }, context) {
       const actor = await requireActor(context)
       const { id: postId } = await ownPost(context, actor, 'posts:delete', id)
-      await context.usher.usherAuth.confirm(actor, context.client)
-      await deletePost(context.usher.usherDatabase.db, postId)
+      const { usherDatabase: { db, writeInTime }, usherAuth } = context.usher
+      await writeInTime((until) => deletePost(db, postId, until), () => usherAuth.confirm(actor, context.client))
       return postId
     },
   },

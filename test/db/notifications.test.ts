@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import postgres from 'postgres'
 import t from 'tap'
+import { HEARTBEAT } from '../../db/notifications.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'
@@ -89,7 +90,7 @@ t.test('1.10 the listener cannot be had, but others get answers: no outage', asy
   const asked = (async () => { while (!enough.signal.aborted) await query('select 2') })()
   // The listening connection is the one whose last statement was a heartbeat, which may be yet to come.
   await until('terminated', async () => (await own`
-    select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and query = 'select 1'`).length > 0)
+    select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and query = ${HEARTBEAT}`).length > 0)
   await until('lost', () => !notifications.connected)
   await delay(700)
   t.ok(gate.open)

@@ -6,6 +6,7 @@ import type { Answer } from '../helpers/graphql.ts'
 import { startNode } from '../helpers/node.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
+import { connectSocket } from '../helpers/subscriber.ts'
 import { until } from '../helpers/until.ts'
 
 const LEASE_MS = 100
@@ -25,15 +26,18 @@ t.test('4 a node that was paused accepts no token of a session that ended meanwh
     const write = () => two.fetch('/graphql', { method: 'POST', headers, body: JSON.stringify(mutation) })
       .then(async (response) => (await response.json() as Answer).errors?.[0]?.extensions.code)
     t.strictSame(await Promise.all(Array.from({ length: 8 }, read)), Array(8).fill(200))
+    const socket = await connectSocket(t, two, user.headers)
 
     two.child.kill('SIGSTOP')
     t.equal((await one.inject('POST', '/api/auth/logout', { headers: user.headers })).statusCode, 204)
     // They wait on its connections when it goes on, and are read before what the database has told it.
     proxy.delayReplies(100)
+    const onSocket = Promise.race([socket.run(mutation.query), socket.closed])
     const waiting: Promise<unknown>[] = [...Array.from({ length: 8 }, read), ...Array.from({ length: 4 }, write)]
     await delay(2 * LEASE_MS)
     two.child.kill('SIGCONT')
     t.strictSame(await Promise.all(waiting), [...Array(8).fill(401), ...Array(4).fill('INVALID_TOKEN')], `round ${round}`)
+    await onSocket
     proxy.delayReplies(0)
   }
   t.equal((await sql`select from posts`).length, 0, 'nothing was written')

@@ -3,13 +3,18 @@ import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 import { TestSocket } from './graphql.ts'
 
-/** Subscribes to the posts that a node tells of, until the test's end; of each the next message has the title. */
-export async function subscribe (t: Test, { url }: { url: string }): Promise<TestSocket> {
+/** Opens a socket to a node until the test's end, with the payload of `connection_init`. */
+export async function connectSocket (t: Test, { url }: { url: string }, payload?: object): Promise<TestSocket> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
   t.teardown(() => socket.terminate())
-  const subscriber = new TestSocket(socket, 'graphql-transport-ws')
+  const open = new TestSocket(socket, 'graphql-transport-ws')
   await once(socket, 'open')
-  await subscriber.init()
+  return open.init(payload)
+}
+
+/** Subscribes to the posts that a node tells of, until the test's end; of each the next message has the title. */
+export async function subscribe (t: Test, node: { url: string }): Promise<TestSocket> {
+  const subscriber = await connectSocket(t, node)
   subscriber.start('posts', 'subscription { postCreated { title } }')
   await subscriber.settle()
   return subscriber

@@ -6,6 +6,7 @@ import Fastify from 'fastify'
 import postgres from 'postgres'
 import t from 'tap'
 import usher from '../../app.ts'
+import { HEARTBEAT } from '../../db/notifications.ts'
 import { createUsher } from '../helpers/app.ts'
 import { startDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { createLoad } from '../helpers/load.ts'
@@ -94,7 +95,7 @@ t.test('1.10 the connection for notifications is ended, it alone: requests are s
   await load.next(201)
   for (let round = 0; round < 5; round++) {
     // The heartbeat tells it from the others.
-    const end = () => direct`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and query = 'select 1'`
+    const end = () => direct`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and query = ${HEARTBEAT}`
     await until('ended', async () => (await end()).length === 1)
     await delay(50)
   }

@@ -5,6 +5,7 @@ import { decodeJwt } from 'jose'
 import postgres from 'postgres'
 import t from 'tap'
 import app from '../../app.ts'
+import { HEARTBEAT } from '../../db/notifications.ts'
 import { createUsher, withUsers, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { createProxy } from '../helpers/proxy.ts'
@@ -23,7 +24,8 @@ async function refusal (node: TestUsher, user: LoggedIn): Promise<number> {
 }
 
 t.test('4 a session that ended anywhere is refused by every node within 100 ms', async (t) => {
-  const one = await createUsher(t)
+  const name = `sessions ${process.pid}`
+  const one = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?application_name=${encodeURIComponent(name)}` })
   const two = await createUsher(t, one.options)
   const sql = openSql(t, one)
   const { admin } = one
@@ -65,8 +67,7 @@ t.test('4 a session that ended anywhere is refused by every node within 100 ms',
       const session = await one.login(user)
       t.equal(await works(two, session), 200)
       await sql`
-        with listeners as (select pid from pg_stat_activity where query ilike ${`listen "${one.options.schema}%`} or query = 'select 1')
-        select pg_terminate_backend(pid) from listeners`
+        select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and application_name = ${name} and (query ilike '%listen "%' or query = ${HEARTBEAT})`
       await sql`delete from sessions where user_id = ${user.id}`
       t.comment(`${Math.round(await refusal(two, session))} ms`)
       t.equal(await works(two, session), 401)

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
+import { HEARTBEAT } from '../../db/notifications.ts'
 import { encodePosition } from '../../schema/cursor.ts'
 import { startDatabase } from '../helpers/database.ts'
 import { Follower, ways } from '../helpers/follower.ts'
@@ -66,7 +67,7 @@ t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what th
     for (;; await delay(20)) {
       const rows = await sql`
         select pg_terminate_backend(pid) from (
-          select pid from pg_stat_activity where application_name = 'usher' and query = 'select 1' order by random() limit 1
+          select pid from pg_stat_activity where application_name = 'usher' and query = ${HEARTBEAT} order by random() limit 1
         ) listener`.catch(() => [])
       if (rows.length > 0) return void killed.listeners++
     }

@@ -3,7 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t from 'tap'
 import app from '../../app.ts'
+import { HEARTBEAT } from '../../db/notifications.ts'
 import { createUsher, withUsers, type LoggedIn, type TestUsher } from '../helpers/app.ts'
+import { testDatabaseUrl } from '../helpers/database.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { mountOptions } from '../helpers/host.ts'
 import { beginRequest } from '../helpers/slow-request.ts'
@@ -98,16 +100,15 @@ t.test('1.12 a token that expires while the body arrives: 401, and nothing is wr
 })
 
 t.test('1.12 a node that has lost the notifications asks the database', async (t) => {
-  const usher = await createUsher(t)
+  const application = `slow bodies ${process.pid}`
+  const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?application_name=${encodeURIComponent(application)}` })
   const sql = openSql(t, usher)
-  const { schema } = usher.options
   for (const name of ['first', 'second', 'third', 'fourth', 'fifth']) {
     const [ended, live] = [await usher.createUser({ role: 'admin' }), await usher.createUser({ role: 'admin' })]
     const begin = (user: LoggedIn, email: string) => beginRequest(t, usher, 'POST', '/api/users', user.headers, { ...NEW, email })
     const requests = [await begin(ended, `${name}@example.com`), await begin(live, `${name}@example.org`)] as const
     await sql`
-      with listeners as (select pid from pg_stat_activity where query ilike ${`listen "${schema}%`} or query = 'select 1')
-      select pg_terminate_backend(pid) from listeners`
+      select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and application_name = ${application} and (query ilike '%listen "%' or query = ${HEARTBEAT})`
     await sql`delete from sessions where user_id = ${ended.id}`
     // Another node has 100 ms to learn of it.
     await until('the session is refused', async () => (await usher.inject('GET', '/api/protected', { headers: ended.headers })).statusCode === 401)

@@ -180,12 +180,11 @@ t.test('7.8 no N+1', async (t) => {
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, 60) n`
   await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), id, 'Post ' || n, '' from users, generate_series(1, 3) n where role = 'user'`
 
-  // Of the service's own statements, not those of its heartbeat.
   const count = async (query: string) => {
     statements.length = 0
     const { data, errors } = await post(usher, { query })
     t.equal(errors, undefined)
-    return { data, sent: statements.filter((text) => text !== 'select 1') }
+    return { data, sent: [...statements] }
   }
 
   t.test('7.8 50 users with their posts are two SQL statements', async (t) => {
