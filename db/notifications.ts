@@ -97,6 +97,8 @@ export function createNotifications ({ pool, source, isElsewhere, outages, clock
       const listens = [...channels.keys()].map((channel) => `listen "${channel}"`)
       await ask(['select 1', ...listens].join('; '), timeout).finally(hurry)
       worked = true
+      // The clock has to be right before the first token is checked.
+      await beat()
       if (channels.size > 0 && !started && (isElsewhere || await isPooled(connection))) await requireArrival(pool.sql, connection, channels)
       outages.onReturn()
       synchronize().catch(lost.resolve)

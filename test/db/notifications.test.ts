@@ -17,7 +17,7 @@ t.test('4 every message of a channel arrives, also those that are sent while the
   notifications.listen('n_two', (payload) => heard.push(`two ${payload}`))
   t.notOk(notifications.connected)
   await notifications.start()
-  t.ok(notifications.connected)
+  await until('connected', () => notifications.connected)
   t.equal(connects, 1)
 
   await query("select pg_notify('n_one', 'a'), pg_notify('n_two', 'b'), pg_notify('n_three', 'c')")
@@ -176,7 +176,7 @@ t.test('8 several hosts and the socket of a client are respected', async (t) => 
   const direct = await testDatabaseUrl()
   const several = await openConnection(t, { database: direct.replace(/@[^/]+/, (at) => `${at},127.0.0.1:1`) })
   await several.notifications.start()
-  t.ok(several.notifications.connected)
+  await until('connected', () => several.notifications.connected)
 
   let dialed = 0
   const own = postgres(direct, { max: 1, socket: () => { dialed++; return connect(Number(port), hostname) } } as never)

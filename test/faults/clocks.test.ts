@@ -30,8 +30,6 @@ t.test('4 nodes whose clocks are an hour off issue and check tokens by the clock
     t.equal(await statusAt(wrong, user.headers), 200, `${name}: it accepts those of others`)
     await right.inject('POST', '/api/auth/logout', { headers: user.headers })
     await until('the end has arrived', async () => await statusAt(wrong, user.headers) === 401)
-    const late = await startNode(t, { cwd, settings, inject })
-    t.equal(await statusAt(late, user.headers), 401, `${name}: nor does one that starts afterwards`)
 
     const { headers: expiring } = await brief.login(await right.createUser())
     t.equal(await statusAt(wrong, expiring), 200)
@@ -39,6 +37,9 @@ t.test('4 nodes whose clocks are an hour off issue and check tokens by the clock
     t.equal(await statusAt(brief, expiring), 401, `${name}: no sooner than elsewhere`)
     await until('it says so', () => wrong.stdout.includes('The clock of this machine is seconds off that of the database, which counts'))
     t.ok(wrong.stdout.includes(`"difference":${offBy / 1000}`))
+    if (offBy > 0) continue
+    const late = await startNode(t, { cwd, settings, inject })
+    t.strictSame([await statusAt(late, expiring), await statusAt(late, user.headers)], [401, 401], `${name}: nor does one that starts afterwards accept them`)
   }
 })
 
