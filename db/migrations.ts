@@ -5,7 +5,7 @@ import { timeEndedSessions } from './migrations/ended-at.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
 import { createPositions } from './migrations/positions.ts'
 import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
-import { lock } from './postgres.ts'
+import { allowPauses, lock } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
 /**
@@ -22,6 +22,8 @@ export async function migrate (db: Kysely<Tables>, schema: string): Promise<void
   await db.transaction().execute(async (trx) => {
     // A table with many rows takes a while, and so do the other nodes.
     await sql`set local statement_timeout = 0`.execute(trx)
+    // A node that starts may be busy with its other plugins.
+    await allowPauses(trx)
     // Until the commit: whoever comes next sees all of it.
     await lock(trx, `migrations of ${schema}`)
     if (!await exists(trx, schema)) await createLog(trx, schema)

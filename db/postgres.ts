@@ -32,6 +32,14 @@ export function prepare<Parameters extends readonly unknown[], Row> (build: (db:
   }
 }
 
+/**
+ * Allows a transaction to do something other than statements for ten seconds instead of one (`db/client-options.ts`), such as
+ * removing files, until it ends. Only for transactions whose locks delay no request.
+ */
+export async function allowPauses (trx: Database): Promise<void> {
+  await sql`set local idle_in_transaction_session_timeout = '10s'`.execute(trx)
+}
+
 /** Holds what other nodes must not do at the same time, until the transaction ends. */
 export async function lock (trx: Database, what: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`usher ${what}`}, 0))`.execute(trx)

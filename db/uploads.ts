@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { InvalidToken } from '../schema/errors.ts'
-import { inOrder, isUuid, violates } from './postgres.ts'
+import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Database, Row, UploadsTable } from './tables.ts'
 
 export type UploadRow = Row<UploadsTable, 'id' | 'filename' | 'media_type' | 'sha256'>
@@ -45,6 +45,7 @@ export async function insertUpload (db: Database, { userId, mediaType, ...upload
  */
 export async function deleteOwnerlessUploads (db: Database, limit: number, remove: (id: string) => Promise<boolean>): Promise<number> {
   return db.transaction().execute(async (trx) => {
+    await allowPauses(trx)
     const rows = await trx.selectFrom('uploads').select('id').where('user_id', 'is', null)
       .orderBy('id').limit(limit).forUpdate().skipLocked()
       .execute()

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
 import postgres, { type PendingQuery, type Row, type Sql } from 'postgres'
 import t from 'tap'
 import { readClientOptions } from '../../db/client-options.ts'
 import { createTransactionPool } from '../../db/transaction-pool.ts'
+import { deleteOwnerlessUploads } from '../../db/uploads.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
@@ -129,4 +131,13 @@ t.test('1.13 transactions share a bounded number of connections', async (t) => {
     const next = await pool.acquire()
     t.not(await pid(next), number)
   })
+})
+
+t.test('5.4 files of deleted users may take longer to remove than a transaction may pause otherwise', async (t) => {
+  const { options, admin } = await createUsher(t)
+  const sql = openSql(t, { options })
+  const { db } = await openConnection(t, { database: options.databaseUrl!, schema: options.schema! })
+  await sql`insert into uploads (id, filename, media_type, size, sha256, description) values (${admin.id}, '', '', 1, '', '')`
+  t.equal(await deleteOwnerlessUploads(db, 10, () => delay(1500, true)), 1)
+  t.equal((await sql`select from uploads`).length, 0)
 })
