@@ -48,9 +48,11 @@ export function connect ({ database, notificationsUrl, schema, poolSize, stateme
   const clock = createClock(log)
   const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, statementTimeout)
   const isElsewhere = source !== options
-  const notifications = createNotifications({ pool: writes, source, isElsewhere, outages: isElsewhere ? reportOutages(log) : outages, clock })
-  // Whether statements are answered, and whether notifications arrive, are two facts where they take different ways.
-  const heartbeat = isElsewhere ? createNotifications({ pool: writes, source: options, isElsewhere: false, outages, clock }) : undefined
+  const ofStatements = { pool: writes, source: options, isElsewhere: false, outages, clock }
+  const ofNotifications = { pool: writes, source, isElsewhere: true, outages: reportOutages(log), clock: undefined }
+  const notifications = createNotifications(isElsewhere ? ofNotifications : ofStatements)
+  // With two addresses, statements may be answered while notifications do not arrive, and the other way round.
+  const heartbeat = isElsewhere ? createNotifications(ofStatements) : undefined
 
   function renew (seconds?: number): void {
     reads.renew(seconds)

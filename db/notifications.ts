@@ -20,7 +20,7 @@ const SUSPICION_MS = 50
 const FIRST_CONNECT_MS = 5000
 const RETRY_MS = 100
 
-/** What is asked again and again. */
+/** The text of the statement that is sent as the heartbeat. */
 export const HEARTBEAT = 'select extract(epoch from clock_timestamp())::float8 * 1000 as time'
 
 interface Channel {
@@ -36,7 +36,8 @@ export interface NotificationsOptions {
   /** Whether `source` leads to another address than the pool's. */
   isElsewhere: boolean
   outages: Outages
-  clock: AdjustableClock
+  /** Of statements. Absent where these go to another address, whose time counts. */
+  clock: AdjustableClock | undefined
 }
 
 /**
@@ -65,7 +66,7 @@ export function createNotifications ({ pool, source, isElsewhere, outages, clock
   const closing = new AbortController()
   const answerTime = createAnswerTime()
   let started = false
-  // Every message that was sent before has arrived; by `performance.now()`.
+  // Every message that was sent before this time has arrived (`performance.now()`).
   let heardUntil = -Infinity
   let running = Promise.resolve()
   let fail: (failure: Failure) => void = () => {}
@@ -105,7 +106,7 @@ export function createNotifications ({ pool, source, isElsewhere, outages, clock
       for (;;) {
         await delay(HEARTBEAT_MS, undefined, { ref: false })
         if (over) return
-        // The next one does not wait for its answer: otherwise a distant database would end the lease again and again.
+        // Heartbeats do not wait for one another: otherwise the lease would expire between two answers of a distant database.
         beat().catch(lost.resolve)
       }
     }
@@ -120,9 +121,9 @@ export function createNotifications ({ pool, source, isElsewhere, outages, clock
 
     async function beat (): Promise<void> {
       const sent = performance.now()
-      const { 0: row } = await ask(HEARTBEAT, answerTime.deadline)
+      const { 0: row } = await ask(HEARTBEAT, started ? answerTime.deadline : FIRST_CONNECT_MS)
       const received = performance.now()
-      clock.adjust(row!.time, sent, received)
+      clock?.adjust(row!.time, sent, received)
       answerTime.add(received - sent)
       outages.onAnswer()
     }

@@ -62,8 +62,9 @@ async function createTokens (app: FastifyInstance) {
   function check (token: string, kid: string, { sub: id, sid: sessionId, role, iat, exp }: Claims): Actor {
     const key = signingKeys.find(kid)
     if (!key) throw new InvalidToken()
-    const now = clock.now() / 1000
-    attempt(() => jwt.verify(token, { key, clockTimestamp: clock.now() }))
+    const clockTimestamp = clock.now()
+    attempt(() => jwt.verify(token, { key, clockTimestamp }))
+    const now = clockTimestamp / 1000
     // Expired this very moment, or issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
     const actor = Object.freeze({ id, role, sessionId })

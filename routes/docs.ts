@@ -6,7 +6,7 @@ import { NotFound } from '../schema/errors.ts'
 import { describeApi, finishDocument } from '../schema/openapi.ts'
 
 const PATH = '/docs'
-// The names of its files, and no other spelling of them, so that what is kept in memory is bounded by what there is.
+// Accepts one spelling of each file's name, so that the files bound the size of the cache.
 const FILE = /^\/docs(\/|\/(static\/)?[a-z\d-]+(\.[a-z\d-]+)*)?$/
 
 interface Document { readonly headers: OutgoingHttpHeaders, readonly etag: string, readonly content: Buffer }
@@ -30,10 +30,11 @@ const docs: FastifyPluginAsync = async (app) => {
     }
     const { headers, etag, content } = await document
     reply.headers(headers).header('etag', etag)
-    return request.headers['if-none-match']?.includes(etag) ? reply.code(304).send() : reply.send(content)
+    const known = request.headers['if-none-match']
+    return known === '*' || known?.includes(etag) ? reply.code(304).send() : reply.send(content)
   }
 
-  // Kept, for making them anew for everyone who asks would let anyone keep the node busy.
+  // The result is cached: rendering a document for every request would let any client keep the node busy.
   async function readDocument (path: string): Promise<Document> {
     // Made for the first who asks, for loading it would delay every start.
     reference ??= createReference(app)
