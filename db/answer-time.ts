@@ -1,16 +1,16 @@
 // Contract 1.10: requests are answered within a second of the database's disappearance.
 const LEAST_MS = 400
 const MOST_MS = 900
-// A connection takes TCP's round trip, and up to seven for TLS, the password and the first statement.
+// Opening a connection takes one round trip for TCP, and up to seven for TLS, the password and the first statement.
 const ROUND_TRIPS = 8
 const LEAST_CONNECT_MS = 1000
 const MOST_CONNECT_MS = 5000
-// For each answer. A second of heartbeats at their usual pace forgets a slow answer.
+// Per answer: after a second of heartbeats, a slow answer has lost nearly all of its weight.
 const DECAY = 0.9
 
 /**
- * How long the database takes to answer lately, and how long it is waited for because of that. A distant one, or a machine
- * that is busy, must not look like one that is away. All in milliseconds.
+ * Measures how long the database takes to answer, and derives the deadlines of its connections from that: a distant database
+ * or a busy machine must not be mistaken for an outage. All in milliseconds.
  */
 export interface AnswerTime {
   /** Takes the time of an answer into account. */

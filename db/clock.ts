@@ -6,7 +6,7 @@ const WARN_MS = 5000
 export interface Clock {
   /** Returns milliseconds since 1970. Until the database has told its time, they are those of this machine at its start. */
   now (): number
-  /** Milliseconds that it may be wrong by: the time that the database took to tell its own. */
+  /** The largest error of `now`, in milliseconds: the time that the latest adjustment took. */
   readonly uncertainty: number
 }
 
@@ -18,7 +18,7 @@ export interface AdjustableClock extends Clock {
   adjust (time: number, sent: number, received: number): void
 }
 
-/** A clock that runs on between two adjustments, also where somebody sets that of the machine. */
+/** Returns a clock that continues monotonically between two adjustments, so that setting the machine's clock does not change it. */
 export function createClock (log: Log): AdjustableClock {
   let offset = performance.timeOrigin
   let [isOff, uncertainty] = [false, 0]
@@ -37,7 +37,7 @@ export function createClock (log: Log): AdjustableClock {
     adjust (time, sent, received) {
       const [least, most] = [time - received, time - sent]
       uncertainty = received - sent
-      // Only where it cannot be right: answers that take long say little.
+      // Only if the offset contradicts this answer, since a slow answer is an imprecise measurement.
       if (offset < least || offset > most) offset = (least + most) / 2
       warn()
     },

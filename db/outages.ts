@@ -36,7 +36,7 @@ export interface StatementsOptions {
   log: Log
 }
 
-/** For a heartbeat on the way that statements go: fails those that wait, and those that come, for as long as the outage lasts. */
+/** For the heartbeat at the address of statements: during an outage, waiting and new statements fail. */
 export function failStatements ({ gate, renew, statementTimeout, log }: StatementsOptions): Outages {
   function expire (milliseconds: number): void {
     if (gate.expire(milliseconds)) renew()
@@ -64,7 +64,7 @@ export function failStatements ({ gate, renew, statementTimeout, log }: Statemen
   }
 }
 
-/** For a heartbeat on another way: statements go on, and ask the database for what notifications would have told. */
+/** For the heartbeat at an address of notifications only: logs the outage. Statements continue, and replace what is not notified. */
 export function reportOutages (log: Log): Outages {
   let isAway = false
   return {

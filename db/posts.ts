@@ -183,7 +183,7 @@ export async function updatePost (db: Database, id: string, { title, content }: 
     .executeTakeFirstOrThrow(() => new PostNotFound())
 }
 
-/** Likewise. */
+/** Deletes a post, with `until` of `isInTime`. Throws `PostNotFound`. */
 export async function deletePost (db: Database, id: string, until: string): Promise<void> {
   const { numDeletedRows } = await db.deleteFrom('posts').where('id', '=', id).where(isInTime(until)).executeTakeFirst()
   if (numDeletedRows === 0n) throw new PostNotFound()

@@ -120,7 +120,8 @@ export async function updateUser (
 
   async function update (db: Database, anyRole: boolean): Promise<UserRow | undefined> {
     const { actorId, sessionId, address, userAgent } = origin
-    const [user] = await replace(db, id, anyRole, until, name, email, role ?? null, actorId, sessionId, address, userAgent, [uuid(), uuid()])
+    const entries = [uuid(), uuid()]
+    const [user] = await replace(db, id, anyRole, until, name, email, role ?? null, actorId, sessionId, address, userAgent, entries)
     return user
   }
 }

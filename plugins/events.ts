@@ -9,8 +9,8 @@ import { POSTS_A_PAGE, PostStream, type Source } from './post-stream.ts'
 import { RecentPosts } from './recent-posts.ts'
 
 const RETRY_MS = 1000
-// How often to look where nothing may call: an emitter may lose a message, and notifications may be away while the
-// database answers.
+// How often to poll while nothing may announce posts: an emitter can lose a message, and notifications can be unavailable
+// while the database answers.
 const LOOK_MS = 1000
 
 declare module 'fastify' {

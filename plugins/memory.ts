@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 
 const LOOK_MS = 1000
 const LOOKS = 60
-// Of the event loop's time; the heartbeat of the database takes a hundredth.
+// The share of the event loop's time below which the node counts as idle. The heartbeat of the database takes much less.
 const IDLE = 0.1
 
 /**
