@@ -10,6 +10,7 @@ const HEADERS_MS = 15_000
 const IDLE_MS = 60_000
 const REQUEST_MS = 3_600_000
 const HEADER_BYTES = 16 * 1024
+const LINGER_MS = 2_000
 
 /** How the node listens, logs, and answers what never becomes a request. */
 export function serverOptions ({ LOG_LEVEL, TRUST_PROXY }: Settings, setHeaders: SetHeaders): FastifyHttpOptions<Server> {
@@ -94,7 +95,11 @@ function answerBadRequest ({ code }: { code: string }, socket: Socket): void {
   answerRaw(socket, status, answer)
 }
 
-/** Answers on a connection that has no request to reply to, and closes it. */
+/**
+ * Responds on a connection that has no request to reply to, and closes it. What the client is still sending is read and
+ * discarded until it closes its side, for two seconds at most: closing at once would reset the connection, and the client
+ * could lose the response (RFC 9112 9.6).
+ */
 export function answerRaw (socket: Duplex, status: number, answer: object, headers: readonly string[] = []): void {
   const body = JSON.stringify(answer)
   const head = [
@@ -104,7 +109,11 @@ export function answerRaw (socket: Duplex, status: number, answer: object, heade
     'Connection: close',
     ...headers,
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  // The parser's listener is replaced: it would report each further chunk as another error.
+  socket.removeAllListeners('data').on('data', () => {})
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
 }
 
 const refusals: Record<string, [status: number, answer: object]> = {

@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -189,6 +189,24 @@ t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for
       t.ok((await answer).endsWith(expected), await answer)
     })
   }
+
+  t.test('1.4 a client that is still sending when its request is rejected is not reset, and is closed in the end', async (t) => {
+    const { hostname, port } = new URL(node.url)
+    const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
+    const errors: Error[] = []
+    socket.on('error', (error) => errors.push(error))
+    socket.write(`GET /${'x'.repeat(20_000)}`)
+    const [answer] = await once(socket, 'data')
+    t.match(String(answer), /^HTTP\/1.1 431 /)
+    for (let chunk = 0; chunk < 3; chunk++) {
+      await new Promise((resolve) => socket.write('x'.repeat(100_000), resolve))
+      // By its response the node has read what was sent before.
+      t.equal((await node.fetch('/health/live')).status, 200)
+    }
+    t.same(errors, [])
+    // Its own side stays open: it learns by what it sends that the node no longer reads.
+    await until('the connection is reset', () => errors.length > 0 || (socket.write('x'), false))
+  })
 
   t.test('8 a connection reset is nobody’s error', async (t) => {
     const { socket, answer } = await node.connect()
