@@ -133,7 +133,7 @@ function judgeNode (total: Findings, { node }: Stage, stalls: Stalls, memory: Me
   for (const [line, { count, example }] of node.logged) if (!isExpected(line)) total.violation('log', 'node', `${count} times: ${line}`, example)
   for (const line of new Set(node.warnings)) total.violation('log', 'node', line)
   if (stalls.longest > STALL_MS) total.violation('stall', 'probe', `${stalls.longest.toFixed(0)} ms at ${stalls.at.toFixed(1)} s on GET ${stalls.path}; ${stalls.overLimit} of ${stalls.requests} requests over ${STALL_MS} ms`)
-  if (!memory.isFlat) total.violation('memory', 'node', `grows by ${memory.mibPerMinute.toFixed(1)} MiB a minute, from ${memory.start.toFixed(0)} to ${memory.end.toFixed(0)} MiB`)
+  if (!memory.isFlat) total.violation('memory', 'node', `grows from ${memory.inUse.early.toFixed(0)} to ${memory.inUse.late.toFixed(0)} MiB in use`)
 }
 
 // Load shedding by design: more work than the node can do within a second is rejected with 503, and logged. There is no

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { Target } from './http-connection.ts'
 
 const SERVER = fileURLToPath(new URL('../../server.ts', import.meta.url))
+const REPORT_HEAP = new URL('report-heap.ts', import.meta.url).href
 const WARN = 40
 // The last lines of standard error that a report of a crash carries.
 const LINES_KEPT = 40
@@ -29,6 +30,8 @@ export class NodeUnderAttack {
   readonly logged = new Map<string, { count: number, example: string }>()
   /** Warnings that Node prints to standard error. */
   readonly warnings: string[] = []
+  /** MiB that were in use after the latest full garbage collection: what can grow only by a leak. */
+  memoryInUse: number | undefined
   readonly #options: NodeOptions
   #child!: ChildProcess
   #stopping = false
@@ -49,7 +52,7 @@ export class NodeUnderAttack {
   /** Starts the node and waits until it listens. Throws if it ends before. */
   async start (): Promise<void> {
     const { databaseUrl, folder, heap } = this.#options
-    const child = this.#child = spawn(process.execPath, [`--max-old-space-size=${heap}`, SERVER], {
+    const child = this.#child = spawn(process.execPath, [`--max-old-space-size=${heap}`, '--import', REPORT_HEAP, SERVER], {
       cwd: folder,
       // Production keeps mails off the terminal. There is no SECRET, so that signing keys can be read from the database.
       env: {
@@ -62,7 +65,7 @@ export class NodeUnderAttack {
         ADMIN_EMAIL: ADMIN.email,
         ADMIN_PASSWORD: ADMIN.password,
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
     const listening = Promise.withResolvers<void>()
     createInterface({ input: child.stdout! }).on('line', (line) => this.#readLog(line))
@@ -74,6 +77,7 @@ export class NodeUnderAttack {
       }
       this.#readError(line)
     })
+    child.on('message', ({ inUse }: { inUse: number }) => { this.memoryInUse = inUse / 2 ** 20 })
     child.once('close', (code, signal) => {
       listening.reject(new Error(`the node did not start: ${this.#lastLines.join('\n')}`))
       if (!this.#stopping) this.#restart(`exit ${code ?? signal}`)
