@@ -3,6 +3,7 @@ const LEAST_MS = 400
 const MOST_MS = 900
 // Opening a connection takes one round trip for TCP, and up to seven for TLS, the password and the first statement.
 const ROUND_TRIPS = 8
+const LEAST_STALL_MS = 700
 const LEAST_CONNECT_MS = 1000
 const MOST_CONNECT_MS = 5000
 // Per answer: after a second of heartbeats, a slow answer has lost nearly all of its weight.
@@ -19,13 +20,17 @@ export interface AnswerTime {
   readonly deadline: number
   /** Until a connection that is not open counts as failed: 1000 to 5000. */
   readonly connectDeadline: number
+  /** Until a statement that is not answered, and may be waiting for its connection, counts as stalled: 700 to 5000. */
+  readonly stallDeadline: number
 }
 
 export function createAnswerTime (): AnswerTime {
   let longest = 0
+  const connecting = (least: number) => Math.min(MOST_CONNECT_MS, Math.max(least, ROUND_TRIPS * longest))
   return {
     add (milliseconds) { longest = Math.max(milliseconds, longest * DECAY) },
     get deadline () { return Math.min(MOST_MS, Math.max(LEAST_MS, 2 * longest)) },
-    get connectDeadline () { return Math.min(MOST_CONNECT_MS, Math.max(LEAST_CONNECT_MS, ROUND_TRIPS * longest)) },
+    get connectDeadline () { return connecting(LEAST_CONNECT_MS) },
+    get stallDeadline () { return connecting(LEAST_STALL_MS) },
   }
 }

@@ -1,5 +1,6 @@
 import { Kysely } from 'kysely'
 import type { Sql } from 'postgres'
+import { createBackends } from './backends.ts'
 import { readClientOptions } from './client-options.ts'
 import { createClock, type Clock } from './clock.ts'
 import { createDialect } from './dialect.ts'
@@ -44,7 +45,10 @@ export function connect ({ database, notificationsUrl, schema, poolSize, stateme
   const writes = createPool(options, poolSize - readers)
   const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2) })
   const gate = createGate()
-  const outages = failStatements({ gate, renew, statementTimeout, log })
+  const backends = createBackends()
+  const closing = new AbortController()
+  const probe = () => Promise.all([reads, writes].map(({ sql }) => sql.unsafe('select 1')))
+  const outages = failStatements({ gate, backends, renew, probe, statementTimeout, closing: closing.signal, log })
   const clock = createClock(log)
   const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, statementTimeout)
   const isElsewhere = source !== options
@@ -55,12 +59,13 @@ export function connect ({ database, notificationsUrl, schema, poolSize, stateme
   const heartbeat = isElsewhere ? createNotifications(ofStatements) : undefined
 
   function renew (seconds?: number): void {
+    backends.clear()
     reads.renew(seconds)
     writes.renew(seconds)
     if (seconds === 0) transactions.destroy()
   }
 
-  const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions }, gate, log) }).withSchema(schema)
+  const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions, backends }, gate, log) }).withSchema(schema)
   return {
     db,
     gate,
@@ -69,6 +74,7 @@ export function connect ({ database, notificationsUrl, schema, poolSize, stateme
     heartbeat,
 
     async close () {
+      closing.abort()
       await Promise.all([notifications.close(), heartbeat?.close()])
       await db.destroy()
       transactions.destroy()

@@ -4,6 +4,7 @@ import {
 } from 'kysely'
 import type { Row, RowList } from 'postgres'
 import { DatabaseUnavailable } from '../schema/errors.ts'
+import type { Backends } from './backends.ts'
 import type { Gate } from './gate.ts'
 import { isRead } from './is-read.ts'
 import type { Log } from './outages.ts'
@@ -18,6 +19,8 @@ export interface Pools {
   readonly reads: Pool
   readonly writes: Pool
   readonly transactions: TransactionPool
+  /** The processes at the other end of all of them. */
+  readonly backends: Backends
 }
 
 /**
@@ -117,6 +120,7 @@ class PipeliningConnection implements DatabaseConnection {
       : await this.#share(isRead(query) ? this.#pools.reads : this.#pools.writes, text, parameters)
     // What postgres.js makes of a statement that it has not sent, see `db/pool.ts`.
     if (!rows.command) throw new DatabaseUnavailable()
+    this.#pools.backends.add(rows.state.pid)
     return { rows: rows as unknown as Row[], numAffectedRows: BigInt(rows.count ?? 0) }
   }
 

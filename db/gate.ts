@@ -12,6 +12,8 @@ export interface Gate {
   /** How many answers have come: one that grows says that the database is there. */
   readonly answers: number
   set (open: boolean): void
+  /** How many milliseconds the oldest of the waiting statements has waited; 0 if none waits. */
+  readonly longestWait: number
   /** Fails what has waited longer than that, and tells whether there was any. */
   expire (milliseconds: number): boolean
   /**
@@ -39,6 +41,11 @@ export function createGate ({ room = WAITING } = {}): Gate {
   return {
     get open () { return open },
     get answers () { return answers },
+
+    get longestWait () {
+      const [oldest] = waiting.values()
+      return oldest === undefined ? 0 : performance.now() - oldest
+    },
 
     set (next) {
       open = next

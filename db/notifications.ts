@@ -125,7 +125,7 @@ export function createNotifications ({ pool, source, isElsewhere, outages, clock
       const received = performance.now()
       clock?.adjust(row!.time, sent, received)
       answerTime.add(received - sent)
-      outages.onAnswer()
+      await outages.onAnswer((statement) => ask(statement, answerTime.deadline), answerTime.stallDeadline)
     }
 
     async function ask (statement: string, deadline: number): Promise<RowList<Row[]>> {

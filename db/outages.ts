@@ -1,8 +1,13 @@
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
+import type { Row, RowList } from 'postgres'
+import type { Backends } from './backends.ts'
 import type { Gate } from './gate.ts'
 import type { Failure } from './sockets.ts'
 
 // PostgreSQL would have given the statement up by then: its connection is dead, though nothing has said so.
 const GRACE_MS = 1000
+const PROBE_MS = 1000
+const RETRY_MS = 100
 
 /** Where outages, and faults of connections, are logged. */
 export interface Log {
@@ -15,8 +20,12 @@ export interface Log {
 export interface Outages {
   /** How many answers statements have got so far. */
   readonly answers: number
-  /** A heartbeat was answered. */
-  onAnswer (): void
+  /**
+   * A heartbeat was answered.
+   * @param ask runs a statement on the connection of heartbeats
+   * @param patience milliseconds after which statements that are not answered are suspicious
+   */
+  onAnswer (ask: (statement: string) => Promise<RowList<Row[]>>, patience: number): void | Promise<void>
   /**
    * The database does not answer, or cannot be connected to.
    * @param answers how many answers statements had got when it stopped answering
@@ -29,22 +38,63 @@ export interface Outages {
 
 export interface StatementsOptions {
   gate: Gate
+  backends: Backends
   /** Of the pools. */
   renew (seconds?: number): void
+  /** Sends a statement on the pools, past the gate. */
+  probe (): Promise<unknown>
+  closing: AbortSignal
   /** Milliseconds until PostgreSQL cancels a statement. */
   statementTimeout: number
   log: Log
 }
 
 /** For the heartbeat at the address of statements: during an outage, waiting and new statements fail. */
-export function failStatements ({ gate, renew, statementTimeout, log }: StatementsOptions): Outages {
+export function failStatements ({ gate, backends, renew, probe, statementTimeout, closing, log }: StatementsOptions): Outages {
+  let [isAsking, isStalled] = [false, false]
+
   function expire (milliseconds: number): void {
     if (gate.expire(milliseconds)) renew()
   }
 
+  // Heartbeats are answered, so it is the connections of statements that stall, or the processes behind them.
+  async function findStall (ask: (statement: string) => Promise<RowList<Row[]>>, patience: number): Promise<void> {
+    const { answers } = gate
+    isAsking = true
+    const areIdle = await backends.areIdle(ask).finally(() => { isAsking = false })
+    // What has arrived by now may not have been read yet.
+    await turn()
+    if (!areIdle || isStalled || gate.answers !== answers || gate.longestWait < patience) return
+    log.warn({ waited: Math.round(gate.longestWait) }, 'The database is there, but does not answer statements')
+    gate.set(false)
+    isStalled = true
+    void restore()
+  }
+
+  // New connections, until one of them answers.
+  async function restore (): Promise<void> {
+    const tries = { signal: closing, ref: false }
+    do {
+      renew(0)
+      const answered = Promise.race([probe().then(() => true), delay(PROBE_MS, false, tries)])
+      isStalled = !await answered.catch(() => false)
+      if (isStalled) await delay(RETRY_MS, undefined, tries).catch(() => {})
+    } while (isStalled && !closing.aborted)
+    if (!closing.aborted) open('The database answers statements again')
+  }
+
+  function open (message: string): void {
+    if (!gate.open) log.info(message)
+    gate.set(true)
+  }
+
   return {
     get answers () { return gate.answers },
-    onAnswer () { expire(statementTimeout + GRACE_MS) },
+
+    onAnswer (ask, patience) {
+      expire(statementTimeout + GRACE_MS)
+      if (!isAsking && gate.longestWait >= patience) return findStall(ask, patience)
+    },
 
     onOutage (err, answers, deadline) {
       // Where others have got answers meanwhile the database is there, though not for those that have waited as long.
@@ -58,8 +108,7 @@ export function failStatements ({ gate, renew, statementTimeout, log }: Statemen
     },
 
     onReturn () {
-      if (!gate.open) log.info('The database is back')
-      gate.set(true)
+      if (!isStalled) open('The database is back')
     },
   }
 }
