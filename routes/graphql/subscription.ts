@@ -23,6 +23,10 @@ export interface Subscription {
 // All events wait in one queue, beside those of the networks.
 const EVENTS = 'events'
 
+// How often an event is tried whose statements PostgreSQL cancels: a query that always takes too long never succeeds.
+const TRIES = 3
+const CANCELLED = '57014'
+
 // Events stay when a client goes: others may have the same.
 const everybody = { destroyed: false }
 
@@ -82,8 +86,12 @@ export async function openStream (usher: FastifyInstance, { schema, document, va
   throw (stream.errors as [GraphQLError])[0]
 }
 
-/** What an event is to the subscribers, as JSON. Not before all of it can be read: none is to miss it. */
+/**
+ * Returns an event as JSON, once all of it can be read: no subscriber is to miss it. Throws if its statements take longer than
+ * PostgreSQL lets them, three times.
+ */
 export async function render (usher: FastifyInstance, subscription: Subscription, event: PostEvent): Promise<string> {
+  let cancelled = 0
   for (;;) {
     const context = contextOf(usher)
     try {
@@ -95,6 +103,7 @@ export async function render (usher: FastifyInstance, subscription: Subscription
       return textOf(formatted)
     } catch (error) {
       if (!isPassing(error as GraphQLError)) throw error
+      if (isCancelled(error as GraphQLError) && ++cancelled === TRIES) throw error
       await usher.usherEvents.wait(error)
     } finally {
       usher.usherGraphqlLimits.results.release(context)
@@ -120,6 +129,12 @@ async function executeInTurn (usher: FastifyInstance, subscription: Subscription
 export function isPassing (error: GraphQLError): boolean {
   const cause = rootOf(error)
   return cause instanceof DatabaseUnavailable || cause instanceof Overloaded
+}
+
+// Whether PostgreSQL has cancelled a statement, mostly since it took too long.
+function isCancelled (error: GraphQLError): boolean {
+  const { cause } = rootOf(error) as { cause?: { code?: string } }
+  return cause?.code === CANCELLED
 }
 
 // Each event is an operation of its own to the bound on rows.

@@ -3,6 +3,7 @@ import { createUsher } from '../../helpers/app.ts'
 import { openEvents } from '../../helpers/events.ts'
 import { createPost, openSocket, protocols, titles } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
+import { until } from '../../helpers/until.ts'
 
 const FAILED = 'a GraphQL operation failed'
 const failure = { message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }
@@ -53,6 +54,37 @@ t.test('7.7 an event that cannot be made ends the subscriptions that it is for, 
   }
   await createPost(usher, usher.admin, 'Finite')
   for (const socket of [...sockets, other]) t.same(await titles(socket, 1), ['Finite'], 'the id is free again')
+})
+
+t.test('7.7 an event whose statements PostgreSQL cancels each time ends its subscriptions with an error, and not after the first time', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const [failing, other] = [await (await openSocket(t, usher)).init(), await (await openSocket(t, usher)).init()]
+  failing.start('failing', 'subscription { postCreated { title author { name } } }')
+  other.start('1', 'subscription { postCreated { title } }')
+  for (const socket of [failing, other]) await socket.settle()
+
+  // Creates a post, and cancels as many statements of its event, as PostgreSQL does with one that takes ten seconds.
+  async function createAndCancel (title: string, times: number): Promise<void> {
+    const cancelled = new Set<string>()
+    await sql.begin(async (lock) => {
+      await lock`lock table users in access exclusive mode`
+      await sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${usher.admin.id}, ${title}, '')`
+      await until(`${times} statements are cancelled`, async () => {
+        const rows = await sql`
+          select query_start::text, pg_cancel_backend(pid) from pg_stat_activity
+          where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema!}"."users"%`}`
+        for (const { query_start: start } of rows) cancelled.add(start)
+        return cancelled.size === times
+      })
+    })
+  }
+
+  await createAndCancel('Cancelled twice', 2)
+  t.match(await failing.next(), { payload: { data: { postCreated: { title: 'Cancelled twice', author: { name: 'Admin' } } } } })
+  await createAndCancel('Cancelled always', 3)
+  t.match(await failing.next(), { type: 'error', id: 'failing', payload: [{ extensions: { code: 'DATABASE_UNAVAILABLE' } }] })
+  t.same(await titles(other, 2), ['Cancelled twice', 'Cancelled always'])
 })
 
 t.test('7.7 a message that cannot be handled closes its socket with 4500', async (t) => {
