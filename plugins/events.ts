@@ -26,7 +26,8 @@ function createEvents (app: FastifyInstance) {
   let [again, looking] = [false, false]
   let pause: PromiseWithResolvers<void> | undefined
 
-  const findAll = joinCalls(async (all: 'positions'[]) => all.map(() => findPositions(db)))
+  // All who wait share one item, so that nobody has to be turned away while the node or the database is slow.
+  const findAll = joinCalls(async (_: 'positions'[]) => [await findPositions(db)], { patience: Infinity })
   // Those who come back together mostly have seen the same last.
   const readPage = joinCalls(async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))], { size: 1, waiting: Infinity, patience: Infinity })
 

@@ -191,6 +191,26 @@ t.test('7.7 what came meanwhile is read on after a page that could not be read',
   t.same(await titles(socket, 500), Array.from({ length: 500 }, (_, index) => String(index)))
 })
 
+t.test('7.7 nobody is turned away while the database is slow to tell where the posts end', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const sockets = await Promise.all([1, 2, 3].map(async () => (await openSocket(t, usher)).init()))
+  await sql.begin(async (lock) => {
+    await lock`lock table posts in access exclusive mode`
+    for (const [index, socket] of sockets.entries()) {
+      socket.start('1', 'subscription { postCreated { title } }')
+      // Two statements at a time ask for it.
+      await until('it waits', async () => (await sql`
+        select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema}".%posts_position_seq%`}`).length === Math.min(index + 1, 2))
+    }
+    const since = performance.now()
+    await until('the last one has waited for longer than a write would', () => performance.now() - since > 1500)
+  })
+  for (const socket of sockets) await socket.settle()
+  await createPost(usher, usher.admin, 'For all')
+  for (const socket of sockets) t.same(await titles(socket, 1), ['For all'])
+})
+
 t.test('1.10 while the database is away, who asks for posts is told to come back', async (t) => {
   const { proxy, usher, writer, socket } = await createNodes(t)
   const [{ cursor }] = (await post(usher, { query: 'mutation { createPost(input: { title: "Before", content: "" }) { cursor } }' }, usher.admin).then(({ data }) => [data.createPost])) as [{ cursor: string }]
