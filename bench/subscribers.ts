@@ -2,7 +2,7 @@
 // pace, and notes when each socket hears of each. One process does both, so that there is one clock.
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import { decodePosition } from '../schema/cursor.ts'
+import { decodePlace } from '../schema/cursor.ts'
 import type { Fanout, Heard } from './fanout.ts'
 import { median, percentile } from './report.ts'
 import { begin, createWriter, given, openAll, subscribe, tell } from './sockets.ts'
@@ -62,7 +62,7 @@ function hear (index: number, data: Buffer): void {
   if (!post) throw new Error(`unexpected: ${data}`)
   if (!post.message) {
     post.message = Buffer.from(data)
-    post.position = Number(decodePosition(JSON.parse(String(data)).payload.data.postCreated.cursor))
+    post.position = Number(decodePlace(JSON.parse(String(data)).payload.data.postCreated.cursor).position)
   }
   if (!post.message.equals(data)) throw new Error(`not the same to all: ${data} and ${post.message}`)
   if (post.latencies[index]! > 0) {

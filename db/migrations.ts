@@ -2,6 +2,7 @@ import { sql, type Kysely } from 'kysely'
 import { createAccounts } from './migrations/accounts.ts'
 import { createDeletedUsers } from './migrations/deleted-users.ts'
 import { timeEndedSessions } from './migrations/ended-at.ts'
+import { createEpochs } from './migrations/epochs.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
 import { createPositions } from './migrations/positions.ts'
 import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
@@ -47,6 +48,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0007-deleted-users': createDeletedUsers,
   '0008-recognised-networks': createRecognisedNetworks,
   '0009-ended-at': timeEndedSessions,
+  '0010-epochs': createEpochs,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

@@ -7,9 +7,11 @@ import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Database, PostsTable, Row, Tables } from './tables.ts'
 import { isInTime } from './write-in-time.ts'
 
-export type PostRow = Row<PostsTable, 'id' | 'position' | 'author_id' | 'title' | 'content' | 'created_at'>
+export type PostRow = Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at'>
 
-const columnOf = { position: 'position', authorId: 'author_id as authorId', title: 'title', content: 'content', createdAt: 'created_at as createdAt' } as const
+const columnOf = {
+  position: 'position', epoch: 'epoch', authorId: 'author_id as authorId', title: 'title', content: 'content', createdAt: 'created_at as createdAt',
+} as const
 const columns = ['id', ...Object.values(columnOf)] as const
 
 /** What lists of posts read when it is asked for, besides the id: a content may have 64 KiB. */
@@ -69,14 +71,6 @@ export async function listPostsAfter (db: Database, { after, authorId, limit }: 
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
     .where('position', '>', after).orderBy('position').limit(limit)
     .execute()
-}
-
-/** The position of the last post, and the last that was ever given out, also to what is deleted; 0 where there was none. */
-export async function findPositions (db: Database): Promise<{ latest: string, given: string }> {
-  return db.selectFrom('posts_position_seq').select((query) => [
-    sql<string>`coalesce(${query.selectFrom('posts').select('position').orderBy('position', 'desc').limit(1)}, 0)`.as('latest'),
-    sql<string>`case when is_called then last_value else 0 end`.as('given'),
-  ]).executeTakeFirstOrThrow()
 }
 
 /** The key of an author's newest posts, for a joined read: the author, how many, and which fields. */

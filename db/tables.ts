@@ -107,12 +107,17 @@ export interface PostsTable {
   id: string
   /** In the order of commits, with gaps; a bigint, which arrives as text. See `db/migrations/positions.ts`. */
   position: GeneratedAlways<string>
+  /** In which it was created, see `db/migrations/epochs.ts`. */
+  epoch: GeneratedAlways<number>
   author_id: string
   title: string
   content: string
   created_at: Generated<Date>
   updated_at: Generated<Date>
 }
+
+/** The present epoch, as one row. */
+interface CurrentEpochView { epoch: number }
 
 /** The sequence that positions come from, to be read. */
 interface PositionSequence {
@@ -156,6 +161,7 @@ export interface Tables {
   audit: AuditTable
   posts: PostsTable
   posts_position_seq: PositionSequence
+  current_epoch: CurrentEpochView
   uploads: UploadsTable
   deleted_users: DeletedUsersTable
   recognised_networks: RecognisedNetworksTable

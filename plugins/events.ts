@@ -2,8 +2,10 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { channelOf } from '../db/channel.ts'
 import { joinCalls } from '../db/join.ts'
-import { findPositions, listPostsAfter } from '../db/posts.ts'
-import { DatabaseUnavailable, InvalidInput } from '../schema/errors.ts'
+import { findEnd, findEpochs, type End } from '../db/post-positions.ts'
+import { listPostsAfter } from '../db/posts.ts'
+import type { Place } from '../schema/cursor.ts'
+import { CursorLost, DatabaseUnavailable, InvalidInput } from '../schema/errors.ts'
 import type { Emitter } from '../schema/options.ts'
 import { POSTS_A_PAGE, PostStream, type Source } from './post-stream.ts'
 import { RecentPosts } from './recent-posts.ts'
@@ -22,12 +24,13 @@ declare module 'fastify' {
 function createEvents (app: FastifyInstance) {
   const { usherDatabase: { db, notifications }, usherOptions: { schema, emitter } } = app
   const streams = new Set<PostStream>()
-  let recent = new RecentPosts(0)
-  let [again, looking] = [false, false]
+  let recent = new RecentPosts(0, 0)
+  // After a connection was lost the database may be another one, which has taken over without the latest posts.
+  let [again, looking, isEpochKnown] = [false, false, true]
   let pause: PromiseWithResolvers<void> | undefined
 
   // All who wait share one item, so that nobody has to be turned away while the node or the database is slow.
-  const findAll = joinCalls(async (_: 'positions'[]) => [await findPositions(db)], { patience: Infinity })
+  const findSharedEnd = joinCalls(async (_: 'end'[]) => [await findEnd(db)], { patience: Infinity })
   // Those who come back together mostly have seen the same last.
   const readPage = joinCalls(async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))], { size: 1, waiting: Infinity, patience: Infinity })
 
@@ -35,6 +38,7 @@ function createEvents (app: FastifyInstance) {
 
   // A notification says no more than that there is something to see; whatever was missed is seen with it.
   notifications.listen(channel, notice, async () => {
+    isEpochKnown = false
     resume()
     notice()
   })
@@ -66,6 +70,10 @@ function createEvents (app: FastifyInstance) {
       try {
         const rows = await listPostsAfter(db, { after: String(posts.until), limit: POSTS_A_PAGE })
         if (rows.length === POSTS_A_PAGE) again = true
+        if (!isEpochKnown && await isLost(posts)) {
+          for (const stream of streams) stream.fail(new CursorLost())
+          continue
+        }
         posts.add(rows)
       } catch (error) {
         again = true
@@ -74,6 +82,22 @@ function createEvents (app: FastifyInstance) {
       for (const stream of streams) stream.wake()
     }
     looking = false
+  }
+
+  // Posts of a later epoch have positions that were given out before, and would never be read. Asked after the posts were
+  // read: those of them that follow the lost ones were committed after these.
+  async function isLost ({ until, epoch }: RecentPosts): Promise<boolean> {
+    const { before, current } = await findEpochs(db, String(until))
+    isEpochKnown = epoch === current
+    return before > epoch
+  }
+
+  // Throws unless all posts after a place have later positions. In another epoch, positions that were given out but cannot be
+  // seen may belong to posts that are not committed yet.
+  async function requirePlace ({ position, epoch }: Place, { latest, given, epoch: current }: End): Promise<void> {
+    const isOlder = epoch !== undefined && epoch < current
+    if (isOlder && (Number(position) > Number(latest) || (await findEpochs(db, position)).before > epoch)) throw new CursorLost()
+    if (Number(position) > Number(given) || (epoch ?? 0) > current) throw new InvalidInput('after must be the cursor of a post')
   }
 
   // Until the database is back, or a while. An outage is told elsewhere.
@@ -105,17 +129,19 @@ function createEvents (app: FastifyInstance) {
     wait,
 
     /**
-     * The posts from now on, or after a position; of all authors, or of one. To be closed by who takes it. Throws
-     * `InvalidInput` for a position that no post has had, and `DatabaseUnavailable`.
+     * Returns the posts from now on, or after a place; of all authors, or of one. To be closed by who takes it. Throws
+     * `InvalidInput` for a place that no post has had, `CursorLost` if posts that follow it would be missed, and
+     * `DatabaseUnavailable`. A stream fails with `CursorLost` as well.
      */
-    async open ({ authorId, after }: { authorId?: string | undefined, after?: string | undefined }): Promise<PostStream> {
-      const { latest, given } = await findAll('positions')
-      const position = Number(after ?? latest)
-      // The database was set back: what would follow is not what was missed.
-      if (position > Number(given)) throw new InvalidInput('after must be the cursor of a post')
+    async open ({ authorId, after }: { authorId?: string | undefined, after?: Place | undefined }): Promise<PostStream> {
+      const end = await findSharedEnd('end')
+      const { latest, epoch } = end
+      // The database may have been set back: what follows a place is not what was missed.
+      if (after) await requirePlace(after, end)
+      const position = Number(after?.position ?? latest)
       const isFirst = streams.size === 0
-      if (isFirst) recent = new RecentPosts(Number(latest))
-      const stream = new PostStream(source, { position, authorId, isLatest: after === undefined })
+      if (isFirst) recent = new RecentPosts(Number(latest), epoch)
+      const stream = new PostStream(source, { position, epoch, authorId, isLatest: after === undefined })
       // A notification may have overtaken the reply with the positions, when there was no stream to look for.
       if (isFirst) notice()
       return stream

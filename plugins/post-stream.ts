@@ -17,6 +17,16 @@ export interface Source {
   leave (stream: PostStream): void
 }
 
+export interface PostStreamOptions {
+  /** After which posts it begins. */
+  position: number
+  epoch: number
+  /** Of all authors if it is undefined. */
+  authorId: string | undefined
+  /** Whether there are no posts after that position yet. */
+  isLatest?: boolean
+}
+
 /** An event: a post that was created. */
 export interface PostEvent { postCreated: PostRow }
 
@@ -28,6 +38,8 @@ export interface PostEvent { postCreated: PostRow }
 export class PostStream implements AsyncIterableIterator<PostEvent> {
   /** Up to where all posts have been given out. */
   position: number
+  /** The epoch in which it began. */
+  readonly epoch: number
   /** Whether there is nothing more for now. */
   idle = false
   /** Called when there is nothing more for now. */
@@ -41,10 +53,12 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
   #wake = () => {}
   #caughtUp: boolean
   #closed = false
+  #failure: Error | undefined
 
-  constructor (source: Source, { position, authorId, isLatest = false }: { position: number, authorId: string | undefined, isLatest?: boolean }) {
+  constructor (source: Source, { position, epoch, authorId, isLatest = false }: PostStreamOptions) {
     this.#source = source
     this.position = this.#until = position
+    this.epoch = epoch
     this.#authorId = authorId
     this.#caughtUp = isLatest
     source.enter(this)
@@ -52,7 +66,7 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
 
   /** The same from another position on. */
   fork (position: number): PostStream {
-    return new PostStream(this.#source, { position, authorId: this.#authorId })
+    return new PostStream(this.#source, { position, epoch: this.epoch, authorId: this.#authorId })
   }
 
   /** Whether it keeps up with what is being created. */
@@ -71,6 +85,7 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
         await this.#turn()
       }
     }
+    if (this.#failure) throw this.#failure
     return { value: undefined, done: true }
   }
 
@@ -94,6 +109,12 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     this.#closed = true
     this.#source.leave(this)
     this.#wake()
+  }
+
+  /** Ends it with an error for who takes it. */
+  fail (failure: Error): void {
+    this.#failure = failure
+    this.close()
   }
 
   /** To be called when there are more posts. */

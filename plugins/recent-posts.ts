@@ -10,11 +10,14 @@ export const positionOf = ({ position }: PostRow): number => Number(position)
 export class RecentPosts {
   from: number
   until: number
+  /** The latest epoch of which it has posts, or in which it began. */
+  epoch: number
   readonly #posts: PostRow[] = []
   #characters = 0
 
-  constructor (position: number) {
+  constructor (position: number, epoch: number) {
     this.from = this.until = position
+    this.epoch = epoch
   }
 
   /** Adds those that follow, in their order. The oldest go, beyond a bound. */
@@ -23,6 +26,7 @@ export class RecentPosts {
       this.#posts.push(post)
       this.#characters += post.content.length
       this.until = positionOf(post)
+      this.epoch = post.epoch
     }
     while (this.#posts.length > POSTS_KEPT || this.#characters > CHARACTERS_KEPT) {
       const oldest = this.#posts.shift()!

@@ -19,16 +19,25 @@ export function decodeCursor (cursor: string): string {
 
 const LAST_POSITION = 2n ** 63n - 1n
 
-/** The opaque cursor of a post: its position. It serves a page of posts as well as a subscription. */
-export function encodePosition (position: string): string {
-  const octets = Buffer.alloc(8)
+/** Where a post stands in the order of all posts. */
+export interface Place {
+  /** A bigint, as text. */
+  readonly position: string
+  /** The epoch in which the position was given, see `db/migrations/epochs.ts`; undefined in cursors of before there were epochs. */
+  readonly epoch?: number | undefined
+}
+
+/** The opaque cursor of a post: its place. It serves a page of posts as well as a subscription. */
+export function encodePlace ({ position, epoch }: Required<Place>): string {
+  const octets = Buffer.alloc(12)
   octets.writeBigUInt64BE(BigInt(position))
+  octets.writeUInt32BE(epoch!, 8)
   return octets.toString('base64url')
 }
 
-/** The position that a cursor of a post stands for. Throws `InvalidInput` for one that never was one. */
-export function decodePosition (cursor: string): string {
+/** Returns the place that a cursor of a post stands for. Throws `InvalidInput` for one that never was one. */
+export function decodePlace (cursor: string): Place {
   const octets = Buffer.from(cursor, 'base64url')
-  if (!/^[\w-]{11}$/.test(cursor) || octets.readBigUInt64BE() > LAST_POSITION) throw new InvalidInput('after must be the cursor of a post')
-  return String(octets.readBigUInt64BE())
+  if (!/^([\w-]{11}|[\w-]{16})$/.test(cursor) || octets.readBigUInt64BE() > LAST_POSITION) throw new InvalidInput('after must be the cursor of a post')
+  return { position: String(octets.readBigUInt64BE()), epoch: octets.length > 8 ? octets.readUInt32BE(8) : undefined }
 }

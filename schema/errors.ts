@@ -40,6 +40,8 @@ export const LastAdmin = define('LAST_ADMIN', 'The last admin can be neither del
 export const PasswordIsSet = define('PASSWORD_IS_SET', 'The user has a password already', 409)
 export const NoMailer = define('NO_MAILER', 'No mail can be sent: the service has no mailer', 409)
 
+export const CursorLost = define('CURSOR_LOST', 'Posts after this cursor were lost when the database failed over: start again without it', 410)
+
 export const PreconditionFailed = define('PRECONDITION_FAILED', 'It is not in the state the request expects', 412)
 export const PayloadTooLarge = define('PAYLOAD_TOO_LARGE', 'The request body is too large', 413)
 export const UnsupportedMediaType = define('UNSUPPORTED_MEDIA_TYPE', 'The content type must be %s', 415)

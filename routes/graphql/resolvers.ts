@@ -1,7 +1,7 @@
 import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import { authorPostsKey, deletePost, updatePost, type ListedPost, type PostRow } from '../../db/posts.ts'
 import type { PostEvent } from '../../plugins/post-stream.ts'
-import { decodePosition, encodeCursor, encodePosition } from '../../schema/cursor.ts'
+import { decodePlace, encodeCursor, encodePlace } from '../../schema/cursor.ts'
 import { Forbidden, PostNotFound, Unauthenticated, UserNotFound } from '../../schema/errors.ts'
 import type { Action, Actor } from '../../schema/policy.ts'
 import { CreatePost, UpdatePost } from '../../schema/post.ts'
@@ -43,8 +43,8 @@ export const resolvers = {
     },
 
     async posts (_, { authorId, ...args }, context, info) {
-      const { first: limit, after } = readPage(args, decodePosition)
-      const query = { fields: [...selectedPostFields(info), 'position' as const], authorId: authorId ?? undefined, limit, after }
+      const { first: limit, after } = readPage(args, (cursor) => decodePlace(cursor).position)
+      const query = { fields: [...selectedPostFields(info), 'position' as const, 'epoch' as const], authorId: authorId ?? undefined, limit, after }
       const page = await context.usher.usherDatabase.read.posts(query, readerOf(context))
       countRows(context, info, page.rows)
       return connect(page, after, cursorOf)
@@ -111,7 +111,7 @@ export const resolvers = {
     postCreated: {
       async subscribe (_, { authorId, after }, { usher, lastEventId }) {
         const cursor = lastEventId ?? after
-        return usher.usherEvents.open({ authorId: authorId?.toLowerCase(), after: cursor == null ? undefined : decodePosition(cursor) })
+        return usher.usherEvents.open({ authorId: authorId?.toLowerCase(), after: cursor == null ? undefined : decodePlace(cursor) })
       },
       resolve ({ postCreated }: Partial<PostEvent>, _: unknown, context: GraphQLContext, info: GraphQLResolveInfo) {
         if (!postCreated) throw new GraphQLError('A subscription needs a socket, or server-sent events', { extensions: { code: 'BAD_REQUEST' } })
@@ -122,8 +122,8 @@ export const resolvers = {
   },
 } satisfies Resolvers<GraphQLContext>
 
-function cursorOf ({ position }: ListedPost): string {
-  return encodePosition(position!)
+function cursorOf ({ position, epoch }: ListedPost): string {
+  return encodePlace({ position: position!, epoch: epoch! })
 }
 
 async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {

@@ -16,7 +16,7 @@ export function selectedPostFields ({ fieldNodes, fragments }: GraphQLResolveInf
   const walked = new Set<SelectionSetNode>()
   for (const { selectionSet } of fieldNodes) walk(selectionSet)
   if (names.has('author')) names.add('authorId')
-  if (names.has('cursor')) names.add('position')
+  if (names.has('cursor')) names.add('position').add('epoch')
   fields = postFields.filter((field) => names.has(field))
   selected.set(fieldNodes, fields)
   return fields

@@ -1,6 +1,8 @@
 import type { GraphQLFormattedError } from 'graphql'
+import type { PostRow } from '../../db/posts.ts'
 import type { PostEvent, PostStream } from '../../plugins/post-stream.ts'
 import { positionOf } from '../../plugins/recent-posts.ts'
+import { encodePlace } from '../../schema/cursor.ts'
 import type { ByteBudget } from './live-limits.ts'
 import { takeTurn } from './take-turns.ts'
 
@@ -18,10 +20,10 @@ export interface Taker {
   readonly network: string
   /** Octets that it was given and has not taken yet. */
   readonly waiting: number
-  /** Hears, before any event, after which position they begin. */
-  begin? (position: number): void
-  /** Takes an event as JSON; `position` is that of its post. */
-  deliver (event: string, position: number): void
+  /** Hears, before any event, after which cursor they begin. */
+  begin? (cursor: string): void
+  /** Takes an event as JSON; `cursor` is that of its post. */
+  deliver (event: string, cursor: string): void
   /** Resolves when it has taken all, or will take no more. */
   drain (): Promise<void>
   /** Hears that the subscription has failed, and gets no more events. */
@@ -115,25 +117,27 @@ export class SharedOperation {
     return this.#stream.fork(position)
   }
 
-  /** Delivers the events of the stream in their order, until it is closed. Some are made ahead. Never rejects. */
+  /** Delivers the events of the stream in their order, until it is closed or fails. Some are made ahead. Never rejects. */
   async run (): Promise<void> {
     const fail = (error: unknown) => this.#work.onFailed(this, error)
     let delivered = Promise.resolve()
     await this.#drain()
-    for await (const event of this.#stream) {
-      this.#pending++
-      await takeTurn()
-      const taken = this.#takeAhead()
-      const rendering = this.#work.render(event)
-      // Its turn to be delivered may come long after it was rejected.
-      rendering.catch(() => {})
-      delivered = delivered.then(() => this.#finish(rendering, positionOf(event.postCreated), taken)).catch(fail)
-      // Where there is no room for more, an event is made only when the one before is gone.
-      if (taken === 0 || this.#pending >= EVENTS_AHEAD) await delivered
-      if (this.#isFull) {
-        await delivered
-        await this.#pause()
+    try {
+      for await (const event of this.#stream) {
+        this.#pending++
+        await takeTurn()
+        const taken = this.#takeAhead()
+        const rendering = this.#work.render(event)
+        // Its turn to be delivered may come long after it was rejected.
+        rendering.catch(() => {})
+        delivered = delivered.then(() => this.#finish(rendering, event.postCreated, taken)).catch(fail)
+        // Where there is no room for more, an event is made only when the one before is gone.
+        if (taken === 0 || this.#pending >= EVENTS_AHEAD || this.#isFull) await delivered
+        if (this.#isFull) await this.#pause()
       }
+    } catch (error) {
+      await delivered
+      fail(error)
     }
   }
 
@@ -142,12 +146,12 @@ export class SharedOperation {
     return this.#size > 0 && this.#work.ahead.tryTake(this.#size) ? this.#size : 0
   }
 
-  async #finish (rendering: Promise<string>, position: number, taken: number): Promise<void> {
+  async #finish (rendering: Promise<string>, post: PostRow, taken: number): Promise<void> {
     try {
       const text = await rendering
       this.#size = Math.max(text.length, Math.ceil(this.#size * SIZE_DECAY))
       await this.#drain()
-      this.#deliver(text, position)
+      this.#deliver(text, positionOf(post), encodePlace(post))
     } finally {
       this.#work.ahead.give(taken)
     }
@@ -163,7 +167,7 @@ export class SharedOperation {
     if (taken) this.#work.ahead.give(bytes)
   }
 
-  #deliver (event: string, position: number): void {
+  #deliver (event: string, position: number, cursor: string): void {
     this.#pending--
     for (const subscriber of this.#subscribers) {
       if (subscriber.position >= position) continue
@@ -172,7 +176,7 @@ export class SharedOperation {
         this.#work.onSlow(this, subscriber)
       } else {
         subscriber.position = position
-        subscriber.taker.deliver(event, position)
+        subscriber.taker.deliver(event, cursor)
       }
     }
     this.#delivered = position

@@ -4,7 +4,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import Negotiator from 'negotiator'
 import { createCutOff } from '../../plugins/cut-off.ts'
-import { encodePosition } from '../../schema/cursor.ts'
 import { TooManyConnections } from '../../schema/errors.ts'
 import { networkOf } from '../../schema/network.ts'
 import { createContext } from './context.ts'
@@ -87,8 +86,8 @@ function createTaker (stream: EventStream, network: string): Taker {
   return {
     network,
     get waiting () { return stream.unread },
-    begin: (position) => stream.write(`${RECONNECT}${id(position)}\n`),
-    deliver: (event, position) => stream.write(`${id(position)}${next(event)}`),
+    begin: (cursor) => stream.write(`${RECONNECT}${id(cursor)}\n`),
+    deliver: (event, cursor) => stream.write(`${id(cursor)}${next(event)}`),
     drain: () => stream.drain(),
     fail (errors) {
       stream.write(whole({ data: null, errors }))
@@ -119,7 +118,7 @@ function refuse (error: GraphQLError, request: FastifyRequest, reply: FastifyRep
   return refusal
 }
 
-const id = (position: number) => `id: ${encodePosition(String(position))}\n`
+const id = (cursor: string) => `id: ${cursor}\n`
 const next = (result: string) => `event: next\ndata: ${result}\n\n`
 const whole = (result: object) => `${next(textOf(result))}event: complete\ndata:\n\n`
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { GraphQLError } from 'graphql'
 import type { PostStream } from '../../plugins/post-stream.ts'
+import { encodePlace } from '../../schema/cursor.ts'
 import { TooManyConnections, TooManySubscriptions } from '../../schema/errors.ts'
 import { formatErrors } from './format.ts'
 import { ByteBudget, Quota, UnreadBytes } from './live-limits.ts'
@@ -82,9 +83,9 @@ export function createSubscriptions (usher: FastifyInstance) {
         throw error
       })
       // A closure that names the stream would keep it for as long as the subscriber stays.
-      const { position } = stream
+      const { position, epoch } = stream
       const subscriber: Subscriber = { taker, position }
-      taker.begin?.(position)
+      taker.begin?.(encodePlace({ position: String(position), epoch }))
       const shared = runningAs(key).find((operation) => operation.suits(position))
       if (shared) {
         stream.close()

@@ -7,6 +7,7 @@ import { environment, findPrograms, run } from '../../db/embedded-binaries.ts'
 import { openCluster } from '../../db/embedded-cluster.ts'
 import { openSql } from './sql.ts'
 import { freePort, runProgram } from './program.ts'
+import { createProxy } from './proxy.ts'
 import { until } from './until.ts'
 
 export interface Replicas {
@@ -16,6 +17,8 @@ export interface Replicas {
   readonly reversed: string
   /** Of the standby alone. */
   readonly standbyUrl: string
+  /** Stops the standby from receiving what is committed from now on, until it is promoted. Only where it confirms nothing. */
+  disconnectStandby (): void
   /** Kills the primary, as a machine that dies. */
   killPrimary (): void
   /** Makes the standby the primary. */
@@ -24,8 +27,8 @@ export interface Replicas {
 
 const SETTINGS = ['fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'superuser_reserved_connections=0', 'log_min_messages=fatal']
 
-/** A primary and a standby that confirms each commit, until the test's end. */
-export async function startReplicas (t: Test, folder: string): Promise<Replicas> {
+/** Starts a primary and a standby until the test's end. The standby confirms each commit, unless it is not `synchronous`. */
+export async function startReplicas (t: Test, folder: string, { synchronous = true } = {}): Promise<Replicas> {
   const programs = await findPrograms()
   const cluster = await openCluster(join(folder, 'primary'), programs, false, () => {})
   const { way, password, data } = cluster
@@ -42,8 +45,9 @@ export async function startReplicas (t: Test, folder: string): Promise<Replicas>
     const words = [...way.before, programs.postgres, '-D', data, '-p', String(port), ...[...SETTINGS, ...settings].flatMap((setting) => ['-c', setting])]
     return runProgram(t, port, words, { ...way.options, env: environment(), cwd: '/', stop: 'SIGINT' })
   }
-  const primary = await start(data, primaryPort, ['synchronous_standby_names=*'])
-  await start(standby, standbyPort, [`primary_conninfo=host=127.0.0.1 port=${primaryPort} user=usher password=${password}`])
+  const primary = await start(data, primaryPort, synchronous ? ['synchronous_standby_names=*'] : [])
+  const proxy = await createProxy(t, `tcp://127.0.0.1:${primaryPort}`)
+  await start(standby, standbyPort, [`primary_conninfo=host=127.0.0.1 port=${new URL(proxy.url).port} user=usher password=${password}`])
   const urlOf = (...ports: number[]) => `postgres://usher:${password}@${ports.map((port) => `127.0.0.1:${port}`).join()}/usher`
   const sql = openSql(t, { options: { databaseUrl: urlOf(primaryPort), schema: 'public' } })
   await until('the standby follows', async () => (await sql`select from pg_stat_replication where state = 'streaming'`.catch(() => [])).length > 0)
@@ -53,6 +57,8 @@ export async function startReplicas (t: Test, folder: string): Promise<Replicas>
     url: urlOf(primaryPort, standbyPort),
     reversed: urlOf(standbyPort, primaryPort),
     standbyUrl: urlOf(standbyPort),
+
+    disconnectStandby: () => proxy.refuse(),
 
     killPrimary () {
       primary.kill('SIGKILL')

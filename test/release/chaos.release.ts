@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { HEARTBEAT } from '../../db/notifications.ts'
-import { encodePosition } from '../../schema/cursor.ts'
+import { encodePlace } from '../../schema/cursor.ts'
 import { startDatabase } from '../helpers/database.ts'
 import { Follower, ways } from '../helpers/follower.ts'
 import { startNode, stopNode, type ServingNode } from '../helpers/node.ts'
@@ -102,8 +102,8 @@ t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what th
   for (const follower of followers) follower.stop()
   await followed
 
-  const rows = await sql<{ id: string, title: string, position: string, author_id: string }[]>`select id, title, position, author_id from posts order by position`
-  const posts = rows.map(({ position, ...row }) => ({ ...row, cursor: encodePosition(position) }))
+  const rows = await sql<{ id: string, title: string, position: string, epoch: number, author_id: string }[]>`select id, title, position, epoch, author_id from posts order by position`
+  const posts = rows.map(({ position, epoch, ...row }) => ({ ...row, cursor: encodePlace({ position, epoch }) }))
   const end = posts.findLastIndex(({ cursor }) => last.includes(cursor)) + 1
   const faults = followers.map((follower) => {
     const expected = posts.slice(0, end).filter(({ author_id: author }) => [undefined, author].includes(follower.options.authorId)).map(({ cursor }) => cursor)

@@ -21,7 +21,7 @@ t.test('7.7 subscriptions by server-sent events', async (t) => {
       const events = await openEvents(t, usher, init)
       t.equal(events.response.status, 200)
       t.match(Object.fromEntries(events.response.headers), { 'content-type': /^text\/event-stream\b/, 'cache-control': 'no-store' })
-      t.match(await events.any(), { retry: '1000', id: /^[\w-]{11}$/ })
+      t.match(await events.any(), { retry: '1000', id: /^[\w-]{16}$/ })
       await createPost(usher, admin, 'By events')
       const event = (await events.next())!
       const { cursor, title } = JSON.parse(event.data!).data.postCreated
