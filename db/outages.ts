@@ -6,7 +6,6 @@ import type { Failure } from './sockets.ts'
 
 // PostgreSQL would have given the statement up by then: its connection is dead, though nothing has said so.
 const GRACE_MS = 1000
-const PROBE_MS = 1000
 const RETRY_MS = 100
 
 /** Where outages, and faults of connections, are logged. */
@@ -66,20 +65,21 @@ export function failStatements ({ gate, backends, renew, probe, statementTimeout
     await turn()
     if (!areIdle || isStalled || gate.answers !== answers || gate.longestWait < patience) return
     log.warn({ waited: Math.round(gate.longestWait) }, 'The database is there, but does not answer statements')
-    gate.set(false)
-    isStalled = true
-    void restore()
+    gate.expire(0)
+    void restore(patience)
   }
 
-  // New connections, until one of them answers.
-  async function restore (): Promise<void> {
-    const tries = { signal: closing, ref: false }
+  // New connections. Until one of them answers, new statements fail as well.
+  async function restore (patience: number): Promise<void> {
+    const options = { signal: closing, ref: false }
     do {
       renew(0)
-      const answered = Promise.race([probe().then(() => true), delay(PROBE_MS, false, tries)])
+      const answered = Promise.race([probe().then(() => true), delay(patience, false, options)])
       isStalled = !await answered.catch(() => false)
-      if (isStalled) await delay(RETRY_MS, undefined, tries).catch(() => {})
-    } while (isStalled && !closing.aborted)
+      if (!isStalled) break
+      gate.set(false)
+      await delay(RETRY_MS, undefined, options).catch(() => {})
+    } while (!closing.aborted)
     if (!closing.aborted) open('The database answers statements again')
   }
 

@@ -50,7 +50,7 @@ t.test('1.10 only heartbeats are answered', async (t) => {
     await stopBackends()
     await failsAtOnce(t)
     await until('it serves again', async () => (await read()).statusCode === 200)
-    t.strictSame(lines, ['The database is there, but does not answer statements', 'The database answers statements again'])
+    t.strictSame(lines, ['The database is there, but does not answer statements'])
     resume()
   })
 
@@ -64,6 +64,7 @@ t.test('1.10 only heartbeats are answered', async (t) => {
     t.equal((await usher.inject('GET', '/health/ready')).statusCode, 503)
     resume()
     await until('it serves again', async () => (await read()).statusCode === 200)
+    t.equal(lines.at(-1), 'The database answers statements again')
   })
 })
 
