@@ -36,8 +36,9 @@ async function refusal (t: Test, ...hosts: string[]): Promise<void> {
 }
 
 t.test('1.10 of several hosts the one that takes writes is used, wherever it stands', async (t) => {
+  const schema = uniqueSchema(t.name)
   for (const hosts of [[standby, primary.host], [primary.host, standby], [await closed(), standby, primary.host]]) {
-    const { admin, inject } = await createUsher(t, { databaseUrl: urlOf(...hosts) })
+    const { admin, inject } = await createUsher(t, { databaseUrl: urlOf(...hosts), schema })
     const create = async () => (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: `${crypto.randomUUID()}@example.com` } })).statusCode
     t.strictSame(await Promise.all([create(), create(), create()]), [201, 201, 201])
   }
