@@ -57,9 +57,9 @@ t.test('1.10 a host that is lost, and another that takes over: 503 until then, a
   const status = async () => (await inject('GET', '/api/users')).statusCode
   t.equal(await status(), 200)
   one.refuse()
-  await until('it is missed', async () => await status() === 503)
+  await until('it is missed', async () => await status() === 503, 20)
   await other.listen()
-  await until('the other one serves', async () => await status() === 200)
+  await until('the other one serves', async () => await status() === 200, 20)
 })
 
 t.test('9 a client whose server is a Unix socket', async (t) => {

@@ -193,7 +193,7 @@ t.test('8 the log is kept for auditSeconds', async (t) => {
   const ids = [86_300, 86_500, 400 * 86_400].map(idOf)
   for (const id of ids) await sql`insert into audit (id, action, address, user_agent) values (${id}, 'logout', '', '')`
   const { inject, admin } = await createUsher(t, { ...usher.options, auditSeconds: 86_400, prefix: '/accounts' })
-  await until('what is old is gone', async () => (await sql`select 1 from audit where id = any(${ids})`).length === 1)
+  await until('what is old is gone', async () => (await sql`select 1 from audit where id = any(${ids})`).length === 1, 20)
   t.same(await sql`select id from audit order by id limit 1`, [{ id: ids[0] }])
   t.equal((await read(usher, usher.admin.headers, '?action=logout&limit=1000'))[0]!.id, ids[0])
 
@@ -226,12 +226,12 @@ t.test('4 the log knows of requests that were refused with 403 and 429, and a fl
   const own = ({ id }: LoggedIn) => ({ action: 'access.denied', actor_id: id, user_id: id, address: '127.0.0.1' })
   const nobodys = (action: string, address: string) => ({ action, actor_id: null, user_id: null, address })
   const expected = [own(rest), own(graphql), nobodys('access.throttled', '2001:db8::1'), nobodys('access.denied', ELSEWHERE)]
-  await until('all are written', async () => (await entries()).length >= expected.length)
+  await until('all are written', async () => (await entries()).length >= expected.length, 20)
   t.same(await entries(), expected)
 
   await Promise.all(Array.from({ length: 150 }, (_, index) => login(`198.51.100.${index}`)))
   t.equal((await create(await usher.createUser())).statusCode, 403)
-  await until('what comes last is written', async () => (await entries()).filter(({ action }) => action === 'access.denied').length === 4)
+  await until('what comes last is written', async () => (await entries()).filter(({ action }) => action === 'access.denied').length === 4, 20)
   t.equal((await entries()).filter(({ action }) => action === 'access.throttled').length, 100, 'as many sources as there are: 100 a minute; they hide nothing of users')
 
   await sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'the log is full'; end $$`

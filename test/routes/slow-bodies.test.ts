@@ -94,8 +94,8 @@ t.test('1.12 a token that expires while the body arrives: 401, and nothing is wr
   const { headers, token } = await usher.login(usher.admin)
   const [rest, graphql] = [await beginRequest(t, usher, 'POST', '/api/users', headers, NEW), await beginRequest(t, usher, 'POST', '/graphql', headers, CREATE)]
   const { exp } = decodeJwt(token)
-  await until('its time has come', () => Date.now() >= exp! * 1000)
-  await until('the token has expired', async () => (await usher.inject('GET', '/api/protected', { headers })).statusCode === 401)
+  await until('its time has come', () => Date.now() >= exp! * 1000, 20)
+  await until('the token has expired', async () => (await usher.inject('GET', '/api/protected', { headers })).statusCode === 401, 20)
   for (const { finish } of [rest, graphql]) finish()
   t.match(await rest.answer, /^HTTP\/1\.1 401 [^]*"INVALID_TOKEN"/)
   t.match(await graphql.answer, /^HTTP\/1\.1 200 [^]*"INVALID_TOKEN"/)

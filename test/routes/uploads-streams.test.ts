@@ -80,11 +80,11 @@ t.test('1.10 a database that is away: 503, and nothing is left', async (t) => {
   socket.write(chunked(filePart('Hello')))
   await writing(usher)
   await proxy.refuse()
-  await until('the node knows', async () => (await usher.inject('GET', '/health/ready')).statusCode === 503)
+  await until('the node knows', async () => (await usher.inject('GET', '/health/ready')).statusCode === 503, 20)
   socket.write(Buffer.concat([chunked(Buffer.concat([description, END])), Buffer.from('0\r\n\r\n')]))
   t.match(await received(socket), /^HTTP\/1\.1 503 /)
   await proxy.listen()
-  await until('the node is ready again', async () => (await usher.inject('GET', '/health/ready')).statusCode === 200)
+  await until('the node is ready again', async () => (await usher.inject('GET', '/health/ready')).statusCode === 200, 20)
   await nothingLeft(usher, openSql(t, usher))
 })
 
@@ -102,7 +102,7 @@ t.test('5.3 over the limit: 413 as soon as it is exceeded', async (t) => {
       socket.on('error', () => {})
       socket.write(chunked(start))
       let sent = 0
-      for (; !socket.destroyed; await delay(1)) {
+      for (; !socket.destroyed; await delay(10)) {
         socket.write(chunked(Buffer.alloc(MIB / 16)))
         sent += MIB / 16
       }
@@ -171,9 +171,9 @@ t.test('5.5 a database that falls silent while the record is written: 503, and n
   t.equal((await answer).statusCode, 503)
   release.resolve()
   await locked
-  await until('the record is there', async () => (await leftovers(usher, sql)).rows === 1)
+  await until('the record is there', async () => (await leftovers(usher, sql)).rows === 1, 20)
   proxy.abandon()
   t.equal((await leftovers(usher, sql)).files, 1)
   const [{ id }] = await sql<[{ id: string }]>`select id from uploads`
-  await until('served', async () => (await usher.inject('GET', `/api/uploads/${id}`)).body === 'Hello')
+  await until('served', async () => (await usher.inject('GET', `/api/uploads/${id}`)).body === 'Hello', 20)
 })

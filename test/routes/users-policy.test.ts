@@ -130,6 +130,7 @@ t.test('2 a login that races with a deletion is a failed one', async (t) => {
 
 t.test('2 the host may pass a policy of its own', async (t) => {
   const { inject, createUser, admin } = await createUsher(t, {
+    ...usher.options,
     policy: { 'users:create': () => true, 'users:replace': () => true, 'users:delete': ({ role }) => role === 'admin' },
   })
   const user = await createUser()
