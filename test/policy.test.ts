@@ -38,6 +38,7 @@ const graphql = (query: string | ((of: Case) => string | Promise<string>)): Send
   async (headers, of) => inject('POST', '/graphql', { headers, payload: { query: typeof query === 'string' ? query : await query(of) } })
 
 const person = () => ({ name: 'Somebody', email: `${randomUUID()}@example.com` })
+const addPerson = async (): Promise<{ id: string }> => (await inject('POST', '/api/users', { headers: admin.headers, payload: person() })).json()
 const sessionOf = async (of: Case) => JSON.parse(Buffer.from((await usher.login(of.owner)).token.split('.')[1]!, 'base64url').toString()).sid as string
 const sendUpload = (headers: object) => post(usher, [filePart('Text'), fieldPart('description', 'Words')], { headers })
 const upload = await sendUpload(admin.headers)
@@ -51,16 +52,14 @@ const rows: Record<string, Send> = {
   'POST /api/users': rest('POST', '/api/users', person),
   'POST /api/users, a role': rest('POST', '/api/users', () => ({ ...person(), role: 'admin' })),
   'PUT /api/users/{id}': rest('PUT', ({ owner }) => `/api/users/${owner.id}`, ({ owner }) => ({ name: 'Another', email: owner.email })),
-  'PUT /api/users/{id}, another role': rest('PUT', async ({ actor, owner }) => `/api/users/${actor === admin ? (await usher.createUser()).id : owner.id}`, () => ({ ...person(), role: 'admin' })),
+  'PUT /api/users/{id}, another role': rest('PUT', async ({ actor, owner }) => `/api/users/${actor === admin ? (await addPerson()).id : owner.id}`, () => ({ ...person(), role: 'admin' })),
   'DELETE /api/users/{id}': async (headers, of) => {
     const mine = of.actor?.id === of.owner.id
+    if (!mine) return inject('DELETE', `/api/users/${(await addPerson()).id}`, { headers })
     const gone = await usher.createUser()
-    return inject('DELETE', `/api/users/${gone.id}`, { headers: mine ? gone.headers : headers })
+    return inject('DELETE', `/api/users/${gone.id}`, { headers: gone.headers })
   },
-  'POST /api/users/{id}/invitation': rest('POST', async () => {
-    const response = await inject('POST', '/api/users', { headers: admin.headers, payload: person() })
-    return `/api/users/${response.json().id}/invitation`
-  }),
+  'POST /api/users/{id}/invitation': rest('POST', async () => `/api/users/${(await addPerson()).id}/invitation`),
   'POST /api/auth/login': rest('POST', '/api/auth/login', ({ owner: { email, password } }) => ({ email, password })),
   'POST /api/auth/refresh': async (headers, { owner }) => inject('POST', '/api/auth/refresh', { headers: { ...headers, cookie: (await usher.login(owner)).cookie } }),
   'POST /api/auth/logout': async (headers, { actor }) => inject('POST', '/api/auth/logout', { headers: (await standIn(actor))?.headers ?? headers }),

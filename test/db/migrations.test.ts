@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import postgres from 'postgres'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { sql } from 'kysely'
 import { migrate } from '../../db/migrations.ts'
 import { createUsher } from '../helpers/app.ts'
@@ -17,9 +18,21 @@ async function migrationsOf (schema: string): Promise<string[]> {
   }
 }
 
+/** A schema of its own for a test, as a node that started has left it. */
+async function createSchema (t: Test): Promise<string> {
+  const { db, close } = await openConnection(t)
+  const schema = uniqueSchema(t.name)
+  await migrate(db, schema)
+  await close()
+  return schema
+}
+
 t.test('8 migrations run once however many nodes start together, and all of them serve', async (t) => {
   const schema = uniqueSchema(t.name)
-  const ushers = await Promise.all(Array.from({ length: 8 }, () => createUsher(t, { schema })))
+  const database = await testDatabaseUrl()
+  const nodes = Array.from({ length: 3 }, () => createUsher(t, { schema }))
+  const others = Array.from({ length: 5 }, async () => migrate((await openConnection(t, { database, schema })).db, schema))
+  const [ushers] = await Promise.all([Promise.all(nodes), Promise.all(others)])
   t.match((await migrationsOf(schema)).slice(0, 4), ALL)
   t.equal(new Set(await migrationsOf(schema)).size, (await migrationsOf(schema)).length)
   const { id } = await ushers[0]!.createUser({ name: 'Everywhere' })
@@ -27,11 +40,10 @@ t.test('8 migrations run once however many nodes start together, and all of them
 })
 
 t.test('8 a database from before migrates on start, and keeps its data', async (t) => {
-  const { app, options, createUser } = await createUsher(t)
-  const schema = options.schema!
-  const { id } = await createUser({ name: 'From before' })
-  await app.close()
+  const schema = await createSchema(t)
+  const id = randomUUID()
   const direct = postgres(await testDatabaseUrl(), { max: 1, onnotice: () => {} })
+  await direct`insert into ${direct(schema)}.users (id, name, email, role) values (${id}, 'From before', 'before@example.com', 'user')`
   await direct`drop table ${direct(schema)}.uploads`
   await direct`delete from ${direct(schema)}.migrations where name = '0004-uploads'`
   await direct.end()
@@ -42,8 +54,7 @@ t.test('8 a database from before migrates on start, and keeps its data', async (
 })
 
 t.test('8 a node starts beside a newer one, whose migrations it does not know', async (t) => {
-  const { options } = await createUsher(t)
-  const schema = options.schema!
+  const schema = await createSchema(t)
   const direct = postgres(await testDatabaseUrl(), { max: 1 })
   await direct`insert into ${direct(schema)}.migrations values ('9999-future', 'later')`
   await direct.end()
@@ -65,8 +76,7 @@ t.test('8 a migration that fails leaves nothing behind, and the next start begin
 })
 
 t.test('8 a role that may create nothing starts on a database that is up to date', async (t) => {
-  const { options } = await createUsher(t)
-  const schema = options.schema!
+  const schema = await createSchema(t)
   const database = postgres(await testDatabaseUrl(), { max: 1 })
   t.teardown(() => database.end())
   // What the rights of a role would do, the session's setting does for whoever cannot make roles.

@@ -36,8 +36,9 @@ async function refusal (t: Test, ...hosts: string[]): Promise<void> {
 }
 
 t.test('1.10 of several hosts the one that takes writes is used, wherever it stands', async (t) => {
+  const schema = uniqueSchema(t.name)
   for (const hosts of [[standby, primary.host], [primary.host, standby], [await closed(), standby, primary.host]]) {
-    const { admin, inject } = await createUsher(t, { databaseUrl: urlOf(...hosts) })
+    const { admin, inject } = await createUsher(t, { databaseUrl: urlOf(...hosts), schema })
     const create = async () => (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: `${crypto.randomUUID()}@example.com` } })).statusCode
     t.strictSame(await Promise.all([create(), create(), create()]), [201, 201, 201])
   }
@@ -56,9 +57,9 @@ t.test('1.10 a host that is lost, and another that takes over: 503 until then, a
   const status = async () => (await inject('GET', '/api/users')).statusCode
   t.equal(await status(), 200)
   one.refuse()
-  await until('it is missed', async () => await status() === 503)
+  await until('it is missed', async () => await status() === 503, 20)
   await other.listen()
-  await until('the other one serves', async () => await status() === 200)
+  await until('the other one serves', async () => await status() === 200, 20)
 })
 
 t.test('9 a client whose server is a Unix socket', async (t) => {

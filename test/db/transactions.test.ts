@@ -12,6 +12,8 @@ import { testDatabaseUrl } from '../helpers/database.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
+const usher = await createUsher(t, { poolSize: 10 })
+
 /** Runs what is to queue up while another client holds the lock of a row, until one statement waits for it. */
 async function whileLocked<Result> (sql: Sql, row: PendingQuery<Row[]>, queue: () => Promise<Result>[]): Promise<Result[]> {
   let answers: Promise<Result[]> | undefined
@@ -45,7 +47,6 @@ t.test('1.11 a transaction that begins behind a queue of any length has a connec
 })
 
 t.test('1.11 what is acknowledged behind a thousand statements that wait for a row stays', async (t) => {
-  const usher = await createUsher(t, { poolSize: 10 })
   const { inject, createUser, admin: { headers } } = usher
   const other = openSql(t, usher)
   const user = await createUser()
@@ -134,8 +135,8 @@ t.test('1.13 transactions share a bounded number of connections', async (t) => {
 })
 
 t.test('5.4 files of deleted users may take longer to remove than a transaction may pause otherwise', async (t) => {
-  const { options, admin } = await createUsher(t)
-  const sql = openSql(t, { options })
+  const { options, admin } = usher
+  const sql = openSql(t, usher)
   const { db } = await openConnection(t, { database: options.databaseUrl!, schema: options.schema! })
   await sql`insert into uploads (id, filename, media_type, size, sha256, description) values (${admin.id}, '', '', 1, '', '')`
   t.equal(await deleteOwnerlessUploads(db, 10, () => delay(1500, true)), 1)

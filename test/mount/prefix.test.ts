@@ -1,14 +1,18 @@
+import { randomUUID } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import usher, { type UsherOptions } from '../../app.ts'
+import usher from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
 import { mountOptions, openHost } from '../helpers/host.ts'
 import { upload } from '../helpers/uploads.ts'
 import { listen, openSocket } from '../helpers/wire.ts'
 
-async function pathsIn (t: Test, app: FastifyInstance, prefix: string, options: UsherOptions) {
+// One schema and one folder for all mounts, one after the other.
+const { prefix: _, ...options } = await mountOptions(t)
+
+async function pathsIn (t: Test, app: FastifyInstance, prefix: string) {
   const usher = await withUsers(app, { ...options, prefix })
-  const created = await usher.inject('POST', '/api/users', { headers: usher.admin.headers, payload: { name: 'Ada', email: 'ada@example.com' } })
+  const created = await usher.inject('POST', '/api/users', { headers: usher.admin.headers, payload: { name: 'Ada', email: `${randomUUID()}@example.com` } })
   const login = await usher.inject('POST', '/api/auth/login', { payload: options.admin! })
   const { fileUrl, id } = await upload(usher, 'x')
   const { ws } = await listen(app)
@@ -55,17 +59,15 @@ const mounts: [name: string, prefix: string, outer: string | undefined, given: s
 for (const [name, prefix, outer, given] of mounts) {
   t.test(`9 everything answered respects the prefix: ${name}`, async (t) => {
     const app = openHost(t)
-    const { prefix: _, ...options } = await mountOptions(t, prefix)
     const mount = (scope: FastifyInstance) => scope.register(usher, { ...options, ...given !== undefined && { prefix: given } })
     if (outer === undefined) await mount(app)
     else await app.register(async (scope) => { await mount(scope) }, { prefix: outer })
-    t.strictSame(await pathsIn(t, app, prefix, options), under(prefix))
+    t.strictSame(await pathsIn(t, app, prefix), under(prefix))
     t.equal(app.hasDecorator('usher'), outer === undefined)
   })
 }
 
 t.test('9 a prefix that is no fixed path is refused', async (t) => {
-  const { prefix: _, ...options } = await mountOptions(t)
   for (const prefix of ['/:tenant', '/a*', '/a//b', '//', '/ü', '/a?b', 'http://x']) {
     await t.rejects(async () => Fastify().register(usher, { ...options, prefix }), { message: 'usher: prefix must be a path such as /accounts' }, prefix)
   }

@@ -3,11 +3,12 @@ import usher from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
 import { addHooks, mountOptions, openHost } from '../helpers/host.ts'
 
+const options = await mountOptions(t)
+
 t.test('9 app.usher.authenticate guards routes of the host', async (t) => {
   const app = openHost(t)
   app.setErrorHandler((error: Error & { statusCode: number, code: string }, _, reply) =>
     reply.code(error.statusCode).send({ host: [error.statusCode, error.code, error.message] }))
-  const options = await mountOptions(t)
   await app.register(usher, options)
   app.get('/mine', { onRequest: app.usher.authenticate }, async ({ actor }) => actor)
   app.get('/open', async ({ actor }) => ({ actor }))
@@ -44,7 +45,6 @@ t.test('9 hooks of the host, but those that rewrite payloads, guard and mark the
   const app = openHost(t)
   const seen: string[] = []
   addHooks(app, seen)
-  const options = await mountOptions(t)
   await app.register(usher, options)
   app.addHook('onRequest', async ({ headers }) => {
     if (headers['x-limit']) throw Object.assign(new Error('slow down'), { statusCode: 429, code: 'LIMIT' })

@@ -6,6 +6,8 @@ import t from 'tap'
 import usher from '../../app.ts'
 import { addHooks, addPlugins, addSettings, mountOptions, openHost } from '../helpers/host.ts'
 
+const options = await mountOptions(t)
+
 /** All that a host has that a plugin could touch: by name, with what it is. */
 async function describe (app: FastifyInstance) {
   let seen: { request: FastifyRequest, reply: FastifyReply } | undefined
@@ -56,7 +58,7 @@ for (const [name, build] of Object.entries(hosts)) {
     const app = openHost(t)
     await build(app)
     const { errorHandler, validatorCompiler, serializerCompiler } = app
-    await app.register(usher, { ...await mountOptions(t), decoratorName: 'accounts' })
+    await app.register(usher, { ...options, decoratorName: 'accounts' })
     const after = await describe(app)
 
     t.strictSame(after.app.filter((key) => !before.app.includes(key)), ['accounts'])
@@ -72,7 +74,6 @@ for (const [name, build] of Object.entries(hosts)) {
 }
 
 t.test('9 the decorator is renamed by decoratorName, and a name that is taken is refused', async (t) => {
-  const options = await mountOptions(t)
   const app = openHost(t)
   app.decorate('accounts', 'mine')
   await t.rejects(async () => app.register(usher, { ...options, decoratorName: 'accounts' }), { message: 'usher: decoratorName accounts is taken in this app' })
@@ -88,7 +89,7 @@ t.test('9 Usher reads no environment, writes nothing, takes no signal and lets t
     env: { PATH: process.env.PATH, PORT: 'nonsense', DATABASE_URL: 'nonsense', PUBLIC_URL: 'nonsense', ADMIN_EMAIL: 'nonsense', UPLOAD_MAX_BYTES: '1' },
   })
   const output = Promise.all([text(child.stdout!), text(child.stderr!)])
-  child.send(await mountOptions(t))
+  child.send(options)
   const [report] = await once(child, 'message')
   t.strictSame(report, { status: 200, signals: [] })
   // Nothing is left open that would keep it alive: otherwise it never exits.

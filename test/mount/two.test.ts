@@ -75,15 +75,16 @@ t.test('9 two mounts in one app know nothing of each other', async (t) => {
   })
 })
 
+const first = await createUsher(t)
+
 t.test('9 of two apps in one process, one may close while the other serves', async (t) => {
-  const [one, two] = [await createUsher(t, { prefix: '/one' }), await createUsher(t, { prefix: '/two' })]
-  await one.app.close()
-  t.equal((await two.inject('GET', '/api/users')).statusCode, 200)
+  const other = await createUsher(t, { ...first.options, prefix: '/other' })
+  await other.app.close()
+  t.equal((await first.inject('GET', '/api/users')).statusCode, 200)
 })
 
 t.test('4 two nodes on one database: a logout on one is refused by the other', async (t) => {
-  const first = await createUsher(t)
-  const second = await createUsher(t, { schema: first.options.schema!, uploadsDir: first.options.uploadsDir! })
+  const second = await createUsher(t, first.options)
   const user = await first.createUser()
   const on = async (node: TestUsher) => (await node.inject('GET', '/api/protected', { headers: user.headers })).statusCode
   t.strictSame([await on(first), await on(second)], [200, 200])

@@ -5,10 +5,9 @@ import swaggerUi from '@fastify/swagger-ui'
 import { validate } from '@scalar/openapi-parser'
 import Fastify from 'fastify'
 import { buildSchema } from 'graphql'
-import t, { type Test } from 'tap'
-import usher, { type UsherOptions } from '../../app.ts'
+import t from 'tap'
+import usher from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
-import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 
 interface Operation {
   operationId: string
@@ -29,8 +28,9 @@ interface Document {
 const ERROR = { schema: { $ref: '#/components/schemas/Error' } }
 const ERRORS = { schema: { $ref: '#/components/schemas/Errors' } }
 
+const { inject, admin, options } = await createUsher(t)
+
 t.test('8 GET /docs/json', async (t) => {
-  const { inject, admin } = await createUsher(t)
   const response = await inject('GET', '/docs/json')
   const document = response.json<Document>()
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -185,7 +185,7 @@ t.test('8 GET /docs/json', async (t) => {
 })
 
 t.test('9 under a prefix and with a public address the reference names both', async (t) => {
-  const { inject } = await createUsher(t, { prefix: '/accounts', publicUrl: 'https://example.com/base/' })
+  const { inject } = await createUsher(t, { ...options, prefix: '/accounts', publicUrl: 'https://example.com/base/' })
   const { servers, paths, info } = (await inject('GET', '/docs/json')).json<Document>()
   t.strictSame(servers, [{ url: '/base/accounts' }, { url: 'https://example.com/base/accounts', description: 'The public address' }])
   t.ok(paths['/api/users'])
@@ -201,8 +201,8 @@ t.test('9 a host with a reference of its own keeps it, and two mounts have one e
   await host.register(swaggerUi)
   await host.register(fastifyStatic, { root: import.meta.dirname, prefix: '/files' })
   host.addSchema({ $id: 'thing', title: 'Thing', type: 'object', properties: { a: { type: 'string' } } })
-  await host.register(usher, await optionsOf(t, { prefix: '/one' }))
-  await host.register(usher, await optionsOf(t, { prefix: '/two', decoratorName: 'second' }))
+  await host.register(usher, { ...options, prefix: '/one' })
+  await host.register(usher, { ...options, prefix: '/two', decoratorName: 'second' })
   host.get('/mine', { schema: { response: { 200: { $ref: 'thing#' } } } }, async () => ({ a: 'b' }))
   await host.ready()
 
@@ -224,14 +224,10 @@ t.test('9 a host whose reference is Swagger 2 keeps it', async (t) => {
   const host = Fastify()
   t.teardown(() => host.close())
   await host.register(swagger, { swagger: { info: { title: 'Host', version: '1' } } })
-  await host.register(usher, await optionsOf(t, { prefix: '/one' }))
+  await host.register(usher, { ...options, prefix: '/one' })
   host.get('/mine', async () => ({ a: 'b' }))
   await host.ready()
   t.match(host.swagger(), { swagger: '2.0', info: { title: 'Host' } })
   t.strictSame(Object.keys(host.swagger().paths!), ['/mine'])
   t.match((await host.inject('/one/docs/json')).json(), { openapi: '3.1.0' })
 })
-
-async function optionsOf (t: Test, options: UsherOptions): Promise<UsherOptions> {
-  return { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: t.testdirName, poolSize: 2, ...options }
-}

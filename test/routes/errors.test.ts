@@ -3,16 +3,23 @@ import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import usher from '../../app.ts'
-import { createUsher, withUsers } from '../helpers/app.ts'
+import { createUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 const REQUIRED = ['name is required', 'email is required']
 
+const { app, inject, createUser, admin, options } = await createUsher(t)
+const base = await app.listen({ port: 0, host: '127.0.0.1' })
+
+// Usher with all that it logs.
+const lines: { reqId?: string, msg: string, err?: { message: string } }[] = []
+const stream = new Writable({ write (line, _, done) { lines.push(JSON.parse(String(line))); done() } })
+const logging = await createUsher(t, { uploadsDir: options.uploadsDir! }, { logger: { stream, level: 'trace' }, genReqId: () => 'the-request' })
+
 t.test('1 what requests under /api get', async (t) => {
-  const { app, inject, createUser, admin } = await createUsher(t)
   const user = await createUser()
   const post = (payload: string | Buffer, contentType?: string, headers: object = admin.headers) =>
     inject('POST', '/api/users', { headers: { ...headers, ...contentType && { 'content-type': contentType } }, payload })
@@ -149,7 +156,6 @@ t.test('1 what requests under /api get', async (t) => {
   })
 
   t.test('1.4 over a socket: chunks, a body that goes on for ever, a method that nobody knows', async (t) => {
-    await app.listen({ port: 0, host: '127.0.0.1' })
     const { port } = app.server.address() as AddressInfo
     const send = async (head: string, body = '') => {
       const socket = connect(port, '127.0.0.1').on('error', () => {})
@@ -220,36 +226,26 @@ t.test('1 what requests under /api get', async (t) => {
   })
 })
 
-// Usher with all that it logs.
-async function createLogging (t: Test) {
-  const lines: { reqId?: string, msg: string, err?: { message: string } }[] = []
-  const stream = new Writable({ write (line, _, done) { lines.push(JSON.parse(String(line))); done() } })
-  const { options } = await createUsher(t)
-  const app = Fastify({ logger: { stream, level: 'trace' }, genReqId: () => 'the-request' })
-  t.teardown(() => app.close())
-  await app.register(usher, options)
-  return { lines, ...await withUsers(app, options) }
-}
-
 t.test('1.3 a 500 says no more than that the server failed; the cause is in the log with the request\'s id (given)', async (t) => {
-  const { lines, ...handles } = await createLogging(t)
-  const { inject, admin, options } = handles
-  await openSql(t, handles)`alter table users rename to elsewhere`
+  const { inject, admin, options } = logging
+  const sql = openSql(t, logging)
+  await sql`alter table users rename to elsewhere`
   const payload = { name: 'A', email: 'a@example.com' }
 
   for (const [method, path] of [['GET', ''], ['GET', `/${admin.id}`], ['POST', ''], ['PUT', `/${admin.id}`], ['DELETE', `/${admin.id}`]] as const) {
-    lines.length = 0
+    const seen = lines.length
     const response = await inject(method, `/api/users${path}`, { headers: admin.headers, ...method !== 'GET' && { payload } })
     t.equal(response.statusCode, 500)
     t.equal(response.headers['content-type'], JSON_TYPE)
     t.same(response.json(), { error: 'The server failed', code: 'INTERNAL_ERROR' })
-    const line = lines.find(({ err }) => err)!
+    const line = lines.slice(seen).find(({ err }) => err)!
     t.match(line, { reqId: 'the-request', msg: 'The server failed', err: { message: `relation "${options.schema}.users" does not exist` } })
   }
+  await sql`alter table elsewhere rename to users`
 })
 
 t.test('2 passwords, tokens and cookies are never logged', async (t) => {
-  const { lines, inject, admin, createUser } = await createLogging(t)
+  const { inject, admin, createUser } = logging
   const user = await createUser()
   const secret = user.cookie.split('=')[1]!
   await inject('GET', '/api/protected', { headers: user.headers })
@@ -262,7 +258,6 @@ t.test('2 passwords, tokens and cookies are never logged', async (t) => {
 })
 
 t.test('1.3 a refusal by a hook of the host stands, its failure says nothing', async (t) => {
-  const { options } = await createUsher(t)
   const app = Fastify()
   t.teardown(() => app.close())
   app.addHook('onRequest', async ({ headers }) => {
@@ -282,8 +277,6 @@ t.test('1.3 a refusal by a hook of the host stands, its failure says nothing', a
 })
 
 t.test('1.4 a body that is too large gets its answer, however much of it is still on its way', async (t) => {
-  const { app, admin } = await createUsher(t)
-  const base = await app.listen({ port: 0, host: '127.0.0.1' })
   const headers = { ...admin.headers, 'content-type': 'application/json' }
   const body = JSON.stringify({ name: 'x'.repeat(6_000_000) })
   for (let round = 0; round < 10; round++) {

@@ -1,8 +1,8 @@
-import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { createProxy } from '../helpers/proxy.ts'
+import { until } from '../helpers/until.ts'
 
 t.test('8 GET /health/live and GET /health/ready, the latter only while the database answers', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
@@ -13,7 +13,7 @@ t.test('8 GET /health/live and GET /health/ready, the latter only while the data
   }
   const type = 'application/json; charset=utf-8'
   // Until the node has noticed, which other tests measure.
-  const ready = async (status: number) => { while ((await get('/health/ready'))[0] !== status) await setImmediate() }
+  const ready = (status: number) => until(`it is ${status}`, async () => (await get('/health/ready'))[0] === status, 20)
 
   t.same(await get('/health/live'), [200, type, { status: 'ok' }])
   t.same(await get('/health/ready'), [200, type, { status: 'ok' }])

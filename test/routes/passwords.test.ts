@@ -12,11 +12,13 @@ const invalid = { errors: ['token is invalid or has expired'] }
 const accepted = { message: 'If there is a user with this address, a link to set a password is on its way' }
 const NEXT = 'a password of tomorrow'
 
+const inbox = createMailer()
+const service = await createUsher(t, { mailer: inbox.mailer, publicUrl: 'https://api.example.com/base', passwordTokenSeconds: 7200 })
+const { options } = service
+
 t.test('4.6 and 4.7 the life of a password', async (t) => {
-  const inbox = createMailer()
-  const usher = await createUsher(t, { mailer: inbox.mailer, publicUrl: 'https://api.example.com/base', passwordTokenSeconds: 7200 })
-  const { inject, admin, createUser, login } = usher
-  const sql = openSql(t, usher)
+  const { inject, admin, createUser, login } = service
+  const sql = openSql(t, service)
   const works = async ({ headers }: LoggedIn) => (await inject('GET', '/api/protected', { headers })).statusCode
   const tries = async ({ email }: { email: string }, password: string) => (await inject('POST', '/api/auth/login', { payload: { email, password } })).statusCode
   const change = (user: LoggedIn, payload: object) => inject('PUT', '/api/auth/password', { headers: user.headers, payload })
@@ -133,7 +135,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
       const { asked } = await sql.begin(async (trx) => {
         await trx`update users set email = ${moved.email} where id = ${user.id}`
         const asked = ask(user.email)
-        await untilBlocked(sql, usher)
+        await untilBlocked(sql, service)
         return { asked }
       })
       t.equal((await asked).statusCode, 202)
@@ -208,7 +210,6 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
 })
 
 t.test('4.7 through a mail server, within a host: the page of the host, and no secret in its log', async (t) => {
-  const { options } = await createUsher(t)
   const server = await startMailServer(t)
   const { mailer, close } = createSmtpMailer(server.url, 'usher@example.com')
   t.teardown(close)
@@ -232,13 +233,8 @@ t.test('4.7 through a mail server, within a host: the page of the host, and no s
 
 t.test('4.7 a mailer that throws or hangs delays no answer, nor does a database that fails behind one', async (t) => {
   const lines: string[] = []
-  const { options } = await createUsher(t)
-  const start = async (mailer: () => Promise<void>) => {
-    const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
-    t.teardown(() => app.close())
-    await app.register(usher, { ...options, mailer })
-    return withUsers(app, options)
-  }
+  const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
+  const start = (mailer: () => Promise<void>) => createUsher(t, { ...options, mailer }, { logger })
   const throwing = await start(async () => { throw Object.assign(new Error('no such mailbox'), { responseCode: 550 }) })
   const hung = Promise.withResolvers<void>()
   const hanging = await start(() => hung.promise)
@@ -267,12 +263,10 @@ t.test('4.7 a mailer that throws or hangs delays no answer, nor does a database 
 })
 
 t.test('4.7 without a mailer: the same answer, said once in the log; an invitation is refused', async (t) => {
-  const { options } = await createUsher(t)
   const lines: string[] = []
-  const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
-  t.teardown(() => app.close())
-  await app.register(usher, options)
-  const { inject, admin } = await withUsers(app, options)
+  const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
+  const { mailer, ...rest } = options
+  const { inject, admin, createUser } = await createUsher(t, rest, { logger })
   for (const email of [admin.email, admin.email, 'nobody@example.com']) {
     const response = await inject('POST', '/api/auth/password-reset', { payload: { email } })
     t.same([response.statusCode, response.json()], [202, accepted])
@@ -281,13 +275,13 @@ t.test('4.7 without a mailer: the same answer, said once in the log; an invitati
   const { id } = (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'New', email: 'new@example.com' } })).json()
   const response = await inject('POST', `/api/users/${id}/invitation`, { headers: admin.headers })
   t.same([response.statusCode, response.json()], [409, { error: 'No mail can be sent: the service has no mailer', code: 'NO_MAILER' }])
-  const change = { currentPassword: admin.password, password: NEXT }
-  t.equal((await inject('PUT', '/api/auth/password', { headers: admin.headers, payload: change })).statusCode, 204)
+  const { headers, password } = await createUser()
+  t.equal((await inject('PUT', '/api/auth/password', { headers, payload: { currentPassword: password, password: NEXT } })).statusCode, 204)
 })
 
 t.test('4 attempts are limited: to change by the limit of logins, to reset by one of its own, whoever has the address', async (t) => {
-  const inbox = createMailer()
-  const { inject, createUser } = await createUsher(t, { mailer: inbox.mailer, passwordTokenSeconds: 119, throttle: { account: { burst: 3, perMinute: 1 }, reset: { burst: 2, perMinute: 0.2 } } })
+  const throttle = { account: { burst: 3, perMinute: 1 }, reset: { burst: 2, perMinute: 0.2 } }
+  const { inject, createUser } = await createUsher(t, { ...options, passwordTokenSeconds: 119, throttle })
   const user = await createUser()
   const change = (currentPassword: string) => inject('PUT', '/api/auth/password', { headers: user.headers, payload: { currentPassword, password: NEXT } })
   for (const status of [403, 403, 403, 429]) t.equal((await change('wrong')).statusCode, status)

@@ -1,21 +1,22 @@
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
 
+const { inject, options } = await createUsher(t)
+
 t.test('6 GET /api/redirect: 302 with the Location of the users list (given)', async (t) => {
-  const { inject } = await createUsher(t)
   const response = await inject('GET', '/api/redirect')
   t.equal(response.statusCode, 302)
   t.equal(response.headers.location, '/api/users')
 })
 
 t.test('6 under a prefix the Location carries it', async (t) => {
-  const { inject } = await createUsher(t, { prefix: '/accounts' })
+  const { inject } = await createUsher(t, { ...options, prefix: '/accounts' })
   const response = await inject('GET', '/api/redirect')
   t.equal(response.headers.location, '/accounts/api/users')
   t.equal((await inject('GET', '/api/users')).statusCode, 200)
 })
 
 t.test('6 an option names another place', async (t) => {
-  const { inject } = await createUsher(t, { redirectTo: '/elsewhere' })
+  const { inject } = await createUsher(t, { ...options, redirectTo: '/elsewhere' })
   t.equal((await inject('GET', '/api/redirect')).headers.location, '/elsewhere')
 })

@@ -10,8 +10,9 @@ const CLEARED = 'usher_session=; Path=/api/auth; Expires=Thu, 01 Jan 1970 00:00:
 const idOf = ({ cookie }: { cookie: string }) => cookie.slice('usher_session='.length).split('.')[0]!
 const seconds = (claims: { exp?: number, iat?: number }) => claims.exp! - claims.iat!
 
+const usher = await createUsher(t)
+
 t.test('4.2 POST /api/auth/refresh', async (t) => {
-  const usher = await createUsher(t)
   const { inject, login, createUser, admin, options: { schema } } = usher
   const sql = openSql(t, usher)
   const user = await createUser({ name: 'Ada' })
@@ -258,8 +259,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
 })
 
 t.test('4 sessions expire: idle for too long, and in all; neither the cookie nor a token outlives them', async (t) => {
-  const usher = await createUsher(t, { sessionIdleSeconds: 600, sessionSeconds: 1000 })
-  const { inject, admin, login } = usher
+  const { inject, admin, login } = await createUsher(t, { ...usher.options, sessionIdleSeconds: 600, sessionSeconds: 1000 })
   const sql = openSql(t, usher)
   const send = (cookie: string) => inject('POST', '/api/auth/refresh', { headers: { cookie } })
   const near = (a: number, b: number) => Math.abs(a - b) <= 2

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import t from 'tap'
+import type { UsherOptions } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 
@@ -8,8 +9,9 @@ const NOT_FOUND = { error: 'Session not found', code: 'SESSION_NOT_FOUND' }
 
 const sessionOf = ({ token }: { token: string }) => decodeJwt(token).sid as string
 
+const usher = await createUsher(t, {}, { trustProxy: true })
+
 t.test('4.4 4.5 the sessions of a user', async (t) => {
-  const usher = await createUsher(t, {}, { trustProxy: true })
   const { inject, login, createUser, admin } = usher
   const sql = openSql(t, usher)
   const works = async ({ headers }: LoggedIn) => (await inject('GET', '/api/protected', { headers })).statusCode === 200
@@ -119,7 +121,8 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
 })
 
 t.test('2 a policy of the host decides who may list and end sessions', async (t) => {
-  const { inject, createUser, admin } = await createUsher(t, { policy: { 'sessions:list': ({ role }) => role === 'admin', 'sessions:end': () => false } })
+  const policy: UsherOptions['policy'] = { 'sessions:list': ({ role }) => role === 'admin', 'sessions:end': () => false }
+  const { inject, createUser, admin } = await createUsher(t, { ...usher.options, policy })
   const user = await createUser()
   const status = async (method: 'GET' | 'DELETE', path: string, { headers }: LoggedIn) => (await inject(method, `/api/auth/sessions${path}`, { headers })).statusCode
   t.strictSame([await status('GET', '', admin), await status('GET', '', user)], [200, 403])

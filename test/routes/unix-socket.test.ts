@@ -15,19 +15,27 @@ const body = {
   name: 'Somebody', email: 'somebody@example.com', password: 'another long passphrase', currentPassword: 'a wrong one', token: 'x'.repeat(43), query: '{ me { id } }',
 }
 
+const usher = await createUsher(t, { mailer: createMailer().mailer })
+// A path of its own, since a long one is none.
+const socketPath = join(tmpdir(), uniqueSchema('socket'))
+await usher.app.listen({ path: socketPath })
+
+async function send (method: string, path: string, headers: Record<string, string>, payload: object = body): Promise<IncomingMessage> {
+  const client = request({ socketPath, path, method, headers })
+  client.end(headers['content-type'] ? JSON.stringify(payload) : undefined)
+  return (await once(client, 'response') as [IncomingMessage])[0]
+}
+
+t.test('4 a client that comes through a socket of the file system has no address', async (t) => {
+  const { email, password, headers } = await usher.createUser()
+  const response = await send('POST', '/api/auth/login', { 'content-type': 'application/json' }, { email, password })
+  t.equal(response.statusCode, 200)
+  await text(response)
+  t.match((await usher.inject('GET', '/api/auth/sessions', { headers })).json(), [{ address: '' }, { address: '127.0.0.1' }])
+})
+
 t.test('1.3 every route works over a socket of the file system, where a client has no address', async (t) => {
-  const usher = await createUsher(t, { mailer: createMailer().mailer })
   const other = await usher.createUser()
-  // A path of its own, since a long one is none.
-  const socketPath = join(tmpdir(), uniqueSchema('socket'))
-  await usher.app.listen({ path: socketPath })
-
-  async function send (method: string, path: string, headers: Record<string, string>): Promise<IncomingMessage> {
-    const client = request({ socketPath, path, method, headers })
-    client.end(headers['content-type'] ? JSON.stringify(body) : undefined)
-    return (await once(client, 'response') as [IncomingMessage])[0]
-  }
-
   const { paths } = await json(await send('GET', '/docs/json', {})) as { paths: Record<string, Record<string, { requestBody?: object }>> }
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, { requestBody }]) => ({ method: method.toUpperCase(), path: path.replace(/\{\w+\}/, UNKNOWN), hasBody: requestBody !== undefined })))
@@ -42,9 +50,8 @@ t.test('1.3 every route works over a socket of the file system, where a client h
   }
 
   t.test('4.6 also the password', async (t) => {
-    const client = request({ socketPath, path: '/api/auth/password', method: 'PUT', headers: { ...other.headers, 'content-type': 'application/json' } })
-    client.end(JSON.stringify({ currentPassword: other.password, password: 'yet another passphrase' }))
-    const [response] = await once(client, 'response') as [IncomingMessage]
+    const headers = { ...other.headers, 'content-type': 'application/json' }
+    const response = await send('PUT', '/api/auth/password', headers, { currentPassword: other.password, password: 'yet another passphrase' })
     t.equal(response.statusCode, 204)
     response.resume()
   })

@@ -6,8 +6,9 @@ import { upload } from '../helpers/uploads.ts'
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0', 'latin1')
 const UNKNOWN = '0190a5b4-7c3e-7d11-8000-000000000000'
 
+const usher = await createUsher(t)
+
 t.test('5.2 GET {fileUrl}', async (t) => {
-  const usher = await createUsher(t)
   const { inject, options } = usher
   const { fileUrl, sha256 } = await upload(usher, '0123456789', 'digits.txt')
   const etag = `"${sha256}"`
@@ -177,11 +178,11 @@ t.test('5.2 GET {fileUrl}', async (t) => {
 })
 
 t.test('5.2 a deleted user\'s uploads go: 404 at once', async (t) => {
-  const usher = await createUsher(t, { prefix: '/accounts' })
-  const { inject, admin, createUser, app } = usher
+  const mounted = await createUsher(t, { ...usher.options, prefix: '/accounts' })
+  const { inject, admin, createUser, app } = mounted
   const user = await createUser()
-  const { fileUrl } = await upload(usher, 'x', 'a', user.headers)
-  const kept = await upload(usher, 'y')
+  const { fileUrl } = await upload(mounted, 'x', 'a', user.headers)
+  const kept = await upload(mounted, 'y')
   t.equal((await app.inject(fileUrl)).statusCode, 200)
   t.equal((await inject('DELETE', `/api/users/${user.id}`, { headers: admin.headers })).statusCode, 204)
   t.equal((await app.inject(fileUrl)).statusCode, 404)

@@ -8,11 +8,14 @@ import { END, fieldPart, filePart, FORM, post, upload } from '../helpers/uploads
 
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 
+// One schema and one folder for all hosts, one after the other.
+const shared = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: t.testdir() }
+
 /** A host that mounts Usher under a prefix, after `before` and ahead of `after`. */
 async function createHost (t: Test, before: (host: FastifyInstance) => unknown, after: (host: FastifyInstance) => unknown = () => {}) {
   const host = Fastify({ forceCloseConnections: true, exposeHeadRoutes: false })
   t.teardown(() => host.close())
-  const options = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: t.testdir(), prefix: '/accounts', admin: ADMIN, poolSize: 2 }
+  const options = { ...shared, prefix: '/accounts', admin: ADMIN, poolSize: 2 }
   await before(host)
   await host.register(usher, options)
   await after(host)

@@ -5,8 +5,10 @@ import { openSql } from '../helpers/sql.ts'
 const FORBIDDEN = { error: 'You may not do this', code: 'FORBIDDEN' }
 const LAST_ADMIN = { error: 'The last admin can be neither deleted nor demoted', code: 'LAST_ADMIN' }
 
+const usher = await createUsher(t)
+
 t.test('2 who may do what to users', async (t) => {
-  const { inject, createUser, login, admin } = await createUsher(t)
+  const { inject, createUser, login, admin } = usher
   const user = await createUser({ name: 'User' })
   const other = await createUser({ name: 'Other' })
 
@@ -98,7 +100,6 @@ t.test('2 of two admins who delete or demote each other at once, one stays', asy
 })
 
 t.test('2 a login that races with a demotion gets no token that says admin', async (t) => {
-  const usher = await createUsher(t)
   const user = await usher.createUser({ role: 'admin' })
   const sql = openSql(t, usher)
   const [racing] = await sql.begin(async (transaction) => {
@@ -115,7 +116,6 @@ t.test('2 a login that races with a demotion gets no token that says admin', asy
 })
 
 t.test('2 a login that races with a deletion is a failed one', async (t) => {
-  const usher = await createUsher(t)
   const user = await usher.createUser()
   const sql = openSql(t, usher)
   const [racing] = await sql.begin(async (transaction) => {
@@ -130,6 +130,7 @@ t.test('2 a login that races with a deletion is a failed one', async (t) => {
 
 t.test('2 the host may pass a policy of its own', async (t) => {
   const { inject, createUser, admin } = await createUsher(t, {
+    ...usher.options,
     policy: { 'users:create': () => true, 'users:replace': () => true, 'users:delete': ({ role }) => role === 'admin' },
   })
   const user = await createUser()

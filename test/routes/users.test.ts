@@ -1,21 +1,23 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { createUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const UNKNOWN = '0190a5b4-7c3e-7d11-8000-000000000000'
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
+const usher = await createUsher(t)
+const { inject, createUser, admin } = usher
+
 // What a POST answers, for a body as it goes over the wire.
-async function post ({ inject, admin }: TestUsher, body: unknown) {
+async function post (body: unknown) {
   const payload = typeof body === 'string' ? body : JSON.stringify(body)
   const response = await inject('POST', '/api/users', { headers: { ...admin.headers, 'content-type': 'application/json' }, payload })
   return { status: response.statusCode, ...response.json() }
 }
 
 t.test('2.2 GET /api/users/{id}: 200 with id, name, email; 404 for an unknown one (given)', async (t) => {
-  const { inject, admin } = await createUsher(t)
   const response = await inject('GET', `/api/users/${admin.id}`)
   t.equal(response.statusCode, 200)
   const { createdAt, updatedAt, ...user } = response.json()
@@ -29,7 +31,6 @@ t.test('2.2 GET /api/users/{id}: 200 with id, name, email; 404 for an unknown on
 })
 
 t.test('2.2 an unknown id is 404 whatever it looks like, also for PUT and DELETE', async (t) => {
-  const { inject, admin } = await createUsher(t)
   const ids = [
     UNKNOWN, UNKNOWN.toUpperCase(), '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '1', 'null', 'undefined', 'NaN', '-1', '__proto__', 'constructor', '%00', '%0d%0aX-Evil:1', '%F0%9F%92%A9', '..%2F..%2Fetc',
     '%27%20or%20true--', '{id}', ' %20', `%7B${UNKNOWN}%7D`, `${UNKNOWN}0`, UNKNOWN.replaceAll('-', ''), `${UNKNOWN}%0A`, 'x'.repeat(100),
@@ -53,7 +54,6 @@ t.test('2.2 an unknown id is 404 whatever it looks like, also for PUT and DELETE
 })
 
 t.test('2.3 POST /api/users: 201, the user, with Location (given)', async (t) => {
-  const { inject, admin } = await createUsher(t)
   const payload = { name: ' Ada Lovelace ', email: ' Ada@Example.com ' }
   const response = await inject('POST', '/api/users', { headers: admin.headers, payload })
   t.equal(response.statusCode, 201)
@@ -76,7 +76,6 @@ t.test('2.3 the Location carries the prefix', async (t) => {
 })
 
 t.test('2.3 what is no user: 400 with a sentence a field, in the order of the schema', async (t) => {
-  const usher = await createUsher(t)
   const required = ['name is required', 'email is required']
   const good = { name: 'Ada', email: 'ada@example.com' }
   const refused: [unknown, string[]][] = [
@@ -120,15 +119,15 @@ t.test('2.3 what is no user: 400 with a sentence a field, in the order of the sc
     ['{"__proto__":{"name":"Ada","email":"ada@example.com"}}', required],
     ['{"constructor":{"prototype":{"name":"Ada","email":"ada@example.com"}}}', required],
   ]
+  const before = (await inject('GET', '/api/users?limit=1000')).json()
   for (const [body, errors] of refused) {
-    t.same(await post(usher, body), { status: 400, errors }, JSON.stringify(body).slice(0, 100))
+    t.same(await post(body), { status: 400, errors }, JSON.stringify(body).slice(0, 100))
   }
   t.equal(({} as { name?: string }).name, undefined)
-  t.equal((await usher.inject('GET', '/api/users')).json().length, 1, 'nobody was created')
+  t.same((await inject('GET', '/api/users?limit=1000')).json(), before, 'nobody was created')
 })
 
 t.test('2.3 what is just a user', async (t) => {
-  const usher = await createUsher(t)
   const accepted: [unknown, object][] = [
     [{ name: 'n'.repeat(200), email: `${'a'.repeat(242)}@example.com` }, { name: 'n'.repeat(200), email: `${'a'.repeat(242)}@example.com` }],
     [{ name: ` ${'😀'.repeat(200)} `, email: 'emoji@example.com' }, { name: '😀'.repeat(200) }],
@@ -143,39 +142,36 @@ t.test('2.3 what is just a user', async (t) => {
     [{ name: 'Emoji', email: 'e256@example.com', password: '😀'.repeat(256) }, {}],
   ]
   for (const [body, expected] of accepted) {
-    const created = await post(usher, body)
+    const created = await post(body)
     t.match(created, { status: 201, ...expected }, JSON.stringify(body).slice(0, 100))
     t.notOk('password' in created || 'passwordHash' in created)
     t.not(created.id, UNKNOWN)
     t.not(created.createdAt, '1970-01-01T00:00:00.000Z')
     const { status, ...user } = created
-    t.same((await usher.inject('GET', `/api/users/${created.id}`)).json(), user)
+    t.same((await inject('GET', `/api/users/${created.id}`)).json(), user)
   }
   for (const count of [8, 256]) {
-    const login = await usher.inject('POST', '/api/auth/login', { payload: { email: `e${count}@example.com`, password: '😀'.repeat(count) } })
+    const login = await inject('POST', '/api/auth/login', { payload: { email: `e${count}@example.com`, password: '😀'.repeat(count) } })
     t.equal(login.statusCode, 200)
   }
 })
 
 t.test('2.3 an address is unique without regard to case, also on PUT', async (t) => {
-  const usher = await createUsher(t)
-  const { inject, admin } = usher
   const taken = { status: 409, error: 'This email address is already taken', code: 'EMAIL_TAKEN' }
-  const ada = await post(usher, { name: 'Ada', email: 'Ada@Example.com' })
-  t.equal(ada.email, 'Ada@Example.com')
-  t.same(await post(usher, { name: 'Ada', email: 'aDA@eXAMPLE.COM' }), taken)
-  const bob = await post(usher, { name: 'Bob', email: 'bob@example.com' })
+  const ada = await post({ name: 'Ada', email: 'Ada.Unique@Example.com' })
+  t.equal(ada.email, 'Ada.Unique@Example.com')
+  t.same(await post({ name: 'Ada', email: 'aDA.uNIQUE@eXAMPLE.COM' }), taken)
+  const bob = await post({ name: 'Bob', email: 'bob@example.com' })
   for (const role of [undefined, 'user', 'admin']) {
-    const response = await inject('PUT', `/api/users/${bob.id}`, { headers: admin.headers, payload: { name: 'Bob', email: 'ADA@example.com', role } })
+    const response = await inject('PUT', `/api/users/${bob.id}`, { headers: admin.headers, payload: { name: 'Bob', email: 'ADA.unique@example.com', role } })
     t.same({ status: response.statusCode, ...response.json() }, taken)
   }
   t.same((await inject('GET', `/api/users/${bob.id}`)).json().email, 'bob@example.com')
-  const own = await inject('PUT', `/api/users/${ada.id}`, { headers: admin.headers, payload: { name: 'Ada', email: 'ada@example.com' } })
-  t.equal(own.json().email, 'ada@example.com')
+  const own = await inject('PUT', `/api/users/${ada.id}`, { headers: admin.headers, payload: { name: 'Ada', email: 'ada.unique@example.com' } })
+  t.equal(own.json().email, 'ada.unique@example.com')
 })
 
 t.test('2.3 two hundred racing creates with one address: one is created, the others get 409', async (t) => {
-  const { app, inject, admin } = await createUsher(t)
   const responses = await Promise.all(Array.from({ length: 200 }, (_, number) => inject('POST', '/api/users', {
     headers: admin.headers,
     payload: { name: `Racer ${number}`, email: number % 2 ? 'race@example.com' : 'RACE@example.com' },
@@ -183,11 +179,11 @@ t.test('2.3 two hundred racing creates with one address: one is created, the oth
   const statuses = responses.map(({ statusCode }) => statusCode)
   t.equal(statuses.filter((status) => status === 201).length, 1)
   t.equal(statuses.filter((status) => status === 409).length, 199)
-  t.equal((await app.inject('/api/users?role=user')).json().length, 1)
+  const users = (await inject('GET', '/api/users?limit=1000')).json() as { name: string }[]
+  t.equal(users.filter(({ name }) => name.startsWith('Racer')).length, 1)
 })
 
 t.test('2.4 PUT /api/users/{id}: 200, the updated user (given)', async (t) => {
-  const { inject, createUser, admin } = await createUsher(t)
   const { id } = await createUser({ name: 'Before', email: 'before@example.com' })
   const before = (await inject('GET', `/api/users/${id}`)).json()
   const response = await inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'After', email: 'After@example.com' } })
@@ -199,7 +195,6 @@ t.test('2.4 PUT /api/users/{id}: 200, the updated user (given)', async (t) => {
 })
 
 t.test('2.4 what GET returned can be sent back; id and createdAt are not writable', async (t) => {
-  const { inject, createUser, admin } = await createUsher(t)
   const user = await createUser()
   const { updatedAt, ...got } = (await inject('GET', `/api/users/${user.id}`)).json()
   for (const { headers } of [admin, user]) {
@@ -215,7 +210,6 @@ t.test('2.4 what GET returned can be sent back; id and createdAt are not writabl
 })
 
 t.test('2.4 a replacement needs what a creation needs: 400', async (t) => {
-  const { inject, admin } = await createUsher(t)
   const put = async (payload: object) => (await inject('PUT', `/api/users/${admin.id}`, { headers: admin.headers, payload })).json()
   t.same(await put({}), { errors: ['name is required', 'email is required'] })
   t.same(await put({ name: ' ', email: 'x', role: 'x' }), { errors: ['name must not be blank', 'email must be an email address', 'role must be one of admin, user'] })
@@ -223,7 +217,6 @@ t.test('2.4 a replacement needs what a creation needs: 400', async (t) => {
 })
 
 t.test('2.5 DELETE /api/users/{id}: 204, empty; a GET of that id then gives 404 (given)', async (t) => {
-  const { inject, createUser, admin } = await createUsher(t)
   const { id } = await createUser()
   const response = await inject('DELETE', `/api/users/${id}`, { headers: admin.headers })
   t.equal(response.statusCode, 204)
@@ -235,23 +228,21 @@ t.test('2.5 DELETE /api/users/{id}: 204, empty; a GET of that id then gives 404 
 })
 
 t.test('2.5 a JSON content type with an empty body is fine', async (t) => {
-  const { inject, createUser, admin } = await createUsher(t)
   const { id } = await createUser()
   const headers = { ...admin.headers, 'content-type': 'application/json' }
   t.equal((await inject('DELETE', `/api/users/${id}`, { headers })).statusCode, 204)
 })
 
 t.test('2.5 with a user go sessions and posts, and the token stops working at once', async (t) => {
-  const usher = await createUsher(t)
-  const { inject, createUser, admin } = usher
   const user = await createUser()
   const sql = openSql(t, usher)
-  await sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${user.id}, 'T', 'C')`
+  const postId = randomUUID()
+  await sql`insert into posts (id, author_id, title, content) values (${postId}, ${user.id}, 'T', 'C')`
   await inject('DELETE', `/api/users/${user.id}`, { headers: admin.headers })
   const response = await inject('GET', '/api/protected', { headers: user.headers })
   t.equal(response.statusCode, 401)
   t.same(response.json(), { error: 'The bearer token is invalid, expired or revoked', code: 'INVALID_TOKEN' })
-  t.same(await sql`select 1 from posts`, [])
+  t.same(await sql`select 1 from posts where id = ${postId}`, [])
   t.same(await sql`select 1 from sessions where user_id = ${user.id}`, [])
   t.equal((await inject('POST', '/api/auth/login', { payload: user })).statusCode, 401)
 })
