@@ -22,6 +22,8 @@ async function failDeletions (sql: Sql): Promise<() => Promise<unknown>> {
   return () => sql`drop trigger fail on posts`
 }
 
+const usher = await createUsher(t)
+
 t.test('2.5 what a deleted user has is invisible at once, long before it is deleted', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
@@ -96,7 +98,6 @@ t.test('2.5 users who are deleted by hand are cleaned up too, many at a time', a
 })
 
 t.test('2.5 deleting a user who is no admin waits for no admin', async (t) => {
-  const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const user = await usher.createUser()
   await sql.begin(async (trx) => {
@@ -106,7 +107,6 @@ t.test('2.5 deleting a user who is no admin waits for no admin', async (t) => {
 })
 
 t.test('7.6 a post whose author is just being deleted is to be sent again, and nobody else\'s waits', async (t) => {
-  const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const [author, other] = [await usher.createUser(), await usher.createUser()]
   const deleteAuthor = (end: () => void) => sql.begin(async (trx) => {
@@ -124,7 +124,7 @@ t.test('7.6 a post whose author is just being deleted is to be sent again, and n
 })
 
 t.test('5.5 no upload belongs to nobody, whatever writes it', async (t) => {
-  const sql = openSql(t, await createUsher(t))
+  const sql = openSql(t, usher)
   const insert = (userId: string | null) => sql`insert into uploads (id, user_id, filename, media_type, size, sha256, description)
     values (gen_random_uuid(), ${userId}, '', '', 1, '', '')`
   await t.rejects(insert(randomUUID()), { code: '23503', constraint_name: 'uploads_user_id_fkey' })

@@ -13,18 +13,20 @@ import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
 // One node reaches the database by way of a proxy that fails, the other writes.
-async function createNodes (t: Test) {
-  const proxy = await createProxy(t, await testDatabaseUrl())
-  const writer = await createUsher(t)
-  const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url })
-  const socket = await (await openSocket(t, usher)).init()
+const proxy = await createProxy(t, await testDatabaseUrl())
+const writer = await createUsher(t)
+const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url })
+
+/** Subscribes to the posts that a node tells of, until the test's end. */
+async function subscribe (t: Test, node = usher) {
+  const socket = await (await openSocket(t, node)).init()
   socket.start('posts', 'subscription { postCreated { title } }')
   await socket.settle()
-  return { proxy, usher, writer, socket }
+  return socket
 }
 
 t.test('7.7 a node that lost touch with the database tells what was created meanwhile, once', async (t) => {
-  const { proxy, usher, writer, socket } = await createNodes(t)
+  const socket = await subscribe(t)
   await createPost(writer, writer.admin, 'Before')
   t.same(await titles(socket, 1), ['Before'])
   for (const round of [1, 2, 3]) {
@@ -39,7 +41,7 @@ t.test('7.7 a node that lost touch with the database tells what was created mean
 })
 
 t.test('7.7 of many thousands of posts that nobody asked for, none is told later', async (t) => {
-  const { proxy, usher, writer, socket } = await createNodes(t)
+  const socket = await subscribe(t)
   const sql = openSql(t, writer)
   socket.stop('posts')
   await socket.settle()
@@ -60,7 +62,6 @@ t.test('7.7 the first subscriber gets a post whose notification overtakes the re
   const direct = await testDatabaseUrl()
   const name = uniqueSchema('overtaking')
   const proxy = await createProxy(t, `${direct}?application_name=${name}`)
-  const writer = await createUsher(t)
   const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url, notificationsUrl: direct, poolSize: 2 })
   const sql = openSql(t, writer)
   const user = await writer.createUser()
@@ -86,11 +87,7 @@ t.test('7.7 the first subscriber gets a post whose notification overtakes the re
 
 t.test('7.7 posts reach subscribers while only the notifications are away', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const writer = await createUsher(t)
-  const usher = await createUsher(t, { ...writer.options, notificationsUrl: proxy.url })
-  const socket = await (await openSocket(t, usher)).init()
-  socket.start('posts', 'subscription { postCreated { title } }')
-  await socket.settle()
+  const socket = await subscribe(t, await createUsher(t, { ...writer.options, notificationsUrl: proxy.url }))
   proxy.refuse()
   for (const title of ['One', 'Two']) {
     await createPost(writer, writer.admin, title)
@@ -99,7 +96,7 @@ t.test('7.7 posts reach subscribers while only the notifications are away', asyn
 })
 
 t.test('7.7 nothing is missed while connections break under load', async (t) => {
-  const { proxy, writer, socket } = await createNodes(t)
+  const socket = await subscribe(t)
   const expected = Array.from({ length: 300 }, (_, index) => `Post ${index}`)
   for (const [index, title] of expected.entries()) {
     await createPost(writer, writer.admin, title)
@@ -109,7 +106,7 @@ t.test('7.7 nothing is missed while connections break under load', async (t) => 
 })
 
 t.test('7.7 connections that the database ends itself', async (t) => {
-  const { writer, socket } = await createNodes(t)
+  const socket = await subscribe(t)
   const sql = openSql(t, writer)
   for (const title of ['One', 'Two', 'Three']) {
     await sql`select pg_terminate_backend(pid) from pg_stat_activity where query like ${`%${writer.options.schema}%`} and pid <> pg_backend_pid()`
@@ -163,16 +160,15 @@ async function obstruct (usher: TestUsher, sql: Sql, table: 'users' | 'posts', p
 }
 
 t.test('7.7 an event whose author cannot be read waits for it', async (t) => {
-  const usher = await createUsher(t)
-  const sql = openSql(t, usher)
-  const socket = await (await openSocket(t, usher)).init()
+  const sql = openSql(t, writer)
+  const socket = await (await openSocket(t, writer)).init()
   socket.start('posts', 'subscription { postCreated { title author { name } } }')
   await socket.settle()
-  const insert = (title: string) => sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${usher.admin.id}, ${title}, '')`
+  const insert = (title: string) => sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${writer.admin.id}, ${title}, '')`
   await insert('First')
   t.match(await socket.next(), { payload: { data: { postCreated: { title: 'First', author: { name: 'Admin' } } } } })
   let inserted: Promise<unknown> | undefined
-  await obstruct(usher, sql, 'users', () => { inserted = Promise.all([insert('Second'), insert('Third')]) })
+  await obstruct(writer, sql, 'users', () => { inserted = Promise.all([insert('Second'), insert('Third')]) })
   await inserted
   for (const title of ['Second', 'Third']) t.match(await socket.next(), { payload: { data: { postCreated: { title, author: { name: 'Admin' } } } } })
 })
@@ -212,7 +208,7 @@ t.test('7.7 nobody is turned away while the database is slow to tell where the p
 })
 
 t.test('1.10 while the database is away, who asks for posts is told to come back', async (t) => {
-  const { proxy, usher, writer, socket } = await createNodes(t)
+  const socket = await subscribe(t)
   const [{ cursor }] = (await post(usher, { query: 'mutation { createPost(input: { title: "Before", content: "" }) { cursor } }' }, usher.admin).then(({ data }) => [data.createPost])) as [{ cursor: string }]
   t.same(await titles(socket, 1), ['Before'])
   await proxy.refuse()

@@ -9,8 +9,10 @@ import { createUsher } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { openSql } from '../helpers/sql.ts'
 
+const usher = await createUsher(t)
+
 t.test('4 a flood of logins: those beyond the bound get 503 with Retry-After, and the rest of the node stays fast', async (t) => {
-  const { inject, admin } = await createUsher(t)
+  const { inject, admin } = usher
   await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'None', email: 'none@example.com' } })
   // An unknown address, and a user without a password: neither is refused without the work that a wrong password
   // costs, or the bound would not be reached.
@@ -48,7 +50,6 @@ t.test('4 what waits to be hashed is dropped when its client is gone, or the dat
 })
 
 t.test('4 two logins at once with a hash of weaker parameters: both go on, and it is made again', async (t) => {
-  const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const user = await usher.createUser()
   const weak = await hash(user.password, { memoryCost: 8 * 1024, timeCost: 1, parallelism: 1 })

@@ -10,8 +10,10 @@ import { until } from '../../helpers/until.ts'
 const SUBSCRIPTION = 'subscription { postCreated { title } }'
 const POSTS = { query: `?${new URLSearchParams({ query: SUBSCRIPTION })}` }
 
+const proxy = await createProxy(t, await testDatabaseUrl())
+const usher = await createUsher(t, { databaseUrl: proxy.url })
+
 t.test('7.7 a client that was cut off before its first event gets what it missed, too', async (t) => {
-  const usher = await createUsher(t)
   await createPost(usher, usher.admin, 'Before')
   let events = await openEvents(t, usher, POSTS)
   for (const title of ['Missed', 'And again']) {
@@ -27,8 +29,6 @@ t.test('7.7 a client that was cut off before its first event gets what it missed
 })
 
 t.test('7.7 who subscribes while the database is away is to come back', async (t) => {
-  const proxy = await createProxy(t, await testDatabaseUrl())
-  const usher = await createUsher(t, { databaseUrl: proxy.url })
   await proxy.refuse()
   await until('it is away', async () => (await usher.inject('GET', '/health/ready')).statusCode === 503)
   for (const protocol of protocols) {
@@ -41,6 +41,7 @@ t.test('7.7 who subscribes while the database is away is to come back', async (t
     t.equal(response.status, 200)
     t.same([await any(), await any()], [{ retry: '1000' }, undefined])
   }
+  await proxy.listen()
 })
 
 t.test('7.7 a stop ends a stream, too, that was being opened', async (t) => {

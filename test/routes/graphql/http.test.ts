@@ -12,8 +12,9 @@ import { openSql } from '../../helpers/sql.ts'
 
 const json = { 'content-type': 'application/json' }
 
+const usher = await createUsher(t)
+
 t.test('GraphQL over HTTP', async (t) => {
-  const usher = await createUsher(t)
   const { admin, inject } = usher
 
   const send = (payload: string | undefined, headers: Record<string, string> = json) =>
@@ -246,7 +247,7 @@ t.test('7.1 a refusal by a hook of the host has status 200 too, and its own word
 })
 
 t.test('7.1 a browser gets GraphiQL, which carries everything with it', async (t) => {
-  const { inject } = await createUsher(t)
+  const { inject } = usher
   for (let round = 0; round < 2; round++) {
     const response = await inject('GET', '/graphql', { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } })
     t.equal(response.statusCode, 200)

@@ -23,8 +23,9 @@ const malformed: Record<string, Buffer> = {
   'a close frame with a reason that is not UTF-8': frame(CLOSE, Buffer.from([0x03, 0xe8, 0xff])),
 }
 
+const usher = await createUsher(t)
+
 t.test('1.13 malformed frames close their socket, whatever its subprotocol, and harm nobody', async (t) => {
-  const usher = await createUsher(t)
   const other = await (await openSocket(t, usher)).init()
   for (const protocol of ['', 'other', ...protocols]) {
     for (const [what, bytes] of Object.entries(malformed)) {
@@ -41,7 +42,6 @@ t.test('1.13 malformed frames close their socket, whatever its subprotocol, and 
 })
 
 t.test('7.7 a socket without an acceptable subprotocol is closed with 4406, also where it goes on sending', async (t) => {
-  const usher = await createUsher(t)
   for (const protocol of ['', 'other']) {
     const rest = Buffer.concat([frame(PING, 'x'), frame(PONG), frame(TEXT, '{"type":"connection_init"}'), frame(TEXT, '{"type":"ping"}')])
     const { socket, closed } = await upgrade(t, await hostOf(usher), { protocol, rest })
@@ -54,7 +54,6 @@ t.test('7.7 a socket without an acceptable subprotocol is closed with 4406, also
 })
 
 t.test('7.7 a client that does not answer the close frame is disconnected', async (t) => {
-  const usher = await createUsher(t)
   const { closed } = await upgrade(t, await hostOf(usher))
   t.match(String(await closed), /^HTTP\/1\.1 101 /)
 })

@@ -8,7 +8,10 @@ const POSTS = 'subscription { postCreated { title } }'
 
 t.test('the socket', { jobs: 20 }, async (t) => {
   const usher = await createUsher(t)
-  await hostOf(usher)
+  const brief = await createUsher(t, { accessTokenSeconds: 2 })
+  const impatient = await createUsher(t, { pingSeconds: 0.1 })
+  // They listen before the tests, which run together.
+  for (const each of [usher, brief, impatient]) await hostOf(each)
   const { admin, createUser, inject } = usher
   const fresh = async (t: Test, protocol = protocols[0] as typeof protocols[number]) => (await openSocket(t, usher, { protocol })).init()
 
@@ -126,7 +129,6 @@ t.test('the socket', { jobs: 20 }, async (t) => {
     })
 
     t.test(`7.4 ${protocol}: a socket closes with 4403 when its token expires`, async (t) => {
-      const brief = await createUsher(t, { accessTokenSeconds: 2 })
       const socket = await openSocket(t, brief, { protocol })
       const { headers } = await brief.login(brief.admin)
       socket.send({ type: 'connection_init', payload: headers })
@@ -135,7 +137,6 @@ t.test('the socket', { jobs: 20 }, async (t) => {
     })
 
     t.test(`7.7 ${protocol}: who does not answer a ping is taken for gone`, async (t) => {
-      const impatient = await createUsher(t, { pingSeconds: 0.1 })
       const [here, gone] = await Promise.all([1, 2].map(async () => (await openSocket(t, impatient, { protocol })).init()))
       gone!.socket.pause()
       // It answers several.

@@ -154,10 +154,10 @@ t.test('postCreated', async (t) => {
     socket.socket.pause()
     for (let id = 0; id < 9; id++) socket.start(String(id), `{ posts(authorId: "${admin.id}", first: 100) { nodes { content } } }`)
     // That the server has hung up shows when one writes.
-    while (socket.socket.readyState === WebSocket.OPEN) {
+    await until('the server has hung up', () => {
       socket.socket.ping()
-      await new Promise(setImmediate)
-    }
+      return socket.socket.readyState !== WebSocket.OPEN
+    })
     socket.socket.resume()
     t.equal(await socket.closed, 1006)
   })
