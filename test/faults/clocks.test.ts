@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
-import { startDatabase } from '../helpers/database.ts'
+import { createDatabase } from '../helpers/database.ts'
 import { startNode, type ServingNode } from '../helpers/node.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -11,7 +11,8 @@ const HOUR_MS = 3_600_000
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 t.test('4 nodes whose clocks are an hour off issue and check tokens by the clock of the database', async (t) => {
-  const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
+  const databaseUrl = await createDatabase(t)
+  const cwd = t.testdir()
   const options = { databaseUrl, schema: 'usher', uploadsDir: `${cwd}/uploads`, admin }
   const right = await createUsher(t, options)
   const brief = await createUsher(t, { ...options, accessTokenSeconds: 5 })
