@@ -17,6 +17,7 @@ import { takeLease, urlOf } from '../../db/embedded-lease.ts'
 import { choosePort } from '../../db/embedded-port.ts'
 import { prepareFolder, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { folder, isDown, pidFile, postmaster, query, quick, start, until } from '../helpers/embedded.ts'
+import { nodeCommand } from '../helpers/node.ts'
 
 t.jobs = 4
 
@@ -30,8 +31,9 @@ async function otherNode (t: Test, dataDir: string, before: string[] = [], optio
     const { url, started, stop } = await startEmbedded({ dataDir: ${JSON.stringify(dataDir)}, settings: { fsync: 'off' }, log })
     console.log(JSON.stringify({ url, started }))
     process.stdin.resume().once('end', stop)`
-  const [file, ...args] = [...before, process.execPath, '--input-type=module', '-e', code]
-  const child = spawn(file!, args, { stdio: ['pipe', 'pipe', 'inherit'], ...options })
+  const { command: [file, args], env } = nodeCommand(['--input-type=module', '-e', code])
+  const [first = file, ...rest] = [...before, file, ...args]
+  const child = spawn(first, rest, { env, stdio: ['pipe', 'pipe', 'inherit'], ...options })
   t.teardown(async () => {
     child.stdin!.end()
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
@@ -212,12 +214,13 @@ t.test('who comes while the last one stops it waits, and starts it anew', { buff
 // --- what is left behind ---------------------------------------------------------------------------------
 
 t.test('a file of a server that is gone does not mislead, whoever has its process number and port now', { buffered: true }, async (t) => {
-  const dir = folder(t)
-  const [dataDir, copy] = [join(dir, 'data'), join(dir, 'copy')]
+  const dataDir = await prepareFolder(t)
+  const copy = await mkdtemp(join(tmpdir(), 'usher-'))
+  t.teardown(() => rm(copy, { recursive: true }))
   const first = await start(t, dataDir)
   await query(first.url, "create table kept as select 'the data' as name")
   await first.stop()
-  await promisify(execFile)('cp', ['-a', dataDir, copy])
+  await promisify(execFile)('cp', ['-a', join(dataDir, 'postgres'), copy])
 
   // Two folders, one password, and the copy was taken while the original's server ran: its process lives, and
   // answers on its port.
@@ -369,8 +372,8 @@ if (isRoot) {
       return
     }
 
-    // Without what tap adds to every node: that user may not write its coverage.
-    const node = await otherNode(t, dataDir, ['env', '-u', 'NODE_OPTIONS'], { uid, gid })
+    // That user may not write its coverage.
+    const node = await otherNode(t, dataDir, ['env', '-u', 'NODE_V8_COVERAGE'], { uid, gid })
     const { url } = await node.server()
     t.match(await query(url, 'select 1 as one'), [{ one: 1 }])
     t.equal((await stat(join(dataDir, 'postgres/password'))).uid, uid)

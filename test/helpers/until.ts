@@ -4,10 +4,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 const PATIENCE_MS = 60_000
 // Short enough to see what lasts for some milliseconds, and long enough to leave the processor to what is waited for.
 const POLL_MS = 1
+// Requests and statements in one unbroken sequence would take the time of the one that is waited for.
+const PAUSE = 4
+const LONGEST_MS = 50
 
 /** Waits until something is so. Throws after a minute. */
 export async function until (what: string, isSo: () => unknown): Promise<void> {
-  for (const deadline = performance.now() + PATIENCE_MS; !await isSo(); await delay(POLL_MS)) {
-    if (performance.now() > deadline) throw new Error(`not within 60 s: ${what}`)
+  const deadline = performance.now() + PATIENCE_MS
+  for (let since = performance.now(); !await isSo(); since = performance.now()) {
+    const now = performance.now()
+    if (now > deadline) throw new Error(`not within 60 s: ${what}`)
+    await delay(Math.max(POLL_MS, Math.min(PAUSE * (now - since), LONGEST_MS)))
   }
 }
