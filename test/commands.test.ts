@@ -8,29 +8,30 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { confirm } from '../commands/confirm.ts'
-import { startDatabase } from './helpers/database.ts'
-import { startNode } from './helpers/node.ts'
+import { createDatabase } from './helpers/database.ts'
+import { nodeCommand, startNode } from './helpers/node.ts'
 
 const server = fileURLToPath(new URL('../server.ts', import.meta.url))
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
-// A PostgreSQL of this file's own, since the commands know no other Postgres schema than the node's.
-const { url: DATABASE_URL, dataDir } = await startDatabase(t)
+t.jobs = 2
+
+const DATABASE_URL = await createDatabase(t)
 const { pathname, port } = new URL(DATABASE_URL)
 
 /** The working directory of commands and nodes. */
-const cwd = dataDir
+const cwd = t.testdir()
 
 /** Runs `usher` with arguments: what it printed, and its exit code. */
-async function usher (args: string, { input = '', settings = {}, cwd = dataDir }: { input?: string, settings?: Record<string, string>, cwd?: string } = {}) {
-  const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', DATABASE_URL, ...settings }
-  const child = spawn(process.execPath, [server, ...args.split(' ').filter(Boolean)], { cwd, env })
+async function usher (args: string, { input = '', settings = {}, cwd: where = cwd }: { input?: string, settings?: Record<string, string>, cwd?: string } = {}) {
+  const { command, env } = nodeCommand([server, ...args.split(' ').filter(Boolean)])
+  const child = spawn(...command, { cwd: where, env: { ...env, DATABASE_URL, ...settings } })
   child.stdin.end(input)
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { stdout, stderr, code }
 }
 
-t.test('usage', async (t) => {
+t.test('usage', { buffered: true }, async (t) => {
   const { stdout, code } = await usher('--help')
   t.equal(code, 0)
   for (const command of ['start', 'migrate', 'admin create', 'keys rotate', 'sessions end', 'uploads clean']) t.match(stdout, new RegExp(`^  ${command} `, 'm'))
@@ -57,7 +58,7 @@ t.test('usage', async (t) => {
   t.same([unreachable.code, unreachable.stderr], [1, 'DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).\n'])
 })
 
-t.test('a database is brought up to date, and used by commands while a node runs', async (t) => {
+t.test('a database is brought up to date, and used by commands while a node runs', { buffered: true }, async (t) => {
   t.same(await usher('migrate'), { stdout: `Up to date: database "${pathname.slice(1)}" on 127.0.0.1:${port}, uploads in ${cwd}/data\n`, stderr: '', code: 0 })
   const node = await startNode(t, { cwd, settings: { DATABASE_URL, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
   const status = async (headers: Record<string, string>) => (await node.fetch('/api/protected', { headers })).status
@@ -130,17 +131,18 @@ t.test('a database is brought up to date, and used by commands while a node runs
   })
 })
 
-t.test('5.5 uploads clean removes files without a record, on confirmation', async (t) => {
+t.test('5.5 uploads clean removes files without a record, on confirmation', { buffered: true }, async (t) => {
   const cwd = t.testdir()
   const files = join(cwd, 'data/uploads/files')
   const old = async (name: string) => {
     await writeFile(join(files, name), 'ten octets')
     await utimes(join(files, name), 1, 1)
   }
-  const clean = (args = '') => usher(`uploads clean ${args}`, { cwd })
+  const settings = { DATABASE_URL: await createDatabase(t), ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+  const clean = (args = '') => usher(`uploads clean ${args}`, { cwd, settings })
 
   t.same(await clean(), { stdout: '', stderr: `There are no uploads in ${cwd}/data/uploads: check DATA_DIR.\n`, code: 1 })
-  const node = await startNode(t, { cwd, settings: { DATABASE_URL, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
+  const node = await startNode(t, { cwd, settings })
   t.same(await clean('--yes'), { stdout: `0 files without a record in ${files}, 0 bytes.\n`, stderr: '', code: 0 })
   const { headers: { authorization } } = await node.login(admin)
   const body = new FormData()
@@ -168,7 +170,7 @@ t.test('5.5 uploads clean removes files without a record, on confirmation', asyn
   t.match(await clean('--yes --ignore-other-databases'), { stdout: /1 file removed\.\n$/, code: 0 })
 })
 
-t.test('an irreversible step is confirmed by a person', async (t) => {
+t.test('an irreversible step is confirmed by a person', { buffered: true }, async (t) => {
   const answer = async (text: string) => {
     const [input, output] = [Object.assign(new PassThrough(), { isTTY: true }), new PassThrough()]
     const confirmed = confirm('Remove it?', input, output)

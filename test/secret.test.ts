@@ -7,7 +7,8 @@ import postgres from 'postgres'
 import t from 'tap'
 import { readSecret } from '../commands/secret.ts'
 import { startEmbedded } from '../db/embedded.ts'
-import { spawnNode, startNode, stopNode } from './helpers/node.ts'
+import { prepareFolder } from './helpers/database.ts'
+import { nodeCommand, spawnNode, startNode, stopNode } from './helpers/node.ts'
 
 const server = fileURLToPath(new URL('../server.ts', import.meta.url))
 const SEALED = /^sealed1\./
@@ -30,26 +31,27 @@ t.test('4 a secret that can be neither read nor made stops the start', async (t)
 })
 
 t.test('4 with its own PostgreSQL a node encrypts the signing keys, and the commands know the secret', async (t) => {
-  const cwd = t.testdir()
-  const dataDir = join(cwd, 'data')
-  const node = await startNode(t, { cwd, settings: { ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
+  const cwd = await prepareFolder(t)
+  const DATA_DIR = cwd
+  const node = await startNode(t, { cwd, settings: { DATA_DIR, ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
   t.notMatch(node.stdout, /"level":40/)
-  const { url, stop } = await startEmbedded({ dataDir })
+  const { url, stop } = await startEmbedded({ dataDir: DATA_DIR })
   t.teardown(stop)
   const sql = postgres(url, { max: 1 })
   t.teardown(() => sql.end())
   const keys = async () => (await sql`select private_key from usher.signing_keys`).map(({ private_key: key }) => key)
   t.match(await keys(), [SEALED])
-  const { stdout } = await promisify(execFile)(process.execPath, [server, 'keys', 'rotate'], { cwd })
+  const { command, env } = nodeCommand([server, 'keys', 'rotate'])
+  const { stdout } = await promisify(execFile)(...command, { cwd, env: { ...env, DATA_DIR } })
   t.match(stdout, /^Key \S+ signs in 5 minutes/)
   t.match(await keys(), [SEALED, SEALED])
   const { headers } = await node.login({ email: 'root@example.com', password: 'horse battery staple' })
 
-  const other = await startNode(t, { cwd })
+  const other = await startNode(t, { cwd, settings: { DATA_DIR, PUBLIC_URL: 'http://localhost:3000' } })
   t.equal((await other.fetch('/api/protected', { headers })).status, 200)
 
   t.test('4 and warns of settings that leave something open', async (t) => {
-    const SECRET = await readSecret(dataDir)
+    const SECRET = await readSecret(DATA_DIR)
     const plain = spawnNode(t, { cwd, settings: { DATABASE_URL: url } })
     t.equal(await plain.ended, 1)
     t.match(plain.stdout, /"msg":"SECRET is not set: the private signing keys are stored in the database in plain text"/)
@@ -57,18 +59,17 @@ t.test('4 with its own PostgreSQL a node encrypts the signing keys, and the comm
     const direct = await startNode(t, { cwd, settings })
     t.notMatch(direct.stdout, 'SECRET')
     t.match(direct.stdout, /"level":40.*"msg":"PUBLIC_URL is https and TRUST_PROXY is off: /)
-    for (const more of [['TRUST_PROXY', 'loopback'], ['PUBLIC_URL', 'http://localhost:3000']]) {
-      t.notMatch((await startNode(t, { cwd, settings: { ...settings, ...Object.fromEntries([more]) } })).stdout, /"level":40/)
-    }
+    const proxied = await startNode(t, { cwd, settings: { ...settings, TRUST_PROXY: 'loopback' } })
+    for (const { stdout } of [proxied, other]) t.notMatch(stdout, /"level":40/)
   })
 
   t.test('4 and does not start without the secret', async (t) => {
-    const folder = t.testdir()
-    await mkdir(join(folder, 'data/secret'), { recursive: true })
-    const node = spawnNode(t, { cwd: folder })
+    const folder = await prepareFolder(t)
+    await mkdir(join(folder, 'secret'))
+    const node = spawnNode(t, { cwd: folder, settings: { DATA_DIR: folder } })
     t.equal(await node.ended, 1)
-    t.equal(node.stderr, `DATA_DIR: ${folder}/data/secret cannot be read.\n`)
-    t.notOk((await readdir(join(folder, 'data/postgres/data'))).includes('postmaster.pid'), 'and leaves no PostgreSQL running')
+    t.equal(node.stderr, `DATA_DIR: ${folder}/secret cannot be read.\n`)
+    t.notOk((await readdir(join(folder, 'postgres/data'))).includes('postmaster.pid'), 'and leaves no PostgreSQL running')
   })
   t.equal(await stopNode(other), 0)
 })

@@ -4,22 +4,19 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
-import { startEmbedded } from '../db/embedded.ts'
+import { createDatabase, prepareFolder } from './helpers/database.ts'
 import { spawnNode, startNode, stopNode, type NodeOptions } from './helpers/node.ts'
 import { until } from './helpers/until.ts'
 
 t.jobs = 3
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
-// One for all nodes, since one of them starts without a DATABASE_URL and would make its own.
 const SECRET = 'a secret of many words'
-const dataDir = t.testdir()
-const database = await startEmbedded({ dataDir, settings: { fsync: 'off' } })
-t.teardown(() => database.stop())
+const databaseUrl = await createDatabase(t)
 
 /** A node on the database of this file. */
 function connected (t: Test, settings: Record<string, string> = {}, rest: Partial<NodeOptions> = {}): NodeOptions {
-  const given = { DATABASE_URL: database.url, SECRET, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+  const given = { DATABASE_URL: databaseUrl, SECRET, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
   return { cwd: t.testdir(), settings: { ...given, ...settings }, ...rest }
 }
 
@@ -60,6 +57,7 @@ t.test('8 a first start needs no settings, and its data survive restarts and kil
   t.equal((await second.fetch('/api/protected', { headers })).status, 200, 'two nodes share one folder')
   t.equal(await stopNode(first), 0)
   t.equal(first.stderr.split('\n').at(-2), 'Usher stops on SIGTERM')
+  t.match(first.stdout, 'PostgreSQL: left to the nodes that use it')
   t.equal((await second.fetch('/api/protected', { headers })).status, 200, 'the other goes on')
 
   const lines = first.stdout.trim().split('\n').map((line) => JSON.parse(line))
@@ -81,10 +79,11 @@ t.test('8 a first start needs no settings, and its data survive restarts and kil
 })
 
 t.test('8 with DATABASE_URL and settings from .env; no CORS, and nobody’s word for TLS, unless set', { buffered: true }, async (t) => {
-  const cwd = t.testdir({ '.env': `DATABASE_URL=${database.url}\nSECRET=${SECRET}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\n` })
+  const cwd = t.testdir({ '.env': `DATABASE_URL=${databaseUrl}\nSECRET=${SECRET}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\n` })
   const node = await startNode(t, { cwd })
-  t.match(node.stderr, `  data: database "usher" on ${new URL(database.url).host}, uploads in ${cwd}/data\n`)
-  t.notOk(node.stderr.includes(new URL(database.url).password), 'without the password')
+  const { host, password, pathname } = new URL(databaseUrl)
+  t.match(node.stderr, `  data: database "${pathname.slice(1)}" on ${host}, uploads in ${cwd}/data\n`)
+  t.notOk(node.stderr.includes(password), 'without the password')
   const { headers: { authorization = '' } } = await node.login(admin)
   t.equal((await node.fetch('/health/ready')).status, 200)
   const body = new FormData()
@@ -96,7 +95,26 @@ t.test('8 with DATABASE_URL and settings from .env; no CORS, and nobody’s word
   t.equal(answer.headers.get('access-control-allow-origin'), null)
   t.equal(answer.headers.get('cross-origin-resource-policy'), 'same-origin')
   t.equal(answer.headers.get('strict-transport-security'), null)
-  t.equal(await stopNode(node), 0)
+
+  await t.test('8 SIGTERM: requests in flight finish, idle connections close, sockets close with 1001, exit 0', async (t) => {
+    const [busy, kept, fresh] = [await node.beginLogin(admin), await node.connect(), await node.connect()]
+    kept.socket.write('GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n')
+    await once(kept.socket, 'data')
+    const socket = new WebSocket(`${node.url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
+    await once(socket, 'open')
+    const closed = once(socket, 'close')
+
+    // One Ctrl-C under npm: the signal comes twice.
+    node.child.kill('SIGTERM')
+    node.child.kill('SIGINT')
+    t.match(await kept.answer, '{"status":"ok"}')
+    t.equal((await closed)[0], 1001)
+    t.equal(await fresh.answer, '', 'a connection opened ahead of any request')
+    await t.rejects(node.fetch('/health/live'), 'nobody new is let in')
+    busy.socket.write(busy.rest)
+    t.match(await busy.answer, /\r\n\r\nHTTP\/1\.1 200 OK\r\n[^]*"token":/)
+    t.equal(await node.ended, 0)
+  })
   t.equal(node.stdout, '')
 })
 
@@ -215,6 +233,20 @@ t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for
     t.equal(await answer, '')
     t.equal((await node.fetch('/health/live')).status, 200)
   })
+
+  t.test('8 SIGTERM behind a proxy: a connection that is kept alive is answered once more, and told to close', async (t) => {
+    const [busy, kept] = [await node.beginLogin(admin), await node.connect()]
+    const get = 'GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n'
+    kept.socket.write(get)
+    await once(kept.socket, 'data')
+    node.child.kill('SIGTERM')
+    await until('nobody new is let in', () => node.connect().then(({ socket }) => { socket.destroy() }, () => true))
+    kept.socket.write(get)
+    busy.socket.write(busy.rest)
+    t.match(await kept.answer, /\r\nconnection: keep-alive\r\n[^]*{"status":"ok"}HTTP\/1\.1 200 OK\r\nconnection: close\r\n[^]*{"status":"ok"}$/i)
+    t.match(await busy.answer, /\r\n\r\nHTTP\/1\.1 200 OK\r\nconnection: close\r\n[^]*"token":/i)
+    t.equal(await node.ended, 0)
+  })
 })
 
 t.test('8 CORS_ORIGIN=*: any origin reads answers, none with credentials', { buffered: true }, async (t) => {
@@ -223,60 +255,25 @@ t.test('8 CORS_ORIGIN=*: any origin reads answers, none with credentials', { buf
   t.equal(headers.get('access-control-allow-origin'), '*')
   t.equal(headers.get('access-control-allow-credentials'), null)
   t.equal(headers.get('strict-transport-security'), 'max-age=31536000; includeSubDomains')
-})
 
-t.test('8 SIGTERM: requests in flight finish, idle connections close, sockets close with 1001, exit 0', { buffered: true }, async (t) => {
-  const node = await startNode(t, connected(t))
-  const [busy, kept, fresh] = [await node.beginLogin(admin), await node.connect(), await node.connect()]
-  kept.socket.write('GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n')
-  await once(kept.socket, 'data')
-  const socket = new WebSocket(`${node.url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
-  await once(socket, 'open')
-  const closed = once(socket, 'close')
-
-  // One Ctrl-C under npm: the signal comes twice.
-  node.child.kill('SIGTERM')
-  node.child.kill('SIGINT')
-  t.match(await kept.answer, '{"status":"ok"}')
-  t.equal((await closed)[0], 1001)
-  t.equal(await fresh.answer, '', 'a connection opened ahead of any request')
-  await t.rejects(node.fetch('/health/live'), 'nobody new is let in')
-  busy.socket.write(busy.rest)
-  t.match(await busy.answer, /\r\n\r\nHTTP\/1\.1 200 OK\r\n[^]*"token":/)
-  t.equal(await node.ended, 0)
-})
-
-t.test('8 SIGTERM behind a proxy: a connection that is kept alive is answered once more, and told to close', { buffered: true }, async (t) => {
-  const node = await startNode(t, connected(t, { TRUST_PROXY: 'loopback' }))
-  const [busy, kept] = [await node.beginLogin(admin), await node.connect()]
-  const get = 'GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n'
-  kept.socket.write(get)
-  await once(kept.socket, 'data')
-  node.child.kill('SIGTERM')
-  await until('nobody new is let in', () => node.connect().then(({ socket }) => { socket.destroy() }, () => true))
-  kept.socket.write(get)
-  busy.socket.write(busy.rest)
-  t.match(await kept.answer, /\r\nconnection: keep-alive\r\n[^]*{"status":"ok"}HTTP\/1\.1 200 OK\r\nconnection: close\r\n[^]*{"status":"ok"}$/i)
-  t.match(await busy.answer, /\r\n\r\nHTTP\/1\.1 200 OK\r\nconnection: close\r\n[^]*"token":/i)
-  t.equal(await node.ended, 0)
-})
-
-t.test('8 a second signal ends it at once', { buffered: true }, async (t) => {
-  const node = await startNode(t, connected(t))
-  await node.beginLogin(admin)
-  // Those of the first moments pass for one Ctrl-C.
-  const again = setInterval(() => node.child.kill('SIGTERM'), 100)
-  t.equal(await node.ended, 1)
-  clearInterval(again)
-  t.match(node.stderr, 'Usher ends at once on a second SIGTERM\n')
+  t.test('8 a second signal ends it at once', async (t) => {
+    await node.beginLogin(admin)
+    // Those of the first moments pass for one Ctrl-C.
+    const again = setInterval(() => node.child.kill('SIGTERM'), 100)
+    t.equal(await node.ended, 1)
+    clearInterval(again)
+    t.match(node.stderr, 'Usher ends at once on a second SIGTERM\n')
+  })
 })
 
 t.test('8 SIGTERM during the start: what was started is stopped', { buffered: true }, async (t) => {
   const inject = 'process.on("newListener", (name) => name === "SIGTERM" && setImmediate(() => process.kill(process.pid, "SIGTERM")))'
-  const node = spawnNode(t, { cwd: t.testdir(), settings: { DATA_DIR: dataDir, SECRET }, inject })
+  const cwd = await prepareFolder(t)
+  const node = spawnNode(t, { cwd, settings: { DATA_DIR: cwd }, inject })
   t.equal(await node.ended, 0)
   t.match(node.stderr, 'Usher stops on SIGTERM\n')
-  t.match(node.stdout, 'PostgreSQL: left to the nodes that use it')
+  t.match(node.stdout, 'PostgreSQL: stopped')
+  t.notOk((await readdir(join(cwd, 'postgres/data'))).includes('postmaster.pid'))
 })
 
 t.test('8 an unexpected error is logged, the node stops and fails', { buffered: true }, async (t) => {
@@ -295,7 +292,7 @@ t.test('8 a bad start: one sentence, exit 1', { buffered: true }, async (t) => {
   await once(closed, 'listening')
   const free = (closed.address() as AddressInfo).port
   closed.close()
-  const { host } = new URL(database.url)
+  const { host, pathname } = new URL(databaseUrl)
   const folder = t.testdir({ file: '' })
 
   const bad: [what: string, settings: Record<string, string>, sentence: string][] = [
@@ -303,7 +300,7 @@ t.test('8 a bad start: one sentence, exit 1', { buffered: true }, async (t) => {
     ['a port that is taken', { PORT: `${port}` }, `PORT ${port} is taken on 127.0.0.1: stop what listens there, or set another one (0 for any free one).`],
     ['a host that is another machine', { HOST: '192.0.2.1' }, 'HOST 192.0.2.1 with PORT 0 cannot be listened on (EADDRNOTAVAIL).'],
     ['a database that is not there', { DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `DATABASE_URL: "d" on 127.0.0.1:${free} cannot be reached (ECONNREFUSED).`],
-    ['a wrong password', { DATABASE_URL: `postgres://usher:secret@${host}/usher` }, `DATABASE_URL: "usher" on ${host} refuses: password authentication failed for user "usher".`],
+    ['a wrong password', { DATABASE_URL: `postgres://usher:secret@${host}${pathname}` }, `DATABASE_URL: "${pathname.slice(1)}" on ${host} refuses: password authentication failed for user "usher".`],
     ['notifications from nobody', { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `NOTIFICATIONS_URL cannot be listened to: connect ECONNREFUSED 127.0.0.1:${free}`],
     ['a folder that is a file', { DATABASE_URL: '', DATA_DIR: join(folder, 'file') }, `The database in ${folder}/file cannot be opened (EEXIST at ${folder}/file): start the node as the user who owns it, or choose another DATA_DIR.`],
     ['uploads that cannot be kept', { DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used: ENOTDIR: not a directory, mkdir '${folder}/file/uploads/tmp'`],

@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createUsher } from './helpers/app.ts'
+import { prepareFolder } from './helpers/database.ts'
 import { upgrade } from './helpers/frames.ts'
 import { hostOf } from './helpers/graphql.ts'
 import { startMailServer } from './helpers/mail.ts'
@@ -12,6 +13,8 @@ import { openSql } from './helpers/sql.ts'
 
 const EVENTS = 'subscription { postCreated { content } }'
 const CONTENT = 'x'.repeat(65_000)
+
+t.jobs = 3
 
 interface Asked { head: string, body?: string, length?: number }
 
@@ -44,15 +47,15 @@ async function upload (url: string, headers: { authorization: string }): Promise
   return ((await response.json()) as { fileUrl: string }).fileUrl
 }
 
-t.test('8 a stop comes to its end in order, whatever clients do: mail is sent, then PostgreSQL stops', async (t) => {
-  const cwd = t.testdir()
+t.test('8 a stop comes to its end in order, whatever clients do: mail is sent, then PostgreSQL stops', { buffered: true }, async (t) => {
+  const cwd = await prepareFolder(t)
   let attempts = 0
   // Greylisting: the first attempt is put off.
   const mails = await startMailServer(t, () => attempts++ === 0 ? 451 : undefined)
   const admin = { email: 'root@example.com', password: 'horse battery staple' }
   const node = await startNode(t, {
     cwd,
-    settings: { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, SMTP_URL: mails.url, MAIL_FROM: 'usher@example.com', PASSWORD_URL: 'https://example.com/password' },
+    settings: { DATA_DIR: cwd, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, SMTP_URL: mails.url, MAIL_FROM: 'usher@example.com', PASSWORD_URL: 'https://example.com/password' },
   })
   const { headers } = await node.login(admin)
   const authorization = headers.authorization!
@@ -74,20 +77,20 @@ t.test('8 a stop comes to its end in order, whatever clients do: mail is sent, t
   t.equal(await stopNode(node), 0)
   t.equal((await mails.of(admin.email, 1)).length, 1, 'the mail that waited for another attempt')
   t.match(node.stdout, 'PostgreSQL: stopped')
-  t.notOk((await readdir(join(cwd, 'data/postgres/data'))).includes('postmaster.pid'))
+  t.notOk((await readdir(join(cwd, 'postgres/data'))).includes('postmaster.pid'))
 })
 
-t.test('8 a node whose output nobody reads any more stops like any other', async (t) => {
-  const cwd = t.testdir()
-  const node = await startNode(t, { cwd, settings: { LOG_LEVEL: 'debug', ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
+t.test('8 a node whose output nobody reads any more stops like any other', { buffered: true }, async (t) => {
+  const cwd = await prepareFolder(t)
+  const node = await startNode(t, { cwd, settings: { DATA_DIR: cwd, LOG_LEVEL: 'debug', ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
   node.child.stdout!.destroy()
   node.child.stderr!.destroy()
   t.equal((await node.fetch('/api/users')).status, 200)
   t.equal(await stopNode(node), 0)
-  t.notOk((await readdir(join(cwd, 'data/postgres/data'))).includes('postmaster.pid'))
+  t.notOk((await readdir(join(cwd, 'postgres/data'))).includes('postmaster.pid'))
 })
 
-t.test('8 an app of a host closes, too, while clients of Usher do not read or send', async (t) => {
+t.test('8 an app of a host closes, too, while clients of Usher do not read or send', { buffered: true }, async (t) => {
   const usher = await createUsher(t, {}, { forceCloseConnections: false })
   const sql = openSql(t, usher)
   const host = await hostOf(usher)

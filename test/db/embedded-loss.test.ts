@@ -6,14 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { createTemplate, isDown, postmaster, query, start, until } from '../helpers/embedded.ts'
+import { prepareFolder } from '../helpers/database.ts'
+import { isDown, postmaster, query, start, until } from '../helpers/embedded.ts'
 
 t.jobs = 4
 
-const prepared = await createTemplate(t)
-
 t.test('a server that dies under its nodes is started again, on the same port, and each has its share', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const lines: string[] = []
   const [one, other] = [await start(t, dataDir, { log: (line) => lines.push(line) }), await start(t, dataDir)]
   await query(one.url, 'create table kept as select 7 as seven')
@@ -44,7 +43,7 @@ async function takePort (t: Test, dataDir: string, url: string): Promise<Server>
 }
 
 t.test('a lost server comes back on its port after another program has released it', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const lines: string[] = []
   const one = await start(t, dataDir, { log: (line) => lines.push(line) })
   const port = Number(new URL(one.url).port)
@@ -59,7 +58,7 @@ t.test('a lost server comes back on its port after another program has released 
 })
 
 t.test('a start takes another port when the recorded one stays taken, and other nodes are told', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const lines: string[] = []
   const one = await start(t, dataDir, { log: (line) => lines.push(line) })
   await takePort(t, dataDir, one.url)
@@ -72,7 +71,7 @@ t.test('a start takes another port when the recorded one stays taken, and other 
 t.test('a stopped server returns to its port, and a copy of it chooses its own', { buffered: true }, async (t) => {
   const copy = await mkdtemp(join(tmpdir(), 'usher-'))
   t.teardown(() => rm(copy, { recursive: true }))
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const lines: string[] = []
   const first = await start(t, dataDir)
   await first.stop()
@@ -90,7 +89,7 @@ t.test('a stopped server returns to its port, and a copy of it chooses its own',
 })
 
 t.test('a server that cannot be started again is retried until the obstacle is gone', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const lines: string[] = []
   const server = await start(t, dataDir, { log: (line) => lines.push(line), limits: { retryMs: 10 } })
   const pid = await postmaster(dataDir)
@@ -107,7 +106,7 @@ t.test('a server that cannot be started again is retried until the obstacle is g
 })
 
 t.test('a stop while the server cannot be started again ends the attempts', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const lines: string[] = []
   const server = await start(t, dataDir, { log: (line) => lines.push(line), limits: { retryMs: 600_000 } })
   const pid = await postmaster(dataDir)
@@ -119,7 +118,7 @@ t.test('a stop while the server cannot be started again ends the attempts', { bu
 })
 
 t.test('a stop while the server is starting again leaves no server behind', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const server = await start(t, dataDir)
   const pid = await postmaster(dataDir)
   process.kill(pid, 'SIGKILL')
@@ -132,7 +131,7 @@ t.test('a stop while the server is starting again leaves no server behind', { bu
 })
 
 t.test('a stop while the server is gone does not fail', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const server = await start(t, dataDir)
   process.kill(await postmaster(dataDir), 'SIGKILL')
   await server.stop()

@@ -15,14 +15,13 @@ import { isReplaceable } from '../../db/embedded-join.ts'
 import { launch, linesOf } from '../../db/embedded-launch.ts'
 import { takeLease, urlOf } from '../../db/embedded-lease.ts'
 import { choosePort } from '../../db/embedded-port.ts'
-import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
-import { createTemplate, folder, isDown, pidFile, postmaster, query, quick, start, until } from '../helpers/embedded.ts'
+import { prepareFolder, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { folder, isDown, pidFile, postmaster, query, quick, start, until } from '../helpers/embedded.ts'
+import { nodeCommand } from '../helpers/node.ts'
 
 t.jobs = 4
 
 const isRoot = process.getuid?.() === 0
-
-const prepared = await createTemplate(t)
 
 /** A node of its own: starts the server, prints what it got, and lives until it is killed or its input ends. */
 async function otherNode (t: Test, dataDir: string, before: string[] = [], options: SpawnOptions = {}): Promise<{ child: ChildProcess, lines: AsyncIterator<string>, server: () => Promise<{ url: string, started: boolean }> }> {
@@ -32,8 +31,9 @@ async function otherNode (t: Test, dataDir: string, before: string[] = [], optio
     const { url, started, stop } = await startEmbedded({ dataDir: ${JSON.stringify(dataDir)}, settings: { fsync: 'off' }, log })
     console.log(JSON.stringify({ url, started }))
     process.stdin.resume().once('end', stop)`
-  const [file, ...args] = [...before, process.execPath, '--input-type=module', '-e', code]
-  const child = spawn(file!, args, { stdio: ['pipe', 'pipe', 'inherit'], ...options })
+  const { command: [file, args], env } = nodeCommand(['--input-type=module', '-e', code])
+  const [first = file, ...rest] = [...before, file, ...args]
+  const child = spawn(first, rest, { env, stdio: ['pipe', 'pipe', 'inherit'], ...options })
   t.teardown(async () => {
     child.stdin!.end()
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
@@ -119,7 +119,7 @@ t.test('the first start makes a durable database, the next one finds it', { buff
 // What the kernel tells, and what only root may do, is tried where it can be.
 if (process.platform === 'linux') {
   t.test('nobody but this machine can connect', { buffered: true }, async (t) => {
-    const { url } = await start(t, await prepared(t))
+    const { url } = await start(t, await prepareFolder(t))
     const port = Number(new URL(url).port)
     const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
     const listening = async (table: string) => (await readFile(`/proc/net/${table}`, 'utf8').catch(() => '')).split('\n').map((line) => line.trim().split(/\s+/))
@@ -135,7 +135,7 @@ if (process.platform === 'linux') {
 }
 
 t.test('a killed node leaves its server running, and the next one takes it over', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const node = await otherNode(t, dataDir)
   const theirs = await node.server()
   t.equal(theirs.started, true)
@@ -152,7 +152,7 @@ t.test('a killed node leaves its server running, and the next one takes it over'
 })
 
 t.test('a server that was killed with its node is started anew, and nothing is lost', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const node = await otherNode(t, dataDir)
   const theirs = await node.server()
   await query(theirs.url, 'create table kept as select generate_series(1, 1000) as id')
@@ -179,7 +179,7 @@ t.test('of nodes that start at once one makes the database and one starts it', {
 })
 
 t.test('the last one out stops it', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const node = await otherNode(t, dataDir)
   const { url } = await node.server()
   const [one, other] = [await start(t, dataDir), await start(t, dataDir)]
@@ -194,7 +194,7 @@ t.test('the last one out stops it', { buffered: true }, async (t) => {
 })
 
 t.test('who comes while the last one stops it waits, and starts it anew', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const node = await otherNode(t, dataDir)
   const { url } = await node.server()
   await kill(node.child)
@@ -214,12 +214,13 @@ t.test('who comes while the last one stops it waits, and starts it anew', { buff
 // --- what is left behind ---------------------------------------------------------------------------------
 
 t.test('a file of a server that is gone does not mislead, whoever has its process number and port now', { buffered: true }, async (t) => {
-  const dir = folder(t)
-  const [dataDir, copy] = [join(dir, 'data'), join(dir, 'copy')]
+  const dataDir = await prepareFolder(t)
+  const copy = await mkdtemp(join(tmpdir(), 'usher-'))
+  t.teardown(() => rm(copy, { recursive: true }))
   const first = await start(t, dataDir)
   await query(first.url, "create table kept as select 'the data' as name")
   await first.stop()
-  await promisify(execFile)('cp', ['-a', dataDir, copy])
+  await promisify(execFile)('cp', ['-a', join(dataDir, 'postgres'), copy])
 
   // Two folders, one password, and the copy was taken while the original's server ran: its process lives, and
   // answers on its port.
@@ -252,7 +253,7 @@ t.test('a file of a server that is gone does not mislead, whoever has its proces
 })
 
 t.test('a server that hangs is not mistaken for a dead one', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   const one = await start(t, dataDir)
   const pid = await postmaster(dataDir)
   process.kill(pid, 'SIGSTOP')
@@ -297,7 +298,7 @@ t.test('half a database is not trusted', { buffered: true }, async (t) => {
 })
 
 t.test('a start that meets a passing obstacle tries again', { buffered: true }, async (t) => {
-  const dataDir = await prepared(t)
+  const dataDir = await prepareFolder(t)
   await (await start(t, dataDir)).stop()
   await writeFile(pidFile(dataDir), '')
   await chmod(pidFile(dataDir), 0o644)
@@ -371,8 +372,8 @@ if (isRoot) {
       return
     }
 
-    // Without what tap adds to every node: that user may not write its coverage.
-    const node = await otherNode(t, dataDir, ['env', '-u', 'NODE_OPTIONS'], { uid, gid })
+    // That user may not write its coverage.
+    const node = await otherNode(t, dataDir, ['env', '-u', 'NODE_V8_COVERAGE'], { uid, gid })
     const { url } = await node.server()
     t.match(await query(url, 'select 1 as one'), [{ one: 1 }])
     t.equal((await stat(join(dataDir, 'postgres/password'))).uid, uid)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { startDatabase } from '../helpers/database.ts'
+import { createDatabase } from '../helpers/database.ts'
 import { startNode } from '../helpers/node.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -8,7 +8,8 @@ import { findFaults, noFaults, startWrites, type Write } from '../helpers/writes
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 t.test('SPEED 3 kill -9 of the node under write load: what was acknowledged is there, once, and served by the next node', async (t) => {
-  const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
+  const databaseUrl = await createDatabase(t)
+  const cwd = t.testdir()
   const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
   const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
   const sent: Write[] = []
@@ -24,7 +25,8 @@ t.test('SPEED 3 kill -9 of the node under write load: what was acknowledged is t
     sent.push(...writes.sent)
     t.equal(writes.sent.filter(({ id, refusal }) => !id && !refusal).length, 32, 'each client was waiting for its last one')
     // What was sent and not answered may still be committed.
-    await until('the connections of the node are closed', async () => (await sql`select from pg_stat_activity where application_name = 'usher'`).length === 0)
+    await until('the connections of the node are closed', async () => (await sql`
+      select from pg_stat_activity where application_name = 'usher' and datname = current_database()`).length === 0)
     t.strictSame(await findFaults(sql, sent), noFaults)
   }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
-import { startDatabase, testDatabaseUrl } from '../helpers/database.ts'
+import { createDatabase, testDatabaseUrl } from '../helpers/database.ts'
 import type { Answer } from '../helpers/graphql.ts'
 import { startNode } from '../helpers/node.ts'
 import { createProxy } from '../helpers/proxy.ts'
@@ -14,11 +14,12 @@ const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const mutation = { query: 'mutation { createPost(input: { title: "A", content: "B" }) { id } }' }
 
 t.test('4 a node that was paused accepts no token of a session that ended meanwhile', async (t) => {
-  const { url, dataDir } = await startDatabase(t)
-  const one = await createUsher(t, { databaseUrl: url, schema: 'usher', uploadsDir: `${dataDir}/uploads`, admin })
+  const url = await createDatabase(t)
+  const cwd = t.testdir()
+  const one = await createUsher(t, { databaseUrl: url, schema: 'usher', uploadsDir: `${cwd}/uploads`, admin })
   const sql = openSql(t, one)
   const proxy = await createProxy(t, url)
-  const two = await startNode(t, { cwd: dataDir, settings: { DATABASE_URL: proxy.url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' } })
+  const two = await startNode(t, { cwd, settings: { DATABASE_URL: proxy.url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' } })
   for (let round = 0; round < 5; round++) {
     const user = await one.createUser()
     const headers = { ...user.headers, 'content-type': 'application/json' }

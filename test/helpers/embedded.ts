@@ -1,9 +1,6 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import postgres from 'postgres'
 import type { Test } from 'tap'
 import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../db/embedded.ts'
@@ -22,19 +19,6 @@ export async function start (t: Test, dataDir: string, options: Partial<Embedded
 export function folder (t: Test, content?: Parameters<Test['testdir']>[0]): string {
   t.teardown(() => {})
   return t.testdir(content)
-}
-
-/** Makes a database, and returns a function that copies it for a test: most tests are not about the first start. */
-export async function createTemplate (t: Test): Promise<(t: Test) => Promise<string>> {
-  const template = await mkdtemp(join(tmpdir(), 'usher-'))
-  t.teardown(() => rm(template, { recursive: true }))
-  await (await startEmbedded({ dataDir: template, settings: quick })).stop()
-
-  return async (t) => {
-    const dataDir = folder(t)
-    await promisify(execFile)('cp', ['-a', join(template, 'postgres'), dataDir])
-    return dataDir
-  }
 }
 
 /** Runs a query on a connection of its own. */

@@ -4,10 +4,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 const PATIENCE_MS = 60_000
 // Short enough to see what lasts for some milliseconds, and long enough to leave the processor to what is waited for.
 const POLL_MS = 1
+// Requests and statements in one unbroken sequence would take the time of the one that is waited for.
+const PAUSE = 4
+const LONGEST_MS = 50
 
-/** Waits until something is so, looking once in `pollMs`: more is right for what lasts, and takes its time. Throws after a minute. */
+/** Waits until something is so, looking once in `pollMs` at the most: more is right for what lasts. Throws after a minute. */
 export async function until (what: string, isSo: () => unknown, pollMs = POLL_MS): Promise<void> {
-  for (const deadline = performance.now() + PATIENCE_MS; !await isSo(); await delay(pollMs)) {
-    if (performance.now() > deadline) throw new Error(`not within 60 s: ${what}`)
+  const deadline = performance.now() + PATIENCE_MS
+  for (let since = performance.now(); !await isSo(); since = performance.now()) {
+    const now = performance.now()
+    if (now > deadline) throw new Error(`not within 60 s: ${what}`)
+    await delay(Math.max(pollMs, Math.min(PAUSE * (now - since), LONGEST_MS)))
   }
 }

@@ -4,7 +4,7 @@ import usher, { type UsherOptions } from '../../app.ts'
 import { insertFirstAdmin } from '../../db/first-admin.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
-import { startDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { createDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { startNode } from '../helpers/node.ts'
 import { openSql } from '../helpers/sql.ts'
 
@@ -48,7 +48,8 @@ t.test('4 with neither, none is made', async (t) => {
 })
 
 t.test('4 without a terminal a node prints no password: it says what to do instead', async (t) => {
-  const { url, dataDir: cwd } = await startDatabase(t)
+  const url = await createDatabase(t)
+  const cwd = t.testdir()
   const admin = { email: 'root@example.com', password: 'a good long password' }
   const first = await startNode(t, { cwd, settings: { DATABASE_URL: url } })
   t.match(first.stderr, 'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "usher admin create --email <address>".\n')

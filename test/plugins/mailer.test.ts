@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import mailerPlugin, { type MailerOptions } from '../../plugins/mailer.ts'
 import { createSmtpMailer } from '../../plugins/smtp.ts'
 import type { Mail, Mailer } from '../../schema/options.ts'
-import { startDatabase } from '../helpers/database.ts'
+import { createDatabase } from '../helpers/database.ts'
 import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
 import { startNode, stopNode, type ServingNode } from '../helpers/node.ts'
 import { until } from '../helpers/until.ts'
@@ -123,7 +123,7 @@ t.test('4.7 without a mailer there is nothing to send by', async (t) => {
 })
 
 t.test('4.7 the mail of the node', async (t) => {
-  const { url } = await startDatabase(t)
+  const url = await createDatabase(t)
   const admin = { email: 'root@example.com', password: 'horse battery staple' }
   const start = (t: Test, settings: Record<string, string> = {}) => startNode(t, { cwd: t.testdir(), settings: { DATABASE_URL: url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, ...settings } })
   const post = (node: ServingNode, path: string, body: object) => node.fetch(`/api/auth/password-reset${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
