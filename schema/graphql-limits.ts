@@ -16,6 +16,10 @@ export const limits = {
   directives: 50,
   // graphql-js counts the lines before an error for each error: 100 errors after 200,000 line breaks took 1.3 s.
   lines: 10_000,
+  // In the variables: objects and lists, and what is in them.
+  values: 1000,
+  // Of an error message, in characters: some quote what was sent.
+  message: 2000,
   errors: 10,
 } as const
 

@@ -2,6 +2,7 @@ import type { FastifyBaseLogger, FastifyError } from 'fastify'
 import { GraphQLError, type FormattedExecutionResult, type GraphQLFormattedError } from 'graphql'
 import { translate } from '../../plugins/errors.ts'
 import { InternalError, InvalidInput } from '../../schema/errors.ts'
+import { limits } from '../../schema/graphql-limits.ts'
 
 /**
  * The errors of an operation as the client gets them (contract 7.3): a message and `extensions.code`. Unexpected
@@ -25,7 +26,7 @@ function unfold (error: GraphQLError): GraphQLError[] {
 function format (error: GraphQLError, log: FastifyBaseLogger): GraphQLFormattedError {
   const { message, extensions } = describe(error, log)
   return {
-    message,
+    message: message.length > limits.message ? `${message.slice(0, limits.message)}…` : message,
     ...error.locations && { locations: error.locations },
     ...error.path && { path: error.path },
     extensions,

@@ -135,7 +135,7 @@ export class GuardedSocket extends PingedSocket {
     if (this.#running.has(id)) return this.close(4409, 'Subscriber for this id already exists')
     let operation: Operation
     try {
-      operation = readOperation(payload)
+      operation = readOperation(this.#around.usher.graphql.schema, payload)
     } catch (error) {
       return this.#refuse(`: ${(error as Error).message}`)
     }

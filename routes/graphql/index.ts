@@ -74,7 +74,7 @@ function createOptions (app: FastifyInstance, answerByEvents: ReturnType<typeof 
         if (wantsEvents(request)) {
           answerByEvents(request, reply).catch(done)
         } else if (request.method === 'POST') {
-          request.body = readOperation(request.body)
+          request.body = readOperation(app.graphql.schema, request.body)
           done()
         } else if (wantsGraphiql(request)) {
           sendGraphiql(reply).catch(done)

@@ -4,6 +4,7 @@ import {
   type DocumentNode, type GraphQLSchema, type OperationTypeNode,
 } from 'graphql'
 import { checkLimits, limits, refused as overLimit } from '../../schema/graphql-limits.ts'
+import { areLarge, checkVariables } from './variables.ts'
 
 // A post's content of 64 KiB within it, every other octet of it escaped. Bounded since mercurius keeps documents.
 const LONGEST_DOCUMENT = 256 * 1024
@@ -17,9 +18,10 @@ export interface Operation {
 
 /**
  * Reads `{ query?, mutation?, variables?, operationName? }` (contract 7.2): an operation may come by either key,
- * and a bare selection set under `mutation` is a mutation. Throws a `GraphQLError`.
+ * and a bare selection set under `mutation` is a mutation. Throws a `GraphQLError`, also for large variables that are not those of
+ * the operation.
  */
-export function readOperation (body: unknown): Operation {
+export function readOperation (schema: GraphQLSchema, body: unknown): Operation {
   if (!isObject(body)) throw refused('The body must be a JSON object')
   const { query, mutation, variables, operationName } = body
   if (query != null && mutation != null) throw refused('Send either query or mutation, not both')
@@ -30,7 +32,7 @@ export function readOperation (body: unknown): Operation {
   if (variables != null && !isObject(variables)) throw refused('variables must be an object')
   if (operationName != null && !isName(operationName)) throw refused('operationName must be a name')
   const document = mutation != null && isBareSelectionSet(source) ? `mutation ${source}` : source
-  return {
+  const operation = {
     // mercurius compiles a document for one of its operations, and keeps it by its text alone: with the name in
     // the text, each operation of a document is one of its own. It also takes for a raw AST what is JSON but not
     // GraphQL, such as `{}`: with a comment it is not JSON either.
@@ -38,6 +40,19 @@ export function readOperation (body: unknown): Operation {
     variables: variables ?? undefined,
     operationName: operationName ?? undefined,
   }
+  if (variables && areLarge(variables)) checkLarge(schema, operation)
+  return operation
+}
+
+function checkLarge (schema: GraphQLSchema, { query, variables, operationName }: Operation): void {
+  let document: DocumentNode
+  try {
+    document = recallDocument(schema, query).document
+  } catch {
+    // The execution reports what is wrong with the document.
+    return
+  }
+  checkVariables(schema, document, operationName, variables!)
 }
 
 /** A subscription whose document and variables are checked, in a document of its own. */

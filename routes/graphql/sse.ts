@@ -67,7 +67,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
   }
 
   async function run (request: FastifyRequest, reply: FastifyReply): Promise<EventStream | string> {
-    const operation = readOperation(request.method === 'GET' ? readQuery(request.query as object) : request.body)
+    const operation = readOperation(app.graphql.schema, request.method === 'GET' ? readQuery(request.query as object) : request.body)
     if (typeOf(app, operation) === 'subscription') return subscribe(checkSubscription(app, request, operation), request)
     if (request.method === 'GET') throw new GraphQLError('Only a subscription can be had by GET', { extensions: { code: 'BAD_REQUEST' } })
     return whole(await reply.graphql(operation.query, createContext(app, request, operation.operationName), operation.variables, operation.operationName))

@@ -160,16 +160,24 @@ t.test('GraphQL over HTTP', async (t) => {
     }
   })
 
-  t.test('7.8 variables that are deep or many cost little', async (t) => {
+  t.test('7.8 variables that are deep, many or long cost little, and are not repeated in the response', async (t) => {
     const query = 'mutation ($input: CreatePostInput!) { createPost(input: $input) { id } }'
     const deep = `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`
-    const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, 1])))
-    for (const input of [deep, wide, deep, wide, deep, wide]) {
-      const response = await send(`{"query":"${query}","variables":{"input":${input}}}`, { ...json, ...admin.headers })
-      const { data, errors } = response.json()
-      t.equal(response.statusCode, 200)
-      t.equal(data, null)
-      t.match(errors[0], { message: /^Variable "\$input" got invalid value/, extensions: { code: 'GRAPHQL_INVALID' } })
+    const keys = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]))
+    const many = JSON.stringify(keys(50_000))
+    const long = JSON.stringify({ title: 'x'.repeat(500_000), ...keys(100) })
+    const tooMany = { message: 'The variables have more than 1000 values', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } }
+    const invalid = { message: /^Variable "\$input" got invalid value.*…$/, extensions: { code: 'GRAPHQL_INVALID' } }
+    const cases: [input: string, expected: object][] = [[deep, tooMany], [many, tooMany], [long, invalid]]
+    for (const headers of [json, { ...json, ...admin.headers }]) {
+      for (const [input, expected] of [...cases, ...cases]) {
+        const response = await send(`{"query":"${query}","variables":{"input":${input}}}`, headers)
+        const { data, errors } = response.json()
+        t.equal(response.statusCode, 200)
+        t.equal(data, null)
+        t.match(errors, [expected])
+        t.ok(response.body.length < 3000, `${response.body.length} characters`)
+      }
     }
   })
 
