@@ -52,7 +52,9 @@ export async function takeLease (cluster: Cluster, { pid, port }: Running, answe
   try {
     const [server] = await answer(sql`select current_setting('cluster_name') as name, pg_try_advisory_lock_shared(${LOCK}) as shared`, answerMs)
     if (server?.name !== cluster.name) throw new ForeignServer()
-    if (server.shared) return { closed, giveBack: () => giveBack(cluster, pid, sql, answerMs) }
+    // The server may have been replaced since the file was read, and the next one mostly has the same port.
+    const isSame = (await readRunning(cluster))?.pid === pid
+    if (server.shared && isSame) return { closed, giveBack: () => giveBack(cluster, pid, sql, answerMs) }
   } catch (error) {
     await sql.end({ timeout: 0 })
     // 57: starting up or shutting down. 53: full for the moment.

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { lock } from './postgres.ts'
+import { allowPauses, lock } from './postgres.ts'
 import type { Database } from './tables.ts'
 
 /**
@@ -9,6 +9,8 @@ import type { Database } from './tables.ts'
  */
 export async function insertFirstAdmin (db: Database, admin: { email: string, passwordHash: string }): Promise<boolean> {
   return db.transaction().execute(async (trx) => {
+    // A node that starts may be busy with its other plugins.
+    await allowPauses(trx)
     await lock(trx, 'first-admin')
     if (await hasAdmin(trx)) return false
     await trx.insertInto('users')

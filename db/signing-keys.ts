@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { sql } from 'kysely'
-import { lock } from './postgres.ts'
+import { allowPauses, lock } from './postgres.ts'
 import { isSealed, seal, unseal } from './sealed.ts'
 import type { Database, Row, SigningKeysTable } from './tables.ts'
 
@@ -41,6 +41,8 @@ export async function listSigningKeys (db: Database): Promise<SigningKeyRow[]> {
 /** Makes a first key, where there is none: of many nodes that start at once, one does. The keys that there are then. */
 export async function insertFirstSigningKey (db: Database, secret?: string): Promise<SigningKeyRow[]> {
   return db.transaction().execute(async (trx) => {
+    // A node that starts may be busy with its other plugins.
+    await allowPauses(trx)
     await lock(trx, LOCK)
     const keys = await listSigningKeys(trx)
     if (keys.length > 0) return keys
@@ -83,6 +85,7 @@ export async function deleteSupersededSigningKeys (db: Database, seconds: number
  */
 export async function replacePlainSigningKeys (db: Database, secret: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
+    await allowPauses(trx)
     await lock(trx, LOCK)
     const plain = (await listSigningKeys(trx)).filter(({ privateKey }) => !isSealed(privateKey))
     if (plain.length === 0) return

@@ -335,6 +335,7 @@ if (isRoot) {
         const running = await readRunning(cluster)
         return running?.ready && running
       })
+      t.equal(await takeLease(cluster, { ...running, pid: running.pid + 1 }), undefined, 'not as the server that another one has replaced')
       const lease = await takeLease(cluster, running)
       t.equal(await capabilities(closed), 2, 'CAP_DAC_OVERRIDE')
       t.match(await query(urlOf(cluster, running.port), 'select 1 as one'), [{ one: 1 }])

