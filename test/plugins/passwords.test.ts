@@ -18,13 +18,12 @@ t.test('4 a flood of logins: those beyond the bound get 503 with Retry-After, an
   // costs, or the bound would not be reached.
   const emails = ['nobody@example.com', 'none@example.com']
   const flood = Promise.all(Array.from({ length: 260 }, (_, index) => inject('POST', '/api/auth/login', { payload: { email: emails[index % 2], password: 'x' } })))
-  let slowest = 0
+  let isOver = false
+  void flood.then(() => { isOver = true })
   for (let round = 0; round < 20; round++) {
-    const started = performance.now()
     t.equal((await inject('GET', '/api/protected', { headers: admin.headers })).statusCode, 200)
-    slowest = Math.max(slowest, performance.now() - started)
   }
-  t.ok(slowest < 1000, `${slowest} ms`)
+  t.notOk(isOver, 'the others do not wait for the flood')
   const responses = await flood
   const refused = responses.filter(({ statusCode }) => statusCode === 503)
   t.ok(refused.length > 0 && refused.length <= 60, `${refused.length} refused`)

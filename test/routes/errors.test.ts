@@ -216,10 +216,10 @@ t.test('1 what requests under /api get', async (t) => {
       { name: '\ud83d\ude00'.repeat(size / 8), email: ' '.repeat(size / 2) + 'x' + ' '.repeat(size / 4) },
     ]
     for (const [index, body] of hostile.entries()) {
-      const started = performance.now()
+      const before = process.cpuUsage()
       const response = await post(JSON.stringify(body), 'application/json')
       t.equal(response.statusCode, response.json().errors.length > 0 ? 400 : 0)
-      t.ok(performance.now() - started < 2000, `${index}: ${performance.now() - started} ms`)
+      t.ok(process.cpuUsage(before).user < 2_000_000, `${index}: ${process.cpuUsage(before).user} microseconds of processor time`)
     }
     const members = `{${Array.from({ length: 80_000 }, (_, index) => `"m${index}":1`).join()}}`
     t.same((await post(members, 'application/json')).json(), { errors: REQUIRED })

