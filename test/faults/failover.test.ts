@@ -30,7 +30,7 @@ t.test('7.7 a standby takes over without the latest posts: whoever may miss some
   const lost = { extensions: { code: 'CURSOR_LOST' } }
 
   const replicated = await create('Replicated')
-  replicas.disconnectStandby()
+  await replicas.disconnectStandby()
   const running = await subscribe()
   await running.settle()
   const afterLost: string[] = []

@@ -17,8 +17,8 @@ export interface Replicas {
   readonly reversed: string
   /** Of the standby alone. */
   readonly standbyUrl: string
-  /** Stops the standby from receiving what is committed from now on, until it is promoted. Only where it confirms nothing. */
-  disconnectStandby (): void
+  /** Stops the standby from receiving what is committed from now on, once it has all before. Only where it confirms nothing. */
+  disconnectStandby (): Promise<void>
   /** Kills the primary, as a machine that dies. */
   killPrimary (): void
   /** Makes the standby the primary. */
@@ -58,7 +58,12 @@ export async function startReplicas (t: Test, folder: string, { synchronous = tr
     reversed: urlOf(standbyPort, primaryPort),
     standbyUrl: urlOf(standbyPort),
 
-    disconnectStandby: () => proxy.refuse(),
+    async disconnectStandby () {
+      const sql = openSql(t, { options: { databaseUrl: urlOf(primaryPort), schema: 'public' } })
+      await until('the standby has all of it', async () => (await sql`select from pg_stat_replication where replay_lsn >= pg_current_wal_lsn()`).length > 0)
+      await sql.end()
+      proxy.refuse()
+    },
 
     killPrimary () {
       primary.kill('SIGKILL')

@@ -8,6 +8,7 @@ import { generateQuery, generateSelection } from './graphql-documents.ts'
 
 const NAME = 'graphql'
 const PIPELINED = 6
+const LONGEST_FAILURE = 50_000
 const REJECTIONS = ['UNAUTHENTICATED', 'INVALID_TOKEN', 'FORBIDDEN']
 
 /** A GraphQL operation as the body of a request. */
@@ -48,6 +49,7 @@ export function generateMutation (lane: Lane): Trial {
   const author = random.below(cast.world.members.length)
   const isLive = random.chance(0.5)
   const actor = isLive ? cast.member(author) : random.chance(0.3) ? cast.anonymous : random.pick(cast.rejected)
+  if (random.chance(0.02)) return { actor, isForbidden: true, sent: { query: CREATE, variables: { input: random.pick(invalidInputs)(random) } } }
   const own = isLive ? posts.findLast((post) => post.author === author)?.id : undefined
   const change = random.chance(0.3) && own !== undefined ? own : undefined
   const kind = random.pick(['create', 'create', 'createForAnother', 'update', 'delete'])
@@ -72,6 +74,17 @@ function writeMutation ({ random, cast }: Lane, kind: string, title: string, id:
   if (random.chance(0.1)) return { query: `query Q { __typename } mutation M${call}`, variables, operationName: 'M' }
   return { query: `mutation${name}${call}`, variables, key: random.pick(['query', 'mutation']) }
 }
+
+const CREATE = 'mutation ($input: CreatePostInput!) { done: createPost(input: $input) { postId: id } }'
+const unknownFields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`unknown${index}`, 1]))
+
+// What an implementation that quotes the input in each error would answer with megabytes.
+const invalidInputs: ((random: Random) => unknown)[] = [
+  (random) => unknownFields(1 + random.below(30_000)),
+  (random) => ({ title: 'x'.repeat(random.below(400_000)), ...unknownFields(1 + random.below(100)) }),
+  (random) => Array.from({ length: random.below(3000) }).reduce((inner) => ({ a: inner }), {}),
+  (random) => Array(random.below(30_000)).fill('x'),
+]
 
 const garbage = [
   '', ' ', '{', '}', '{}', '{ __typename', 'query', 'mutation { }', 'subscription { postCreated { id } }', '# nothing', '"""', '{ a'.repeat(500), '{ user(id: "',
@@ -104,6 +117,7 @@ function checkReply (lane: Lane, trial: Trial, reply: Reply, request: Request): 
     return reply.body.length < 1_000_000 ? report('contract', 'the response is not JSON') : undefined
   }
   const { errors } = answer
+  if (!answer.data && reply.body.length > LONGEST_FAILURE) report('contract', `${reply.body.length} characters of errors`)
   if (errors?.some(({ extensions }) => extensions?.code === 'INTERNAL_ERROR')) report('server-error', 'internal error')
   if (errors ? !errors.every(({ message, extensions }) => typeof message === 'string' && extensions?.code) : !answer.data) report('contract', 'the shape of the response')
   checkOutcome(lane, NAME, trial, answer, () => describe(request))
