@@ -30,7 +30,9 @@ export function createBackends (): Backends {
 
     async areIdle (ask) {
       if (pids.size === 0) return false
-      const [row] = await ask(`select count(state)::int as known, count(*) filter (where state <> 'idle')::int as busy from pg_stat_activity where pid in (${[...pids].join()})`)
+      const [row] = await ask(`
+        select count(state)::int as known, count(*) filter (where state <> 'idle')::int as busy
+        from pg_stat_activity where pid in (${[...pids].join()})`)
       return row!.known > 0 && row!.busy === 0
     },
   }

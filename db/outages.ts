@@ -61,7 +61,7 @@ export function failStatements ({ gate, backends, renew, probe, statementTimeout
     const { answers } = gate
     isAsking = true
     const areIdle = await backends.areIdle(ask).finally(() => { isAsking = false })
-    // What has arrived by now may not have been read yet.
+    // An answer that arrived together with this one is read before this continues.
     await turn()
     if (!areIdle || isStalled || gate.answers !== answers || gate.longestWait < patience) return
     log.warn({ waited: Math.round(gate.longestWait) }, 'The database is there, but does not answer statements')
@@ -69,17 +69,18 @@ export function failStatements ({ gate, backends, renew, probe, statementTimeout
     void restore(patience)
   }
 
-  // New connections. Until one of them answers, new statements fail as well.
+  // Replaces all connections until the new ones answer. If they do not either, new statements fail meanwhile.
   async function restore (patience: number): Promise<void> {
     const options = { signal: closing, ref: false }
-    do {
+    isStalled = true
+    while (!closing.aborted) {
       renew(0)
       const answered = Promise.race([probe().then(() => true), delay(patience, false, options)])
-      isStalled = !await answered.catch(() => false)
-      if (!isStalled) break
+      if (await answered.catch(() => false)) break
       gate.set(false)
       await delay(RETRY_MS, undefined, options).catch(() => {})
-    } while (!closing.aborted)
+    }
+    isStalled = false
     if (!closing.aborted) open('The database answers statements again')
   }
 

@@ -25,8 +25,9 @@ function createEvents (app: FastifyInstance) {
   const { usherDatabase: { db, notifications }, usherOptions: { schema, emitter } } = app
   const streams = new Set<PostStream>()
   let recent = new RecentPosts(0, 0)
-  // After a connection was lost the database may be another one, which has taken over without the latest posts.
-  let [again, looking, isEpochKnown] = [false, false, true]
+  let [again, looking] = [false, false]
+  // After each connection the database may be another one, which has taken over without the latest posts.
+  let [connections, checked] = [0, 0]
   let pause: PromiseWithResolvers<void> | undefined
 
   // All who wait share one item, so that nobody has to be turned away while the node or the database is slow.
@@ -38,7 +39,7 @@ function createEvents (app: FastifyInstance) {
 
   // A notification says no more than that there is something to see; whatever was missed is seen with it.
   notifications.listen(channel, notice, async () => {
-    isEpochKnown = false
+    connections++
     resume()
     notice()
   })
@@ -70,7 +71,7 @@ function createEvents (app: FastifyInstance) {
       try {
         const rows = await listPostsAfter(db, { after: String(posts.until), limit: POSTS_A_PAGE })
         if (rows.length === POSTS_A_PAGE) again = true
-        if (!isEpochKnown && await isLost(posts)) {
+        if (checked !== connections && await isLost(posts)) {
           for (const stream of streams) stream.fail(new CursorLost())
           continue
         }
@@ -87,8 +88,10 @@ function createEvents (app: FastifyInstance) {
   // Posts of a later epoch have positions that were given out before, and would never be read. Asked after the posts were
   // read: those of them that follow the lost ones were committed after these.
   async function isLost ({ until, epoch }: RecentPosts): Promise<boolean> {
+    // There may be another connection before the answer is here.
+    const connection = connections
     const { before, current } = await findEpochs(db, String(until))
-    isEpochKnown = epoch === current
+    if (epoch === current) checked = connection
     return before > epoch
   }
 

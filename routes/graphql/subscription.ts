@@ -131,7 +131,7 @@ export function isPassing (error: GraphQLError): boolean {
   return cause instanceof DatabaseUnavailable || cause instanceof Overloaded
 }
 
-// Whether PostgreSQL has cancelled a statement, mostly since it took too long.
+// Returns whether PostgreSQL has cancelled a statement, usually because it took too long.
 function isCancelled (error: GraphQLError): boolean {
   const { cause } = rootOf(error) as { cause?: { code?: string } }
   return cause?.code === CANCELLED

@@ -25,7 +25,9 @@ export function areLarge (variables: object): boolean {
  * Throws the first problem of the variables of an operation, a `GraphQLError`. The execution would report up to fifty problems, and
  * quote the whole value in each: 540 KB of variables took 4 s, and a response of 27 MB.
  */
-export function checkVariables (schema: GraphQLSchema, document: DocumentNode, operationName: string | undefined, variables: Record<string, unknown>): void {
+export function checkVariables (
+  schema: GraphQLSchema, document: DocumentNode, operationName: string | undefined, variables: Record<string, unknown>
+): void {
   const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? []
   const { errors: [error] = [] } = getVariableValues(schema, definitions, variables, { maxErrors: 1 })
   if (error) throw error

@@ -8,7 +8,7 @@ import { until } from '../helpers/until.ts'
 // PostgreSQL replicates sequences some numbers ahead: with more posts than these are lost, positions are given out again.
 const LOST = 40
 
-t.test('7.7 a standby takes over without the latest posts: whoever may miss some is told to start again', async (t) => {
+t.test('7.7 a standby takes over without the latest posts: subscriptions that may miss posts fail with CURSOR_LOST', async (t) => {
   // Otherwise tap would remove the folder first.
   t.teardown(() => {})
   const folder = t.testdir()
