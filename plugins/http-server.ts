@@ -111,7 +111,7 @@ export function answerRaw (socket: Duplex, status: number, answer: object, heade
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
   // The parser's listener is replaced: it would report each further chunk as another error.
-  socket.removeAllListeners('data').on('data', () => {})
+  socket.removeAllListeners('data').on('data', () => {}).resume()
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('close', () => clearTimeout(timer))
 }
