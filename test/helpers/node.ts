@@ -43,7 +43,7 @@ export interface NodeOptions {
   cwd: string
   /** A module to run inside it, to make it fail. */
   inject?: string
-  /** Whether it keeps what it has compiled: of code that was kept, nothing tells what of it has run. */
+  /** Whether it keeps what it has compiled where it does so for users, rather than where the suite does. */
   compileCache?: boolean
 }
 
@@ -55,14 +55,15 @@ export function nodeCommand (args: readonly string[]): { command: [file: string,
   // tap sets NODE_OPTIONS for every process that a test starts, whatever environment it is given.
   const command: [string, string[]] = ['env', ['-u', 'NODE_OPTIONS', process.execPath, ...args]]
   const isCovered = process.env['_TAPJS_PROCESSINFO_COVERAGE_'] === '1'
-  return { command, env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1', ...isCovered && { NODE_V8_COVERAGE: coverage } } }
+  // Coverage counts only what V8 has compiled in the process itself.
+  return { command, env: { ...process.env, ...isCovered && { NODE_V8_COVERAGE: coverage, NODE_DISABLE_COMPILE_CACHE: '1' } } }
 }
 
 /** Starts `node server.ts`. It stops by the test's end. */
 export function spawnNode (t: Test, { settings = {}, cwd, inject, compileCache = false }: NodeOptions): TestNode {
   const { command, env } = nodeCommand(inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, server] : [server])
   for (const name of names) delete env[name]
-  if (compileCache) delete env['NODE_DISABLE_COMPILE_CACHE']
+  if (compileCache) for (const name of ['NODE_DISABLE_COMPILE_CACHE', 'NODE_COMPILE_CACHE']) delete env[name]
   const child = spawn(...command, { cwd, env: { ...env, PORT: '0', ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) child[name]!.setEncoding('utf8').on('data', (text: string) => { output[name] += text })

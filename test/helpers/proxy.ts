@@ -26,6 +26,8 @@ export interface Proxy {
   thaw (): void
   /** Passes on what the server sends only after so many milliseconds, from now on. */
   delayReplies (milliseconds: number): void
+  /** The same for what clients send. */
+  delayRequests (milliseconds: number): void
   /** Passes nothing on any more of the connections that are open now, frozen or not; new ones work. */
   abandon (which?: 'newest'): void
 }
@@ -34,7 +36,8 @@ export interface Proxy {
 export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy> {
   const target = new URL(databaseUrl)
   const pairs = new Set<[Socket, Socket]>()
-  let [frozen, hangingUp, dialed, port, delayMs] = [false, false, 0, 0, 0]
+  let [frozen, hangingUp, dialed, port] = [false, false, 0, 0]
+  const delays = { replies: 0, requests: 0 }
   let server = await open()
   t.teardown(refuse)
 
@@ -53,15 +56,16 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
     const upstream = connect(Number(target.port), target.hostname)
     const pair: [Socket, Socket] = [client, upstream]
     pairs.add(pair)
-    join(client, upstream)
-    join(upstream, client)
+    join(client, upstream, 'requests')
+    join(upstream, client, 'replies')
     if (frozen) for (const socket of pair) socket.pause()
 
-    function join (from: Socket, to: Socket): void {
+    function join (from: Socket, to: Socket, direction: keyof typeof delays): void {
       let [delayed, sent] = [0, Promise.resolve()]
       from.on('data', (chunk) => {
+        const delayMs = delays[direction]
         const due = performance.now() + delayMs
-        if (from !== upstream || (delayMs === 0 && delayed === 0)) return void to.write(chunk)
+        if (delayMs === 0 && delayed === 0) return void to.write(chunk)
         delayed++
         // In their order, also where the delay changes.
         sent = sent.then(() => delay(Math.max(0, due - performance.now()))).then(() => {
@@ -120,7 +124,8 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
       all((socket) => socket.resume())
     },
 
-    delayReplies (milliseconds) { delayMs = milliseconds },
+    delayReplies (milliseconds) { delays.replies = milliseconds },
+    delayRequests (milliseconds) { delays.requests = milliseconds },
 
     abandon (which) {
       frozen = false

@@ -15,8 +15,8 @@ t.test('1.10 the database fails over under load: the nodes go on with the standb
   const cwd = t.testdir()
   const replicas = await startReplicas(t, cwd)
   const settings = { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
-  const one = await startNode(t, { cwd, compileCache: true, settings: { ...settings, DATABASE_URL: replicas.url } })
-  const two = await startNode(t, { cwd, compileCache: true, settings: { ...settings, DATABASE_URL: replicas.reversed } })
+  const one = await startNode(t, { cwd, settings: { ...settings, DATABASE_URL: replicas.url } })
+  const two = await startNode(t, { cwd, settings: { ...settings, DATABASE_URL: replicas.reversed } })
   const { headers } = await one.login(admin)
   const ended = await one.login(admin)
   const subscribers = [await subscribe(t, one), await subscribe(t, two)]

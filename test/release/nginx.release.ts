@@ -19,7 +19,7 @@ t.test('4 two nodes behind nginx', async (t) => {
   const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
   const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent', TRUST_PROXY: '127.0.0.1' }
   const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
-  const nodes = [await startNode(t, { cwd, compileCache: true, settings }), await startNode(t, { cwd, compileCache: true, settings })]
+  const nodes = [await startNode(t, { cwd, settings }), await startNode(t, { cwd, settings })]
   const url = await startNginx(t, join(cwd, 'nginx'), nodes)
   const { token } = await post(`${url}/api/auth/login`, admin)
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
@@ -27,7 +27,7 @@ t.test('4 two nodes behind nginx', async (t) => {
 
   // The same port, which nginx knows.
   async function startAgain (index: number): Promise<void> {
-    nodes[index] = await startNode(t, { cwd, compileCache: true, settings: { ...settings, PORT: new URL(nodes[index]!.url).port } })
+    nodes[index] = await startNode(t, { cwd, settings: { ...settings, PORT: new URL(nodes[index]!.url).port } })
   }
 
   async function stop (t: Test, node: ServingNode): Promise<void> {

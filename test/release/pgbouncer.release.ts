@@ -20,7 +20,7 @@ const settings = { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG
 
 t.test('4 two nodes by way of PgBouncer in transaction mode', async (t) => {
   const sql = openSql(t, { options: { databaseUrl: NOTIFICATIONS_URL, schema: 'usher' } })
-  const options = { cwd, compileCache: true, settings: { ...settings, DATABASE_URL, NOTIFICATIONS_URL } }
+  const options = { cwd, settings: { ...settings, DATABASE_URL, NOTIFICATIONS_URL } }
   // At once, so that both want to migrate.
   const [one, two] = await Promise.all([startNode(t, options), startNode(t, options)])
   const { headers } = await one.login(admin)
@@ -75,13 +75,13 @@ t.test('4 two nodes by way of PgBouncer in transaction mode', async (t) => {
 
 t.test('8 where notifications would not arrive, the node does not start, and says so', async (t) => {
   const wrong: Record<string, string>[] = [{}, { NOTIFICATIONS_URL: pooled }]
-  const nodes = wrong.map((rest) => spawnNode(t, { cwd, compileCache: true, settings: { ...settings, DATABASE_URL, ...rest } }))
+  const nodes = wrong.map((rest) => spawnNode(t, { cwd, settings: { ...settings, DATABASE_URL, ...rest } }))
   t.strictSame(await Promise.all(nodes.map(({ ended }) => ended)), [1, 1])
   t.strictSame(nodes.map(({ stderr }) => stderr), [REFUSAL, REFUSAL])
 })
 
 t.test('8 in session mode they do arrive', async (t) => {
   const url = await startPgbouncer(t, join(cwd, 'pgbouncer-session'), NOTIFICATIONS_URL, 'session')
-  const node = await startNode(t, { cwd, compileCache: true, settings: { ...settings, DATABASE_URL: url } })
+  const node = await startNode(t, { cwd, settings: { ...settings, DATABASE_URL: url } })
   t.equal((await node.fetch('/health/ready')).status, 200)
 })
