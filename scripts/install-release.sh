@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# What stands around nodes in the tests of a release, nginx, PgBouncer and Redis, from Debian's packages, where it is not there yet.
+# What surrounds nodes in the tests of a release, nginx, PgBouncer, Redis and libfaketime, from Debian's packages,
+# where it is missing.
 set -euo pipefail
 missing=()
 [ -x /usr/sbin/nginx ] || missing+=(nginx-light)
 [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
 [ -x /usr/bin/redis-server ] || missing+=(redis-server)
+compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(libfaketime)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
   echo "The tests of a release need ${missing[*]}: install them, or run this as root on a Debian." >&2

@@ -1,0 +1,36 @@
+/** What a client asked of a node, and what came back. Times are milliseconds since the start of the run, by one clock. */
+export interface Exchange {
+  readonly node: number
+  readonly start: number
+  readonly end: number
+  /** 0 where the connection failed. */
+  readonly status: number
+}
+
+/** A read or a change of one user's name. Every written name is unique. */
+export interface RegisterOperation extends Exchange {
+  readonly kind: 'read' | 'write'
+  readonly register: string
+  readonly value: string
+}
+
+/** A use of a session's token. */
+export interface TokenUse extends Exchange {
+  readonly kind: 'read' | 'write' | 'socket'
+  /** What a write created, where PostgreSQL has it. */
+  readonly title?: string
+}
+
+/** A session from its login to its end. */
+export interface SessionHistory {
+  readonly id: string
+  readonly cookie: string
+  /** The request that ended it. */
+  readonly ending: Exchange
+  readonly uses: readonly TokenUse[]
+}
+
+export interface Violation {
+  readonly rule: string
+  readonly evidence: unknown
+}
