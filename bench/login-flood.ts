@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import Fastify from 'fastify'
 import usher from '../app.ts'
-import { startEmbedded } from '../db/embedded.ts'
+import { startEmbedded } from '../node/embedded/server.ts'
 import { startServer } from './servers.ts'
 
 const AT_ONCE = 200

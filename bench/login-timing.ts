@@ -3,7 +3,7 @@
 import { randomInt } from 'node:crypto'
 import Fastify from 'fastify'
 import usher from '../app.ts'
-import { startEmbedded } from '../db/embedded.ts'
+import { startEmbedded } from '../node/embedded/server.ts'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -9,7 +9,7 @@ import { once } from 'node:events'
 import Fastify from 'fastify'
 import postgres from 'postgres'
 import usher from '../app.ts'
-import { startEmbedded } from '../db/embedded.ts'
+import { startEmbedded } from '../node/embedded/server.ts'
 import { print, round, verdict } from './report.ts'
 import { startServer, type Server } from './servers.ts'
 

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startEmbedded } from '../db/embedded.ts'
+import { startEmbedded } from '../node/embedded/server.ts'
 import { login, startServer, type Server } from './servers.ts'
 
 const TARGET_MS = 100

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { startEmbedded } from '../db/embedded.ts'
+import { startEmbedded } from '../node/embedded/server.ts'
 import { load, type Amounts } from './data.ts'
 import { findGenerator, shoot, type Generator, type Load, type Sample } from './load.ts'
 import type { Options } from './options.ts'

@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { startEmbedded } from '../db/embedded.ts'
+import { startEmbedded } from '../node/embedded/server.ts'
 
 const TARGETS = { ms: 500, mib: 120 }
 const IDLE_NODES = 3
@@ -18,7 +18,7 @@ const { values } = parseArgs({
   options: {
     times: { type: 'string', default: '10' },
     idle: { type: 'string', default: '30' },
-    entry: { type: 'string', default: 'server.ts' },
+    entry: { type: 'string', default: 'node/server.ts' },
     flags: { type: 'string', default: '' },
   },
 })

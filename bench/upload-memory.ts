@@ -10,7 +10,7 @@ import { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
-import { startEmbedded } from '../db/embedded.ts'
+import { startEmbedded } from '../node/embedded/server.ts'
 import { login, startServer } from './servers.ts'
 
 const MIB = 1024 * 1024

@@ -33,7 +33,7 @@ export function prepare<Parameters extends readonly unknown[], Row> (build: (db:
 }
 
 /**
- * Allows a transaction to do something other than statements for ten seconds instead of one (`db/client-options.ts`), such as
+ * Allows a transaction to do something other than statements for ten seconds instead of one (`db/driver/client-options.ts`), such as
  * removing files, until it ends. Only for transactions whose locks delay no request.
  */
 export async function allowPauses (trx: Database): Promise<void> {

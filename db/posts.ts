@@ -1,11 +1,11 @@
 import { sql, type ExpressionBuilder } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { Overloaded, PostNotFound, UserNotFound } from '../schema/errors.ts'
-import { again } from './join.ts'
+import { again } from './batching.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Database, PostsTable, Row, Tables } from './tables.ts'
-import { isInTime } from './write-in-time.ts'
+import { isInTime } from './driver/write-in-time.ts'
 
 export type PostRow = Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at'>
 

@@ -5,8 +5,7 @@ import type { AuditAction } from '../schema/audit.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'
 import { auditColumns, type AuditOrigin } from './audit.ts'
-import type { Database, Row, SessionsTable } from './tables.ts'
-import type { UserRow } from './users.ts'
+import type { Database, Row, SessionsTable, UserRow } from './tables.ts'
 
 // How long a cookie that was rotated away still serves, for tabs that refresh at once and answers that were lost.
 const GRACE_SECONDS = 10

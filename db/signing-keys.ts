@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { sql } from 'kysely'
 import { allowPauses, lock } from './postgres.ts'
-import { isSealed, seal, unseal } from './sealed.ts'
+import { isSealed, seal, unseal } from './encryption.ts'
 import type { Database, Row, SigningKeysTable } from './tables.ts'
 
 /** Seconds from a key's coming to its first signature: by then all nodes know it, and all who cache the key set. */

@@ -176,4 +176,7 @@ export type Row<Table, Columns extends keyof Selectable<Table>> = {
   [Column in Columns as Camel<Column & string>]: Selectable<Table>[Column]
 }
 
+/** What everybody may know of a user. */
+export type UserRow = Row<UsersTable, 'id' | 'name' | 'email' | 'role' | 'created_at' | 'updated_at'>
+
 type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name

@@ -6,10 +6,8 @@ import { auditColumns, type AuditOrigin } from './audit.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
-import type { Database, Row, UsersTable } from './tables.ts'
-import { isInTime } from './write-in-time.ts'
-
-export type UserRow = Row<UsersTable, 'id' | 'name' | 'email' | 'role' | 'created_at' | 'updated_at'>
+import type { Database, Row, UserRow, UsersTable } from './tables.ts'
+import { isInTime } from './driver/write-in-time.ts'
 
 const columns = ['id', 'name', 'email', 'role', 'created_at as createdAt', 'updated_at as updatedAt'] as const
 

@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { challengeOf, InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError, WrongPassword } from '../schema/errors.ts'
-import { sendSealed } from './seal.ts'
+import { sendSealed } from './response-isolation.ts'
 
 const RETRY_AFTER_SECONDS = '1'
 

@@ -1,7 +1,7 @@
 import fastifyCookie from '@fastify/cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { createOrigins } from './origins.ts'
-import { readSessionCookie, type SessionCookie } from '../plugins/session-cookie.ts'
+import { createOrigins } from './allowed-origins.ts'
+import { readSessionCookie, type SessionCookie } from '../plugins/auth/cookie-value.ts'
 
 const COOKIE = 'usher_session'
 

@@ -19,7 +19,7 @@ const generated = await codegen({
     skipTypename: true,
     scalars: { ID: 'string', DateTime: 'Date' },
     contextType: './context.ts#GraphQLContext',
-    mappers: { User: '../../db/users.ts#UserRow', Post: '../../db/posts.ts#ListedPost' },
+    mappers: { User: '../../db/tables.ts#UserRow', Post: '../../db/posts.ts#ListedPost' },
   },
   plugins: [{ typescript: {} }, { resolvers: {} }],
   pluginMap: { typescript, resolvers },

@@ -1,8 +1,8 @@
 // Ends what test/before.ts has started, unless another run still uses it.
 import { glob, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isAlive } from '../db/embedded-cluster.ts'
-import { startEmbedded } from '../db/embedded.ts'
+import { isAlive } from '../node/embedded/cluster.ts'
+import { startEmbedded } from '../node/embedded/server.ts'
 import { folder } from './helpers/database.ts'
 
 const fixtures = join(folder, '../fixtures')

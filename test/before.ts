@@ -3,9 +3,9 @@
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { findPrograms, run } from '../db/embedded-binaries.ts'
-import { openCluster } from '../db/embedded-cluster.ts'
-import { startEmbedded } from '../db/embedded.ts'
+import { findPrograms, run } from '../node/embedded/binaries.ts'
+import { openCluster } from '../node/embedded/cluster.ts'
+import { startEmbedded } from '../node/embedded/server.ts'
 import { folder, template } from './helpers/database.ts'
 
 // A run is known by its tap process, which starts both scripts.

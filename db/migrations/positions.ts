@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import { channelOf } from '../channel.ts'
+import { channelOf } from '../driver/channel.ts'
 import type { Tables } from '../tables.ts'
 import { createTrigger } from './trigger.ts'
 

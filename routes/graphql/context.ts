@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Client } from '../../db/join.ts'
+import type { Client } from '../../db/batching.ts'
 import type { Actor } from '../../schema/policy.ts'
 import type { ResultSize } from './result-budget.ts'
 

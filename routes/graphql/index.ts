@@ -11,9 +11,9 @@ import { addLimits } from './hooks.ts'
 import { createLimits } from './limits.ts'
 import { readOperation, type Operation } from './operation.ts'
 import { resolvers } from './resolvers.ts'
-import { addSockets } from './socket.ts'
-import { addEventStreams, wantsEvents } from './sse.ts'
-import { createSubscriptions } from './subscriptions.ts'
+import { addSockets } from './live/ws/sockets.ts'
+import { addEventStreams, wantsEvents } from './live/sse/sse.ts'
+import { createSubscriptions } from './live/subscriptions.ts'
 
 const PATH = '/graphql'
 const DOCUMENTS_KEPT = 256
@@ -39,7 +39,7 @@ const graphql: FastifyPluginAsync = async (app) => {
   })
   app.addHook('preValidation', app.usherAuth.reconfirm)
   app.addHook('onSend', ({ raw }, reply, __, done) => {
-    // Of a body that is too large: Fastify would close at once, and the answer be lost, see `plugins/linger.ts`.
+    // Of a body that is too large: Fastify would close at once, and the answer be lost, see `plugins/lingering-close.ts`.
     if (!isLate(raw)) reply.removeHeader('connection')
     done()
   })

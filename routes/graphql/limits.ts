@@ -4,7 +4,7 @@ import { OperationTooCostly } from '../../schema/errors.ts'
 import { costOf, evaluate, type Cost } from '../../schema/graphql-cost.ts'
 import { DocumentBudget } from './document-budget.ts'
 import { ResultBudget } from './result-budget.ts'
-import { Turns } from './turns.ts'
+import { Turns } from './operation-queue.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

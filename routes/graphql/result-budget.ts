@@ -1,5 +1,5 @@
 import { Overloaded, ResponseTooLarge } from '../../schema/errors.ts'
-import { ByteBudget } from './live-limits.ts'
+import { ByteBudget } from './live/quotas.ts'
 
 // Responses up to this size are not counted together.
 const SMALL = 64 * 1024

@@ -1,6 +1,6 @@
 // Generated from schema/schema.graphql by `npm run codegen`; do not edit.
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
-import type { UserRow } from '../../db/users.ts';
+import type { UserRow } from '../../db/tables.ts';
 import type { ListedPost } from '../../db/posts.ts';
 import type { GraphQLContext } from './context.ts';
 export type Maybe<T> = T | null | undefined;

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Target } from './http-connection.ts'
 
-const SERVER = fileURLToPath(new URL('../../server.ts', import.meta.url))
+const SERVER = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const REPORT_HEAP = new URL('report-heap.ts', import.meta.url).href
 const WARN = 40
 // The last lines of standard error that a report of a crash carries.

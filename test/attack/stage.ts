@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres, { type Sql } from 'postgres'
-import { startEmbedded } from '../../db/embedded.ts'
+import { startEmbedded } from '../../node/embedded/server.ts'
 import { NodeUnderAttack } from './node-under-attack.ts'
 
 /** A node with a database and a folder of its own. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isAlive } from '../../db/embedded-cluster.ts'
+import { isAlive } from '../../node/embedded/cluster.ts'
 import { createUsher } from '../helpers/app.ts'
 import { startDatabase } from '../helpers/database.ts'
 import { hostOf } from '../helpers/graphql.ts'

@@ -6,7 +6,7 @@ import { post } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
-// What may wait, what goes in one statement, and how many of these run at once: `db/join.ts`, `plugins/database.ts`.
+// What may wait, what goes in one statement, and how many of these run at once: `db/batching.ts`, `plugins/database.ts`.
 const WAITING = 10_000
 const IN_FLIGHT = 2 * 100
 

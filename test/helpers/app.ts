@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
 
-// More than a test tries; what the limits do is shown by test/plugins/throttle.test.ts.
+// More than a test tries; what the limits do is shown by test/plugins/auth/throttle.test.ts.
 const generous = { burst: 10_000, perMinute: 10_000 }
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Test } from 'tap'
-import { connect, type Connection, type ConnectionOptions } from '../../db/connection.ts'
+import { connect, type Connection, type ConnectionOptions } from '../../db/driver/connection.ts'
 import { createProxy, type Proxy } from './proxy.ts'
 import { testDatabaseUrl } from './database.ts'
 

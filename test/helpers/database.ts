@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
 import type { Test } from 'tap'
-import { startEmbedded } from '../../db/embedded.ts'
+import { startEmbedded } from '../../node/embedded/server.ts'
 
 /** Where the PostgreSQL of the test runs lives. */
 export const folder = fileURLToPath(new URL('../../.tap/usher/', import.meta.url))

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import postgres from 'postgres'
 import type { Test } from 'tap'
-import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../db/embedded.ts'
+import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../node/embedded/server.ts'
 
 /** Settings of a server whose data need not survive a crash of the machine. */
 export const quick = { fsync: 'off' }

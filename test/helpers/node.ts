@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { readSettings } from '../../schema/settings.ts'
+import { readSettings } from '../../node/settings.ts'
 
-const server = fileURLToPath(new URL('../../server.ts', import.meta.url))
+const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const coverage = fileURLToPath(new URL('../../.tap/coverage', import.meta.url))
 const names = [...Object.keys(readSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'PRINT_SECRETS']
 
@@ -59,7 +59,7 @@ export function nodeCommand (args: readonly string[]): { command: [file: string,
   return { command, env: { ...process.env, ...isCovered && { NODE_V8_COVERAGE: coverage, NODE_DISABLE_COMPILE_CACHE: '1' } } }
 }
 
-/** Starts `node server.ts`. It stops by the test's end. */
+/** Starts `node node/server.ts`. It stops by the test's end. */
 export function spawnNode (t: Test, { settings = {}, cwd, inject, compileCache = false }: NodeOptions): TestNode {
   const { command, env } = nodeCommand(inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, server] : [server])
   for (const name of names) delete env[name]

@@ -1,7 +1,7 @@
 import { chown, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { accountFor } from '../../db/embedded-binaries.ts'
+import { accountFor } from '../../node/embedded/binaries.ts'
 import { freePort, runProgram } from './program.ts'
 
 /** Starts PgBouncer with `docs/pgbouncer.ini`, or in another mode, for the time of a test; the database's URL by way of it. */

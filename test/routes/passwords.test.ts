@@ -6,7 +6,7 @@ import { createUsher, withUsers, type LoggedIn } from '../helpers/app.ts'
 import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
-import { createSmtpMailer } from '../../plugins/smtp.ts'
+import { createSmtpMailer } from '../../node/smtp.ts'
 
 const invalid = { errors: ['token is invalid or has expired'] }
 const accepted = { message: 'If there is a user with this address, a link to set a password is on its way' }

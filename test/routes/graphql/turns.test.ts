@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { DocumentBudget } from '../../../routes/graphql/document-budget.ts'
-import { LoopLoad } from '../../../routes/graphql/loop-load.ts'
-import { Turns } from '../../../routes/graphql/turns.ts'
+import { LoopLoad } from '../../../routes/graphql/event-loop-load.ts'
+import { Turns } from '../../../routes/graphql/operation-queue.ts'
 
 t.test('1.13 operations run together up to a cost, the others wait, and networks take turns', async (t) => {
   const turns = new Turns(100, { load: { isBusy: false } })

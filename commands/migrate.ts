@@ -1,9 +1,0 @@
-import { withDatabase } from './database.ts'
-import type { Command } from './index.ts'
-
-export default {
-  summary: 'Bring the database up to date.',
-  details: 'A node does this by itself as it starts; this is for those who want it done before, with more rights than a node has.',
-  options: {},
-  run: () => withDatabase(async ({ place }) => console.log(`Up to date: ${place}`)),
-} satisfies Command

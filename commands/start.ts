@@ -1,9 +1,0 @@
-import { run } from '../node.ts'
-import type { Command } from './index.ts'
-
-export default {
-  summary: 'Run the node.',
-  details: 'Until SIGTERM or SIGINT. It brings the database up to date first.',
-  options: {},
-  run,
-} satisfies Command

@@ -1,0 +1,85 @@
+import { Kysely } from 'kysely'
+import type { Sql } from 'postgres'
+import { createBackends } from './backends.ts'
+import { readClientOptions } from './client-options.ts'
+import { createClock, type Clock } from './clock.ts'
+import { createDialect } from './dialect.ts'
+import { createGate, type Gate } from './circuit-breaker.ts'
+import { createNotifications, type Notifications } from './notifications.ts'
+import { failStatements, reportOutages, type Log } from './outages.ts'
+import { createPool } from './pool.ts'
+import type { Tables } from '../tables.ts'
+import { createTransactionPool } from './transaction-pool.ts'
+
+const STATEMENT_TIMEOUT_MS = 10_000
+
+export interface ConnectionOptions {
+  /** `postgres://…`, or a postgres.js client whose settings Usher's own connections take over. */
+  database: string | Sql
+  /** Connections for statements; transactions open up to half as many more, on demand. At least 2. */
+  poolSize: number
+  /** Milliseconds until PostgreSQL cancels a statement. */
+  statementTimeout?: number
+  /** Where notifications come from, if not from the same address. */
+  notificationsUrl?: string | undefined
+  /** The Postgres schema that holds Usher's tables. */
+  schema: string
+  log: Log
+}
+
+export interface Connection {
+  readonly db: Kysely<Tables>
+  readonly gate: Gate
+  readonly clock: Clock
+  readonly notifications: Notifications
+  /** Tells whether statements are answered, where notifications come from another address. To be started as well. */
+  readonly heartbeat: Pick<Notifications, 'start'> | undefined
+  close (): Promise<void>
+}
+
+/** Opens the database; nothing is sent before the first statement. Throws a `TypeError` for an invalid URL. */
+export function connect ({ database, notificationsUrl, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, log }: ConnectionOptions): Connection {
+  const options = readClientOptions(database, statementTimeout)
+  const readers = Math.floor(poolSize / 2)
+  const reads = createPool(options, readers)
+  const writes = createPool(options, poolSize - readers)
+  const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2) })
+  const gate = createGate()
+  const backends = createBackends()
+  const closing = new AbortController()
+  const probe = () => Promise.all([reads, writes].map(({ sql }) => sql.unsafe('select 1')))
+  const outages = failStatements({ gate, backends, renew, probe, statementTimeout, closing: closing.signal, log })
+  const clock = createClock(log)
+  const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, statementTimeout)
+  const isElsewhere = source !== options
+  const ofStatements = { pool: writes, source: options, isElsewhere: false, outages, clock }
+  const ofNotifications = { pool: writes, source, isElsewhere: true, outages: reportOutages(log), clock: undefined }
+  const notifications = createNotifications(isElsewhere ? ofNotifications : ofStatements)
+  // With two addresses, statements may be answered while notifications do not arrive, and the other way round.
+  const heartbeat = isElsewhere ? createNotifications(ofStatements) : undefined
+
+  function renew (seconds?: number): void {
+    backends.clear()
+    reads.renew(seconds)
+    writes.renew(seconds)
+    if (seconds === 0) transactions.destroy()
+  }
+
+  const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions, backends }, gate, log) }).withSchema(schema)
+  return {
+    db,
+    gate,
+    clock,
+    notifications,
+    heartbeat,
+
+    async close () {
+      closing.abort()
+      await Promise.all([notifications.close(), heartbeat?.close()])
+      await db.destroy()
+      transactions.destroy()
+      await Promise.all([reads.close(), writes.close()])
+      gate.set(false)
+    },
+  }
+}

@@ -1,0 +1,32 @@
+import { randomBytes } from 'node:crypto'
+import { text } from 'node:stream/consumers'
+import { Type, type Static } from '@sinclair/typebox'
+import { insertUsers } from '../../db/users.ts'
+import { hashPassword } from '../../plugins/auth/passwords.ts'
+import { Email, Name, NewPassword } from '../../schema/text.ts'
+import { createCheck } from '../../schema/validator.ts'
+import { terminal } from './audit.ts'
+import { withDatabase } from './with-database.ts'
+import type { Command } from './command.ts'
+
+const NewAdmin = Type.Object({ email: Email, name: Name, password: NewPassword })
+const check = createCheck(NewAdmin)
+
+export default {
+  summary: 'Create an admin.',
+  details: '  --email <address>  required\n' +
+    '  --name <name>      by default Admin\n' +
+    '  --password-stdin   read the password from standard input; otherwise one is made up and shown',
+  options: { email: { type: 'string' }, name: { type: 'string', default: 'Admin' }, 'password-stdin': { type: 'boolean' } },
+
+  async run ({ email, name, 'password-stdin': given }) {
+    const password = given ? (await text(process.stdin)).replace(/\r?\n$/, '') : randomBytes(15).toString('base64url')
+    const admin = { email, name, password } as Static<typeof NewAdmin>
+    check(admin)
+    await withDatabase(async ({ db }) => {
+      const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash: await hashPassword(password), note: terminal }])
+      if (user instanceof Error) throw new Error(`${admin.email} is taken: promote that user instead.`, { cause: user })
+      console.log(given ? `Admin ${admin.email} is there.` : `Admin ${admin.email} is there, password ${password} (not shown again)`)
+    })
+  },
+} satisfies Command

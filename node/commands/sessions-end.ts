@@ -1,0 +1,41 @@
+import { insertAuditEntries } from '../../db/audit.ts'
+import { isUuid } from '../../db/postgres.ts'
+import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../db/sessions.ts'
+import type { Database } from '../../db/tables.ts'
+import { findCredentials, findUsers } from '../../db/users.ts'
+import { terminal } from './audit.ts'
+import { withDatabase } from './with-database.ts'
+import type { Command } from './command.ts'
+
+export default {
+  summary: 'Cut sessions off, on every node at once.',
+  details: '  --user <id or email>  all sessions of a user\n' +
+    '  --id <session>        one session\n' +
+    '  --all                 every session of everybody',
+  options: { user: { type: 'string' }, id: { type: 'string' }, all: { type: 'boolean' } },
+
+  async run ({ user, id, all }) {
+    const chosen = [user, id, all].filter((value) => value !== undefined)
+    if (chosen.length !== 1) throw new Error('One of --user, --id and --all is required.')
+    await withDatabase(async ({ db }) => {
+      const count = await db.transaction().execute(async (trx) => {
+        if (id) return end(trx, String(id))
+        const { count, userId } = all ? { count: await deleteAllSessions(trx), userId: null } : await endOf(trx, String(user))
+        if (count > 0) await insertAuditEntries(trx, [{ ...terminal, action: 'session.end', userId }])
+        return count
+      })
+      console.log(`${count} session${count === 1 ? '' : 's'} ended.`)
+    })
+  },
+} satisfies Command
+
+async function end (db: Database, id: string): Promise<number> {
+  const ended = isUuid(id) ? await deleteSession(db, { id }, { ...terminal, action: 'session.end' }) : undefined
+  return ended === undefined ? 0 : 1
+}
+
+async function endOf (db: Database, user: string): Promise<{ count: number, userId: string }> {
+  const known = isUuid(user) ? (await findUsers(db, [user]))[0] : await findCredentials(db, user)
+  if (!known) throw new Error(`There is no user ${user}.`)
+  return { count: (await deleteSessionsOf(db, known.id)).length, userId: known.id }
+}

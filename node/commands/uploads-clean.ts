@@ -1,0 +1,53 @@
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { installationOf, listUnrecorded } from '../../db/uploads.ts'
+import type { Database } from '../../db/tables.ts'
+import { hasOtherDatabases, remove } from '../../plugins/uploads/files.ts'
+import { listStrayFiles, type StrayFile } from '../../plugins/uploads/stray-files.ts'
+import { confirm } from './confirm.ts'
+import { withDatabase } from './with-database.ts'
+import type { Command } from './command.ts'
+
+export default {
+  summary: 'Remove stored files without a record.',
+  details: '  --dry-run                 only count them\n' +
+    '  --yes                     do not ask for confirmation\n' +
+    '  --ignore-other-databases  proceed although other databases have used the folder: their files are removed too\n\n' +
+    'After an older database was restored, the files uploaded since then have no record. Once removed, they cannot be\n' +
+    'restored together with a newer database. Files younger than an hour are not considered.',
+  options: { 'dry-run': { type: 'boolean' }, yes: { type: 'boolean' }, 'ignore-other-databases': { type: 'boolean' } },
+
+  run: ({ 'dry-run': isDry, yes, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({ db, options, settings }) => {
+    const folder = resolve(settings.DATA_DIR, 'uploads')
+    if (!existsSync(folder)) throw new Error(`There are no uploads in ${folder}: check DATA_DIR.`)
+    if (!ignoresOthers && await hasOtherDatabases(folder, await installationOf(db, options.schema))) {
+      throw new Error(`Other databases have used ${folder}, and its files may be theirs: repeat the command with --ignore-other-databases if they are not needed.`)
+    }
+    const files = join(folder, 'files')
+    const strays = await collect(db, files)
+    const bytes = strays.reduce((sum, { size }) => sum + size, 0)
+    console.log(`${count(strays.length)} without a record in ${files}, ${bytes} bytes.`)
+    if (isDry || strays.length === 0) return
+    const isConfirmed = yes || await confirm(`Remove ${count(strays.length)}?`)
+    console.log(`${count(isConfirmed ? await removeAll(db, files, strays) : 0)} removed.`)
+  }),
+} satisfies Command
+
+const count = (files: number) => `${files} file${files === 1 ? '' : 's'}`
+
+async function collect (db: Database, files: string): Promise<StrayFile[]> {
+  const strays: StrayFile[] = []
+  for await (const batch of listStrayFiles(db, files, new AbortController().signal)) strays.push(...batch)
+  return strays
+}
+
+// Looks again right before each batch: a database may have been restored while the question was open.
+async function removeAll (db: Database, files: string, strays: readonly StrayFile[]): Promise<number> {
+  let removed = 0
+  for (let start = 0; start < strays.length; start += 100) {
+    const ids = await listUnrecorded(db, strays.slice(start, start + 100).map(({ id }) => id))
+    await Promise.all(ids.map((id) => remove(join(files, id))))
+    removed += ids.length
+  }
+  return removed
+}

@@ -1,0 +1,150 @@
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdir, mkdtemp, open, readdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { accountFor, run, wayFor, type Programs, type Way } from './binaries.ts'
+
+/** A database folder that is whole: its parts, and how its server is started. */
+export interface Cluster {
+  /** PostgreSQL's own folder. */
+  readonly data: string
+  /** What the server prints. */
+  readonly log: string
+  /** Where the port of the last server is recorded. */
+  readonly portFile: string
+  /** Of the one role that can connect. */
+  readonly password: string
+  /** Tells this folder from a copy of it, which has the same password: the server carries it as its name. */
+  readonly name: string
+  readonly way: Way
+}
+
+/** What a running server, or one that was killed, has written about itself. */
+export interface Running {
+  readonly pid: number
+  readonly port: number
+  readonly ready: boolean
+  /** Whether it has recorded its shared memory, by which PostgreSQL itself recognises a server that lives. */
+  readonly isComplete: boolean
+}
+
+/**
+ * Opens `<dataDir>/postgres`, and makes it first where there is none.
+ * @param durable whether a new folder is synced to the disk before it counts
+ * @throws a sentence
+ */
+export async function openCluster (dataDir: string, programs: Programs, durable: boolean, print: (line: string) => void): Promise<Cluster> {
+  try {
+    await mkdir(dataDir, { recursive: true })
+    const folder = join(await realpath(dataDir), 'postgres')
+    const data = join(folder, 'data')
+    if (await stat(data).then(() => false, (error) => error.code === 'ENOENT')) {
+      print(`PostgreSQL: making a new database in ${folder}`)
+      await create(folder, programs, durable)
+    }
+    const way = await handOver(data, programs)
+    const { ino } = await stat(data)
+    const [log, portFile] = [join(folder, 'log'), join(folder, 'port')]
+    return { data, way, log, portFile, name: `usher-${ino}`, password: await readFile(join(folder, 'password'), 'utf8') }
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException
+    if (!code || !path) throw error
+    throw new Error(`The database in ${dataDir} cannot be opened (${code} at ${path}): start the node as the user who owns it, or choose another DATA_DIR.`, { cause: error })
+  }
+}
+
+// The folder appears by a rename when everything is in it, so a node killed on the way leaves nothing that
+// the next one would trust; of two nodes on the way one wins, and the other uses what the winner made.
+async function create (folder: string, programs: Programs, durable: boolean): Promise<void> {
+  await removeLeftovers(folder)
+  const unfinished = await mkdtemp(`${folder}.new-${process.pid}-`)
+  try {
+    await chmod(unfinished, 0o711)
+    const [data, password] = [join(unfinished, 'data'), randomBytes(24).toString('base64url')]
+    await mkdir(data, { mode: 0o700 })
+    const way = await handOver(data, programs)
+    await run([...way.before, programs.initdb, '-D', data, '-U', 'postgres', '--auth=reject', '--encoding=UTF8', '--locale=C',
+      '--locale-provider=builtin', '--builtin-locale=C.UTF-8', ...(durable ? [] : ['--no-sync'])], way)
+    // The superuser cannot connect at all; the node's role owns its database and nothing else, so that an
+    // injected statement reaches no file and no program.
+    await run([...way.before, programs.postgres, '--single', '-D', data, '-c', 'exit_on_error=on',
+      '-c', 'log_min_error_statement=panic', '-c', `fsync=${durable ? 'on' : 'off'}`, 'postgres'], way,
+      `create role usher login password '${password}'\ncreate database usher owner usher\n`)
+    await writeFile(join(data, 'pg_hba.conf'), 'host all usher 127.0.0.1/32 scram-sha-256\n', { flush: durable })
+    await writeFile(join(unfinished, 'password'), password, { mode: 0o600, flush: durable })
+    if (durable) await syncFolder(unfinished)
+    await rename(unfinished, folder)
+    // Without this a power cut could undo the rename, and the next start would begin anew.
+    if (durable) await syncFolder(join(folder, '..'))
+  } catch (error) {
+    await rm(unfinished, { recursive: true, force: true })
+    const { code, stderr, message } = error as { code?: unknown, stderr?: string, message: string }
+    if (code === 'ENOTEMPTY' || code === 'EEXIST') return
+    if (stderr === undefined) throw error
+    throw new Error(`PostgreSQL could not make a database in ${folder} (${reason(stderr || message)}): see to that, or set DATABASE_URL.`, { cause: error })
+  }
+}
+
+// Of nodes that were killed while they made one; those of living ones are left alone.
+async function removeLeftovers (folder: string): Promise<void> {
+  for (const entry of await readdir(join(folder, '..'))) {
+    const pid = /^postgres\.new-(\d+)-/.exec(entry)?.[1]
+    if (pid && !isAlive(Number(pid))) await rm(join(folder, '..', entry), { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+// A folder that belongs to root (new, or restored from a backup) is given to the account of the server: at
+// best the one that owns the folder around it.
+async function handOver (data: string, programs: Programs): Promise<Way> {
+  const { uid } = await stat(data)
+  const account = await accountFor(uid || (await stat(join(data, '../..'))).uid)
+  if (account && account.uid !== uid) {
+    await promisify(execFile)('chown', ['-R', `${account.uid}:${account.gid}`, data])
+    await chmod(data, 0o700)
+  }
+  return wayFor(account, programs.postgres, data)
+}
+
+/** Makes the names in a folder durable. */
+export async function syncFolder (folder: string): Promise<void> {
+  const handle = await open(folder)
+  await handle.sync().finally(() => handle.close())
+}
+
+/** The gist of what PostgreSQL printed: its last error, or its last line. */
+export function reason (output: string): string {
+  const lines = output.split('\n').map((line) => line.trim()).filter(Boolean)
+  const line = lines.findLast((line) => /FATAL|PANIC|error:/.test(line)) ?? lines.at(-1) ?? 'it said nothing'
+  return line.replace(/^.*?(FATAL|PANIC|error):\s*/, '')
+}
+
+/** What `postmaster.pid` says of the server that runs here, or ran here until it was killed. */
+export async function readRunning (cluster: Cluster): Promise<Running | undefined> {
+  const lines = (await readFile(join(cluster.data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
+  const [pid, port] = [Number(lines[0]), Number(lines[3])]
+  return pid && port ? { pid, port, ready: /ready/.test(String(lines[7])), isComplete: Boolean(lines[6]?.trim()) } : undefined
+}
+
+/** Returns the port of the last server of this cluster, or undefined if there was none. A copy of the folder has none. */
+export async function readPort ({ portFile, name }: Cluster): Promise<number | undefined> {
+  const [owner, port] = (await readFile(portFile, 'utf8').catch(() => '')).split(' ')
+  return owner === name ? Number(port) || undefined : undefined
+}
+
+/**
+ * Records the port of the running server for the nodes that start later. `postmaster.pid` does not do: PostgreSQL removes
+ * that file also when it fails to start because the port is taken.
+ */
+export async function writePort ({ portFile, name }: Cluster, port: number): Promise<void> {
+  await writeFile(portFile, `${name} ${port}`)
+}
+
+/** Whether a process of that number exists, whoever owns it. */
+export function isAlive (pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

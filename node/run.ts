@@ -1,0 +1,142 @@
+import { lookup } from 'node:dns/promises'
+import { resolve } from 'node:path'
+import closeWithGrace from 'close-with-grace'
+import Fastify, { type FastifyInstance } from 'fastify'
+import usher from '../app.ts'
+import { explain, openData, type Data } from './data.ts'
+import { readEnvironment } from './environment.ts'
+import { say } from './print.ts'
+import drain from './drain.ts'
+import httpDefaults from './http-defaults.ts'
+import { serverOptions, trustProxy } from './http-server.ts'
+import { createHeaders, type SetHeaders } from './security-headers.ts'
+import memory from './memory.ts'
+import type { Mailer } from '../schema/options.ts'
+import type { Settings } from './settings.ts'
+
+// Each step of a stop has a limit of its own: 3 seconds for clients, see `node/drain.ts`, 1.5 for mail, and 30 for
+// PostgreSQL, which mostly takes a moment. Cutting one of them short would lose mail or leave PostgreSQL running.
+const STOP_MS = 60_000
+// One Ctrl-C comes twice under npm: from the terminal and from npm, which can be slow to pass it on.
+const SAME_SIGNAL_MS = 2_000
+const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
+  'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "usher admin create --email <address>".'
+
+/** Runs the node until a signal stops it. Throws an `Error` of one sentence that says what keeps it from starting. */
+export async function run (): Promise<void> {
+  const settings = readEnvironment()
+  // Whoever read the output may be gone, such as a terminal or a log shipper. Without a listener the node would end at the
+  // next line, in the middle of its stop as well, and leave PostgreSQL running.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
+  const setHeaders = await createHeaders(settings.CORS_ORIGIN)
+  const app = Fastify(serverOptions(settings, setHeaders))
+  const opening = openData(settings, (line) => app.log.info(line))
+  const serving = opening.then((data) => serve(app, settings, data, setHeaders))
+  stopOnSignals(app, stop)
+  try {
+    await serving
+  } catch (error) {
+    await stop()
+    throw new Error(explain(error as Error, settings), { cause: error })
+  }
+
+  // The database last: requests in flight need it. A start that is under way comes to its end before.
+  async function stop (): Promise<void> {
+    await serving.catch(() => {})
+    await app.close()
+    await opening.then((data) => data.stop(), () => {})
+  }
+}
+
+async function serve (app: FastifyInstance, settings: Settings, { url: databaseUrl, place, secret }: Data, setHeaders: SetHeaders): Promise<void> {
+  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, PASSWORD_URL, NOTIFICATIONS_URL } = settings
+  for (const warning of warningsOf(settings)) app.log.warn(warning)
+  await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false })
+  await app.register(memory)
+  await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
+  const mailer = await openMailer(app, settings)
+  await app.register(usher, {
+    databaseUrl,
+    notificationsUrl: NOTIFICATIONS_URL,
+    mailer,
+    secret,
+    passwordUrl: PASSWORD_URL,
+    publicUrl: PUBLIC_URL?.replace(/\/+$/, ''),
+    origins: CORS_ORIGIN,
+    uploadsDir: resolve(DATA_DIR, 'uploads'),
+    uploadMaxBytes: UPLOAD_MAX_BYTES,
+    admin: email && password ? { email, password } : undefined,
+    ...printsSecrets(settings)
+      ? { onFirstAdmin: ({ email, password }) => say(`The first admin is ${email}, password ${password} (not shown again)`) }
+      : { onNoAdmin: () => say(NO_ADMIN) },
+  })
+  const url = await listen(app, settings)
+  if (!mailer) say('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
+  say(`Usher listens on ${url}`, `  data: ${place}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+}
+
+// What can be started with, but should not be.
+function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, TRUST_PROXY }: Settings): Generator<string> {
+  if (DATABASE_URL && !SECRET) yield 'SECRET is not set: the private signing keys are stored in the database in plain text'
+  if (PUBLIC_URL?.startsWith('https:') && trustProxy(TRUST_PROXY) === false) {
+    yield 'PUBLIC_URL is https and TRUST_PROXY is off: every client has the address of the proxy, and all share its limits'
+  }
+}
+
+// What is not printed to a terminal mostly ends up in a log, which others read and which is kept.
+function printsSecrets ({ PRINT_SECRETS = process.stderr.isTTY === true }: Settings): boolean {
+  return PRINT_SECRETS
+}
+
+// Without a mail server mails are read on the terminal, but not in production, unless a setting asks for it.
+async function openMailer (app: FastifyInstance, settings: Settings): Promise<Mailer | undefined> {
+  const { SMTP_URL, MAIL_FROM, NODE_ENV, PRINT_SECRETS } = settings
+  if (SMTP_URL) {
+    const { createSmtpMailer } = await import('./smtp.ts')
+    const { mailer, close } = createSmtpMailer(SMTP_URL, MAIL_FROM!)
+    // Before Usher is registered, and so after it has closed.
+    app.addHook('onClose', async () => close())
+    return mailer
+  }
+  if (PRINT_SECRETS || (NODE_ENV !== 'production' && printsSecrets(settings))) return ({ to, subject, text }) => say(`Mail to ${to}: ${subject}`, '', text)
+}
+
+async function listen (app: FastifyInstance, { HOST, PORT }: Settings): Promise<string> {
+  await app.ready()
+  try {
+    // `localhost` has two addresses, and Fastify would open a second server that does not drain.
+    const { address } = await lookup(HOST)
+    return await app.listen({ host: address, port: PORT })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new Error(code === 'EADDRINUSE'
+      ? `PORT ${PORT} is taken on ${HOST}: stop what listens there, or set another one (0 for any free one).`
+      : `HOST ${HOST} with PORT ${PORT} cannot be listened on (${code}).`, { cause: error })
+  }
+}
+
+function stopOnSignals ({ log }: FastifyInstance, stop: () => Promise<void>): void {
+  const { close } = closeWithGrace({
+    delay: STOP_MS,
+    logger: false,
+    // Ours below, and those after which no JavaScript should run.
+    skip: ['SIGTERM', 'SIGINT', 'beforeExit', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV'],
+  }, async ({ err }) => {
+    if (err) log.fatal({ err }, 'unexpected, stopping')
+    await stop()
+  })
+
+  let since: number | undefined
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, onSignal)
+
+  function onSignal (signal: string): void {
+    if (since === undefined) {
+      since = performance.now()
+      say(`Usher stops on ${signal}`)
+      close()
+    } else if (performance.now() - since > SAME_SIGNAL_MS) {
+      say(`Usher ends at once on a second ${signal}`)
+      process.exit(1)
+    }
+  }
+}

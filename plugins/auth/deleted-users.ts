@@ -1,0 +1,43 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { purgeDeletedUsers } from '../../db/deleted-users.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+
+// For what a stopped node has left, and for users who were deleted by hand.
+const PURGE_SECONDS = 30
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherDeletedUsers: ReturnType<typeof createDeletedUsers>
+  }
+}
+
+function createDeletedUsers (app: FastifyInstance) {
+  const { log, usherDatabase: { db }, usherStorage: storage } = app
+  const continueNow = purgeRegularly(app, 'deleted users', PURGE_SECONDS, async () => {
+    const { more, uploads } = await purgeDeletedUsers(db, ROWS_A_PURGE)
+    if (uploads > 0) await storage.sweep()
+    return more ? ROWS_A_PURGE : 0
+  })
+
+  return {
+    /**
+     * Deletes what users who were just deleted have left: a batch of it now, the rest in the background. Never throws:
+     * nothing of it is visible any more, and what fails is logged and tried again.
+     */
+    async purge (): Promise<void> {
+      try {
+        const { more } = await purgeDeletedUsers(db, ROWS_A_PURGE)
+        if (more) continueNow()
+      } catch (err) {
+        log.error({ err }, 'the rows of deleted users could not be deleted')
+      }
+      await storage.sweep()
+    },
+  }
+}
+
+/** Deletes in batches what deleted users have left. */
+export default fp(async function deletedUsers (app) {
+  app.decorate('usherDeletedUsers', createDeletedUsers(app))
+}, { name: 'usher-deleted-users', dependencies: ['usher-database', 'usher-storage'] })

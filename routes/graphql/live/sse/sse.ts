@@ -1,0 +1,136 @@
+import type { OutgoingHttpHeaders } from 'node:http'
+import { pipeline } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { GraphQLError } from 'graphql'
+import Negotiator from 'negotiator'
+import { createCutOff } from '../../../../plugins/response-cut-off.ts'
+import { TooManyConnections } from '../../../../schema/errors.ts'
+import { networkOf } from '../../../../schema/network.ts'
+import { createContext } from '../../context.ts'
+import { EventStream } from './event-stream.ts'
+import { formatExecution } from '../../format.ts'
+import { checkSubscription, readOperation, typeOf, type CheckedSubscription } from '../../operation.ts'
+import { textOf } from '../../serialize.ts'
+import type { Taker } from '../shared-operation.ts'
+import { isPassing } from '../subscription.ts'
+import type { Subscriptions } from '../subscriptions.ts'
+
+const EVENT_STREAM = 'text/event-stream'
+const RECONNECT = 'retry: 1000\n'
+
+/** Whether a client wants server-sent events rather than one answer. */
+export function wantsEvents ({ raw }: FastifyRequest): boolean {
+  return raw.headers.accept !== undefined && new Negotiator(raw).mediaType(['application/json', 'text/html', EVENT_STREAM]) === EVENT_STREAM
+}
+
+/**
+ * GraphQL over server-sent events, in the distinct connections mode of graphql-sse: the events `next`, and `complete`
+ * where there will be no more. The id of an event of a subscription is the cursor of its post, so that a client that
+ * comes back with it, as browsers do by themselves, gets what it missed; it is told one before the first event, too.
+ *
+ * @returns what answers such a request
+ */
+export function addEventStreams (app: FastifyInstance, subscriptions: Subscriptions) {
+  const { usherAuth, usherOptions: { pingSeconds } } = app
+  const cutOff = createCutOff(app)
+  const open = new Set<EventStream>()
+  let closing = false
+  const pinging = setInterval(() => { for (const stream of open) stream.check() }, pingSeconds * 1000).unref()
+  app.addHook('preClose', async () => {
+    clearInterval(pinging)
+    closing = true
+    for (const stream of open) stream.end()
+  })
+
+  async function subscribe (operation: CheckedSubscription, request: FastifyRequest): Promise<EventStream> {
+    const network = networkOf(request.ip)
+    const leave = subscriptions.admit(network)
+    const stream = new EventStream(subscriptions.unread)
+    stream.once('close', leave)
+    try {
+      const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
+      const stop = await subscriptions.subscribe({ ...operation, lastEventId: lastEventId || undefined }, createTaker(stream, network))
+      const unwatch = request.actor ? usherAuth.watch(authorization!, request.actor, () => stream.end()) : () => {}
+      open.add(stream)
+      stream.once('close', () => {
+        open.delete(stream)
+        unwatch()
+        stop()
+      })
+    } catch (error) {
+      stream.destroy()
+      throw error
+    }
+    // The end of the server was told to those that were open.
+    if (closing) stream.end()
+    return stream
+  }
+
+  async function run (request: FastifyRequest, reply: FastifyReply): Promise<EventStream | string> {
+    const operation = readOperation(app.graphql.schema, request.method === 'GET' ? readQuery(request.query as object) : request.body)
+    if (typeOf(app, operation) === 'subscription') return subscribe(checkSubscription(app, request, operation), request)
+    if (request.method === 'GET') throw new GraphQLError('Only a subscription can be had by GET', { extensions: { code: 'BAD_REQUEST' } })
+    return whole(await reply.graphql(operation.query, createContext(app, request, operation.operationName), operation.variables, operation.operationName))
+  }
+
+  return async function answer (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    reply.type(EVENT_STREAM).headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+    const result = await run(request, reply).catch((error) => refuse(error, request, reply))
+    if (!(result instanceof EventStream)) return void reply.send(result)
+    cutOff(reply.raw)
+    send(result, request, reply)
+  }
+}
+
+function createTaker (stream: EventStream, network: string): Taker {
+  return {
+    network,
+    get waiting () { return stream.unread },
+    begin: (cursor) => stream.write(`${RECONNECT}${id(cursor)}\n`),
+    deliver: (event, cursor) => stream.write(`${id(cursor)}${next(event)}`),
+    drain: () => stream.drain(),
+    fail (errors) {
+      stream.write(whole({ data: null, errors }))
+      stream.end()
+    },
+  }
+}
+
+// Not by `reply.send`: it would log a client that disconnects, which all of them do.
+function send (stream: EventStream, { log }: FastifyRequest, reply: FastifyReply): void {
+  reply.hijack()
+  // The client may have disconnected meanwhile.
+  if (reply.raw.destroyed) return void stream.destroy()
+  reply.raw.writeHead(200, reply.getHeaders() as OutgoingHttpHeaders)
+  // So that a client has the head before the first event.
+  reply.raw.flushHeaders()
+  pipeline(stream, reply.raw, (err) => { if (err) log.debug({ err }, 'an event stream was cut off') })
+}
+
+// Returns the body of the response that says why.
+function refuse (error: GraphQLError, request: FastifyRequest, reply: FastifyReply): string | object {
+  // A client gives up what is refused, and comes back by itself for a stream that ended without a word.
+  if (isPassing(error)) return `${RECONNECT}\n`
+  const refusal = formatExecution({ errors: [error] }, request.log)
+  if (request.method === 'POST') return whole(refusal)
+  // A browser comes back whatever it is told, unless the status says not to.
+  reply.code((error as Error) instanceof TooManyConnections ? 429 : 400).type('application/json')
+  return refusal
+}
+
+const id = (cursor: string) => `id: ${cursor}\n`
+const next = (result: string) => `event: next\ndata: ${result}\n\n`
+const whole = (result: object) => `${next(textOf(result))}event: complete\ndata:\n\n`
+
+// By the address, where the variables are JSON (GraphQL over HTTP). Throws a `GraphQLError`.
+function readQuery ({ query, variables, operationName }: { query?: unknown, variables?: unknown, operationName?: unknown }): object {
+  return { query, operationName, variables: variables === undefined ? undefined : parse(variables) }
+}
+
+function parse (variables: unknown): unknown {
+  try {
+    return JSON.parse(String(variables))
+  } catch {
+    throw new GraphQLError('variables must be JSON', { extensions: { code: 'BAD_REQUEST' } })
+  }
+}

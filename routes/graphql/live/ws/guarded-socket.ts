@@ -1,0 +1,200 @@
+import type { GraphQLError, GraphQLFormattedError } from 'graphql'
+import { WebSocket } from 'ws'
+import { DatabaseUnavailable } from '../../../../schema/errors.ts'
+import { refused } from '../../../../schema/graphql-limits.ts'
+import type { Actor } from '../../../../schema/policy.ts'
+import { executeOperation } from '../../execute-operation.ts'
+import { formatErrors } from '../../format.ts'
+import { authorizationOf, messages, parseMessage, type Message } from './messages.ts'
+import { checkSubscription, readOperation, typeOf, type Operation } from '../../operation.ts'
+import { PingedSocket } from './pinged-socket.ts'
+import { createSocketTaker } from './socket-sink.ts'
+import { isPassing } from '../subscription.ts'
+import type { Surroundings } from './socket-context.ts'
+
+const INIT_MS = 3000
+const OPERATIONS_A_SOCKET = 10
+
+/**
+ * A socket that speaks both protocols, and closes with the codes of graphql-transport-ws. Subscriptions are run by
+ * `subscriptions.ts`. Queries and mutations are executed by mercurius, but not by its own socket: that one loses the codes
+ * of errors, serializes a response at once whatever its size, and mixes up operations with the same id.
+ */
+export class GuardedSocket extends PingedSocket {
+  #around!: Surroundings
+  #state: 'opened' | 'initialised' | 'acknowledged' = 'opened'
+  #deadline: NodeJS.Timeout | undefined
+  /** Who is asking; asked anew at each operation, since the session may have ended. */
+  actor: () => Promise<Actor | null> = async () => null
+  #unwatch = () => {}
+  // How to stop the operations that run, by the client's id.
+  readonly #running = new Map<string, () => void>()
+  // Messages are dealt with one after the other: what follows a subscription finds it there.
+  #dealtWith = Promise.resolve()
+  #waiting = 0
+
+  /**
+   * Starts the time within which `connection_init` must come. To be called before anything is read: an `error` event
+   * without a listener ends the process, also of a socket that is closing.
+   */
+  guard (around: Surroundings): void {
+    const { usher, subscriptions: { unread } } = this.#around = around
+    this.on('error', (err) => usher.log.debug({ err }, 'a socket has failed'))
+    this.bound({ messages: usher.usherOptions.live.messages, unread })
+    this.#deadline = setTimeout(() => this.close(4408, 'Connection initialisation timeout'), INIT_MS)
+    this.once('close', () => {
+      clearTimeout(this.#deadline)
+      this.#unwatch()
+      for (const stop of this.#running.values()) stop()
+    })
+  }
+
+  override emit (event: string | symbol, ...args: unknown[]): boolean {
+    if (event !== 'message' && event !== 'ping' && event !== 'pong') return super.emit(event, ...args)
+    // What follows a message that closed the socket is not heard.
+    if (this.readyState !== WebSocket.OPEN) return false
+    this.count()
+    if (event === 'pong') return super.emit(event, ...args)
+    if (event === 'ping') this.answerPing(args[0] as Buffer)
+    else this.#enqueue(String(args[0]))
+    return true
+  }
+
+  #enqueue (text: string): void {
+    this.#waiting++
+    if (this.#waiting > OPERATIONS_A_SOCKET) this.setBusy(true)
+    this.#dealtWith = this.#dealtWith.then(() => this.#hear(text)).catch((err) => {
+      this.#around.usher.log.error({ err }, 'a message of a socket could not be handled')
+      this.close(4500, 'The server failed')
+    })
+  }
+
+  async #hear (text: string): Promise<void> {
+    try {
+      // It may have closed meanwhile.
+      if (this.readyState === WebSocket.OPEN) await this.#take(parseMessage(text))
+    } finally {
+      this.#waiting--
+      if (this.#waiting === 0) this.setBusy(false)
+    }
+  }
+
+  async #take (message: Message): Promise<void> {
+    const { start, stop } = this.#words
+    switch (message.type) {
+      case 'connection_init': return this.#initialise(message)
+      case start: return this.#start(message)
+      case stop: return this.#running.get(message.id as string)?.()
+    }
+    if (this.protocol === 'graphql-ws') return message.type === 'connection_terminate' ? this.close() : this.#refuse()
+    if (message.type === 'ping') this.say('{"type":"pong"}')
+    else if (message.type !== 'pong') this.#refuse()
+  }
+
+  get #words () {
+    return messages[this.protocol as keyof typeof messages]
+  }
+
+  #refuse (reason = ''): void {
+    this.close(4400, `Invalid message${reason}`)
+  }
+
+  async #initialise ({ payload }: Message): Promise<void> {
+    if (this.#state !== 'opened') return this.close(4429, 'Too many initialisation requests')
+    this.#state = 'initialised'
+    clearTimeout(this.#deadline)
+    this.#deadline = undefined
+    const { usher: { usherAuth }, request } = this.#around
+    const authorization = authorizationOf(payload) ?? request.headers.authorization
+    try {
+      if (authorization !== undefined) this.#identified(authorization, await usherAuth.identify(authorization, request.socket))
+      this.#state = 'acknowledged'
+      this.say('{"type":"connection_ack"}')
+    } catch (error) {
+      this.#forbid(error)
+    }
+  }
+
+  #identified (authorization: string, actor: Actor): void {
+    // It may have closed meanwhile.
+    if (this.readyState !== WebSocket.OPEN) return
+    const { usher: { usherAuth } } = this.#around
+    this.actor = () => usherAuth.identify(authorization)
+    this.#unwatch = usherAuth.watch(authorization, actor, () => this.close(4403, 'The session has ended'))
+  }
+
+  #forbid (error: unknown): void {
+    if (error instanceof DatabaseUnavailable) return this.close(1013, 'Try again later')
+    if (this.protocol === 'graphql-ws') this.say('{"type":"connection_error","payload":{"message":"Forbidden"}}')
+    this.close(4403, 'Forbidden')
+  }
+
+  async #start ({ id, payload }: Message): Promise<void> {
+    if (this.#state !== 'acknowledged') return this.close(4401, 'Unauthorized')
+    if (typeof id !== 'string' || id === '') return this.#refuse(': id is required')
+    if (this.#running.has(id)) return this.close(4409, 'Subscriber for this id already exists')
+    let operation: Operation
+    try {
+      operation = readOperation(this.#around.usher.graphql.schema, payload)
+    } catch (error) {
+      return this.#refuse(`: ${(error as Error).message}`)
+    }
+    try {
+      if (this.#running.size >= OPERATIONS_A_SOCKET) throw refused(`A socket may run ${OPERATIONS_A_SOCKET} operations at once`)
+      await this.#run(id, operation)
+    } catch (error) {
+      // A client gives up what is refused, and comes back by itself for what it had on a socket that closed.
+      if (isPassing(error as GraphQLError)) return this.close(1013, 'Try again later')
+      this.#fail(id, error as GraphQLError)
+    }
+  }
+
+  async #run (id: string, operation: Operation): Promise<void> {
+    const { usher, request, subscriptions, connection } = this.#around
+    if (typeOf(usher, operation) !== 'subscription') return this.#execute(id, operation)
+    const checked = checkSubscription(usher, request, operation)
+    const head = `{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":`
+    const stop = await subscriptions.subscribe(checked, createSocketTaker(this, connection, {
+      network: this.#around.network,
+      send: (event) => this.say(`${head}${event}}`),
+      fail: (errors) => {
+        this.#running.get(id)!()
+        this.#tell(id, errors)
+      },
+    }))
+    this.#remember(id, stop)
+    // It may have closed meanwhile.
+    if (this.readyState !== WebSocket.OPEN) this.#running.get(id)!()
+  }
+
+  #remember (id: string, stop: () => void): void {
+    this.#running.set(id, () => {
+      this.#running.delete(id)
+      stop()
+    })
+  }
+
+  #execute (id: string, operation: Operation): void {
+    const { usher, request } = this.#around
+    const answer = (send: () => void) => {
+      this.#running.delete(id)
+      send()
+    }
+    this.#remember(id, executeOperation(usher, request, this.actor, operation, {
+      result: (text) => answer(() => {
+        this.say(`{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":${text}}`)
+        this.say(`{"type":"complete","id":${JSON.stringify(id)}}`)
+      }),
+      error: (error) => answer(() => this.#fail(id, error)),
+    }))
+  }
+
+  #fail (id: string, error: GraphQLError): void {
+    this.#tell(id, formatErrors([error], this.#around.usher.log))
+  }
+
+  // In both protocols this message also ends the operation.
+  #tell (id: string, errors: readonly GraphQLFormattedError[]): void {
+    this.say(JSON.stringify({ type: 'error', id, payload: errors }))
+  }
+}

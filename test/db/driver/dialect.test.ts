@@ -1,0 +1,253 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { sql } from 'kysely'
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+import { createGate } from '../../../db/driver/circuit-breaker.ts'
+import { openConnection, type TestConnection } from '../../helpers/connection.ts'
+import { testDatabaseUrl } from '../../helpers/database.ts'
+import { until } from '../../helpers/until.ts'
+
+const unavailable = { code: 'DATABASE_UNAVAILABLE' }
+const POOL_SIZE = 4
+
+/** A table of its own for a test. */
+async function createTable (t: Test, { db }: TestConnection): Promise<ReturnType<typeof sql.id>> {
+  const name = `d_${process.pid}_${performance.now().toString().replace('.', '_')}`
+  await sql`create table ${sql.id(name)} (id int primary key)`.execute(db)
+  t.teardown(async () => {
+    const direct = postgres(await testDatabaseUrl(), { max: 1 })
+    await direct`drop table ${direct(name)}`
+    await direct.end()
+  })
+  return sql.id(name)
+}
+
+async function count ({ db }: TestConnection, table: ReturnType<typeof sql.id>): Promise<number> {
+  const { rows: [row] } = await sql<{ count: number }>`select count(*)::int as count from ${table}`.execute(db)
+  return row!.count
+}
+
+t.test('SPEED 1 statements outside of transactions share connections: reads some, writes others', async (t) => {
+  const { db } = await openConnection(t, { poolSize: 4 })
+  const pid = sql<number>`pg_backend_pid()`.as('pid')
+  const read = async () => (await db.selectNoFrom(pid).executeTakeFirstOrThrow()).pid
+  const readBoth = async () => (await db.with('mine', (cte) => cte.selectNoFrom(pid)).selectFrom('mine').select('pid').executeTakeFirstOrThrow()).pid
+  const write = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(db)).rows[0]!.pid
+  const pidsOf = async (run: () => Promise<number>) => new Set(await Promise.all(Array.from({ length: 200 }, run)))
+  const [reads, more, writes] = [await pidsOf(read), await pidsOf(readBoth), await pidsOf(write)]
+  t.strictSame([reads.size, writes.size], [2, 2])
+  t.strictSame(reads, more)
+  t.equal(new Set([...reads, ...writes]).size, 4)
+})
+
+t.test('1.13 reads are answered while as many writes as there are connections wait for a lock', async (t) => {
+  const connection = await openConnection(t, { poolSize: 2 })
+  const table = await createTable(t, connection)
+  const { db, query } = connection
+  await sql`insert into ${table} values (1)`.execute(db)
+  const update = sql`update ${table} set id = 1`
+  await db.transaction().execute(async (trx) => {
+    await update.execute(trx)
+    const waiting = Array.from({ length: 10 }, () => update.execute(db))
+    await until('one waits', async () => (await db.selectFrom(sql<{ locks: number }>`pg_stat_activity`.as('activity'))
+      .where(sql<boolean>`wait_event_type = 'Lock' and query like ${'update %'}`).selectAll().execute()).length > 0)
+    t.teardown(() => Promise.all(waiting))
+  })
+  t.strictSame(await query('select 1 as one'), [{ one: 1 }])
+})
+
+t.test('1.13 statements that wait for an answer are bounded in number', async (t) => {
+  const gate = createGate({ room: 1 })
+  const { promise, resolve } = Promise.withResolvers<number>()
+  const first = gate.pass(() => promise)
+  await t.rejects(gate.pass(() => t.fail('must not be sent') as never), { code: 'OVERLOADED' })
+  resolve(1)
+  t.equal(await first, 1)
+  t.equal(await gate.pass(async () => 2), 2)
+})
+
+t.test('9 the connections are Usher\'s own, whatever a client of the host translates', async (t) => {
+  const own = postgres(await testDatabaseUrl(), { max: 1, transform: postgres.camel, types: { date: { to: 1184, from: [1184], serialize: String, parse: String } } })
+  t.teardown(() => own.end())
+  const { db } = await openConnection(t, { database: own })
+  const mine = await own.begin((sql) => sql`select pg_backend_pid() as pid`)
+  const { rows: [row] } = await sql<{ a_pid: number, at: Date }>`select pg_backend_pid() as a_pid, now() as at, ${['x']}::text[] as list`.execute(db)
+  t.ok(row!.at instanceof Date)
+  t.not(row!.a_pid, mine[0]!.pid)
+})
+
+t.test('8 settings of PostgreSQL in the URL count', async (t) => {
+  const { query } = await openConnection(t, { database: `${await testDatabaseUrl()}?statement_timeout=1234` })
+  t.strictSame(await query('show statement_timeout'), [{ statement_timeout: '1234ms' }])
+  t.strictSame(await query('show idle_in_transaction_session_timeout'), [{ idle_in_transaction_session_timeout: '1s' }])
+  t.strictSame(await query('show application_name'), [{ application_name: 'usher' }])
+})
+
+t.test('SPEED 1 many statements are on their way on one connection at once', async (t) => {
+  const { db, query, proxy } = await openConnection(t, { poolSize: 1 })
+  await query('select 1')
+  await sql`select ${0}::int as index`.execute(db)
+  proxy.freeze()
+  const answers = Promise.all(Array.from({ length: 20 }, (_, index) => sql<{ index: number }>`select ${index}::int as index`.execute(db)))
+  await turn()
+  proxy.thaw()
+  t.strictSame((await answers).map(({ rows }) => rows[0]!.index), Array.from({ length: 20 }, (_, index) => index))
+  t.equal(proxy.dialed, 1)
+})
+
+t.test('7.8 arrays go out as parameters of their types', async (t) => {
+  const { db } = await openConnection(t)
+  const texts = ['', 'plain', 'a,b', '{"x"}', 'back\\slash', "quote'", 'NULL', '日本', null]
+  const { rows: [row] } = await sql<Record<string, unknown>>`select
+    to_json(${texts}::text[]) as texts, to_json(${[1, -2]}::int[]) as ints, to_json(${['0190b5a0-0000-7000-8000-000000000000']}::uuid[]) as uuids,
+    ${[]}::text[] = '{}' as empty, array['a', 'b'] as arrived`.execute(db)
+  t.strictSame(row, {
+    texts, ints: [1, -2], uuids: ['0190b5a0-0000-7000-8000-000000000000'], empty: true, arrived: '{a,b}',
+  })
+})
+
+t.test('SPEED 1 a transaction has its connection, its isolation level and its access mode', async (t) => {
+  const { db } = await openConnection(t)
+  const show = sql<{ level: string, mode: string, pid: number }>`select current_setting('transaction_isolation') as level, current_setting('transaction_read_only') as mode, pg_backend_pid() as pid`
+  const rows = await db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(async (trx) =>
+    [...(await show.execute(trx)).rows, ...(await show.execute(trx)).rows])
+  t.match(rows, [{ level: 'repeatable read', mode: 'on' }, { level: 'repeatable read', mode: 'on' }])
+  t.equal(rows[0]!.pid, rows[1]!.pid)
+  const plain = await db.transaction().execute((trx) => show.execute(trx))
+  t.match(plain.rows[0], { level: 'read committed', mode: 'off' })
+})
+
+t.test('SPEED 1 a transaction whose body throws is rolled back, and its connection serves again: more often than the pool is large', async (t) => {
+  const connection = await openConnection(t, { poolSize: POOL_SIZE })
+  const table = await createTable(t, connection)
+  const { db } = connection
+  for (let round = 0; round < POOL_SIZE * 3; round++) {
+    await t.rejects(db.transaction().execute(async (trx) => {
+      await sql`insert into ${table} values (${round})`.execute(trx)
+      throw new Error('no')
+    }), { message: 'no' })
+    await t.rejects(db.transaction().execute(async (trx) => {
+      await sql`insert into ${table} values (1)`.execute(trx)
+      await sql`insert into ${table} values (1)`.execute(trx)
+    }), { code: '23505' })
+  }
+  t.equal(await count(connection, table), 0)
+  await db.transaction().execute((trx) => sql`insert into ${table} values (1)`.execute(trx))
+  t.equal(await count(connection, table), 1)
+})
+
+t.test('1.10 a connection lost in the middle of a transaction: 503, nothing half-written, none leaked', async (t) => {
+  const connection = await openConnection(t, { poolSize: POOL_SIZE })
+  const table = await createTable(t, connection)
+  const { db, proxy } = connection
+  for (let round = 0; round < POOL_SIZE * 3; round++) {
+    // The connection is closed by the server while a statement runs,
+    await t.rejects(db.transaction().execute(async (trx) => {
+      await sql`insert into ${table} values (${round})`.execute(trx)
+      await sql`select pg_terminate_backend(pg_backend_pid())`.execute(trx)
+    }), unavailable)
+    // or reset while none does; the next one must not run on another connection, outside of the transaction.
+    await t.rejects(db.transaction().execute(async (trx) => {
+      await sql`insert into ${table} values (${round})`.execute(trx)
+      proxy.cut()
+      for (let turns = 0; turns < round; turns++) await turn()
+      await sql`insert into ${table} values (${round + 1000})`.execute(trx)
+    }), unavailable)
+    await t.rejects(db.transaction().execute(async (trx) => {
+      await sql`insert into ${table} values (${round})`.execute(trx)
+      proxy.cut()
+      for (let turns = 0; turns < 20; turns++) await turn()
+    }), unavailable, 'also where it only has to commit')
+  }
+  await until('serves', () => count(connection, table).then(() => true, () => false))
+  t.equal(await count(connection, table), 0)
+})
+
+t.test('1.10 the gate shuts in the middle of a transaction of a host\'s client: rolled back once the database is back', async (t) => {
+  const { proxy } = await openConnection(t)
+  const own = postgres(proxy.url, { max: 2, connect_timeout: 5 })
+  t.teardown(() => own.end({ timeout: 0 }))
+  const connection = await openConnection(t, { database: own })
+  const table = await createTable(t, connection)
+  const { db, gate, notifications } = connection
+  await notifications.start()
+  await t.rejects(db.transaction().execute(async (trx) => {
+    await sql`insert into ${table} values (1)`.execute(trx)
+    proxy.freeze()
+    await sql`insert into ${table} values (2)`.execute(trx)
+  }), unavailable)
+  t.notOk(gate.open)
+
+  // One that begins as the gate shuts is rolled back as well.
+  proxy.thaw()
+  await until('open', () => gate.open)
+  await until('answers', () => count(connection, table).then(() => true, () => false))
+  proxy.freeze()
+  await t.rejects(db.transaction().execute(async () => t.fail('must not begin')), unavailable)
+  proxy.thaw()
+  await until('open', () => gate.open)
+  t.equal(await count(connection, table), 0)
+  const { rows } = await sql`select 1 from pg_locks where relation = ${table}::regclass and mode = 'RowExclusiveLock'`.execute(db).catch(() => ({ rows: [] }))
+  t.equal(rows.length, 0)
+})
+
+t.test('1.10 a statement beyond its time, a deadlock and too many connections: 503', async (t) => {
+  const { query } = await openConnection(t, { statementTimeout: 50 })
+  await t.rejects(query('select pg_sleep(5)'), { ...unavailable, cause: { code: '57014' } })
+
+  const { query: ask } = await openConnection(t)
+  for (const code of ['53300', '40P01', '40001', '25006', '28P01']) {
+    await t.rejects(ask(`do $$ begin raise 'as PostgreSQL would' using errcode = '${code}'; end $$`), { ...unavailable, cause: { code } })
+  }
+  await t.rejects(ask('select 1/0'), { code: '22012' }, 'what PostgreSQL answers stays as it is')
+})
+
+t.test('1.10 one connection of the pool goes silent: its statements get a 503 in the end, and the next ones another connection', async (t) => {
+  const { query, notifications, proxy, gate } = await openConnection(t, { poolSize: 1, statementTimeout: 100 })
+  await notifications.start()
+  await query('select 1')
+  proxy.abandon('newest')
+  const waiting = query('select 1')
+  await t.rejects(waiting, unavailable)
+  t.ok(gate.open, 'no outage')
+  t.strictSame(await query('select 1 as one'), [{ one: 1 }])
+})
+
+t.test('1.10 connections that cannot be opened leave those that are open alone', async (t) => {
+  const { query, proxy, db } = await openConnection(t, { poolSize: 4 })
+  const pid = async () => (await query<{ pid: number }>('select pg_backend_pid() as pid'))[0]!.pid
+  const first = await pid()
+  await db.transaction().execute(async (trx) => {
+    proxy.stopListening()
+    // The first connection for reads is wanted, and refused.
+    await t.rejects(db.selectNoFrom(sql`1`.as('one')).execute(), { ...unavailable, cause: { code: 'ECONNREFUSED' } })
+    await t.rejects(db.transaction().execute(async () => t.fail('must not begin')), { ...unavailable, cause: { code: 'ECONNREFUSED' } })
+    await sql`select 1`.execute(trx)
+  })
+  t.equal(await pid(), first)
+})
+
+t.test('1.10 a statement that PostgreSQL has not run is no success', async (t) => {
+  const { query } = await openConnection(t)
+  await t.rejects(query(''), unavailable)
+})
+
+t.test('SPEED 1 streaming is refused', async (t) => {
+  const { db } = await openConnection(t)
+  const stream = db.selectFrom('users').selectAll().stream()
+  await t.rejects(stream.next(), { message: 'Streaming is not supported: page by keyset instead' })
+  await db.destroy()
+})
+
+t.test('SPEED 1 the tables of a database can be listed by Kysely itself', async (t) => {
+  const connection = await openConnection(t)
+  const schemas = await connection.db.introspection.getSchemas()
+  t.ok(schemas.some(({ name }) => name === 'public'))
+})
+
+t.test('1.3 what PostgreSQL notes beside its answers is not printed', async (t) => {
+  const { query } = await openConnection(t)
+  const printed = t.capture(console, 'log')
+  await query("do $$ begin raise notice 'by the way'; end $$")
+  t.strictSame(printed(), [])
+})

@@ -1,0 +1,76 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream'
+import Fastify from 'fastify'
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+import usher from '../../../app.ts'
+import { startEmbedded } from '../../../node/embedded/server.ts'
+import { createUsher } from '../../helpers/app.ts'
+import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { freePort } from '../../helpers/program.ts'
+import { createProxy } from '../../helpers/proxy.ts'
+import { until } from '../../helpers/until.ts'
+
+// A server that takes no writes, as a standby, and knows the same password.
+t.teardown(() => {})
+const primary = new URL(await testDatabaseUrl())
+const readOnly = await startEmbedded({ dataDir: t.testdir(), settings: { fsync: 'off', default_transaction_read_only: 'on' } })
+t.teardown(readOnly.stop)
+const owner = postgres(readOnly.url, { max: 1 })
+await owner.unsafe('set default_transaction_read_only = off')
+await owner.unsafe(`alter role usher password '${primary.password}'`)
+await owner.end()
+const { host: standby } = new URL(readOnly.url)
+
+const urlOf = (...hosts: string[]) => `postgres://${primary.username}:${primary.password}@${hosts.join()}${primary.pathname}`
+const closed = async () => `127.0.0.1:${await freePort()}`
+
+async function refusal (t: Test, ...hosts: string[]): Promise<void> {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(usher, { databaseUrl: urlOf(...hosts), schema: uniqueSchema(t.name), uploadsDir: t.testdir('uploads') })
+}
+
+t.test('1.10 of several hosts the one that takes writes is used, wherever it stands', async (t) => {
+  const schema = uniqueSchema(t.name)
+  for (const hosts of [[standby, primary.host], [primary.host, standby], [await closed(), standby, primary.host]]) {
+    const { admin, inject } = await createUsher(t, { databaseUrl: urlOf(...hosts), schema })
+    const create = async () => (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: `${crypto.randomUUID()}@example.com` } })).statusCode
+    t.strictSame(await Promise.all([create(), create(), create()]), [201, 201, 201])
+  }
+})
+
+t.test('1.10 where none of several takes writes, ready() rejects and says why', async (t) => {
+  const none = await closed()
+  await t.rejects(refusal(t, none, standby), { code: 'DATABASE_UNAVAILABLE', message: 'usher: the database cannot be reached (READ_ONLY)' })
+  await t.rejects(refusal(t, none, await closed()), { code: 'DATABASE_UNAVAILABLE', message: 'usher: the database cannot be reached (ECONNREFUSED)' })
+})
+
+t.test('1.10 a host that is lost, and another that takes over: 503 until then, and service resumes by itself', async (t) => {
+  const [one, other] = [await createProxy(t, primary.href), await createProxy(t, primary.href)]
+  other.refuse()
+  const { inject } = await createUsher(t, { databaseUrl: urlOf(...[one, other].map(({ url }) => new URL(url).host), standby) })
+  const status = async () => (await inject('GET', '/api/users')).statusCode
+  t.equal(await status(), 200)
+  one.refuse()
+  await until('it is missed', async () => await status() === 503, 20)
+  await other.listen()
+  await until('the other one serves', async () => await status() === 200, 20)
+})
+
+t.test('9 a client whose server is a Unix socket', async (t) => {
+  // PostgreSQL names its socket after its port. The path of a Unix socket has at most 107 bytes, so it is not in the checkout.
+  const folder = mkdtempSync(join(tmpdir(), 'usher-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const server = createServer((socket) => { pipeline(socket, connect(Number(primary.port), primary.hostname), socket, () => {}) })
+  await once(server.listen(join(folder, '.s.PGSQL.5432')), 'listening')
+  t.teardown(() => server.close())
+  const client = postgres({ host: folder, port: 5432, user: primary.username, password: primary.password, database: primary.pathname.slice(1) })
+  t.teardown(() => client.end())
+  const { admin, inject } = await createUsher(t, { databaseUrl: undefined, sql: client, uploadsDir: join(folder, 'uploads') })
+  t.equal((await inject('GET', `/api/users/${admin.id}`)).statusCode, 200)
+})

@@ -1,0 +1,183 @@
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { confirm } from '../../node/commands/confirm.ts'
+import { createDatabase } from '../helpers/database.ts'
+import { nodeCommand, startNode } from '../helpers/node.ts'
+
+const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
+const admin = { email: 'root@example.com', password: 'horse battery staple' }
+
+t.jobs = 2
+
+const DATABASE_URL = await createDatabase(t)
+const { pathname, port } = new URL(DATABASE_URL)
+
+/** The working directory of commands and nodes. */
+const cwd = t.testdir()
+
+/** Runs `usher` with arguments: what it printed, and its exit code. */
+async function usher (args: string, { input = '', settings = {}, cwd: where = cwd }: { input?: string, settings?: Record<string, string>, cwd?: string } = {}) {
+  const { command, env } = nodeCommand([server, ...args.split(' ').filter(Boolean)])
+  const child = spawn(...command, { cwd: where, env: { ...env, DATABASE_URL, ...settings } })
+  child.stdin.end(input)
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { stdout, stderr, code }
+}
+
+t.test('usage', { buffered: true }, async (t) => {
+  const { stdout, code } = await usher('--help')
+  t.equal(code, 0)
+  for (const command of ['start', 'migrate', 'admin create', 'keys rotate', 'sessions end', 'uploads clean']) t.match(stdout, new RegExp(`^  ${command} `, 'm'))
+  for (const [command, usage] of [['migrate', 'migrate'], ['sessions end', 'sessions end [options]']] as const) {
+    const help = await usher(`${command} --help`)
+    t.equal(help.code, 0)
+    t.ok(help.stdout.startsWith(`Usage: usher ${usage}\n\n`), help.stdout)
+  }
+  const wrong: [string, number, string][] = [
+    ['nothing', 2, 'There is no command nothing.\nSee usher --help.\n'],
+    ['constructor', 2, 'There is no command constructor.\nSee usher --help.\n'],
+    ['migrate --force', 2, "Unknown option '--force'.\nSee usher migrate --help.\n"],
+    ['sessions end --all please', 2, "Unexpected argument 'please'.\nSee usher sessions end --help.\n"],
+    ['sessions end', 1, 'One of --user, --id and --all is required.\n'],
+    ['sessions end --user nobody@example.com', 1, 'There is no user nobody@example.com.\n'],
+    ['admin create', 1, 'email is required\n'],
+    ['admin create --email x', 1, 'email must be an email address\n'],
+  ]
+  await Promise.all(wrong.map(async ([args, status, said]) => {
+    const { stdout, stderr, code } = await usher(args)
+    t.same([code, stderr, stdout], [status, said, ''], args)
+  }))
+  const unreachable = await usher('migrate', { settings: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } })
+  t.same([unreachable.code, unreachable.stderr], [1, 'DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).\n'])
+})
+
+t.test('a database is brought up to date, and used by commands while a node runs', { buffered: true }, async (t) => {
+  t.same(await usher('migrate'), { stdout: `Up to date: database "${pathname.slice(1)}" on 127.0.0.1:${port}, uploads in ${cwd}/data\n`, stderr: '', code: 0 })
+  const node = await startNode(t, { cwd, settings: { DATABASE_URL, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
+  const status = async (headers: Record<string, string>) => (await node.fetch('/api/protected', { headers })).status
+  const until401 = async (headers: Record<string, string>) => { while (await status(headers) !== 401); }
+
+  t.test('admin create', async (t) => {
+    const made = await usher('admin create --email second@example.com')
+    t.equal(made.code, 0)
+    const [, password = ''] = /^Admin second@example.com is there, password (\S{20}) \(not shown again\)\n$/.exec(made.stdout)!
+    t.equal(await status((await node.login({ email: 'second@example.com', password })).headers), 200)
+
+    t.same(await usher('admin create --email third@example.com --name Third --password-stdin', { input: 'a long passphrase\n' }), { stdout: 'Admin third@example.com is there.\n', stderr: '', code: 0 })
+    const { headers } = await node.login({ email: 'third@example.com', password: 'a long passphrase' })
+    const { user } = await (await node.fetch('/api/protected', { headers })).json() as { user: object }
+    t.match(user, { name: 'Third', role: 'admin' })
+
+    t.same(await usher('admin create --email THIRD@example.com'), { stdout: '', stderr: 'THIRD@example.com is taken: promote that user instead.\n', code: 1 })
+    t.same(await usher('admin create --email fourth@example.com --password-stdin', { input: 'password1' }), { stdout: '', stderr: 'password is too common\n', code: 1 })
+  })
+
+  t.test('sessions end: one, those of a user, all; the node refuses their tokens', async (t) => {
+    const [first, second, third] = [await node.login(admin), await node.login(admin), await node.login(admin)]
+    const other = await node.login({ email: 'third@example.com', password: 'a long passphrase' })
+    const { sid, sub } = JSON.parse(Buffer.from(first.token.split('.')[1]!, 'base64url').toString())
+    t.same(await usher(`sessions end --id ${sid}`), { stdout: '1 session ended.\n', stderr: '', code: 0 })
+    await until401(first.headers)
+    t.equal(await status(second.headers), 200)
+    t.match(await usher(`sessions end --id ${sid}`), { stdout: '0 sessions ended.\n', code: 0 })
+
+    t.match(await usher(`sessions end --user ${admin.email.toUpperCase()}`), { stdout: '2 sessions ended.\n', code: 0 })
+    await until401(second.headers)
+    await until401(third.headers)
+    t.equal(await status(other.headers), 200)
+    t.match(await usher(`sessions end --user ${sub}`), { stdout: '0 sessions ended.\n', code: 0 })
+
+    const again = await node.login(admin)
+    t.match(await usher('sessions end --all'), { stdout: /^\d+ sessions ended\.\n$/, code: 0 })
+    await until401(again.headers)
+    await until401(other.headers)
+  })
+
+  t.test('keys rotate: the node has the key at once, and its tokens stay good', async (t) => {
+    const { headers } = await node.login(admin)
+    const { stdout, code } = await usher('keys rotate')
+    t.equal(code, 0)
+    const [, id = ''] = /^Key (\S+) signs in 5 minutes\.\n$/.exec(stdout)!
+    const kids = async () => (await (await node.fetch('/.well-known/jwks.json')).json() as { keys: { kid: string }[] }).keys.map(({ kid }) => kid)
+    while (!(await kids()).includes(id));
+    t.equal((await kids()).length, 2)
+    t.equal(await status(headers), 200)
+  })
+
+  t.test('keys rotate --now: every other key is revoked, and sessions go on', async (t) => {
+    const { headers, cookie } = await node.login(admin)
+    const { stdout, code } = await usher('keys rotate --now')
+    t.equal(code, 0)
+    t.match(stdout, /^Key \S+ signs from now on, and every other one is revoked\.\n$/)
+    await until401(headers)
+    const refreshed = await node.fetch('/api/auth/refresh', { method: 'POST', headers: { cookie } })
+    t.equal(refreshed.status, 200)
+    t.equal(await status({ authorization: `Bearer ${(await refreshed.json() as { token: string }).token}` }), 200)
+  })
+
+  t.test('the account log knows of all that', async (t) => {
+    const { headers } = await node.login(admin)
+    const entries = await (await node.fetch('/api/audit?limit=1000', { headers })).json() as { action: string, userAgent: string, actorId: null }[]
+    const ours = entries.filter(({ userAgent }) => userAgent === 'usher command line')
+    t.same(ours.map(({ action }) => action).sort(), ['keys.rotate', 'keys.rotate', 'session.end', 'session.end', 'session.end', 'user.create', 'user.create'])
+    for (const { actorId } of ours) t.equal(actorId, null)
+  })
+})
+
+t.test('5.5 uploads clean removes files without a record, on confirmation', { buffered: true }, async (t) => {
+  const cwd = t.testdir()
+  const files = join(cwd, 'data/uploads/files')
+  const old = async (name: string) => {
+    await writeFile(join(files, name), 'ten octets')
+    await utimes(join(files, name), 1, 1)
+  }
+  const settings = { DATABASE_URL: await createDatabase(t), ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+  const clean = (args = '') => usher(`uploads clean ${args}`, { cwd, settings })
+
+  t.same(await clean(), { stdout: '', stderr: `There are no uploads in ${cwd}/data/uploads: check DATA_DIR.\n`, code: 1 })
+  const node = await startNode(t, { cwd, settings })
+  t.same(await clean('--yes'), { stdout: `0 files without a record in ${files}, 0 bytes.\n`, stderr: '', code: 0 })
+  const { headers: { authorization } } = await node.login(admin)
+  const body = new FormData()
+  body.set('description', 'Kept')
+  body.set('file', new Blob(['kept']), 'kept.txt')
+  const response = await node.fetch('/api/uploads', { method: 'POST', headers: { authorization: authorization! }, body })
+  const { id } = await response.json() as { id: string }
+  await utimes(join(files, id), 1, 1)
+  const [one, other, young] = [randomUUID(), randomUUID(), randomUUID()] as const
+  for (const name of [one, other, 'not-of-usher']) await old(name)
+  await writeFile(join(files, young), 'young')
+
+  const found = `2 files without a record in ${files}, 20 bytes.\n`
+  t.same(await clean('--dry-run'), { stdout: found, stderr: '', code: 0 })
+  t.same(await clean(), { stdout: found, stderr: 'This cannot be undone, and nobody is here to confirm it: repeat the command with --yes.\n', code: 1 })
+  t.equal((await readdir(files)).length, 5)
+  t.same(await clean('--yes'), { stdout: `${found}2 files removed.\n`, stderr: '', code: 0 })
+  t.same((await readdir(files)).sort(), [id, 'not-of-usher', young].sort())
+  t.equal((await node.fetch(`/api/uploads/${id}`)).status, 200)
+
+  await mkdir(join(cwd, 'data/uploads/databases/another'))
+  await old(one)
+  const refused = await clean('--yes')
+  t.match(refused, { stdout: '', code: 1, stderr: /^Other databases have used \S+uploads, .+ --ignore-other-databases if/ })
+  t.match(await clean('--yes --ignore-other-databases'), { stdout: /1 file removed\.\n$/, code: 0 })
+})
+
+t.test('an irreversible step is confirmed by a person', { buffered: true }, async (t) => {
+  const answer = async (text: string) => {
+    const [input, output] = [Object.assign(new PassThrough(), { isTTY: true }), new PassThrough()]
+    const confirmed = confirm('Remove it?', input, output)
+    input.end(text)
+    return { confirmed: await confirmed, asked: String(output.read()) }
+  }
+  t.same(await answer('y\n'), { confirmed: true, asked: 'Remove it? [y/N] ' })
+  t.match(await answer(' YES \n'), { confirmed: true })
+  for (const text of ['\n', 'no\n', 'yesterday\n', '']) t.match(await answer(text), { confirmed: false })
+})

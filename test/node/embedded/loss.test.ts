@@ -1,0 +1,138 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { prepareFolder } from '../../helpers/database.ts'
+import { isDown, postmaster, query, start, until } from '../../helpers/embedded.ts'
+
+t.jobs = 4
+
+t.test('a server that dies under its nodes is started again, on the same port, and each has its share', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const lines: string[] = []
+  const [one, other] = [await start(t, dataDir, { log: (line) => lines.push(line) }), await start(t, dataDir)]
+  await query(one.url, 'create table kept as select 7 as seven')
+  process.kill(await postmaster(dataDir), 'SIGKILL')
+  await until('both are back', async () => (await query(one.url, "select from pg_stat_activity where application_name = 'usher-lease'")).length === 2)
+  t.match(await query(one.url, 'select * from kept'), [{ seven: 7 }])
+  t.ok(lines.some((line) => line.includes('back on')))
+
+  // An administrator may end a connection, too.
+  await query(one.url, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'usher-lease'")
+  await until('both are back', async () => (await query(one.url, "select from pg_locks where locktype = 'advisory' and mode = 'ShareLock'")).length === 2)
+  await other.stop()
+  t.match(await query(one.url, 'select * from kept'), [{ seven: 7 }])
+  await one.stop()
+  t.equal(await isDown(dataDir), true)
+})
+
+/** Kills the server and listens on its port in its place. */
+async function takePort (t: Test, dataDir: string, url: string): Promise<Server> {
+  process.kill(await postmaster(dataDir), 'SIGKILL')
+  const holder = createServer((socket) => socket.destroy())
+  t.teardown(() => { holder.close() })
+  return until('the port is free for the test', async () => {
+    holder.listen(Number(new URL(url).port), '127.0.0.1')
+    await once(holder, 'listening')
+    return holder
+  })
+}
+
+t.test('a lost server comes back on its port after another program has released it', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const lines: string[] = []
+  const one = await start(t, dataDir, { log: (line) => lines.push(line) })
+  const port = Number(new URL(one.url).port)
+  t.ok(port >= 15_000 && port < 30_000, 'no system gives these ports to outgoing connections')
+  const holder = await takePort(t, dataDir, one.url)
+  await until('the port is waited for', async () => lines.some((line) => line.includes(`port ${port} is taken by another program`)))
+  const other = start(t, dataDir)
+  holder.close()
+  t.equal((await other).url, one.url)
+  await until('it is back', async () => lines.some((line) => line.endsWith(`back on 127.0.0.1:${port}`)))
+  t.match(await query(one.url, 'select 1 as one'), [{ one: 1 }])
+})
+
+t.test('a start takes another port when the recorded one stays taken, and other nodes are told', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const lines: string[] = []
+  const one = await start(t, dataDir, { log: (line) => lines.push(line) })
+  await takePort(t, dataDir, one.url)
+  const other = await start(t, dataDir, { limits: { portMs: 1 } })
+  t.not(other.url, one.url)
+  t.match(await query(other.url, 'select 1 as one'), [{ one: 1 }])
+  await until('it is told', async () => lines.some((line) => /this node still connects to port \d+, restart it/.test(line)))
+})
+
+t.test('a stopped server returns to its port, and a copy of it chooses its own', { buffered: true }, async (t) => {
+  const copy = await mkdtemp(join(tmpdir(), 'usher-'))
+  t.teardown(() => rm(copy, { recursive: true }))
+  const dataDir = await prepareFolder(t)
+  const lines: string[] = []
+  const first = await start(t, dataDir)
+  await first.stop()
+  await promisify(execFile)('cp', ['-a', join(dataDir, 'postgres'), copy])
+  const second = await start(t, dataDir)
+  t.equal(second.url, first.url)
+  t.not((await start(t, copy, { log: (line) => lines.push(line) })).url, first.url)
+  t.notOk(lines.some((line) => line.includes('taken')), 'it does not even try the port of the original')
+
+  await second.stop()
+  await rm(join(dataDir, 'postgres/port'))
+  await mkdir(join(dataDir, 'postgres/port'))
+  await start(t, dataDir, { log: (line) => lines.push(line) })
+  t.ok(lines.some((line) => /its port cannot be recorded \(EISDIR/.test(line)))
+})
+
+t.test('a server that cannot be started again is retried until the obstacle is gone', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const lines: string[] = []
+  const server = await start(t, dataDir, { log: (line) => lines.push(line), limits: { retryMs: 10 } })
+  const pid = await postmaster(dataDir)
+  const [global, away] = ['global', 'away'].map((name) => join(dataDir, 'postgres/data', name)) as [string, string]
+  await rename(global, away)
+  process.kill(pid, 'SIGKILL')
+  const failed = await until('it says so', async () => lines.find((line) => line.includes('does not run in')))
+  t.match(failed, /does not run in .+ \(.*global.*\): see .+log, or set DATABASE_URL\.$/)
+  await until('it says so again', async () => lines.filter((line) => line === failed).length > 1)
+  await rm(global, { recursive: true, force: true })
+  await rename(away, global)
+  await until('it is back', async () => lines.some((line) => line.includes('back on')))
+  t.match(await query(server.url, 'select 1 as one'), [{ one: 1 }])
+})
+
+t.test('a stop while the server cannot be started again ends the attempts', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const lines: string[] = []
+  const server = await start(t, dataDir, { log: (line) => lines.push(line), limits: { retryMs: 600_000 } })
+  const pid = await postmaster(dataDir)
+  await rm(join(dataDir, 'postgres/data/global'), { recursive: true })
+  process.kill(pid, 'SIGKILL')
+  await until('it says so', async () => lines.some((line) => line.includes('does not run in')))
+  await server.stop()
+  t.match(lines.at(-1), /left to the nodes that use it/)
+})
+
+t.test('a stop while the server is starting again leaves no server behind', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const server = await start(t, dataDir)
+  const pid = await postmaster(dataDir)
+  process.kill(pid, 'SIGKILL')
+  const starting = await until('another one starts', async () => await postmaster(dataDir) !== pid && postmaster(dataDir))
+  process.kill(starting, 'SIGSTOP')
+  const stopped = server.stop()
+  process.kill(starting, 'SIGCONT')
+  await stopped
+  t.equal(await isDown(dataDir), true)
+})
+
+t.test('a stop while the server is gone does not fail', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const server = await start(t, dataDir)
+  process.kill(await postmaster(dataDir), 'SIGKILL')
+  await server.stop()
+})

@@ -1,0 +1,422 @@
+import { execFile, spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, chown, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { networkInterfaces, tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+import { startEmbedded } from '../../../node/embedded/server.ts'
+import { accountFor, findPrograms, wayFor } from '../../../node/embedded/binaries.ts'
+import { openCluster, readRunning, reason, type Cluster } from '../../../node/embedded/cluster.ts'
+import { isReplaceable } from '../../../node/embedded/attach.ts'
+import { launch, linesOf } from '../../../node/embedded/launch.ts'
+import { takeLease, urlOf } from '../../../node/embedded/lease.ts'
+import { choosePort } from '../../../node/embedded/port.ts'
+import { prepareFolder, testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { folder, isDown, pidFile, postmaster, query, quick, start, until } from '../../helpers/embedded.ts'
+import { nodeCommand } from '../../helpers/node.ts'
+
+t.jobs = 4
+
+const isRoot = process.getuid?.() === 0
+
+/** A node of its own: starts the server, prints what it got, and lives until it is killed or its input ends. */
+async function otherNode (t: Test, dataDir: string, before: string[] = [], options: SpawnOptions = {}): Promise<{ child: ChildProcess, lines: AsyncIterator<string>, server: () => Promise<{ url: string, started: boolean }> }> {
+  const code = `
+    import { startEmbedded } from ${JSON.stringify(new URL('../../../node/embedded/server.ts', import.meta.url).href)}
+    const log = (line) => console.log(JSON.stringify({ line }))
+    const { url, started, stop } = await startEmbedded({ dataDir: ${JSON.stringify(dataDir)}, settings: { fsync: 'off' }, log })
+    console.log(JSON.stringify({ url, started }))
+    process.stdin.resume().once('end', stop)`
+  const { command: [file, args], env } = nodeCommand(['--input-type=module', '-e', code])
+  const [first = file, ...rest] = [...before, file, ...args]
+  const child = spawn(first, rest, { env, stdio: ['pipe', 'pipe', 'inherit'], ...options })
+  t.teardown(async () => {
+    child.stdin!.end()
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  })
+  const lines = createInterface(child.stdout!)[Symbol.asyncIterator]()
+  return {
+    child,
+    lines,
+    async server () {
+      for (;;) {
+        const said = JSON.parse((await lines.next()).value as string)
+        if (said.url) return said
+      }
+    }
+  }
+}
+
+async function kill (child: ChildProcess): Promise<void> {
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}
+
+// --- life ----------------------------------------------------------------------------------------------
+
+t.test('the database of the test runs', { buffered: true }, async (t) => {
+  const schema = uniqueSchema('The Embedded/test')
+  t.match(schema, /^t_the_embedded_test_[0-9a-f]{12}$/)
+  const url = await testDatabaseUrl()
+  await query(url, `create schema ${schema}; drop schema ${schema}`)
+  t.match(await query(url, 'show max_connections'), [{ max_connections: '400' }])
+})
+
+t.test('the first start makes a durable database, the next one finds it', { buffered: true }, async (t) => {
+  const dataDir = join(folder(t), 'made/for/it')
+  const lines: string[] = []
+  const first = await start(t, dataDir, { settings: {}, log: (line) => lines.push(line) })
+  t.equal(first.started, true)
+  t.match(first.url, /^postgres:\/\/usher:[\w-]{32}@127\.0\.0\.1:\d+\/usher$/)
+  const settings = await query(first.url, `select name, setting from pg_settings where name in
+    ('fsync', 'synchronous_commit', 'full_page_writes', 'max_connections', 'server_encoding', 'listen_addresses', 'unix_socket_directories', 'TimeZone')`)
+  t.strictSame(Object.fromEntries(settings.map(({ name, setting }) => [name, setting])), {
+    fsync: 'on',
+    synchronous_commit: 'on',
+    full_page_writes: 'on',
+    max_connections: '100',
+    server_encoding: 'UTF8',
+    listen_addresses: '127.0.0.1',
+    TimeZone: 'UTC'
+  }, 'a role that is no superuser does not see where the sockets are')
+  t.match(await query(first.url, "select lower('ÄÖ') as lower, 'Z' < 'a' as bytewise"), [{ lower: 'äö', bytewise: true }])
+  t.match(await query(first.url, "select rolsuper, rolcreaterole, pg_get_userbyid(datdba) as owner from pg_roles, pg_database where rolname = 'usher' and datname = 'usher'"),
+    [{ rolsuper: false, rolcreaterole: false, owner: 'usher' }])
+  await t.rejects(query(first.url, "copy (select 1) to program 'true'"), { code: '42501' })
+  await t.rejects(query(first.url.replace('usher:', 'postgres:'), 'select 1'), { code: '28000' }, 'the superuser has no way in')
+  await t.rejects(query(first.url.replace(/:[\w-]{32}@/, ':guess@'), 'select 1'), { code: '28P01' })
+  await query(first.url, 'create table kept as select 7 as seven')
+
+  const { mode: passwordMode } = await stat(join(dataDir, 'postgres/password'))
+  const { mode: logMode } = await stat(join(dataDir, 'postgres/log'))
+  const { mode: dataMode, uid } = await stat(join(dataDir, 'postgres/data'))
+  t.strictSame([passwordMode, logMode, dataMode].map((mode) => mode & 0o777), [0o600, 0o600, 0o700])
+  t.not(uid, 0)
+
+  const stop = first.stop()
+  t.equal(first.stop(), stop, 'a second stop is the first')
+  await stop
+  t.equal(await isDown(dataDir), true)
+  await t.rejects(query(first.url, 'select 1'))
+
+  // A backup that root has restored belongs to root.
+  if (isRoot) {
+    for (const entry of await readdir(join(dataDir, 'postgres/data'), { recursive: true })) await chown(join(dataDir, 'postgres/data', entry), 0, 0)
+    await chown(join(dataDir, 'postgres/data'), 0, 0)
+    await chmod(join(dataDir, 'postgres/data'), 0o755)
+  }
+  const second = await start(t, dataDir)
+  t.equal(second.started, true)
+  t.equal(new URL(second.url).password, new URL(first.url).password)
+  t.match(await query(second.url, 'select seven from kept'), [{ seven: 7 }])
+  t.match(lines, [/making a new database/, /started on 127/, /stopped/])
+})
+
+// What the kernel tells, and what only root may do, is tried where it can be.
+if (process.platform === 'linux') {
+  t.test('nobody but this machine can connect', { buffered: true }, async (t) => {
+    const { url } = await start(t, await prepareFolder(t))
+    const port = Number(new URL(url).port)
+    const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+    const listening = async (table: string) => (await readFile(`/proc/net/${table}`, 'utf8').catch(() => '')).split('\n').map((line) => line.trim().split(/\s+/))
+      .filter(([, local, , state]) => state === '0A' && local?.endsWith(suffix)).map(([, local]) => local)
+    t.strictSame(await listening('tcp'), [`0100007F${suffix}`])
+    t.strictSame(await listening('tcp6'), [])
+    for (const { address, family, internal } of Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])) {
+      if (internal || family !== 'IPv4') continue
+      const [error] = await once(connect(port, address), 'error').catch((error) => [error])
+      t.match(error, { code: 'ECONNREFUSED' }, address)
+    }
+  })
+}
+
+t.test('a killed node leaves its server running, and the next one takes it over', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const node = await otherNode(t, dataDir)
+  const theirs = await node.server()
+  t.equal(theirs.started, true)
+  await query(theirs.url, 'create table kept as select generate_series(1, 1000) as id')
+  const pid = await postmaster(dataDir)
+  await kill(node.child)
+
+  const server = await start(t, dataDir)
+  t.match(server, { started: false, url: theirs.url })
+  t.equal(await postmaster(dataDir), pid)
+  t.match(await query(server.url, 'select count(*)::int from kept'), [{ count: 1000 }])
+  await server.stop()
+  t.equal(await isDown(dataDir), true, 'the killed node does not count')
+})
+
+t.test('a server that was killed with its node is started anew, and nothing is lost', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const node = await otherNode(t, dataDir)
+  const theirs = await node.server()
+  await query(theirs.url, 'create table kept as select generate_series(1, 1000) as id')
+  const pid = await postmaster(dataDir)
+  await kill(node.child)
+  process.kill(pid, 'SIGKILL')
+
+  const server = await start(t, dataDir)
+  t.match(server, { started: true, url: theirs.url }, 'on the same port')
+  t.not(await postmaster(dataDir), pid)
+  t.match(await query(server.url, 'select count(*)::int from kept'), [{ count: 1000 }])
+})
+
+// --- sharing -------------------------------------------------------------------------------------------
+
+t.test('of nodes that start at once one makes the database and one starts it', { buffered: true }, async (t) => {
+  const dataDir = folder(t)
+  const node = await otherNode(t, dataDir)
+  const servers = await Promise.all([node.server(), start(t, dataDir)])
+  t.equal(servers.filter(({ started }) => started).length, 1)
+  t.equal(new Set(servers.map(({ url }) => url)).size, 1)
+  t.strictSame(await readdir(dataDir), ['postgres'])
+  t.match(await query(servers[0].url, 'select 1 as one'), [{ one: 1 }])
+})
+
+t.test('the last one out stops it', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const node = await otherNode(t, dataDir)
+  const { url } = await node.server()
+  const [one, other] = [await start(t, dataDir), await start(t, dataDir)]
+
+  node.child.stdin!.end()
+  await once(node.child, 'exit')
+  t.equal(node.child.exitCode, 0, 'nothing holds a node that has stopped')
+  t.match(await query(url, 'select 1 as one'), [{ one: 1 }], 'the one who started it has gone')
+
+  await Promise.all([one.stop(), other.stop()])
+  t.equal(await isDown(dataDir), true, 'two at once do not wait for each other')
+})
+
+t.test('who comes while the last one stops it waits, and starts it anew', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const node = await otherNode(t, dataDir)
+  const { url } = await node.server()
+  await kill(node.child)
+  // What the last node does: it takes the lock alone, and then sends the signal.
+  const last = postgres(url, { max: 1 })
+  await last`select pg_advisory_lock(8310423)`
+  const coming = start(t, dataDir)
+  await until('the other one asks', async () => (await last`select from pg_stat_activity where application_name = 'usher-lease'`).length > 0)
+  const pid = await postmaster(dataDir)
+  process.kill(pid, 'SIGINT')
+  t.match(await coming, { started: true })
+  t.not(await postmaster(dataDir), pid)
+  t.match(await query((await coming).url, 'select 1 as one'), [{ one: 1 }])
+  await last.end({ timeout: 0 })
+})
+
+// --- what is left behind ---------------------------------------------------------------------------------
+
+t.test('a file of a server that is gone does not mislead, whoever has its process number and port now', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const copy = await mkdtemp(join(tmpdir(), 'usher-'))
+  t.teardown(() => rm(copy, { recursive: true }))
+  const first = await start(t, dataDir)
+  await query(first.url, "create table kept as select 'the data' as name")
+  await first.stop()
+  await promisify(execFile)('cp', ['-a', join(dataDir, 'postgres'), copy])
+
+  // Two folders, one password, and the copy was taken while the original's server ran: its process lives, and
+  // answers on its port.
+  const original = await start(t, dataDir)
+  await copyFile(pidFile(dataDir), pidFile(copy))
+  const copied = await start(t, copy)
+  t.equal(copied.started, true)
+  t.not(copied.url, original.url)
+  t.match(await query(copied.url, 'select name from kept'), [{ name: 'the data' }])
+  t.equal(await postmaster(dataDir), parseInt(await readFile(pidFile(dataDir), 'utf8')))
+  await copied.stop()
+
+  // Nobody has the number any more.
+  const text = await readFile(pidFile(dataDir), 'utf8')
+  await original.stop()
+  await writeFile(pidFile(dataDir), text)
+  const { uid, gid } = await stat(join(dataDir, 'postgres/data'))
+  await chown(pidFile(dataDir), uid, gid)
+  const again = await start(t, dataDir)
+  t.match(await query(again.url, 'select name from kept'), [{ name: 'the data' }])
+  await again.stop()
+
+  // Another program of the same user has it, and nobody answers on the port.
+  const program = spawn('sleep', ['60'], isRoot ? { uid, gid } : {})
+  t.teardown(() => { program.kill() })
+  await writeFile(pidFile(dataDir), text.replace(/^\d+/, String(program.pid)))
+  await chown(pidFile(dataDir), uid, gid)
+  const last = await start(t, dataDir)
+  t.match(await query(last.url, 'select name from kept'), [{ name: 'the data' }])
+})
+
+t.test('a server that hangs is not mistaken for a dead one', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  const one = await start(t, dataDir)
+  const pid = await postmaster(dataDir)
+  process.kill(pid, 'SIGSTOP')
+  const coming = start(t, dataDir, { limits: { answerMs: 1_000 } })
+  await until('a second one was tried', async () => /still in use/.test(await readFile(join(dataDir, 'postgres/log'), 'utf8')))
+  process.kill(pid, 'SIGCONT')
+  t.match(await coming, { started: false, url: one.url })
+  t.equal(await postmaster(dataDir), pid)
+})
+
+t.test('a server that starts slowly is not replaced before PostgreSQL can recognise it', async (t) => {
+  const starting = { pid: process.pid, port: 1, ready: false, isComplete: false }
+  t.equal(isReplaceable(starting, 29_000), false, 'its shared memory is not recorded')
+  t.equal(isReplaceable(starting, 31_000), true, 'the number belongs to another process by now')
+  t.equal(isReplaceable({ ...starting, isComplete: true }, 1_000), true)
+  t.equal(isReplaceable({ ...starting, pid: 999_999_999 }, 0), true)
+})
+
+t.test('a failed server is not blamed for what another one has logged', async (t) => {
+  const mine = '2026-01-02 03:04:05.678 UTC [7] FATAL:  lock file "postmaster.pid" already exists\n2026-01-02 03:04:05.678 UTC [7] HINT:  Is it running?'
+  const theirs = '2026-01-02 03:04:06.678 UTC [77] FATAL:  the database system is starting up'
+  t.equal(linesOf(7, `${mine}\n${theirs}`), mine)
+  t.equal(reason(linesOf(7, `${mine}\n${theirs}`)), 'lock file "postmaster.pid" already exists')
+  t.equal(linesOf(7, 'postgres: error: no such option'), 'postgres: error: no such option')
+})
+
+t.test('half a database is not trusted', { buffered: true }, async (t) => {
+  const dataDir = folder(t, {
+    'postgres.new-999999999-killed': { data: { PG_VERSION: '18' } },
+    [`postgres.new-${process.pid}-busy`]: { data: {} },
+    postgres: {}
+  })
+  const node = await otherNode(t, dataDir)
+  t.match((await node.lines.next()).value, /making a new database/)
+  const made = await until('it has begun', async () => (await readdir(dataDir)).find((name) => name.startsWith(`postgres.new-${node.child.pid}`)))
+  await until('some of it is there', () => stat(join(dataDir, made, 'data/base')))
+  await kill(node.child)
+
+  const server = await start(t, dataDir)
+  t.match(await query(server.url, 'select 1 as one'), [{ one: 1 }])
+  t.strictSame(await readdir(dataDir), ['postgres', `postgres.new-${process.pid}-busy`])
+})
+
+t.test('a start that meets a passing obstacle tries again', { buffered: true }, async (t) => {
+  const dataDir = await prepareFolder(t)
+  await (await start(t, dataDir)).stop()
+  await writeFile(pidFile(dataDir), '')
+  await chmod(pidFile(dataDir), 0o644)
+  const coming = start(t, dataDir)
+  await until('PostgreSQL refuses', async () => /"postmaster.pid" is empty/.test(await readFile(join(dataDir, 'postgres/log'), 'utf8')))
+  await rm(pidFile(dataDir))
+  t.match(await coming, { started: true })
+})
+
+// --- who runs it -----------------------------------------------------------------------------------------
+
+if (isRoot) {
+  t.test('root hands it to another user', { buffered: true }, async (t) => {
+    const dir = folder(t)
+    const capabilities = async (dataDir: string) => {
+      const status = await readFile(`/proc/${await postmaster(dataDir)}/status`, 'utf8')
+      const { uid } = await stat(join(dataDir, 'postgres/data'))
+      t.not(uid, 0)
+      t.match(status, new RegExp(`^Uid:\\t${uid}\\t${uid}\\t${uid}\\t${uid}$`, 'm'))
+      return parseInt(/^CapEff:\s*(\w+)$/m.exec(status)![1]!, 16)
+    }
+
+    await t.test('with the right to reach closed folders, and no other', async (t) => {
+      const closed = join(dir, 'closed')
+      await mkdir(closed, { mode: 0o700 })
+      const { initdb, postgres } = await findPrograms()
+      await promisify(execFile)('cp', ['-a', join(postgres, '../..'), closed])
+      await promisify(execFile)('chmod', ['-R', 'go=', closed])
+      const programs = { initdb: join(closed, 'native/bin', basename(initdb)), postgres: join(closed, 'native/bin', basename(postgres)) }
+
+      const cluster = await openCluster(closed, programs, false, () => {})
+      await launch(cluster, programs, quick, await choosePort())
+      const running = await until('it runs', async () => {
+        const running = await readRunning(cluster)
+        return running?.ready && running
+      })
+      t.equal(await takeLease(cluster, { ...running, pid: running.pid + 1 }), undefined, 'not as the server that another one has replaced')
+      const lease = await takeLease(cluster, running)
+      t.equal(await capabilities(closed), 2, 'CAP_DAC_OVERRIDE')
+      t.match(await query(urlOf(cluster, running.port), 'select 1 as one'), [{ one: 1 }])
+      t.equal(await lease!.giveBack(), true)
+    })
+
+    await t.test('who owns the folder, and with no right at all where it is open', async (t) => {
+      const open = await mkdtemp(join(tmpdir(), 'usher-'))
+      t.teardown(() => rm(open, { recursive: true }))
+      const nobody = (await accountFor(0, 0, await passwd(t, 'nobody')))!
+      await chown(open, nobody.uid, nobody.gid)
+      const isReachable = await wayFor(nobody, (await findPrograms()).postgres, open).then(({ before }) => before.length === 0)
+      const server = await start(t, open)
+      t.equal((await stat(join(open, 'postgres/data'))).uid, nobody.uid)
+      t.equal(await capabilities(open), isReachable ? 0 : 2)
+      await server.stop()
+    })
+  })
+}
+
+async function passwd (t: Test, ...names: string[]): Promise<string> {
+  const lines = (await readFile('/etc/passwd', 'utf8')).split('\n').filter((line) => names.includes(line.split(':')[0]!))
+  return join(folder(t, { passwd: lines.join('\n') }), 'passwd')
+}
+
+if (isRoot) {
+  t.test('a user who is not root runs it as himself', { buffered: true }, async (t) => {
+    const { uid, gid } = (await accountFor(0, 0, await passwd(t, 'nobody')))!
+    const dataDir = await mkdtemp(join(tmpdir(), 'usher-'))
+    t.teardown(() => rm(dataDir, { recursive: true }))
+    await chown(dataDir, uid, gid)
+    const { before } = await wayFor({ uid, gid, name: 'nobody' }, process.execPath, dataDir)
+    if (before.length) {
+      t.pass('not tried: this user cannot reach the check-out')
+      return
+    }
+
+    // That user may not write its coverage.
+    const node = await otherNode(t, dataDir, ['env', '-u', 'NODE_V8_COVERAGE'], { uid, gid })
+    const { url } = await node.server()
+    t.match(await query(url, 'select 1 as one'), [{ one: 1 }])
+    t.equal((await stat(join(dataDir, 'postgres/password'))).uid, uid)
+    node.child.stdin!.end()
+    await once(node.child, 'exit')
+    t.equal(await isDown(dataDir), true)
+  })
+}
+
+t.test('an account is needed by root only', { buffered: true }, async (t) => {
+  const dir = folder(t, {
+    some: 'root:x:0:0::/:\nsomebody:x:1000:1001::/:\npostgres:x:70:71::/:\nnobody:x:65534:65533::/:\n',
+    none: 'root:x:0:0::/:\n'
+  })
+  const some = join(dir, 'some')
+  t.strictSame(await accountFor(1000, 0, some), { name: 'somebody', uid: 1000, gid: 1001 })
+  t.strictSame(await accountFor(0, 0, some), { name: 'postgres', uid: 70, gid: 71 })
+  t.strictSame(await accountFor(4242, 0, some), { name: 'postgres', uid: 70, gid: 71 })
+  await t.rejects(accountFor(0, 0, join(dir, 'none')), { message: 'PostgreSQL refuses to run as root: start the node as another user, or set DATABASE_URL.' })
+  t.equal(await accountFor(0, 1000), undefined)
+})
+
+// --- what cannot be done ---------------------------------------------------------------------------------
+
+t.test('what cannot be done is said in one sentence', { buffered: true }, async (t) => {
+  const dir = folder(t, { file: '', taken: { postgres: { data: { PG_VERSION: '9' }, password: 'x' } }, other: { postgres: { data: {} } }, tools: {} })
+  const programs = await findPrograms()
+
+  await t.rejects(findPrograms('plan9', 'mips'), { message: 'No PostgreSQL comes with this package for plan9 on mips: set DATABASE_URL to a server of your own.' })
+  await t.rejects(startEmbedded({ dataDir: join(dir, 'file') }), { message: /^The database in .+file cannot be opened \(EEXIST at .+\): start the node as .+, or choose another DATA_DIR\.$/ })
+  await t.rejects(startEmbedded({ dataDir: join(dir, 'other') }), { message: /^The database in .+other cannot be opened \(ENOENT at .+password\)/ })
+  await t.rejects(startEmbedded({ dataDir: join(dir, 'taken') }), { message: /^PostgreSQL does not run in .+ \(.+\): see .+log, or set DATABASE_URL\.$/ })
+  await t.rejects(openCluster(join(dir, 'new'), { ...programs, initdb: '/bin/false' }, false, () => {}),
+    { message: /^PostgreSQL could not make a database in .+postgres \(Command failed: .+\): see to that, or set DATABASE_URL\.$/ })
+  t.strictSame(await readdir(join(dir, 'new')), [])
+  t.equal(reason(''), 'it said nothing')
+  t.strictSame(await wayFor(undefined, '/no/such/program', dir), { before: [], options: {} })
+  await t.rejects(openCluster(join(dir, 'new'), { ...programs, postgres: '/no/such/program' }, false, () => {}), /\/no\/such\/program.+ set DATABASE_URL\.$/)
+  await t.rejects(wayFor({ uid: 1, gid: 1, name: 'daemon' }, '/no/such/program', dir),
+    { message: /^PostgreSQL runs as the user "daemon", who cannot reach .+ or \/no\/such\/program: open .+, install setpriv \(util-linux\), or set DATABASE_URL\.$/ })
+
+  const cluster: Cluster = { data: dir, log: join(dir, 'log'), portFile: join(dir, 'port'), name: 'none', password: '', way: { before: [], options: {} } }
+  const launched = await launch(cluster, { ...programs, postgres: '/no/such/program' }, {}, 1)
+  t.match(await (await until('it fails', async () => launched.failure))(), { why: /ENOENT/, passes: false })
+})

@@ -1,0 +1,85 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import httpDefaults from '../../node/http-defaults.ts'
+import { serverOptions } from '../../node/http-server.ts'
+import { createHeaders } from '../../node/security-headers.ts'
+import { takeUpgrades } from '../../routes/graphql/live/ws/upgrades.ts'
+import { readSettings } from '../../node/settings.ts'
+import { listen, sendRaw } from '../helpers/wire.ts'
+
+/** The node's HTTP server, with a route of its own. */
+async function startServer (t: Test) {
+  const setHeaders = await createHeaders([])
+  const app = Fastify(serverOptions(readSettings({ LOG_LEVEL: 'silent' }), setHeaders))
+  t.teardown(() => app.close())
+  await app.register(httpDefaults, { origins: [], setHeaders })
+  app.get('/here', async ({ host, url, query }) => ({ host, url, query }))
+  return { app, ...await listen(app) }
+}
+
+const NOT_FOUND = { error: 'Not found', code: 'NOT_FOUND' }
+const NOT_ALLOWED = { error: 'CONNECT is not allowed here', code: 'METHOD_NOT_ALLOWED' }
+const NO_HTTP = { errors: ['request is not valid HTTP'] }
+
+t.test('1.4 every form of a request is answered in our shape', async (t) => {
+  const { port } = await startServer(t)
+  const close = 'connection: close\r\n\r\n'
+  const cases: [request: string, status: number, body: object][] = [
+    [`GET /here HTTP/1.1\r\nhost: a\r\nHost: b\r\n${close}`, 400, { errors: ['host header must not be repeated'] }],
+    [`GET /here HTTP/1.1\r\nhost: a\r\nhost: a\r\n${close}`, 400, { errors: ['host header must not be repeated'] }],
+    [`GET /here HTTP/1.0\r\nhost: a\r\nhost: b\r\n${close}`, 400, { errors: ['host header must not be repeated'] }],
+    [`GET /here?a=1 HTTP/1.1\r\nhost: a\r\n${close}`, 200, { host: 'a', url: '/here?a=1', query: { a: '1' } }],
+    [`GET http://b:80/here?a=1 HTTP/1.1\r\nhost: a\r\n${close}`, 200, { host: 'b:80', url: '/here?a=1', query: { a: '1' } }],
+    [`GET HTTPS://b/none HTTP/1.1\r\nhost: a\r\n${close}`, 404, NOT_FOUND],
+    [`GET http://b HTTP/1.1\r\nhost: a\r\n${close}`, 404, NOT_FOUND],
+    [`GET http://b?a=1 HTTP/1.1\r\nhost: a\r\n${close}`, 404, NOT_FOUND],
+    [`GET ftp://b/here HTTP/1.1\r\nhost: a\r\n${close}`, 404, NOT_FOUND],
+    [`OPTIONS * HTTP/1.1\r\nhost: a\r\n${close}`, 404, NOT_FOUND],
+    [`GET * HTTP/1.1\r\nhost: a\r\n${close}`, 404, NOT_FOUND],
+    ['CONNECT b:443 HTTP/1.1\r\nhost: b\r\n\r\n', 405, NOT_ALLOWED],
+    ['CONNECT b:443 HTTP/1.1\r\n\r\n\u0016\u0003\u0001', 405, NOT_ALLOWED],
+    ['CONNECT /here HTTP/1.1\r\nhost: b\r\n\r\n', 405, NOT_ALLOWED],
+    ['CONNECT http://b/ HTTP/1.1\r\nhost: b\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n', 405, NOT_ALLOWED],
+    ['CONNECT  HTTP/1.1\r\nhost: b\r\n\r\n', 405, NOT_ALLOWED],
+    ['CONNECT b:443\r\nhost: b\r\n\r\n', 405, NOT_ALLOWED],
+    ['CONNECT b:443 HTTP/9.9\r\nhost: b\r\n\r\n', 400, NO_HTTP],
+  ]
+  for (const [request, status, body] of cases) {
+    const [head = '', text = ''] = (await sendRaw(port, request)).split('\r\n\r\n')
+    t.same([Number(head.split(' ')[1]), text && JSON.parse(text)], [status, body], request)
+    t.match(head, /^connection: close$/im, request)
+    if (status === 405) t.match(head, /^Allow: /m)
+  }
+})
+
+t.test('1.4 a client that hangs up in the middle of a CONNECT disturbs nobody', async (t) => {
+  const { app, port, url } = await startServer(t)
+  for (let round = 0; round < 20; round++) {
+    const socket = connect(port, '127.0.0.1')
+    const taken = once(app.server, 'connect') as Promise<[unknown, Socket]>
+    socket.write('CONNECT b:443 HTTP/1.1\r\nhost: b\r\n\r\n', () => socket.resetAndDestroy())
+    const [, accepted] = await taken
+    if (!accepted.destroyed) await new Promise((resolve) => accepted.once('close', resolve))
+  }
+  t.equal((await fetch(`${url}/here`)).status, 200)
+})
+
+t.test('1.13 a client that asks for one upgrade after the other leaves no listeners behind', async (t) => {
+  const { app, port } = await startServer(t)
+  takeUpgrades(app.server, '/graphql', () => {})
+  app.server.on('connection', (socket) => { socket.on('close', () => {}) })
+  const accepted = once(app.server, 'connection') as Promise<[Socket]>
+  const client = connect(port, '127.0.0.1')
+  t.teardown(() => client.destroy())
+  const [socket] = await accepted
+  const count = () => socket.eventNames().reduce((total, event) => total + socket.listenerCount(event), 0)
+  const counts: number[] = []
+  for (let round = 0; round < 20; round++) {
+    client.write(`GET /here?${round} HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n`)
+    t.match(String(await once(client, 'data')), `/here?${round}`)
+    counts.push(count())
+  }
+  t.same(new Set(counts).size, 1, counts.join())
+})

@@ -1,0 +1,52 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { prepareFolder } from '../helpers/database.ts'
+import { nodeCommand } from '../helpers/node.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+t.jobs = 2
+
+/** Runs `npm start` as a terminal does, in a process group of its own, until the node listens. */
+async function npmStart (t: Test) {
+  const dataDir = await prepareFolder(t)
+  const { env: inherited } = nodeCommand([])
+  const env = { ...inherited, PORT: '0', DATA_DIR: dataDir, ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' }
+  const npm = spawn('env', ['-u', 'NODE_OPTIONS', 'npm', 'start'], { cwd: root, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  let output = ''
+  // Every process that npm has started holds the other end of this pipe.
+  const ended = once(npm, 'close')
+  const listens = new Promise<void>((resolve) => {
+    npm.stderr.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+      if (output.includes('Usher listens on')) resolve()
+    })
+  })
+  let isGone = false
+  npm.once('close', () => { isGone = true })
+  t.teardown(() => { if (!isGone) process.kill(-npm.pid!, 'SIGKILL') })
+  await Promise.race([listens, ended.then(() => { throw new Error(output) })])
+  return { npm, ended, postmaster: join(dataDir, 'postgres/data/postmaster.pid'), output: () => output }
+}
+
+t.test('8 npm start: SIGTERM to npm alone stops the node and PostgreSQL', { buffered: true }, async (t) => {
+  const { npm, ended, postmaster, output } = await npmStart(t)
+  t.ok(existsSync(postmaster))
+  npm.kill('SIGTERM')
+  await ended
+  t.match(output(), 'Usher stops on SIGTERM\n')
+  t.notOk(existsSync(postmaster))
+})
+
+t.test('8 npm start: Ctrl-C stops the node and PostgreSQL', { buffered: true }, async (t) => {
+  const { npm, ended, postmaster, output } = await npmStart(t)
+  t.ok(existsSync(postmaster))
+  process.kill(-npm.pid!, 'SIGINT')
+  await ended
+  t.match(output(), 'Usher stops on SIGINT\n')
+  t.notMatch(output(), 'at once')
+  t.notOk(existsSync(postmaster))
+})

@@ -1,0 +1,137 @@
+import t from 'tap'
+import { readSettings, requireNode } from '../../node/settings.ts'
+
+t.test('8 settings: every one has a default or may be absent', async (t) => {
+  t.same(readSettings({}), {
+    HOST: '127.0.0.1',
+    PORT: 3000,
+    DATA_DIR: './data',
+    LOG_LEVEL: 'info',
+    CORS_ORIGIN: [],
+    TRUST_PROXY: [],
+    NODE_ENV: 'development',
+    UPLOAD_MAX_BYTES: 10485760,
+  })
+})
+
+t.test('8 settings: an empty variable counts as absent, an unknown one is ignored', async (t) => {
+  t.same(readSettings({ PORT: '', HOST: '', DATABASE_URL: '', CORS_ORIGIN: '', HOME: '/root', port: '9' }), readSettings({}))
+})
+
+t.test('8 settings: all of them', async (t) => {
+  t.same(readSettings({
+    HOST: '0.0.0.0',
+    PORT: '0',
+    DATABASE_URL: 'postgresql://usher:secret@one:5432,two:5433/usher?sslmode=require',
+    NOTIFICATIONS_URL: 'postgres://usher:secret@one:5432/usher',
+    DATA_DIR: '/var/lib/usher',
+    PUBLIC_URL: 'https://api.example.com/accounts',
+    ADMIN_EMAIL: 'root@example.com',
+    ADMIN_PASSWORD: 'horse battery staple',
+    LOG_LEVEL: 'silent',
+    CORS_ORIGIN: 'https://app.example.com, http://localhost:8080',
+    TRUST_PROXY: 'loopback, 10.0.0.0/8,2001:db8::/32, ::1',
+    SECRET: 'correct horse battery',
+    SMTP_URL: 'smtps://user:secret@mail.example.com:465/?pool=true',
+    MAIL_FROM: 'Usher <usher@example.com>',
+    PASSWORD_URL: 'https://app.example.com/password?set=1',
+    PRINT_SECRETS: 'true',
+    NODE_ENV: 'production',
+    UPLOAD_MAX_BYTES: '1073741824',
+  }), {
+    HOST: '0.0.0.0',
+    PORT: 0,
+    DATABASE_URL: 'postgresql://usher:secret@one:5432,two:5433/usher?sslmode=require',
+    NOTIFICATIONS_URL: 'postgres://usher:secret@one:5432/usher',
+    DATA_DIR: '/var/lib/usher',
+    PUBLIC_URL: 'https://api.example.com/accounts',
+    ADMIN_EMAIL: 'root@example.com',
+    ADMIN_PASSWORD: 'horse battery staple',
+    LOG_LEVEL: 'silent',
+    CORS_ORIGIN: ['https://app.example.com', 'http://localhost:8080'],
+    TRUST_PROXY: ['loopback', '10.0.0.0/8', '2001:db8::/32', '::1'],
+    SECRET: 'correct horse battery',
+    SMTP_URL: 'smtps://user:secret@mail.example.com:465/?pool=true',
+    MAIL_FROM: 'Usher <usher@example.com>',
+    PASSWORD_URL: 'https://app.example.com/password?set=1',
+    PRINT_SECRETS: true,
+    NODE_ENV: 'production',
+    UPLOAD_MAX_BYTES: 1073741824,
+  })
+})
+
+const port = 'PORT must be a whole number from 0 (any free port) to 65535.'
+const database = 'DATABASE_URL must be an address such as postgres://user:password@host:5432/database.'
+const site = 'PUBLIC_URL must be an address such as https://api.example.com.'
+const email = 'ADMIN_EMAIL must be an email address of at most 254 characters.'
+const password = 'ADMIN_PASSWORD must be a password of 8 to 256 characters.'
+const level = 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace and silent.'
+const origin = 'CORS_ORIGIN must be a comma-separated list of origins such as https://app.example.com, or * for any.'
+const proxy = 'TRUST_PROXY must be true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8.'
+const secret = 'SECRET must be a secret of 16 to 1024 characters.'
+const smtp = 'SMTP_URL must be an address such as smtps://user:password@mail.example.com.'
+const from = 'MAIL_FROM must be an email address, or one with a name such as Usher <usher@example.com>.'
+const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
+const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
+
+t.test('8 settings: MAIL_FROM may be an address alone, and either page serves with SMTP_URL', async (t) => {
+  const mail = { SMTP_URL: 'smtp://127.0.0.1:1025', MAIL_FROM: 'usher@example.com' }
+  t.match(readSettings({ ...mail, PUBLIC_URL: 'https://api.example.com' }), mail)
+  t.match(readSettings({ ...mail, PASSWORD_URL: 'https://app.example.com' }), mail)
+})
+
+const bad: [setting: Record<string, string>, sentence: string][] = [
+  [{ PORT: 'http' }, port],
+  [{ PORT: '-1' }, port],
+  [{ PORT: '65536' }, port],
+  [{ PORT: '80.5' }, port],
+  [{ PRINT_SECRETS: 'yes' }, 'PRINT_SECRETS must be true or false.'],
+  [{ DATABASE_URL: 'mysql://u:secret@h/d' }, database],
+  [{ DATABASE_URL: 'localhost' }, database],
+  [{ DATABASE_URL: 'postgres://u:secret@h:port/d' }, database],
+  [{ DATABASE_URL: 'postgres://u:%zz@h/d' }, database],
+  [{ PUBLIC_URL: 'api.example.com' }, site],
+  [{ PUBLIC_URL: 'ftp://api.example.com' }, site],
+  [{ PUBLIC_URL: 'https://api.example.com/?x' }, site],
+  [{ PUBLIC_URL: 'https://' }, site],
+  [{ ADMIN_EMAIL: 'root', ADMIN_PASSWORD: 'horse battery staple' }, email],
+  [{ ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'short' }, password],
+  [{ ADMIN_EMAIL: 'root@example.com' }, 'ADMIN_PASSWORD is required with ADMIN_EMAIL.'],
+  [{ ADMIN_PASSWORD: 'horse battery staple' }, 'ADMIN_EMAIL is required with ADMIN_PASSWORD.'],
+  [{ LOG_LEVEL: 'loud' }, level],
+  [{ CORS_ORIGIN: 'app.example.com' }, origin],
+  [{ CORS_ORIGIN: 'https://app.example.com/' }, origin],
+  [{ CORS_ORIGIN: 'https://app.example.com,' }, origin],
+  [{ TRUST_PROXY: '1' }, proxy],
+  [{ TRUST_PROXY: 'yes' }, proxy],
+  [{ TRUST_PROXY: '10.0.0.0/33' }, proxy],
+  [{ TRUST_PROXY: '10.0.0.0/0' }, proxy],
+  [{ TRUST_PROXY: '::1/129' }, proxy],
+  [{ TRUST_PROXY: '10.0.0.0/8/8' }, proxy],
+  [{ SECRET: 'too short' }, secret],
+  [{ NOTIFICATIONS_URL: 'mysql://u:secret@h/d', DATABASE_URL: 'postgres://h/d' }, 'NOTIFICATIONS_URL must be an address such as postgres://user:password@host:5432/database.'],
+  [{ NOTIFICATIONS_URL: 'postgres://h/d' }, 'DATABASE_URL is required with NOTIFICATIONS_URL.'],
+  [{ SMTP_URL: 'mail.example.com', MAIL_FROM: 'a@example.com' }, smtp],
+  [{ SMTP_URL: 'smtp://u:secret@h:port', MAIL_FROM: 'a@example.com' }, smtp],
+  [{ SMTP_URL: 'smtp://mail.example.com' }, 'MAIL_FROM is required with SMTP_URL.'],
+  [{ SMTP_URL: 'smtp://mail.example.com', MAIL_FROM: 'a@example.com' }, 'PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.'],
+  [{ MAIL_FROM: 'nobody' }, from],
+  [{ MAIL_FROM: 'a@example.com, b@example.com' }, from],
+  [{ MAIL_FROM: 'A\r\nBcc: <b@example.com>' }, from],
+  [{ PASSWORD_URL: 'app.example.com' }, page],
+  [{ PASSWORD_URL: 'https://app.example.com/#/password' }, page],
+  [{ UPLOAD_MAX_BYTES: '0' }, bytes],
+  [{ UPLOAD_MAX_BYTES: '10MB' }, bytes],
+]
+
+for (const [setting, sentence] of bad) {
+  t.test(`8 settings: ${JSON.stringify(setting)} is refused by one sentence`, async (t) => {
+    t.throws(() => readSettings(setting), new Error(sentence))
+  })
+}
+
+t.test('8 a Node that is too old is named in one sentence', async (t) => {
+  for (const version of ['24.0.0', '22.18.0', '23.1.0', process.versions.node]) requireNode(version)
+  t.throws(() => requireNode('20.20.2'), { message: 'Usher needs Node.js 22.18 or later; this is 20.20.2.' })
+  t.throws(() => requireNode('22.17.1'), { message: 'Usher needs Node.js 22.18 or later; this is 22.17.1.' })
+})

@@ -1,0 +1,94 @@
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import usher, { type UsherOptions } from '../../../app.ts'
+import { insertFirstAdmin } from '../../../db/first-admin.ts'
+import { createUsher } from '../../helpers/app.ts'
+import { openConnection } from '../../helpers/connection.ts'
+import { createDatabase, testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { startNode } from '../../helpers/node.ts'
+import { openSql } from '../../helpers/sql.ts'
+
+async function start (t: Test, options: UsherOptions) {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(usher, { databaseUrl: await testDatabaseUrl(), uploadsDir: t.testdir(), poolSize: 2, ...options })
+  await app.ready()
+  const admins = async () => (await app.inject('/api/users')).json().map(({ email, role }: { email: string, role: string }) => [email, role])
+  const login = async (payload: object) => (await app.inject({ method: 'POST', url: '/api/auth/login', payload })).statusCode
+  return { app, admins, login }
+}
+
+t.test('4 first start: the admin of the options is made', async (t) => {
+  const admin = { email: 'Root@Example.com', password: 'a good long password' }
+  const { admins, login } = await start(t, { schema: uniqueSchema(t.name), admin })
+  t.same(await admins(), [['Root@Example.com', 'admin']])
+  t.equal(await login(admin), 200)
+})
+
+t.test('4 without one, admin@example.com with a random password, told once, however many nodes start together', async (t) => {
+  const schema = uniqueSchema(t.name)
+  const told: { email: string, password: string }[] = []
+  const onFirstAdmin = (admin: { email: string, password: string }) => { told.push(admin) }
+  const nodes = await Promise.all(Array.from({ length: 5 }, () => start(t, { schema, onFirstAdmin })))
+  t.equal(told.length, 1)
+  t.equal(told[0]!.email, 'admin@example.com')
+  t.match(told[0]!.password, /^[\w-]{20}$/)
+  for (const { admins, login } of nodes) {
+    t.same(await admins(), [['admin@example.com', 'admin']])
+    t.equal(await login(told[0]!), 200)
+  }
+  const later = await start(t, { schema, onFirstAdmin, admin: { email: 'second@example.com', password: 'another password' } })
+  t.same(await later.admins(), [['admin@example.com', 'admin']], 'there is one')
+  t.equal(told.length, 1)
+})
+
+t.test('4 with neither, none is made', async (t) => {
+  const { admins } = await start(t, { schema: uniqueSchema(t.name) })
+  t.same(await admins(), [])
+})
+
+t.test('4 without a terminal a node prints no password: it says what to do instead', async (t) => {
+  const url = await createDatabase(t)
+  const cwd = t.testdir()
+  const admin = { email: 'root@example.com', password: 'a good long password' }
+  const first = await startNode(t, { cwd, settings: { DATABASE_URL: url } })
+  t.match(first.stderr, 'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "usher admin create --email <address>".\n')
+  t.match(first.stderr, 'Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.\n')
+  t.notMatch(first.stderr, /The first admin is/)
+  t.same(await (await first.fetch('/api/users')).json(), [], 'there is no account whose password nobody knows')
+  const second = await startNode(t, { cwd, settings: { DATABASE_URL: url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
+  t.match(await second.login(admin), { token: String })
+  const third = await startNode(t, { cwd, settings: { DATABASE_URL: url } })
+  t.notMatch(third.stderr, /There is no admin/)
+})
+
+t.test('4 a user of that address becomes the admin, where there is none', async (t) => {
+  const handles = await createUsher(t)
+  const user = await handles.createUser({ email: 'Next@example.com' })
+  await openSql(t, handles)`delete from users where id = ${handles.admin.id}`
+  const next = { email: 'next@example.com', password: 'the new password' }
+  const { admins, login } = await start(t, { ...handles.options, admin: next })
+  t.same(await admins(), [['Next@example.com', 'admin']])
+  t.same([await login(next), await login(user)], [200, 401])
+})
+
+t.test('4 a first admin that cannot be stops the start with one sentence', async (t) => {
+  const admin = { email: 'root@example.com', password: 'a good long password' }
+  const wrong: [object, string][] = [
+    [{ ...admin, password: 'password' }, 'usher: admin.password is too common'],
+    [{ ...admin, password: 'short' }, 'usher: admin.password must be at least 8 characters'],
+    [{ ...admin, password: 'a\u0000 control character' }, 'usher: admin.password must not contain control characters'],
+    [{ ...admin, email: 'root' }, 'usher: admin.email must be an email address'],
+    [{ email: 'root@example.com' }, 'usher: admin.password is required'],
+  ]
+  for (const [given, message] of wrong) {
+    await t.rejects(start(t, { schema: uniqueSchema(t.name), admin: given as UsherOptions['admin'] }), { message })
+  }
+})
+
+t.test('4 a node that comes second, after it looked and before it wrote, makes none', async (t) => {
+  const { options, inject } = await createUsher(t)
+  const { db } = await openConnection(t, { schema: options.schema! })
+  t.equal(await insertFirstAdmin(db, { email: 'second@example.com', passwordHash: 'none' }), false)
+  t.equal((await inject('GET', '/api/users')).json().length, 1)
+})

@@ -1,0 +1,60 @@
+import { hash } from '@node-rs/argon2'
+import Fastify from 'fastify'
+import t from 'tap'
+import database from '../../../plugins/database.ts'
+import optionsPlugin from '../../../plugins/options.ts'
+import passwordsPlugin from '../../../plugins/auth/passwords.ts'
+import { readOptions } from '../../../schema/options.ts'
+import { createUsher } from '../../helpers/app.ts'
+import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { openSql } from '../../helpers/sql.ts'
+
+const usher = await createUsher(t)
+
+t.test('4 a flood of logins: those beyond the bound get 503 with Retry-After, and the rest of the node stays fast', async (t) => {
+  const { inject, admin } = usher
+  await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'None', email: 'none@example.com' } })
+  // An unknown address, and a user without a password: neither is refused without the work that a wrong password
+  // costs, or the bound would not be reached.
+  const emails = ['nobody@example.com', 'none@example.com']
+  const flood = Promise.all(Array.from({ length: 260 }, (_, index) => inject('POST', '/api/auth/login', { payload: { email: emails[index % 2], password: 'x' } })))
+  let isOver = false
+  void flood.then(() => { isOver = true })
+  for (let round = 0; round < 20; round++) {
+    t.equal((await inject('GET', '/api/protected', { headers: admin.headers })).statusCode, 200)
+  }
+  t.notOk(isOver, 'the others do not wait for the flood')
+  const responses = await flood
+  const refused = responses.filter(({ statusCode }) => statusCode === 503)
+  t.ok(refused.length > 0 && refused.length <= 60, `${refused.length} refused`)
+  t.same(refused[0]!.json(), { error: 'The server is busy, try again', code: 'OVERLOADED' })
+  t.equal(refused[0]!.headers['retry-after'], '1')
+  t.ok(responses.every(({ statusCode }) => statusCode === 401 || statusCode === 503))
+  t.equal((await inject('POST', '/api/auth/login', { payload: admin })).statusCode, 200, 'and then it goes on')
+})
+
+t.test('4 what waits to be hashed is dropped when its client is gone, or the database is away', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(optionsPlugin, { options: readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name) }) })
+  await app.register(database)
+  await app.register(passwordsPlugin)
+  const { usherPasswords: passwords, usherDatabase: { gate } } = app
+  const client = { destroyed: false }
+  const answers = Promise.allSettled([passwords.hash('somebody else'), passwords.verify('x', null, client), passwords.hash('x', client)])
+  client.destroyed = true
+  t.match(await answers, [{ value: /^\$argon2id\$/ }, { reason: { code: 'CLIENT_GONE' } }, { reason: { code: 'CLIENT_GONE' } }])
+  gate.set(false)
+  await t.rejects(passwords.hash('x'), { code: 'DATABASE_UNAVAILABLE' })
+})
+
+t.test('4 two logins at once with a hash of weaker parameters: both go on, and it is made again', async (t) => {
+  const sql = openSql(t, usher)
+  const user = await usher.createUser()
+  const weak = await hash(user.password, { memoryCost: 8 * 1024, timeCost: 1, parallelism: 1 })
+  await sql`update users set password_hash = ${weak} where id = ${user.id}`
+  const answers = await Promise.all([1, 2].map(() => usher.inject('POST', '/api/auth/login', { payload: user })))
+  t.same(answers.map(({ statusCode }) => statusCode), [200, 200])
+  for (const answer of answers) t.equal((await usher.inject('GET', '/api/protected', { headers: { authorization: `Bearer ${answer.json().token}` } })).statusCode, 200)
+  t.match((await sql`select password_hash from users where id = ${user.id}`)[0]!['password_hash'], /\$m=19456,t=2,/)
+})

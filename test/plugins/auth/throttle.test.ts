@@ -1,0 +1,363 @@
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import usher, { type UsherOptions } from '../../../app.ts'
+import type { Client } from '../../../db/batching.ts'
+import database from '../../../plugins/database.ts'
+import optionsPlugin from '../../../plugins/options.ts'
+import throttlePlugin from '../../../plugins/auth/throttle.ts'
+import { readOptions } from '../../../schema/options.ts'
+import { createUsher, type TestUsher } from '../../helpers/app.ts'
+import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { createProxy } from '../../helpers/proxy.ts'
+import { openSql } from '../../helpers/sql.ts'
+import { until } from '../../helpers/until.ts'
+
+const REFUSED = { error: 'Too many attempts, try again later', code: 'TOO_MANY_REQUESTS' }
+const HERE = '203.0.113.1'
+const ELSEWHERE = '198.51.100.7'
+
+// A login from an address: its status.
+const attempt = async ({ inject }: TestUsher, payload: { email: string, password: string }, remoteAddress = ELSEWHERE) =>
+  (await inject('POST', '/api/auth/login', { payload, remoteAddress })).statusCode
+const wrong = (email: string) => ({ email, password: 'a wrong one' })
+
+// The plugin by itself: what would go through, without a password to be hashed.
+async function openThrottle (t: Test, throttle: UsherOptions['throttle'], databaseUrl?: string) {
+  const options = readOptions({ databaseUrl: databaseUrl ?? await testDatabaseUrl(), schema: uniqueSchema(t.name), throttle })
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(optionsPlugin, { options })
+  await app.register(database)
+  await app.register(throttlePlugin)
+  await app.ready()
+  return app
+}
+
+const unlimited = await createUsher(t)
+
+t.test('4 failed logins are throttled per account: 429 with Retry-After', async (t) => {
+  const one = await createUsher(t, { throttle: {} })
+  const two = await createUsher(t, one.options)
+  const sql = openSql(t, one)
+  const user = await one.createUser()
+  const { inject, admin } = one
+
+  // As if nobody had tried; in a flood the nodes remember for a moment whom they have refused.
+  async function forget (): Promise<void> {
+    for (const node of [one, two]) {
+      for (const email of [user.email, 'nobody@example.com']) {
+        do await sql`delete from throttle`
+        while (await attempt(node, wrong(email)) === 429)
+      }
+    }
+    await sql`delete from throttle`
+  }
+
+  t.test('4 of 100 attempts at once on two nodes, 10 are looked at; an account that does not exist is treated alike', async (t) => {
+    for (const email of [user.email, 'nobody@example.com']) {
+      await forget()
+      const answers = await Promise.all(Array.from({ length: 100 }, (_, index) =>
+        [one, two][index % 2]!.inject('POST', '/api/auth/login', { payload: wrong(email), remoteAddress: `198.51.100.${index % 4}` })))
+      t.equal(answers.filter(({ statusCode }) => statusCode === 401).length, 10, email)
+      const refused = answers.filter(({ statusCode }) => statusCode === 429)
+      t.equal(refused.length, 90, email)
+      for (const answer of refused) {
+        t.same(answer.json(), REFUSED)
+        // The rest of a minute.
+        t.match(answer.headers['retry-after'], /^([1-5]?\d|60)$/)
+        t.equal(answer.headers['set-cookie'], undefined)
+      }
+      t.equal(await attempt(two, { ...wrong(email), email: email.toUpperCase() }), 429, 'whatever the case')
+      t.equal(await attempt(two, { ...wrong(email), email: ` ${email.replace('i', 'İ')} ` }), 429, 'what the database takes for the same letter')
+    }
+  })
+
+  t.test('4 one that is refused is not checked: the right password makes no difference', async (t) => {
+    await forget()
+    for (let count = 0; count < 10; count++) t.equal(await attempt(one, wrong(user.email)), 401)
+    t.same([await attempt(one, user), await attempt(two, user)], [429, 429])
+  })
+
+  t.test('4 after Retry-After one attempt goes through, and no other', async (t) => {
+    const refused = await inject('POST', '/api/auth/login', { payload: user, remoteAddress: ELSEWHERE })
+    const seconds = Number(refused.headers['retry-after'])
+    await sql`update throttle set free_at = free_at - make_interval(secs => ${seconds - 2})`
+    t.equal(await attempt(one, wrong(user.email)), 429, 'not before')
+    await sql`update throttle set free_at = free_at - interval '2 seconds'`
+    t.same([await attempt(one, wrong(user.email)), await attempt(two, wrong(user.email))], [401, 429])
+  })
+
+  t.test('4 an attacker elsewhere does not keep the owner out: where the account has been seen, it has a limit of its own', async (t) => {
+    await forget()
+    t.equal(await attempt(one, user, HERE), 200)
+    while (await attempt(one, wrong(user.email)) !== 429);
+    t.equal(await attempt(two, user, HERE), 200, 'the owner, where they have been before')
+    t.equal(await attempt(two, user, '203.0.113.99'), 429, 'at a new address it could be anybody')
+    t.equal(await attempt(two, wrong(admin.email)), 401, 'another account')
+    for (let count = 0; count < 10; count++) t.equal(await attempt(one, wrong(user.email), HERE), 401)
+    t.equal(await attempt(one, user, HERE), 429, 'nor may anybody try for ever there')
+  })
+
+  t.test('4 only what fails counts: a script that logs in all day is never refused', async (t) => {
+    await forget()
+    for (let count = 0; count < 12; count++) t.equal(await attempt(one, user, HERE), 200)
+    for (let count = 0; count < 10; count++) t.equal(await attempt(one, wrong(user.email), HERE), 401)
+  })
+
+  t.test('4 the table tells nobody\'s address', async (t) => {
+    const rows = await sql<{ key: string }[]>`select key from throttle`
+    for (const { key } of rows) t.match(key, /^login\.(address|account|account-and-address) [0-9a-f]{64}$/)
+  })
+
+  t.test('1.2 a body that is no login costs nothing', async (t) => {
+    await forget()
+    t.equal((await inject('POST', '/api/auth/login', { payload: { email: user.email } })).statusCode, 400)
+    t.same(await sql`select key from throttle`, [])
+  })
+})
+
+t.test('4 logins that the database does not answer are no failed ones', async (t) => {
+  const proxy = await createProxy(t, `${await testDatabaseUrl()}?statement_timeout=1000`)
+  const usher = await createUsher(t, { databaseUrl: proxy.url, throttle: {} })
+  const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
+  const user = await usher.createUser()
+  const attempts = () => Promise.all(Array.from({ length: 10 }, () => attempt(usher, user)))
+  const unavailable = Array<number>(10).fill(503)
+  const locked = (during: () => Promise<unknown>) => sql.begin(async (trx) => {
+    await trx`lock table sessions`
+    await during()
+  })
+  const isCharged = async () => (await sql`select from throttle where free_at > now() + interval '5 minutes'`).length > 0
+
+  await locked(async () => t.same(await attempts(), unavailable, 'a statement that takes too long'))
+  await until('withdrawn', async () => !await isCharged())
+  t.equal(await attempt(usher, user), 200)
+
+  await locked(async () => {
+    const answers = attempts()
+    await until('charged', isCharged)
+    proxy.refuse()
+    t.same(await answers, unavailable, 'an outage')
+    t.ok(await isCharged())
+  })
+  await proxy.listen()
+  await until('withdrawn when it is over', async () => !await isCharged())
+  await until('the database is back', async () => await attempt(usher, user) === 200)
+})
+
+t.test('4 a wrong password counts, also where the database then fails to write that down', async (t) => {
+  const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: {} })
+  const sql = openSql(t, usher)
+  const user = await usher.createUser()
+  await sql.begin(async (trx) => {
+    await trx`lock table audit`
+    t.same(await Promise.all(Array.from({ length: 10 }, () => attempt(usher, wrong(user.email)))), Array<number>(10).fill(503))
+  })
+  t.equal(await attempt(usher, wrong(user.email)), 429)
+})
+
+t.test('4 failed logins are throttled per address, whatever the account', async (t) => {
+  const handles = await createUsher(t, { throttle: { address: { burst: 3, perMinute: 1 } } }, { trustProxy: '10.0.0.0/8' })
+  const sql = openSql(t, handles)
+  const from = async (remoteAddress: string, forwardedFor: string, email = 'somebody@example.com') => (await handles.inject('POST', '/api/auth/login',
+    { payload: wrong(email), remoteAddress, headers: { 'x-forwarded-for': forwardedFor } })).statusCode
+
+  t.test('4 behind a proxy that is trusted, the address is the one it tells', async (t) => {
+    const answers: number[] = []
+    for (const email of ['a@example.com', 'b@example.com', 'c@example.com', 'd@example.com', handles.admin.email]) answers.push(await from('10.0.0.1', HERE, email))
+    t.same(answers, [401, 401, 401, 429, 429])
+    t.equal(await from('10.0.0.1', `${ELSEWHERE}, ${HERE}`), 429, 'not the one that the client tells')
+    t.equal(await from('10.0.0.1', ELSEWHERE), 401)
+  })
+
+  t.test('4 X-Forwarded-For of anybody else is not believed', async (t) => {
+    await sql`delete from throttle`
+    const answers: number[] = []
+    for (let count = 0; count < 5; count++) answers.push(await from(HERE, `198.51.100.${count}`))
+    t.same(answers, [401, 401, 401, 429, 429])
+  })
+
+  t.test('4 who comes through a socket of the file system has no address, and shares a limit', async (t) => {
+    // A path of its own, since a long one is none.
+    const path = join(tmpdir(), uniqueSchema('socket'))
+    await handles.app.listen({ path })
+    const answers: (number | undefined)[] = []
+    for (let count = 0; count < 4; count++) {
+      const client = request({ socketPath: path, path: '/api/auth/login', method: 'POST', headers: { 'content-type': 'application/json' } })
+      client.end(JSON.stringify(wrong('somebody@example.com')))
+      const [response] = await once(client, 'response') as [IncomingMessage]
+      response.resume()
+      answers.push(response.statusCode)
+    }
+    t.same(answers, [401, 401, 401, 429])
+  })
+})
+
+t.test('4 failed refreshes are throttled per address', async (t) => {
+  const { inject, createUser } = await createUsher(t, { throttle: { refresh: { burst: 3, perMinute: 1 } } })
+  const refresh = (cookie: string) => inject('POST', '/api/auth/refresh', { headers: { cookie } })
+  const user = await createUser()
+  let { cookie } = user
+  for (let count = 0; count < 5; count++) {
+    const response = await refresh(cookie)
+    t.equal(response.statusCode, 200, 'one that succeeds does not count')
+    cookie = `usher_session=${response.cookies[0]!.value}`
+  }
+  const forged = cookie.replace(/.{8}$/, 'AAAAAAAA')
+  const answers = [await refresh(forged), await refresh(forged), await refresh(forged), await refresh(forged)]
+  t.same(answers.map(({ statusCode }) => statusCode), [401, 401, 401, 429])
+  t.same(answers[3]!.json(), REFUSED)
+  t.match(answers[3]!.headers['retry-after'], /^([1-5]?\d|60)$/)
+})
+
+t.test('4 what shares a limit', async (t) => {
+  const { usherThrottle: throttle } = await openThrottle(t, { address: { burst: 1 }, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } })
+  const login = (address: string, email: string = crypto.randomUUID()) => throttle.login({ email, address }).then(() => true, ({ statusCode }) => statusCode)
+
+  t.test('4 IPv6 addresses by their /64; one that stands for an IPv4 address is that', async (t) => {
+    const same = [
+      ['2001:db8:1:2::1', '2001:db8:1:2::2', '2001:0DB8:0001:0002:ffff:ffff:ffff:ffff', '2001:db8:1:2:3:4:5:6'],
+      ['2001:db8:1:3::1', '2001:db8:1:3::1%eth0'],
+      ['::1', '::2', '::'],
+      ['192.0.2.1', '::ffff:192.0.2.1', '::ffff:c000:201', '0:0:0:0:0:FFFF:192.0.2.1'],
+      ['192.0.2.2'],
+      ['unknown'],
+      ['2001:db8::', '2001:db8::1', '2001:db8:0:0:1::'],
+    ]
+    for (const [first = '', ...rest] of same) {
+      t.equal(await login(first), true, first)
+      for (const address of rest) t.equal(await login(address), 429, address)
+    }
+  })
+
+  t.test('4 an attempt that the account refuses costs its address nothing', async (t) => {
+    const email = 'ada@example.com'
+    t.same([await login('192.0.2.11', email), await login('192.0.2.12', email), await login('192.0.2.13', email)], [true, true, 429])
+    t.equal(await login('192.0.2.13'), true)
+  })
+
+  t.test('4 links to set a password: per address and per account', async (t) => {
+    const reset = (email: string, address: string) => throttle.reset({ email, address }).then(() => true, ({ statusCode, retryAfter }) => [statusCode, Math.round(retryAfter / 60)])
+    t.same([await reset('a@example.com', HERE), await reset('b@example.com', HERE)], [true, [429, 5]])
+    t.same([await reset('A@example.com', ELSEWHERE), await reset('b@example.com', ELSEWHERE)], [[429, 5], true])
+  })
+
+  t.test('4 a limit that is used up to the last is no longer than it says', async (t) => {
+    const { usherThrottle: limited } = await openThrottle(t, { refresh: { burst: 7, perMinute: 0.7 } })
+    const refreshes = () => Promise.allSettled(Array.from({ length: 5 }, () => limited.refresh({ address: HERE })))
+    const answers = [...await refreshes(), ...await refreshes()]
+    t.same(answers.map(({ status }) => status === 'fulfilled'), [true, true, true, true, true, true, true, false, false, false])
+    await (answers[0] as PromiseFulfilledResult<{ succeeded (): Promise<void> }>).value.succeeded()
+    t.same((await refreshes()).map(({ status }) => status === 'fulfilled'), [true, false, false, false, false])
+  })
+})
+
+t.test('4 a refusal is held back, so that a flood has little of it', async (t) => {
+  const app = await openThrottle(t, { address: { burst: 1 }, account: { burst: 1 }, refresh: { burst: 1 }, reset: { burst: 1 } })
+  const { usherThrottle: throttle } = app
+  // The answers that are there, in the order of their coming.
+  const answered: string[] = []
+  const ask = (what: string, asking: Promise<unknown>) => asking.then(() => 'let through', ({ code }) => code).then((code) => { answered.push(`${what}: ${code}`) })
+  const all = (client?: Client) => {
+    const source = { address: HERE, ...client && { client } }
+    const email = 'somebody@example.com'
+    return Promise.all([ask('login', throttle.login({ ...source, email })), ask('refresh', throttle.refresh(source)), ask('reset', throttle.reset({ ...source, email }))])
+  }
+  const refused = (code: string) => ['login', 'refresh', 'reset'].map((what) => `${what}: ${code}`)
+  const take = () => answered.splice(0).sort()
+
+  t.test('4 what is let through is not; of what is refused the client may go meanwhile', async (t) => {
+    const client = { destroyed: false }
+    await all(client)
+    t.same(take(), refused('let through'))
+    const asked = all(client)
+    await all()
+    t.same(take(), refused('TOO_MANY_REQUESTS'), 'those whose client nobody keeps waiting come first')
+    client.destroyed = true
+    await asked
+    t.same(take(), refused('CLIENT_GONE'))
+  })
+
+  t.test('4 a thousand at the most', async (t) => {
+    const client = { destroyed: false }
+    const held = Array.from({ length: 1010 }, () => ask('refresh', throttle.refresh({ address: HERE, client })))
+    await until('what is not held', () => answered.length === 10)
+    client.destroyed = true
+    await Promise.all(held)
+    t.same(take().filter((answer) => answer === 'refresh: CLIENT_GONE').length, 1000)
+  })
+
+  t.test('4 a stop does not wait for them', async (t) => {
+    const asked = all({ destroyed: false })
+    await all()
+    t.same(take(), refused('TOO_MANY_REQUESTS'))
+    let closed = false
+    const closing = app.close().then(() => { closed = true })
+    await asked
+    t.same(take(), refused('TOO_MANY_REQUESTS'))
+    t.equal(closed, false, 'they were answered first')
+    await closing
+  })
+})
+
+t.test('4 the table is bounded: what is free goes, and of too many those that would be free soonest', async (t) => {
+  const one = unlimited
+  const sql = openSql(t, one)
+  await sql`insert into throttle select 'old ' || n, now() - interval '1 second', 1 from generate_series(1, 1500) n`
+  await sql`insert into throttle select 'new ' || n, now() + interval '1 hour' + n * interval '1 second', 1 from generate_series(1, 101500) n`
+  await createUsher(t, one.options)
+  await until('as many as are kept', async () => (await sql`select count(*)::int as rows from throttle`)[0]!.rows <= 100_000)
+  t.same(await sql`select count(*)::int as rows, min(free_at) > now() + interval '80 minutes' as latest from throttle`, [{ rows: 100_000, latest: true }])
+})
+
+t.test('8 what cannot be purged is logged, and keeps no node from starting', async (t) => {
+  const one = unlimited
+  const sql = openSql(t, one)
+  await sql`alter table throttle rename to gone`
+  const stream = new PassThrough({ encoding: 'utf8' })
+  const two = Fastify({ logger: { level: 'warn', stream } })
+  t.teardown(() => two.close())
+  await two.register(usher, one.options)
+  await two.ready()
+  const [line] = await once(stream, 'data') as [string]
+  const { msg, err } = JSON.parse(line)
+  t.same([msg, err.code], ['What is old of the limits of attempts could not be deleted', '42P01'])
+  t.equal((await two.inject('/health/ready')).statusCode, 200)
+  await sql`alter table gone rename to throttle`
+})
+
+t.test('1.10 without the database nothing is let through: 503', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const { usherThrottle: throttle } = await openThrottle(t, {}, proxy.url)
+  const charged = await throttle.refresh({ address: HERE })
+  await proxy.refuse()
+  await t.rejects(throttle.login({ email: 'a@example.com', address: HERE }), { code: 'DATABASE_UNAVAILABLE' })
+  await t.rejects(charged.succeeded(), { code: 'DATABASE_UNAVAILABLE' })
+})
+
+t.test('9 a limit that is given in part keeps the rest, and the object of the host stays as it was', async (t) => {
+  const databaseUrl = 'postgres://somebody@127.0.0.1/none'
+  const given: UsherOptions = { databaseUrl, throttle: { account: { burst: 3 }, reset: undefined } }
+  t.same(readOptions(given).throttle, {
+    account: { burst: 3, perMinute: 1 },
+    consecutiveFailures: 100,
+    address: { burst: 50, perMinute: 10 },
+    refresh: { burst: 60, perMinute: 30 },
+    reset: { burst: 5, perMinute: 0.2 },
+  })
+  t.strictSame(given, { databaseUrl, throttle: { account: { burst: 3 }, reset: undefined } })
+  const refused: [throttle: unknown, message: string][] = [
+    [null, 'throttle must be an object'],
+    [{ acount: {} }, 'throttle has no acount'],
+    [{ account: 1 }, 'throttle.account must be an object'],
+    [{ account: { burst: 0 } }, 'throttle.account.burst must be between 1 and 1000000'],
+    [{ account: { perMinute: 0 } }, 'throttle.account.perMinute must be between 0.01 and 1000000'],
+    [{ account: { perSecond: 1 } }, 'throttle.account has no perSecond'],
+  ]
+  for (const [throttle, message] of refused) t.throws(() => readOptions({ databaseUrl, throttle } as UsherOptions), { message: `usher: ${message}` }, message)
+})
