@@ -10,10 +10,10 @@ import { openSql } from './helpers/sql.ts'
 import { until } from './helpers/until.ts'
 import { fieldPart, filePart, post } from './helpers/uploads.ts'
 
-// The README's table says what is to be expected of every cell; this walks all of them.
-const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+// The table of docs/policy.md says what to expect of every cell; this test walks all of them.
+const policy = readFileSync(new URL('../docs/policy.md', import.meta.url), 'utf8')
 const columns = ['nobody', 'a user, what is theirs', "a user, another's", 'an admin'] as const
-const [, section = ''] = /^## Who may do what$([^]*?)^## /m.exec(readme)!
+const [, section = ''] = /^## Who may do what$([^]*?)^## /m.exec(policy)!
 const table = section.split('\n').filter((line) => line.startsWith('| `')).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim().replaceAll('`', '')))
 
 const mails = new Map<string, string>()
