@@ -42,7 +42,7 @@ export async function openData ({ DATABASE_URL, DATA_DIR, SECRET }: Settings, lo
 /** One sentence on why something cannot be done with these settings. */
 export function explain (error: Error, { DATABASE_URL }: Settings): string {
   if (DATABASE_URL && error instanceof DatabaseUnavailable) {
-    return `DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${(error.cause as NodeJS.ErrnoException).code}).`
+    return `DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${(error.cause as NodeJS.ErrnoException | undefined)?.code ?? 'it does not answer'}).`
   }
   if (DATABASE_URL && error instanceof postgres.PostgresError) return `DATABASE_URL: ${nameOf(DATABASE_URL)} refuses: ${error.message}.`
   return Object.entries(settingOf).reduce((message, [option, setting]) => message.replace(`usher: ${option} `, `${setting} `), error.message)

@@ -77,7 +77,7 @@ t.test('2.5 a node that stalls while it deletes an admin keeps others from chang
   const [gone, other] = [await one.createUser({ role: 'admin' }), await one.createUser({ role: 'admin' })]
   const sql = openSql(t, one)
   const isWaiting = async () => (await sql`
-    select from pg_stat_activity where query ilike '%for no key update%' and query like ${`%${one.options.schema}%`} and pid != pg_backend_pid() and state = 'active'`).length > 0
+    select from pg_stat_activity where query ilike '%for no key update%' and query like ${`%${one.options.schema}%`} and wait_event_type = 'Lock'`).length > 0
 
   // Another transaction holds it up in the middle, until the node cannot go on any more.
   const lock = await sql.reserve()

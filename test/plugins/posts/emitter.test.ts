@@ -5,6 +5,7 @@ import t from 'tap'
 import { createUsher } from '../../helpers/app.ts'
 import { createPost, openSocket, titles } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
+import { until } from '../../helpers/until.ts'
 
 const POSTS = 'subscription { postCreated { title } }'
 
@@ -36,6 +37,8 @@ t.test('7.7 nodes tell each other of posts by an emitter, and not by the databas
   // The database speaks for who writes without a node.
   await sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${usher.admin.id}, 'By hand', '')`
   for (const socket of sockets) t.same(await titles(socket, 1), ['By hand'])
+  // By a connection of its own.
+  await until('the database has notified', () => notified.length > 0)
   t.same(notified, [''])
 })
 

@@ -184,7 +184,8 @@ t.test('7.8 no N+1', async (t) => {
     statements.length = 0
     const { data, errors } = await post(usher, { query })
     t.equal(errors, undefined)
-    return { data, sent: [...statements] }
+    // The node also deletes what has expired, at times of its own.
+    return { data, sent: statements.filter((text) => !/\bdelete from\b/.test(text)) }
   }
 
   t.test('7.8 50 users with their posts are two SQL statements', async (t) => {
