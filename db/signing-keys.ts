@@ -38,6 +38,13 @@ export async function listSigningKeys (db: Database): Promise<SigningKeyRow[]> {
     .orderBy('active_at', 'desc').orderBy('id').execute()
 }
 
+/** Returns which of some keys exist, in their order: `true` or `undefined`. */
+export async function findSigningKeys (db: Database, ids: readonly string[]): Promise<(true | undefined)[]> {
+  const rows = await db.selectFrom('signing_keys').select('id').where('id', '=', sql<string>`any(${ids}::text[])`).execute()
+  const existing = new Set(rows.map(({ id }) => id))
+  return ids.map((id) => existing.has(id) || undefined)
+}
+
 /** Makes a first key, where there is none: of many nodes that start at once, one does. The keys that there are then. */
 export async function insertFirstSigningKey (db: Database, secret?: string): Promise<SigningKeyRow[]> {
   return db.transaction().execute(async (trx) => {

@@ -8,6 +8,7 @@ import type { Failure } from '../db/driver/sockets.ts'
 import { migrate } from '../db/migrations.ts'
 import { findPosts, insertPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type NewPost } from '../db/posts.ts'
 import { findLiveSessions } from '../db/sessions.ts'
+import { findSigningKeys } from '../db/signing-keys.ts'
 import type { Database } from '../db/tables.ts'
 import { findUsers, insertUsers, listUsers } from '../db/users.ts'
 import { createWriteInTime } from '../db/driver/write-in-time.ts'
@@ -68,6 +69,7 @@ async function createDatabase (app: FastifyInstance) {
       posts: joinLists(db, listPosts),
       postsOfAuthor: joinCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys)),
       liveSession: joinCalls((ids: string[]) => findLiveSessions(db, ids)),
+      signingKey: joinCalls((ids: string[]) => findSigningKeys(db, ids)),
     },
     /** Writes that go out together; each is answered for itself, after the commit (SPEED, point 3). */
     write: {

@@ -17,7 +17,7 @@ function createAuth (app: FastifyInstance) {
   /** The actor of an `Authorization` field (RFC 6750 2.1), for a client that may go. Throws `Unauthenticated`, `InvalidToken`. */
   async function identify (authorization: string | undefined, client?: Client): Promise<Actor> {
     const actor = await tokens.verify(tokenOf(authorization))
-    if (!await sessions.isLive(actor.sessionId, client)) throw new InvalidToken()
+    if (!await isLive(actor, client)) throw new InvalidToken()
     return actor
   }
 
@@ -25,7 +25,15 @@ function createAuth (app: FastifyInstance) {
   const allows = (actor: Actor, action: Action, ownerId?: string): boolean => policy[action](actor, ownerId)
 
   /** Returns whether an actor may still act: the token is valid and its session has not ended. Rejects with `DatabaseUnavailable`. */
-  const mayAct = (actor: Actor, client?: Client): boolean | Promise<boolean> => tokens.isValid(actor) && sessions.isLive(actor.sessionId, client)
+  const mayAct = (actor: Actor, client?: Client): boolean | Promise<boolean> => tokens.isValid(actor) && isLive(actor, client)
+
+  // Neither the session has ended nor the key been revoked. It takes statements only on a node that has lost the notifications.
+  function isLive (actor: Actor, client?: Client): boolean | Promise<boolean> {
+    const session = sessions.isLive(actor.sessionId, client)
+    if (session === false) return false
+    const key = tokens.isKeyLive(actor, client)
+    return session === true && key === true ? true : Promise.all([session, key]).then(([session, key]) => session && key)
+  }
 
   return {
     identify,

@@ -2,12 +2,12 @@ import { createPublicKey } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { channelOf } from '../../db/driver/channel.ts'
-import { joinCalls } from '../../db/batching.ts'
+import { joinCalls, type Client } from '../../db/batching.ts'
 import { isSealed } from '../../db/encryption.ts'
 import {
   deleteSupersededSigningKeys, insertFirstSigningKey, listSigningKeys, openSigningKey, replacePlainSigningKeys, rotateSigningKey, type SigningKeyRow
 } from '../../db/signing-keys.ts'
-import { DatabaseUnavailable } from '../../schema/errors.ts'
+import { DatabaseUnavailable, UsherError } from '../../schema/errors.ts'
 import { longestLifeOf } from './tokens.ts'
 
 const LOOK_MS = 60_000
@@ -36,20 +36,22 @@ interface SigningKey {
 }
 
 async function createSigningKeys (app: FastifyInstance) {
-  const { usherDatabase: { db, notifications }, usherOptions, log } = app
+  const { usherDatabase: { db, read: { signingKey }, notifications }, usherOptions, log } = app
   const { schema, secret, signingKeySeconds } = usherOptions
   const tokenSeconds = longestLifeOf(usherOptions)
   // The one that signs last comes first.
   let keys: ReadonlyMap<string, SigningKey> = new Map()
   let tending = Promise.resolve()
   let [asked, askedAt] = [Promise.resolve(), -Infinity]
+  // How many changes have been announced, and how many of them `keys` includes.
+  let [announced, included] = [0, 0]
   // One after the other, so that what is known is never older than it was.
   const load = joinCalls(async () => [await read()], { inFlight: 1, patience: Infinity })
   const newest = () => keys.values().next().value!
   const hasSigned = ({ activeAt }: SigningKey, seconds: number) => performance.now() - activeAt >= seconds * 1000
 
   await start()
-  notifications.listen(channelOf(schema, 'keys_changed'), look, refresh)
+  notifications.listen(channelOf(schema, 'keys_changed'), onChange, refresh)
   // Not all nodes at once.
   const timer = setInterval(look, LOOK_MS * (0.5 + Math.random())).unref()
   app.addHook('onClose', async () => {
@@ -67,10 +69,12 @@ async function createSigningKeys (app: FastifyInstance) {
   }
 
   async function read (): Promise<SigningKeyRow[]> {
+    const changes = announced
     const listed = await listSigningKeys(db)
     // Also where somebody has deleted all of them, so that no token is good any more.
     const rows = listed.length > 0 ? listed : await insertFirstSigningKey(db, secret)
     keys = new Map(rows.map((row, index) => [row.id, toKey(row, rows[index - 1])]))
+    included = changes
     return rows
   }
 
@@ -92,6 +96,11 @@ async function createSigningKeys (app: FastifyInstance) {
     const { problem } = newest()
     if (problem) log.error({ err: problem }, 'the newest signing key cannot be used')
     tending = tending.then(tend).catch((err) => log.error({ err }, 'the signing keys could not be renewed'))
+  }
+
+  function onChange (): void {
+    announced++
+    look()
   }
 
   function look (): void {
@@ -121,6 +130,18 @@ async function createSigningKeys (app: FastifyInstance) {
     find (kid: string): string | undefined {
       const key = keys.get(kid)
       return key && isValid(key) ? key.publicKey : undefined
+    },
+
+    /**
+     * Returns whether a key that is known has not been revoked. A node that has missed no notification knows; any other one asks
+     * the database, for a client that may go. Rejects with `DatabaseUnavailable` if that is not possible.
+     */
+    isLive (kid: string, client?: Client): boolean | Promise<boolean> {
+      if (notifications.connected && included === announced) return true
+      return signingKey(kid, client).then((exists) => {
+        if (!exists) look()
+        return exists === true
+      }, (cause) => { throw cause instanceof UsherError ? cause : new DatabaseUnavailable({ cause }) })
     },
 
     /**

@@ -1,6 +1,7 @@
 import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import type { Client } from '../../db/batching.ts'
 import { isUuid } from '../../db/postgres.ts'
 import { InvalidToken } from '../../schema/errors.ts'
 import type { Actor } from '../../schema/policy.ts'
@@ -96,6 +97,8 @@ async function createTokens (app: FastifyInstance) {
       const token = tokenOfActor.get(actor)
       return token !== undefined && token.expires > clock.now() && signingKeys.find(token.kid) !== undefined
     },
+    /** Returns whether the key that signed an actor's token has not been revoked. Rejects with `DatabaseUnavailable`. */
+    isKeyLive: (actor: Actor, client?: Client): boolean | Promise<boolean> => signingKeys.isLive(tokenOfActor.get(actor)!.kid, client),
     /** Returns the milliseconds until a token expires that was verified. */
     timeLeftOf: (token: string): number => parse(token).claims.exp * 1000 - clock.now(),
     /** Seconds that an access token lives. */

@@ -1,4 +1,5 @@
 import { createPrivateKey, sign, type KeyObject } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createLocalJWKSet, createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import postgres, { type ISql } from 'postgres'
 import t, { type Test } from 'tap'
@@ -13,6 +14,7 @@ import { until } from '../../helpers/until.ts'
 const SECRET = 'a secret of many words'
 const OTHER_SECRET = 'another secret of many words'
 const TOKEN_SECONDS = 960
+const LEASE_MS = 150
 const MISSING = 'usher: secret is required, since the signing keys in the database are sealed'
 const WRONG = 'usher: secret is not the one that the signing keys in the database are sealed with'
 const REFUSED = [401, 'Bearer error="invalid_token"', 'INVALID_TOKEN']
@@ -238,7 +240,7 @@ t.test('4 a kid that a node has not heard of', async (t) => {
     t.equal(await statusOf(two, one.admin.token), 200)
   })
 
-  t.test('4 where the keys cannot be read, those that are known serve', async (t) => {
+  t.test('4 where a change of the keys is announced and cannot be read, no token is accepted unverified', async (t) => {
     const unknown = forge(one.admin.token, 'x'.repeat(43), createPrivateKey((await sql<KeyRow[]>`select * from signing_keys`)[0]!.private_key))
     await sql`alter table signing_keys rename to mislaid`
     await sql`select pg_notify(${`${one.options.schema}_keys_changed`}, '')`
@@ -247,8 +249,9 @@ t.test('4 a kid that a node has not heard of', async (t) => {
     await until('both reads have failed', async () => {
       return await statusOf(two, unknown) === 401 && reads >= before + 2
     })
-    t.equal(await statusOf(two, one.admin.token), 200)
+    t.equal(await statusOf(two, one.admin.token), 503)
     await sql`alter table mislaid rename to signing_keys`
+    t.equal(await statusOf(two, one.admin.token), 200)
     await rotate(t, one)
     await until('it hears again', async () => (await kidsOf(two)).length === 3)
   })
@@ -361,4 +364,20 @@ t.test('4 keys that were stored in plain text are replaced when a node starts wi
     t.equal((await list()).length, 2)
     t.equal(await statusOf(one, (await relogin(one)).token), 200)
   })
+})
+
+t.test('4 a revoked key is refused at once by a node that has lost the notifications', async (t) => {
+  const one = await createUsher(t)
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const deaf = await createUsher(t, { ...one.options, notificationsUrl: proxy.url })
+  const { token } = await relogin(one)
+  t.equal(await statusOf(deaf, token), 200)
+  proxy.freeze()
+  // Its lease on what it has heard has ended.
+  await delay(LEASE_MS)
+  t.equal(await statusOf(deaf, token), 200, 'it asks the database')
+  await rotate(t, one, { leadSeconds: 0, revoke: true })
+  t.strictSame(await ask(deaf, token), REFUSED)
+  const { token: next } = await relogin(one)
+  t.equal(await statusOf(deaf, next), 200)
 })
