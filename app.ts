@@ -9,12 +9,12 @@ import errors from './plugins/errors.ts'
 import events from './plugins/posts/events.ts'
 import firstAdmin from './plugins/auth/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
-import linger from './plugins/lingering-close.ts'
+import lingeringClose from './plugins/lingering-close.ts'
 import mailer from './plugins/mailer.ts'
 import optionsPlugin from './plugins/options.ts'
 import passwordLinks from './plugins/auth/password-links.ts'
 import passwords from './plugins/auth/passwords.ts'
-import seal from './plugins/response-isolation.ts'
+import responseIsolation from './plugins/response-isolation.ts'
 import sessions from './plugins/auth/sessions.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
 import storage from './plugins/uploads/storage.ts'
@@ -88,9 +88,9 @@ function decorateRequest (app: FastifyInstance): void {
 
 // What the service is made of, in order.
 async function service (app: FastifyInstance): Promise<void> {
-  await app.register(seal)
+  await app.register(responseIsolation)
   await app.register(errors)
-  await app.register(linger)
+  await app.register(lingeringClose)
   await app.register(database)
   await app.register(throttle)
   await app.register(audit)

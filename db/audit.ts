@@ -21,7 +21,7 @@ export interface AuditEntryRow extends NewAuditEntry {
 }
 
 /** Where an entry comes from, for one that is written by the statement that makes the change. */
-export type AuditOrigin = Omit<NewAuditEntry, 'action' | 'userId'>
+export type AuditContext = Omit<NewAuditEntry, 'action' | 'userId'>
 
 /** The columns that a statement fills when it writes an entry along with its change. */
 export const auditColumns = ['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'] as const

@@ -3,7 +3,7 @@ import { ClientGone, InvalidToken, Overloaded } from '../schema/errors.ts'
 // Of the event loop, for one call to gather its items. Each call costs a write, and wakes a process of PostgreSQL.
 const TURNS = 4
 
-export interface JoinOptions {
+export interface BatchOptions {
   /** Calls that may run at once; more would only make each carry less. */
   inFlight?: number
   /** Items a call carries at the most. */
@@ -53,9 +53,9 @@ interface Waiting<Result> {
  * with `ClientGone` where all who wait for it have gone before it was sent. An item is also rejected, with
  * `InvalidToken`, if its client may not act any more when it is about to be sent.
  */
-export function joinCalls<Item, Result> (
+export function batchCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error | typeof again)[]>,
-  { inFlight: limit = 2, size = 1000, waiting: room = 10_000, patience = 1000 }: JoinOptions = {}
+  { inFlight: limit = 2, size = 1000, waiting: room = 10_000, patience = 1000 }: BatchOptions = {}
 ): (item: Item, client?: Client) => Promise<Result> {
   let waiting = new Map<Item, Waiting<Result>>()
   let inFlight = 0

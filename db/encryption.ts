@@ -8,13 +8,13 @@ const NONCE_OCTETS = 12
 const TAG_OCTETS = 16
 
 /** Whether a text is a sealed one. */
-export const isSealed = (text: string): boolean => text.startsWith(VERSION)
+export const isEncrypted = (text: string): boolean => text.startsWith(VERSION)
 
 /**
  * Seals a text, so that it can be stored where others may look: AES-256-GCM, with a key of its own that HKDF-SHA-256
  * (RFC 5869) makes of the secret and a random salt. It opens only as what it was sealed as: `name` is authenticated.
  */
-export function seal (secret: string, name: string, text: string): string {
+export function encrypt (secret: string, name: string, text: string): string {
   const salt = randomBytes(SALT_OCTETS)
   const nonce = randomBytes(NONCE_OCTETS)
   const cipher = createCipheriv(CIPHER, deriveKey(secret, salt), nonce, { authTagLength: TAG_OCTETS }).setAAD(Buffer.from(name))
@@ -23,7 +23,7 @@ export function seal (secret: string, name: string, text: string): string {
 }
 
 /** The text. Throws where it was sealed with another secret or as something else, or has been changed. */
-export function unseal (secret: string, name: string, sealed: string): string {
+export function decrypt (secret: string, name: string, sealed: string): string {
   const octets = Buffer.from(sealed.slice(VERSION.length), 'base64url')
   const nonce = octets.subarray(SALT_OCTETS, SALT_OCTETS + NONCE_OCTETS)
   const decipher = createDecipheriv(CIPHER, deriveKey(secret, octets.subarray(0, SALT_OCTETS)), nonce, { authTagLength: TAG_OCTETS })

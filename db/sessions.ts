@@ -4,7 +4,7 @@ import { InvalidCredentials } from '../schema/errors.ts'
 import type { AuditAction } from '../schema/audit.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'
-import { auditColumns, type AuditOrigin } from './audit.ts'
+import { auditColumns, type AuditContext } from './audit.ts'
 import type { Database, Row, SessionsTable, UserRow } from './tables.ts'
 
 // How long a cookie that was rotated away still serves, for tabs that refresh at once and answers that were lost.
@@ -19,9 +19,9 @@ const NETWORKS_A_USER = 100
 export interface Lifetime { sessionIdleSeconds: number, sessionSeconds: number }
 
 /** Who uses a session, and from where. */
-export interface Origin { address: string, userAgent: string }
+export interface ClientInfo { address: string, userAgent: string }
 
-export interface NewSession extends Origin {
+export interface NewSession extends ClientInfo {
   userId: string
   /** The hash of the password that was checked: where it has been changed since, there is no session. */
   passwordHash: string
@@ -113,7 +113,7 @@ export async function findSession (db: Database, { id, secretHash }: { id: strin
 
 /** Counts a rotation: when the session expires now; `undefined` where it has ended, or was rotated meanwhile. */
 export async function rotateSession (
-  db: Database, { id, rotations, address, userAgent }: Origin & { id: string, rotations: number }, { sessionIdleSeconds, sessionSeconds }: Lifetime
+  db: Database, { id, rotations, address, userAgent }: ClientInfo & { id: string, rotations: number }, { sessionIdleSeconds, sessionSeconds }: Lifetime
 ): Promise<Date | undefined> {
   const row = await db.updateTable('sessions')
     .set({
@@ -147,7 +147,7 @@ export async function findSessionOwner (db: Database, id: string): Promise<strin
 }
 
 /** What the account log says of a session's end. */
-export interface EndNote extends Omit<AuditOrigin, 'sessionId'> {
+export interface EndContext extends Omit<AuditContext, 'sessionId'> {
   action: AuditAction
   /** Whether the session's user ends it, rather than `actorId`: a cookie does not tell whose it is. */
   byUser?: boolean
@@ -157,7 +157,7 @@ export interface EndNote extends Omit<AuditOrigin, 'sessionId'> {
  * Ends a session, if its secret has that hash where one is given, and writes that to the account log, as one statement.
  * Returns the session's id, or undefined if there was none.
  */
-export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndNote): Promise<string | undefined> {
+export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndContext): Promise<string | undefined> {
   const { action, actorId, byUser = false, address, userAgent } = note
   const ended = await db
     .with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', id)

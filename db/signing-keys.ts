@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { sql } from 'kysely'
 import { allowPauses, lock } from './postgres.ts'
-import { isSealed, seal, unseal } from './encryption.ts'
+import { isEncrypted, encrypt, decrypt } from './encryption.ts'
 import type { Database, Row, SigningKeysTable } from './tables.ts'
 
 /** Seconds from a key's coming to its first signature: by then all nodes know it, and all who cache the key set. */
@@ -94,11 +94,11 @@ export async function replacePlainSigningKeys (db: Database, secret: string): Pr
   await db.transaction().execute(async (trx) => {
     await allowPauses(trx)
     await lock(trx, LOCK)
-    const plain = (await listSigningKeys(trx)).filter(({ privateKey }) => !isSealed(privateKey))
+    const plain = (await listSigningKeys(trx)).filter(({ privateKey }) => !isEncrypted(privateKey))
     if (plain.length === 0) return
     for (const { id, privateKey, activeIn } of plain) {
       if (activeIn > 0) await trx.deleteFrom('signing_keys').where('id', '=', id).execute()
-      else await trx.updateTable('signing_keys').set({ private_key: seal(secret, id, privateKey) }).where('id', '=', id).execute()
+      else await trx.updateTable('signing_keys').set({ private_key: encrypt(secret, id, privateKey) }).where('id', '=', id).execute()
     }
     await insertSigningKey(trx, 0, secret)
   })
@@ -106,10 +106,10 @@ export async function replacePlainSigningKeys (db: Database, secret: string): Pr
 
 /** The private key, in plain. Throws one sentence that names the option, where the secret is not the one that opens it. */
 export function openSigningKey (secret: string | undefined, { id, privateKey }: SigningKeyRow): string {
-  if (!isSealed(privateKey)) return privateKey
+  if (!isEncrypted(privateKey)) return privateKey
   if (secret === undefined) throw new Error('usher: secret is required, since the signing keys in the database are sealed')
   try {
-    return unseal(secret, id, privateKey)
+    return decrypt(secret, id, privateKey)
   } catch (cause) {
     throw new Error('usher: secret is not the one that the signing keys in the database are sealed with', { cause })
   }
@@ -125,7 +125,7 @@ async function insertSigningKey (trx: Database, leadSeconds: number, secret?: st
   const id = createHash('sha256').update(JSON.stringify({ crv, kty, x })).digest('base64url')
   await trx.insertInto('signing_keys').values({
     id,
-    private_key: secret === undefined ? privateKey : seal(secret, id, privateKey),
+    private_key: secret === undefined ? privateKey : encrypt(secret, id, privateKey),
     public_key: publicKey,
     active_at: fromNow(leadSeconds),
   }).execute()

@@ -49,7 +49,7 @@ export async function charge (db: Database, { burst, interval }: Limit, attempts
 }
 
 /** Takes back what attempts were charged. */
-export async function giveBack (db: Database, { interval }: Limit, attempts: readonly Attempt[]): Promise<undefined[]> {
+export async function refund (db: Database, { interval }: Limit, attempts: readonly Attempt[]): Promise<undefined[]> {
   await db
     .with('held', (cte) => cte.selectFrom(asked(...count(attempts))).innerJoin('throttle', 'throttle.key', 'asked.key')
       .select(['throttle.key', 'number']).orderBy('throttle.key').forUpdate('throttle'))

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { EmailTaken, LastAdmin, UserNotFound } from '../schema/errors.ts'
 import type { Role } from '../schema/user.ts'
-import { auditColumns, type AuditOrigin } from './audit.ts'
+import { auditColumns, type AuditContext } from './audit.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
@@ -59,15 +59,15 @@ export interface NewUser {
 }
 
 /** What goes into the account log when a user is created, besides whom. */
-export type CreationNote = AuditOrigin
+export type CreationContext = AuditContext
 
 /**
  * Creates users, and their entries of the account log, as one statement; each for itself: `EmailTaken` in the place of
  * one whose address is another's.
  */
-export async function insertUsers (db: Database, users: readonly (NewUser & { note: CreationNote })[]): Promise<(UserRow | Error)[]> {
+export async function insertUsers (db: Database, users: readonly (NewUser & { note: CreationContext })[]): Promise<(UserRow | Error)[]> {
   const ids = users.map(() => uuid())
-  const note = <Name extends keyof CreationNote> (name: Name) => users.map((user) => user.note[name])
+  const note = <Name extends keyof CreationContext> (name: Name) => users.map((user) => user.note[name])
   type Given = { id: string, name: string, email: string, role: Role, hash: string | null, entry: string, actor: string, session: string, address: string, agent: string }
   const rows = await db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
@@ -98,7 +98,7 @@ export async function insertUsers (db: Database, users: readonly (NewUser & { no
  * @param confirm runs in the transaction of a demotion, before it is committed, and throws if it must not take effect
  */
 export async function updateUser (
-  db: Database, id: string, { name, email, role }: NewUser, origin: AuditOrigin, until: string, confirm: () => Promise<void>
+  db: Database, id: string, { name, email, role }: NewUser, origin: AuditContext, until: string, confirm: () => Promise<void>
 ): Promise<{ user: UserRow, ended: string[] }> {
   if (!isUuid(id)) throw new UserNotFound()
   try {

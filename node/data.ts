@@ -7,7 +7,7 @@ import type { Settings } from './settings.ts'
 export interface Data {
   readonly url: string
   /** Where they are, in words. */
-  readonly place: string
+  readonly location: string
   /** Encrypts the private signing keys; undefined if they are stored in plain text. */
   readonly secret: string | undefined
   stop (): Promise<void>
@@ -27,12 +27,12 @@ const settingOf = {
 /** Opens the data: with no `DATABASE_URL` an embedded PostgreSQL is started, unless it runs already. */
 export async function openData ({ DATABASE_URL, DATA_DIR, SECRET }: Settings, log: (line: string) => void): Promise<Data> {
   const folder = resolve(DATA_DIR)
-  if (DATABASE_URL) return { url: DATABASE_URL, place: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, secret: SECRET, stop: async () => {} }
+  if (DATABASE_URL) return { url: DATABASE_URL, location: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, secret: SECRET, stop: async () => {} }
   // Not loaded by a node that uses another server.
   const [{ startEmbedded }, { readSecret }] = await Promise.all([import('./embedded/server.ts'), import('./secret.ts')])
   const { url, stop } = await startEmbedded({ dataDir: folder, log })
   try {
-    return { url, place: `${folder} (embedded PostgreSQL)`, secret: SECRET ?? await readSecret(folder), stop }
+    return { url, location: `${folder} (embedded PostgreSQL)`, secret: SECRET ?? await readSecret(folder), stop }
   } catch (error) {
     await stop()
     throw error

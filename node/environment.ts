@@ -1,4 +1,4 @@
-import { readSettings, requireNode, type Settings } from './settings.ts'
+import { parseSettings, requireNode, type Settings } from './settings.ts'
 
 /** The settings, from the environment and from `.env`. Throws an `Error` of one sentence. */
 export function readEnvironment (): Settings {
@@ -8,5 +8,5 @@ export function readEnvironment (): Settings {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw new Error('.env is there and cannot be read.', { cause: error })
   }
-  return readSettings(process.env)
+  return parseSettings(process.env)
 }

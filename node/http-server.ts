@@ -28,7 +28,7 @@ export function serverOptions ({ LOG_LEVEL, TRUST_PROXY }: Settings, setHeaders:
     // A slow and long upload is legitimate, as long as it goes on.
     requestTimeout: REQUEST_MS,
     connectionTimeout: IDLE_MS,
-    // A request without `Host` gets an answer of our shape, see `front.ts`.
+    // A request without `Host` gets an answer of our shape, see `http-defaults.ts`.
     http: { headersTimeout: HEADERS_MS, maxHeaderSize: HEADER_BYTES, requireHostHeader: false },
     // While the node drains, a request that still comes in is served, and its connection closed.
     return503OnClosing: false,

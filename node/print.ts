@@ -1,4 +1,4 @@
 /** Says something to whoever sits at the terminal: standard output is the log's, or a program's. */
-export function say (...lines: string[]): void {
+export function print (...lines: string[]): void {
   process.stderr.write(`${lines.join('\n')}\n`)
 }

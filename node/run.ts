@@ -5,7 +5,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import { explain, openData, type Data } from './data.ts'
 import { readEnvironment } from './environment.ts'
-import { say } from './print.ts'
+import { print } from './print.ts'
 import drain from './drain.ts'
 import httpDefaults from './http-defaults.ts'
 import { serverOptions, trustProxy } from './http-server.ts'
@@ -48,7 +48,7 @@ export async function run (): Promise<void> {
   }
 }
 
-async function serve (app: FastifyInstance, settings: Settings, { url: databaseUrl, place, secret }: Data, setHeaders: SetHeaders): Promise<void> {
+async function serve (app: FastifyInstance, settings: Settings, { url: databaseUrl, location: place, secret }: Data, setHeaders: SetHeaders): Promise<void> {
   const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, PASSWORD_URL, NOTIFICATIONS_URL } = settings
   for (const warning of warningsOf(settings)) app.log.warn(warning)
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false })
@@ -67,12 +67,12 @@ async function serve (app: FastifyInstance, settings: Settings, { url: databaseU
     uploadMaxBytes: UPLOAD_MAX_BYTES,
     admin: email && password ? { email, password } : undefined,
     ...printsSecrets(settings)
-      ? { onFirstAdmin: ({ email, password }) => say(`The first admin is ${email}, password ${password} (not shown again)`) }
-      : { onNoAdmin: () => say(NO_ADMIN) },
+      ? { onFirstAdmin: ({ email, password }) => print(`The first admin is ${email}, password ${password} (not shown again)`) }
+      : { onNoAdmin: () => print(NO_ADMIN) },
   })
   const url = await listen(app, settings)
-  if (!mailer) say('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
-  say(`Usher listens on ${url}`, `  data: ${place}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+  if (!mailer) print('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
+  print(`Usher listens on ${url}`, `  data: ${place}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
 }
 
 // What can be started with, but should not be.
@@ -98,7 +98,7 @@ async function openMailer (app: FastifyInstance, settings: Settings): Promise<Ma
     app.addHook('onClose', async () => close())
     return mailer
   }
-  if (PRINT_SECRETS || (NODE_ENV !== 'production' && printsSecrets(settings))) return ({ to, subject, text }) => say(`Mail to ${to}: ${subject}`, '', text)
+  if (PRINT_SECRETS || (NODE_ENV !== 'production' && printsSecrets(settings))) return ({ to, subject, text }) => print(`Mail to ${to}: ${subject}`, '', text)
 }
 
 async function listen (app: FastifyInstance, { HOST, PORT }: Settings): Promise<string> {
@@ -132,10 +132,10 @@ function stopOnSignals ({ log }: FastifyInstance, stop: () => Promise<void>): vo
   function onSignal (signal: string): void {
     if (since === undefined) {
       since = performance.now()
-      say(`Usher stops on ${signal}`)
+      print(`Usher stops on ${signal}`)
       close()
     } else if (performance.now() - since > SAME_SIGNAL_MS) {
-      say(`Usher ends at once on a second ${signal}`)
+      print(`Usher ends at once on a second ${signal}`)
       process.exit(1)
     }
   }

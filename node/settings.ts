@@ -59,7 +59,7 @@ export function requireNode (version: string): void {
  * Reads the settings from an environment. An empty variable counts as absent, unknown ones are ignored.
  * Throws an `Error` of one sentence that names the first bad one, and never repeats its value: it may be secret.
  */
-export function readSettings (environment: Readonly<Record<string, string | undefined>>): Settings {
+export function parseSettings (environment: Readonly<Record<string, string | undefined>>): Settings {
   const given = Object.keys(Settings.properties).filter((name) => environment[name])
   const settings: unknown = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
   if (!validate(settings)) throw new Error(describe(validate.errors![0]!))

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { deleteOldAuditEntries, insertAuditEntries, listAuditEntries, type ListAuditQuery, type NewAuditEntry } from '../db/audit.ts'
-import { joinCalls } from '../db/batching.ts'
+import { batchCalls } from '../db/batching.ts'
 import type { Database } from '../db/tables.ts'
 import type { AuditAction } from '../schema/audit.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Actor } from '../schema/policy.ts'
-import { originOf } from './client-info.ts'
+import { clientInfoOf } from './client-info.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 import { createSampler } from './sampler.ts'
 
@@ -19,7 +19,7 @@ declare module 'fastify' {
 }
 
 /** What happened. Where the request has an actor, it is that actor's doing, to their own account, in their session, unless this says otherwise. */
-export interface AuditNote {
+export interface AuditDetails {
   action: AuditAction
   actorId?: string | undefined
   /** To whose account. */
@@ -29,7 +29,7 @@ export interface AuditNote {
 
 function createAudit (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { auditSeconds } } = app
-  const write = joinCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries))
+  const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries))
 
   // Apart from each other, so that a flood of one kind hides none of the others. Users have a share of their own.
   const samplers = new Map<string, (key: string) => boolean>()
@@ -37,32 +37,32 @@ function createAudit (app: FastifyInstance) {
   app.addHook('onClose', async () => { await Promise.all(pending) })
 
   /** Writes to the account log, within a transaction where one is given: what was answered stands in it. */
-  async function note (request: FastifyRequest, entry: AuditNote, trx?: Database): Promise<void> {
+  async function add (request: FastifyRequest, entry: AuditDetails, trx?: Database): Promise<void> {
     const row = entryOf(request, entry)
     await (trx ? insertAuditEntries(trx, [row]) : write(row))
   }
 
   return {
-    note,
+    add,
 
     /** Who asks, and from where, for an entry that is written along with what it is about. */
-    origin: (request: FastifyRequest) => entryOf(request, {}),
+    contextOf: (request: FastifyRequest) => entryOf(request, {}),
 
     /** The entry of what happened, to be written in the transaction that does it. */
-    entry: (request: FastifyRequest, note: AuditNote): NewAuditEntry => entryOf(request, note),
+    entry: (request: FastifyRequest, note: AuditDetails): NewAuditEntry => entryOf(request, note),
 
     /**
      * Notes, after the answer, that a request is refused with 403 or 429. A flood is not to become a flood of entries or
      * statements: of the refusals of a user, or of a network without a user, one a minute is written, and of each kind at
      * most 100 a minute on each node. Never throws: what fails is logged.
      */
-    noteRefusal (request: FastifyRequest, status: 403 | 429, actor: Actor | null): void {
+    addRefusal (request: FastifyRequest, status: 403 | 429, actor: Actor | null): void {
       const action = status === 403 ? 'access.denied' : 'access.throttled'
       const kind = `${action} ${actor === null ? 'network' : 'user'}`
       const isNew = samplers.get(kind) ?? createSampler()
       samplers.set(kind, isNew)
       if (!isNew(actor?.id ?? networkOf(request.ip))) return
-      const noted = note(request, { action, actorId: actor?.id, sessionId: actor?.sessionId })
+      const noted = add(request, { action, actorId: actor?.id, sessionId: actor?.sessionId })
         .catch((err) => app.log.warn({ err, action }, 'An entry of the account log could not be written'))
         .finally(() => pending.delete(noted))
       pending.add(noted)
@@ -75,7 +75,7 @@ function createAudit (app: FastifyInstance) {
   }
 }
 
-function entryOf<Note extends Partial<AuditNote>> (request: FastifyRequest, note: Note) {
+function entryOf<Note extends Partial<AuditDetails>> (request: FastifyRequest, note: Note) {
   const { actor } = request
   const { actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId } = note
   return {
@@ -83,7 +83,7 @@ function entryOf<Note extends Partial<AuditNote>> (request: FastifyRequest, note
     actorId: actorId ?? null,
     userId: userId ?? null,
     sessionId: sessionId ?? null,
-    ...originOf(request),
+    ...clientInfoOf(request),
   }
 }
 

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { channelOf } from '../db/driver/channel.ts'
-import { connect } from '../db/driver/connection.ts'
+import { openDatabase } from '../db/driver/connection.ts'
 import { isOutage } from '../db/driver/circuit-breaker.ts'
-import { joinCalls, type Client } from '../db/batching.ts'
+import { batchCalls, type Client } from '../db/batching.ts'
 import type { Failure } from '../db/driver/sockets.ts'
 import { migrate } from '../db/migrations.ts'
 import { findPosts, insertPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type NewPost } from '../db/posts.ts'
@@ -27,7 +27,7 @@ declare module 'fastify' {
 
 async function createDatabase (app: FastifyInstance) {
   const { database, notificationsUrl, schema, poolSize, emitter } = app.usherOptions
-  const { db, gate, clock, notifications, heartbeat, close } = connect({ database, notificationsUrl, schema, poolSize, log: app.log })
+  const { db, breaker, clock, notifications, heartbeat, close } = openDatabase({ database, notificationsUrl, schema, poolSize, log: app.log })
   app.addHook('onClose', close)
   await migrate(db, schema).catch(giveUp)
 
@@ -57,32 +57,32 @@ async function createDatabase (app: FastifyInstance) {
 
   return {
     db,
-    gate,
+    breaker,
     clock,
     notifications,
     start,
     /** Reads that concurrent requests share (SPEED, point 2); each takes the client it is for, which may go. */
     read: {
-      user: joinCalls((ids: string[]) => findUsers(db, ids)),
-      users: joinLists(db, listUsers),
-      post: joinCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ }),
-      posts: joinLists(db, listPosts),
-      postsOfAuthor: joinCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys)),
-      liveSession: joinCalls((ids: string[]) => findLiveSessions(db, ids)),
-      signingKey: joinCalls((ids: string[]) => findSigningKeys(db, ids)),
+      user: batchCalls((ids: string[]) => findUsers(db, ids)),
+      users: batchLists(db, listUsers),
+      post: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ }),
+      posts: batchLists(db, listPosts),
+      postsOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys)),
+      liveSession: batchCalls((ids: string[]) => findLiveSessions(db, ids)),
+      signingKey: batchCalls((ids: string[]) => findSigningKeys(db, ids)),
     },
     /** Writes that go out together; each is answered for itself, after the commit (SPEED, point 3). */
     write: {
-      user: joinCalls((users: Parameters<typeof insertUsers>[1][number][]) => insertUsers(db, users), { size: ROWS_A_WRITE }),
-      post: joinCalls(createPosts, { size: ROWS_A_WRITE }),
+      user: batchCalls((users: Parameters<typeof insertUsers>[1][number][]) => insertUsers(db, users), { size: ROWS_A_WRITE }),
+      post: batchCalls(createPosts, { size: ROWS_A_WRITE }),
     },
     writeInTime: createWriteInTime(clock),
   }
 }
 
 // A statement answers one list, for all who wait for the same.
-function joinLists<Query, Page> (db: Database, list: (db: Database, query: Query) => Promise<Page>) {
-  const read = joinCalls(async ([query]: string[]) => [await list(db, JSON.parse(query!) as Query)], { size: 1, inFlight: LISTS_IN_FLIGHT })
+function batchLists<Query, Page> (db: Database, list: (db: Database, query: Query) => Promise<Page>) {
+  const read = batchCalls(async ([query]: string[]) => [await list(db, JSON.parse(query!) as Query)], { size: 1, inFlight: LISTS_IN_FLIGHT })
   return (query: Query, client?: Client): Promise<Page> => read(JSON.stringify(query), client)
 }
 

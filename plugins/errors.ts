@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { challengeOf, InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError, WrongPassword } from '../schema/errors.ts'
-import { sendSealed } from './response-isolation.ts'
+import { sendIsolated } from './response-isolation.ts'
 
 const RETRY_AFTER_SECONDS = '1'
 
@@ -24,16 +24,16 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
 }
 
 function answer (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
-  // Fastify would close at once, and the answer be lost: see `linger.ts`.
+  // Fastify would close at once, and the answer be lost: see `lingering-close.ts`.
   if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
-  if (isRefusal(error)) request.server.usherAudit.noteRefusal(request, error.statusCode, request.actor)
+  if (isRefusal(error)) request.server.usherAudit.addRefusal(request, error.statusCode, request.actor)
   reply.code(error.statusCode!).type('application/json')
-  if (error.statusCode === 400) return sendSealed.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
+  if (error.statusCode === 400) return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
-  return sendSealed.call(reply, { error: error.message, code: error.code })
+  return sendIsolated.call(reply, { error: error.message, code: error.code })
 }
 
 // A wrong password is noted as such where it was checked.

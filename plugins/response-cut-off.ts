@@ -8,7 +8,7 @@ const CUT_OFF_MS = 3000
  * Makes a function that notes a response whose client decides how long it takes. It is cut off a while after the app has
  * begun to close: otherwise, a client that neither reads nor sends would keep the app of a host open.
  */
-export function createCutOff (app: FastifyInstance): (response: ServerResponse) => void {
+export function createResponseCutOff (app: FastifyInstance): (response: ServerResponse) => void {
   const responses = new Set<ServerResponse>()
   app.addHook('preClose', async () => {
     setTimeout(() => { for (const response of responses) response.destroy() }, CUT_OFF_MS).unref()

@@ -5,16 +5,16 @@ import fp from 'fastify-plugin'
  * Answers that a host does not rewrite: its reply serializer, and `preSerialization` hooks that put all payloads
  * into an envelope of its own, would break the contract. Its other hooks see requests and answers as usual.
  */
-export default fp(async function seal (app) {
+export default fp(async function responseIsolation (app) {
   app.setReplySerializer(undefined as never)
   app.addHook('onRequest', (_, reply, done) => {
-    reply.send = sendSealed
+    reply.send = sendIsolated
     done()
   })
-}, { name: 'usher-seal' })
+}, { name: 'usher-response-isolation' })
 
 /** Sends data as JSON text, which passes those hooks by. */
-export function sendSealed (this: FastifyReply, payload?: unknown): FastifyReply {
+export function sendIsolated (this: FastifyReply, payload?: unknown): FastifyReply {
   const { send } = Object.getPrototypeOf(this) as FastifyReply
   if (!isData(payload)) return send.call(this, payload)
   if (!this.hasHeader('content-type')) this.header('content-type', 'application/json; charset=utf-8')

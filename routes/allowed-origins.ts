@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 /** The origins that may do what a page of any other may not: Usher's own, and those that the host names. */
-export function createOrigins ({ usherOptions: { publicUrl, origins } }: FastifyInstance) {
+export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: FastifyInstance) {
   const allowed = new Set([...origins, ...publicUrl ? [new URL(publicUrl).origin] : []])
 
   return {

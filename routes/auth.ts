@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { UserRow } from '../db/tables.ts'
 import { findCredentials, updatePasswordHash } from '../db/users.ts'
-import { originOf } from '../plugins/client-info.ts'
+import { clientInfoOf } from '../plugins/client-info.ts'
 import { forbidStoring } from '../plugins/http.ts'
 import type { OpenSession } from '../plugins/auth/sessions.ts'
 import type { LoginAttempt } from '../plugins/auth/throttle.ts'
@@ -25,7 +25,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags, summary: 'Log in', body: Login, response: { 200: LoginReply, ...failures(400, 401, 413, 415, 429) } },
   }, async (request, reply) => {
     const { email, password } = request.body
-    const origin = originOf(request)
+    const origin = clientInfoOf(request)
     const { address } = origin
     const attempt = await throttle.login({ email, address, client: request.socket })
     try {
@@ -45,7 +45,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     onRequest: requireCookie,
     schema: { tags, security: [{ session: [] }], summary: 'Get another token, and another cookie', response: { 200: RefreshReply, ...failures(401, 403, 429) } },
   }, async (request, reply) => {
-    const origin = originOf(request)
+    const origin = clientInfoOf(request)
     const attempt = await throttle.refresh({ ...origin, client: request.socket })
     const session = await sessions.refresh(cookies.read(request)!, origin).catch((error) => {
       attempt.withdraw()
@@ -61,7 +61,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags, security: [{ bearer: [] }, { session: [] }], summary: 'Log out: the session ends on every node', response: { 204: NoContent, ...failures(401, 403) } },
   }, async (request, reply) => {
     const session = request.actor ? { id: request.actor.sessionId } : cookies.read(request)
-    if (session) await sessions.end(session, { ...audit.origin(request), action: 'logout', byUser: true })
+    if (session) await sessions.end(session, { ...audit.contextOf(request), action: 'logout', byUser: true })
     cookies.clear(reply)
     return reply.code(204).send(null)
   })
@@ -80,7 +80,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   async function verify (request: FastifyRequest, email: string, password: string, attempt: LoginAttempt): Promise<UserRow & { passwordHash: string }> {
     const user = await findCredentials(db, email)
     if (!await passwords.verify(password, user?.passwordHash, request.socket)) {
-      await Promise.all([attempt.failed(), audit.note(request, { action: 'login.failed', userId: user?.id })])
+      await Promise.all([attempt.failed(), audit.add(request, { action: 'login.failed', userId: user?.id })])
       throw new InvalidCredentials()
     }
     const { passwordHash } = user as { passwordHash: string }

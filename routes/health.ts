@@ -7,7 +7,7 @@ const Health = Type.Object({ status: Type.String() }, { title: 'Health', descrip
 
 /** Liveness and readiness (contract 8). */
 const health: FastifyPluginAsync = async (app) => {
-  const { gate } = app.usherDatabase
+  const { breaker } = app.usherDatabase
 
   app.get('/health/live', {
     schema: { tags: ['health'], summary: 'Whether the node runs', response: { 200: Health, ...failures() } },
@@ -17,7 +17,7 @@ const health: FastifyPluginAsync = async (app) => {
     schema: { tags: ['health'], summary: 'Whether the node can serve: the database answers', response: { 200: Health, ...failures() } },
   }, async () => {
     // What the heartbeat of a moment ago found out: a probe costs no statement. Without notifications the node asks the database.
-    if (!gate.open) throw new DatabaseUnavailable()
+    if (!breaker.closed) throw new DatabaseUnavailable()
     return { status: 'ok' }
   })
 }

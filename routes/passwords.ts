@@ -36,7 +36,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const change = { userId: user.id, from: user.passwordHash!, to: await passwords.hash(password, socket), sessionId: actor!.sessionId }
     sessions.noteEnded(await db.transaction().execute(async (trx) => {
       const ended = await changePassword(trx, change)
-      await audit.note(request, { action: 'password.change' }, trx)
+      await audit.add(request, { action: 'password.change' }, trx)
       await confirm(actor!, socket)
       return ended
     }).catch((error) => error instanceof WrongPassword ? refuse(request) : Promise.reject(error)))
@@ -45,7 +45,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   })
 
   async function refuse (request: FastifyRequest): Promise<never> {
-    await audit.note(request, { action: 'password.change-failed' })
+    await audit.add(request, { action: 'password.change-failed' })
     throw new WrongPassword()
   }
 
@@ -69,7 +69,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const reset = { hash, userId: user.id, passwordHash: await passwords.hash(password, socket) }
     sessions.noteEnded(await db.transaction().execute(async (trx) => {
       const ended = await resetPassword(trx, reset)
-      await audit.note(request, { action: 'password.reset', actorId: user.id }, trx)
+      await audit.add(request, { action: 'password.reset', actorId: user.id }, trx)
       return ended
     }))
     links.tellChanged(user)

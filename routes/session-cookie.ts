@@ -1,6 +1,6 @@
 import fastifyCookie from '@fastify/cookie'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { createOrigins } from './allowed-origins.ts'
+import { createAllowedOrigins } from './allowed-origins.ts'
 import { readSessionCookie, type SessionCookie } from '../plugins/auth/cookie-value.ts'
 
 const COOKIE = 'usher_session'
@@ -32,7 +32,7 @@ export async function createCookies (app: FastifyInstance) {
     },
 
     /** Whether it serves where a request comes from. */
-    serves: createOrigins(app).serveCookie,
+    serves: createAllowedOrigins(app).serveCookie,
 
     set,
     clear: (reply: FastifyReply): void => set(reply, '', new Date(0)),

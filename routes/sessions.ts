@@ -29,7 +29,7 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     // Nobody learns of the sessions of others.
     if (!ownerId || !allows(actor!, 'sessions:end', ownerId)) throw new SessionNotFound()
     await confirm(actor!, socket)
-    await sessions.end({ id }, { ...audit.origin(request), action: 'session.end' })
+    await sessions.end({ id }, { ...audit.contextOf(request), action: 'session.end' })
     return reply.code(204).send(null)
   })
 
@@ -38,7 +38,7 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     schema: { tags, security, summary: 'End all sessions of the actor but this one', response: { 204: NoContent, ...failures(401, 403) } },
   }, async (request, reply) => {
     const { actor, socket } = request
-    await sessions.endAll(actor!.id, actor!.sessionId, audit.origin(request), () => confirm(actor!, socket))
+    await sessions.endAll(actor!.id, actor!.sessionId, audit.contextOf(request), () => confirm(actor!, socket))
     return reply.code(204).send(null)
   })
 }

@@ -4,7 +4,7 @@ import { send, type ErrorSendResult } from '@fastify/send'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { create as contentDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { createCutOff } from '../plugins/response-cut-off.ts'
+import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType, UploadNotFound } from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
@@ -18,7 +18,7 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
   const tags = ['uploads']
-  const cutOff = createCutOff(app)
+  const cutOff = createResponseCutOff(app)
 
   // The host's own @fastify/multipart serves as well: every option is given each time.
   if (!app.hasRequestDecorator('parts')) {

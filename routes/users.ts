@@ -46,7 +46,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     const { body: { password, ...user }, socket } = request
     if (password !== undefined) refuseOwnWords(password, user)
     const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
-    const created = await usherDatabase.write.user({ ...user, passwordHash, note: audit.origin(request) }, callerOf(request.actor!, socket))
+    const created = await usherDatabase.write.user({ ...user, passwordHash, note: audit.contextOf(request) }, callerOf(request.actor!, socket))
     return reply.code(201).header('location', `${base}/${created.id}`).send(created)
   })
 
@@ -58,7 +58,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     const { params: { id }, body: { name, email, role }, actor, socket } = request
     const stillMay = () => confirm(actor!, socket)
     const { user, ended } = await usherDatabase.writeInTime((until) =>
-      updateUser(db, id, { name, email, role }, audit.origin(request), until, stillMay), stillMay)
+      updateUser(db, id, { name, email, role }, audit.contextOf(request), until, stillMay), stillMay)
     sessions.noteEnded(ended)
     return user
   })
@@ -69,7 +69,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
   }, async (request, reply) => {
     const { params: { id }, actor, socket } = request
     sessions.noteEnded(await deleteUser(db, id, async (trx) => {
-      await audit.note(request, { action: 'user.delete', userId: id }, trx)
+      await audit.add(request, { action: 'user.delete', userId: id }, trx)
       // Last, since the transaction may have waited for locks.
       await confirm(actor!, socket)
     }))

@@ -114,7 +114,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw refused('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw refused('onNoAdmin must be a function')
   return Object.freeze({
-    ...readSettings(rest),
+    ...parseLimits(rest),
     prefix: readPrefix(prefix),
     database: readDatabase(databaseUrl, sql),
     notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
@@ -130,7 +130,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
 
 const refused = (message: string) => new Error(`usher: ${message}`)
 
-function readSettings (given: object): Given {
+function parseLimits (given: object): Given {
   // The check writes defaults and trims: into a copy.
   const settings = copy(given)
   try {

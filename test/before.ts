@@ -25,7 +25,7 @@ async function prepare (): Promise<void> {
   await mkdir(copy)
   await promisify(execFile)('cp', ['-a', `${template}/postgres`, copy])
   // Tests create databases. Only a superuser can allow that, and none can connect to a server.
-  const { way, data } = await openCluster(copy, programs, false, () => {})
+  const { runAs: way, data } = await openCluster(copy, programs, false, () => {})
   await run([...way.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'], way, 'alter role usher createdb\n')
   // Another run may have been faster.
   await rename(`${copy}/postgres`, `${folder}postgres`).catch(() => {})

@@ -7,11 +7,11 @@ import type { Failure } from './sockets.ts'
  * it fails those that wait for an answer: postgres.js gives a queued statement no deadline, and a half-open
  * connection would hang for ever (contract 1.10). `db/driver/notifications.ts` opens and shuts it.
  */
-export interface Gate {
-  readonly open: boolean
+export interface CircuitBreaker {
+  readonly closed: boolean
   /** How many answers have come: one that grows says that the database is there. */
   readonly answers: number
-  set (open: boolean): void
+  setClosed (open: boolean): void
   /** How many milliseconds the oldest of the waiting statements has waited; 0 if none waits. */
   readonly longestWait: number
   /** Fails what has waited longer than that, and tells whether there was any. */
@@ -21,13 +21,13 @@ export interface Gate {
    * once for a failure that took the connection along. Throws the database's refusal, `Overloaded` if too many statements
    * wait, or `DatabaseUnavailable`: with a cause if the statement was sent and may yet take effect, without one otherwise.
    */
-  pass<Result> (run: () => PromiseLike<Result>, on?: { late?: (result: Result) => void, lost?: (failure: Failure) => void }): Promise<Result>
+  run<Result> (run: () => PromiseLike<Result>, on?: { late?: (result: Result) => void, lost?: (failure: Failure) => void }): Promise<Result>
 }
 
 // More would only wait: PostgreSQL answers this many reads in a fraction of a second.
 const WAITING = 10_000
 
-export function createGate ({ room = WAITING } = {}): Gate {
+export function createCircuitBreaker ({ room = WAITING } = {}): CircuitBreaker {
   // In the order of their coming.
   const waiting = new Map<(error: Error) => void, number>()
   let open = true
@@ -39,7 +39,7 @@ export function createGate ({ room = WAITING } = {}): Gate {
   }
 
   return {
-    get open () { return open },
+    get closed () { return open },
     get answers () { return answers },
 
     get longestWait () {
@@ -47,7 +47,7 @@ export function createGate ({ room = WAITING } = {}): Gate {
       return oldest === undefined ? 0 : performance.now() - oldest
     },
 
-    set (next) {
+    setClosed (next) {
       open = next
       if (!open) for (const reject of waiting.keys()) fail(reject)
     },
@@ -62,7 +62,7 @@ export function createGate ({ room = WAITING } = {}): Gate {
       return waiting.size < size
     },
 
-    pass (run, { late, lost } = {}) {
+    run (run, { late, lost } = {}) {
       if (!open) return Promise.reject(new DatabaseUnavailable())
       if (waiting.size >= room) return Promise.reject(new Overloaded())
       return new Promise((resolve, reject) => {

@@ -4,7 +4,7 @@ import { createBackends } from './backends.ts'
 import { readClientOptions } from './client-options.ts'
 import { createClock, type Clock } from './clock.ts'
 import { createDialect } from './dialect.ts'
-import { createGate, type Gate } from './circuit-breaker.ts'
+import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 import { createNotifications, type Notifications } from './notifications.ts'
 import { failStatements, reportOutages, type Log } from './outages.ts'
 import { createPool } from './pool.ts'
@@ -29,7 +29,7 @@ export interface ConnectionOptions {
 
 export interface Connection {
   readonly db: Kysely<Tables>
-  readonly gate: Gate
+  readonly breaker: CircuitBreaker
   readonly clock: Clock
   readonly notifications: Notifications
   /** Tells whether statements are answered, where notifications come from another address. To be started as well. */
@@ -38,25 +38,25 @@ export interface Connection {
 }
 
 /** Opens the database; nothing is sent before the first statement. Throws a `TypeError` for an invalid URL. */
-export function connect ({ database, notificationsUrl, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, log }: ConnectionOptions): Connection {
+export function openDatabase ({ database, notificationsUrl, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, log }: ConnectionOptions): Connection {
   const options = readClientOptions(database, statementTimeout)
   const readers = Math.floor(poolSize / 2)
   const reads = createPool(options, readers)
   const writes = createPool(options, poolSize - readers)
   const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2) })
-  const gate = createGate()
+  const breaker = createCircuitBreaker()
   const backends = createBackends()
   const closing = new AbortController()
   const probe = () => Promise.all([reads, writes].map(({ sql }) => sql.unsafe('select 1')))
-  const outages = failStatements({ gate, backends, renew, probe, statementTimeout, closing: closing.signal, log })
+  const outages = failStatements({ breaker, backends, renew, probe, statementTimeout, closing: closing.signal, log })
   const clock = createClock(log)
   const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, statementTimeout)
-  const isElsewhere = source !== options
-  const ofStatements = { pool: writes, source: options, isElsewhere: false, outages, clock }
-  const ofNotifications = { pool: writes, source, isElsewhere: true, outages: reportOutages(log), clock: undefined }
-  const notifications = createNotifications(isElsewhere ? ofNotifications : ofStatements)
+  const isSeparate = source !== options
+  const ofStatements = { pool: writes, source: options, isSeparate: false, outages, clock }
+  const ofNotifications = { pool: writes, source, isSeparate: true, outages: reportOutages(log), clock: undefined }
+  const notifications = createNotifications(isSeparate ? ofNotifications : ofStatements)
   // With two addresses, statements may be answered while notifications do not arrive, and the other way round.
-  const heartbeat = isElsewhere ? createNotifications(ofStatements) : undefined
+  const heartbeat = isSeparate ? createNotifications(ofStatements) : undefined
 
   function renew (seconds?: number): void {
     backends.clear()
@@ -65,10 +65,10 @@ export function connect ({ database, notificationsUrl, schema, poolSize, stateme
     if (seconds === 0) transactions.destroy()
   }
 
-  const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions, backends }, gate, log) }).withSchema(schema)
+  const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions, backends }, breaker, log) }).withSchema(schema)
   return {
     db,
-    gate,
+    breaker,
     clock,
     notifications,
     heartbeat,
@@ -79,7 +79,7 @@ export function connect ({ database, notificationsUrl, schema, poolSize, stateme
       await db.destroy()
       transactions.destroy()
       await Promise.all([reads.close(), writes.close()])
-      gate.set(false)
+      breaker.setClosed(false)
     },
   }
 }

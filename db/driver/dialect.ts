@@ -5,7 +5,7 @@ import {
 import type { Row, RowList } from 'postgres'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import type { Backends } from './backends.ts'
-import type { Gate } from './circuit-breaker.ts'
+import type { CircuitBreaker } from './circuit-breaker.ts'
 import { isRead } from './is-read.ts'
 import type { Log } from './outages.ts'
 import { UNSAFE_TRANSACTION, type Pool } from './pool.ts'
@@ -29,10 +29,10 @@ export interface Pools {
  * reserves a connection for each statement, which halves throughput (SPEED, point 1). For that reason
  * `db.connection()` does not stay on one connection: use a transaction.
  */
-export function createDialect (pools: Pools, gate: Gate, log: Log): Dialect {
+export function createDialect (pools: Pools, breaker: CircuitBreaker, log: Log): Dialect {
   return {
     createAdapter: () => new PostgresAdapter(),
-    createDriver: () => new PipeliningDriver(pools, gate, log),
+    createDriver: () => new PipeliningDriver(pools, breaker, log),
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   }
@@ -40,19 +40,19 @@ export function createDialect (pools: Pools, gate: Gate, log: Log): Dialect {
 
 class PipeliningDriver implements Driver {
   readonly #pools: Pools
-  readonly #gate: Gate
+  readonly #breaker: CircuitBreaker
   readonly #log: Log
 
-  constructor (pools: Pools, gate: Gate, log: Log) {
+  constructor (pools: Pools, breaker: CircuitBreaker, log: Log) {
     this.#pools = pools
-    this.#gate = gate
+    this.#breaker = breaker
     this.#log = log
   }
 
   async init (): Promise<void> {}
 
   async acquireConnection (): Promise<PipeliningConnection> {
-    return new PipeliningConnection(this.#pools, this.#gate, this.#log)
+    return new PipeliningConnection(this.#pools, this.#breaker, this.#log)
   }
 
   async beginTransaction (connection: PipeliningConnection, { isolationLevel, accessMode }: TransactionSettings): Promise<void> {
@@ -77,22 +77,22 @@ class PipeliningDriver implements Driver {
 
 class PipeliningConnection implements DatabaseConnection {
   readonly #pools: Pools
-  readonly #gate: Gate
+  readonly #breaker: CircuitBreaker
   readonly #log: Log
   #transaction: TransactionConnection | undefined
   // Whether the transaction has ended, as PostgreSQL has confirmed.
   #ended = false
 
-  constructor (pools: Pools, gate: Gate, log: Log) {
+  constructor (pools: Pools, breaker: CircuitBreaker, log: Log) {
     this.#pools = pools
-    this.#gate = gate
+    this.#breaker = breaker
     this.#log = log
   }
 
   async begin (statement: string): Promise<void> {
     const { transactions } = this.#pools
     const late = (connection: TransactionConnection) => transactions.release(connection, false)
-    this.#transaction = await this.#gate.pass(() => beginOn(transactions, statement), { late })
+    this.#transaction = await this.#breaker.run(() => beginOn(transactions, statement), { late })
   }
 
   /** Throws if the transaction was not committed, or if nobody knows whether it was because the connection was lost. */
@@ -134,12 +134,12 @@ class PipeliningConnection implements DatabaseConnection {
       if (failure.code === UNSAFE_TRANSACTION) this.#log.error({ err: failure }, 'A shared connection was inside a transaction, and is closed')
       pool.fail(sql, failure)
     }
-    return this.#gate.pass(() => sql.unsafe(text, parameters as never[], { prepare: true }), { lost })
+    return this.#breaker.run(() => sql.unsafe(text, parameters as never[], { prepare: true }), { lost })
   }
 
   async #run (text: string, parameters?: readonly unknown[]): Promise<RowList<Row[]>> {
     try {
-      return await this.#gate.pass(() => this.#transaction!.run(text, parameters))
+      return await this.#breaker.run(() => this.#transaction!.run(text, parameters))
     } catch (error) {
       // No answer will come, or nobody waits for it any more: what is to follow would have to wait behind it.
       if (error instanceof DatabaseUnavailable && !isAnswer(error.cause)) this.#transaction!.destroy()

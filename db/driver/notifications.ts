@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Row, RowList } from 'postgres'
 import { createAnswerTime } from './answer-time.ts'
-import { isPooled, requireArrival } from './delivery-check.ts'
+import { isPooled, requireDelivery } from './delivery-check.ts'
 import type { AdjustableClock } from './clock.ts'
 import { isOutage } from './circuit-breaker.ts'
 import { openListener } from './listener.ts'
@@ -34,7 +34,7 @@ export interface NotificationsOptions {
   /** A client of the database at the address of statements, which a notification can be sent from. */
   pool: Pick<Pool, 'sql'>
   /** Whether `source` leads to another address than the pool's. */
-  isElsewhere: boolean
+  isSeparate: boolean
   outages: Outages
   /** Of statements. Absent where these go to another address, whose time counts. */
   clock: AdjustableClock | undefined
@@ -42,7 +42,7 @@ export interface NotificationsOptions {
 
 /**
  * PostgreSQL's notifications on a connection of their own, which is also the node's pulse: a heartbeat tells
- * within a second that the database is away, even over a half-open connection, and shuts the gate.
+ * within a second that the database is away, even over a half-open connection, and opens the circuit breaker.
  */
 export interface Notifications {
   /**
@@ -61,7 +61,7 @@ export interface Notifications {
   close (): Promise<void>
 }
 
-export function createNotifications ({ pool, source, isElsewhere, outages, clock }: NotificationsOptions): Notifications {
+export function createNotifications ({ pool, source, isSeparate, outages, clock }: NotificationsOptions): Notifications {
   const channels = new Map<string, Channel>()
   const closing = new AbortController()
   const answerTime = createAnswerTime()
@@ -100,7 +100,7 @@ export function createNotifications ({ pool, source, isElsewhere, outages, clock
       worked = true
       // The clock has to be right before the first token is checked.
       await beat()
-      if (channels.size > 0 && !started && (isElsewhere || await isPooled(connection))) await requireArrival(pool.sql, connection, channels)
+      if (channels.size > 0 && !started && (isSeparate || await isPooled(connection))) await requireDelivery(pool.sql, connection, channels)
       outages.onReturn()
       synchronize().catch(lost.resolve)
       for (;;) {

@@ -1,7 +1,7 @@
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import type { Row, RowList } from 'postgres'
 import type { Backends } from './backends.ts'
-import type { Gate } from './circuit-breaker.ts'
+import type { CircuitBreaker } from './circuit-breaker.ts'
 import type { Failure } from './sockets.ts'
 
 // PostgreSQL would have given the statement up by then: its connection is dead, though nothing has said so.
@@ -36,11 +36,11 @@ export interface Outages {
 }
 
 export interface StatementsOptions {
-  gate: Gate
+  breaker: CircuitBreaker
   backends: Backends
   /** Of the pools. */
   renew (seconds?: number): void
-  /** Sends a statement on the pools, past the gate. */
+  /** Sends a statement on the pools, past the circuit breaker. */
   probe (): Promise<unknown>
   closing: AbortSignal
   /** Milliseconds until PostgreSQL cancels a statement. */
@@ -49,23 +49,23 @@ export interface StatementsOptions {
 }
 
 /** For the heartbeat at the address of statements: during an outage, waiting and new statements fail. */
-export function failStatements ({ gate, backends, renew, probe, statementTimeout, closing, log }: StatementsOptions): Outages {
+export function failStatements ({ breaker, backends, renew, probe, statementTimeout, closing, log }: StatementsOptions): Outages {
   let [isAsking, isStalled] = [false, false]
 
   function expire (milliseconds: number): void {
-    if (gate.expire(milliseconds)) renew()
+    if (breaker.expire(milliseconds)) renew()
   }
 
   // Heartbeats are answered, so it is the connections of statements that stall, or the processes behind them.
   async function findStall (ask: (statement: string) => Promise<RowList<Row[]>>, patience: number): Promise<void> {
-    const { answers } = gate
+    const { answers } = breaker
     isAsking = true
     const areIdle = await backends.areIdle(ask).finally(() => { isAsking = false })
     // An answer that arrived together with this one is read before this continues.
     await turn()
-    if (!areIdle || isStalled || gate.answers !== answers || gate.longestWait < patience) return
-    log.warn({ waited: Math.round(gate.longestWait) }, 'The database is there, but does not answer statements')
-    gate.expire(0)
+    if (!areIdle || isStalled || breaker.answers !== answers || breaker.longestWait < patience) return
+    log.warn({ waited: Math.round(breaker.longestWait) }, 'The database is there, but does not answer statements')
+    breaker.expire(0)
     void restore(patience)
   }
 
@@ -77,7 +77,7 @@ export function failStatements ({ gate, backends, renew, probe, statementTimeout
       renew(0)
       const answered = Promise.race([probe().then(() => true), delay(patience, false, options)])
       if (await answered.catch(() => false)) break
-      gate.set(false)
+      breaker.setClosed(false)
       await delay(RETRY_MS, undefined, options).catch(() => {})
     }
     isStalled = false
@@ -85,25 +85,25 @@ export function failStatements ({ gate, backends, renew, probe, statementTimeout
   }
 
   function open (message: string): void {
-    if (!gate.open) log.info(message)
-    gate.set(true)
+    if (!breaker.closed) log.info(message)
+    breaker.setClosed(true)
   }
 
   return {
-    get answers () { return gate.answers },
+    get answers () { return breaker.answers },
 
     onAnswer (ask, patience) {
       expire(statementTimeout + GRACE_MS)
-      if (!isAsking && gate.longestWait >= patience) return findStall(ask, patience)
+      if (!isAsking && breaker.longestWait >= patience) return findStall(ask, patience)
     },
 
     onOutage (err, answers, deadline) {
       // Where others have got answers meanwhile the database is there, though not for those that have waited as long.
-      if (gate.answers !== answers) {
+      if (breaker.answers !== answers) {
         expire(deadline)
-      } else if (gate.open) {
+      } else if (breaker.closed) {
         log.warn({ err }, 'The database is away')
-        gate.set(false)
+        breaker.setClosed(false)
         renew(0)
       }
     },

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { say } from '../print.ts'
+import { print } from '../print.ts'
 import type { Command } from './command.ts'
 
 // Loaded when asked for: the node's start shall not wait for what it does not need.
@@ -33,7 +33,7 @@ export async function main (given: string[]): Promise<void> {
   }
   if (values['help']) return console.log(`Usage: usher ${name}${Object.keys(command.options).length > 0 ? ' [options]' : ''}\n\n${command.summary}\n\n${command.details}`)
   await command.run(values).catch((error: Error) => {
-    say(error.message)
+    print(error.message)
     process.exit(1)
   })
 }
@@ -44,6 +44,6 @@ async function help (): Promise<string> {
 }
 
 function refuse (sentence: string, where = 'usher --help'): void {
-  say(sentence, `See ${where}.`)
+  print(sentence, `See ${where}.`)
   process.exit(2)
 }

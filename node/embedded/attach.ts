@@ -28,7 +28,7 @@ export interface Limits {
 }
 
 /** What it takes to join a server, or to start one. */
-export interface Entry {
+export interface AttachOptions {
   readonly cluster: Cluster
   readonly programs: Programs
   readonly settings: Readonly<Record<string, string>>
@@ -39,21 +39,21 @@ export interface Entry {
 }
 
 /** A share in a running server. */
-export interface Joined { readonly lease: Lease, readonly port: number, readonly started: boolean }
+export interface Attachment { readonly lease: Lease, readonly port: number, readonly started: boolean }
 
 /**
  * Joins the server that runs on the cluster, or starts one. There is no lock of ours around this: PostgreSQL ensures that
  * at most one server runs on a folder. A node that fails to start one finds the other's, and joins it.
  * @param own the only port that may be used, because the node's connections look there
  */
-export async function joinServer (entry: Entry, own?: number): Promise<Joined> {
+export async function attachToServer (entry: AttachOptions, own?: number): Promise<Attachment> {
   const { cluster, log } = entry
-  const joined = await enter(entry, own)
+  const joined = await findOrLaunch(entry, own)
   if (joined.started) await writePort(cluster, joined.port).catch(({ message }) => log(`PostgreSQL: its port cannot be recorded (${message})`))
   return joined
 }
 
-async function enter ({ cluster, programs, settings, limits, log, signal }: Entry, own?: number): Promise<Joined> {
+async function findOrLaunch ({ cluster, programs, settings, limits, log, signal }: AttachOptions, own?: number): Promise<Attachment> {
   const port = selectPort(limits, log, own, await readPort(cluster))
   let mine: Launched | undefined
   let seen = { pid: 0, since: 0 }
@@ -78,7 +78,7 @@ async function enter ({ cluster, programs, settings, limits, log, signal }: Entr
       const failure = await mine.failure()
       why = failure.why
       if (!failure.passes) break
-      port.note(failure)
+      port.recordFailure(failure)
       mine = undefined
       await setTimeout(RELAUNCH_MS)
     } else if (!mine && (!running || isReplaceable(running, age()))) {
@@ -112,7 +112,7 @@ function selectPort ({ portMs = PORT_MS }: Limits, log: (line: string) => void, 
       foreign = port
     },
 
-    note ({ isPortTaken }: Failure): void {
+    recordFailure ({ isPortTaken }: Failure): void {
       if (!isPortTaken || takenSince) return
       takenSince = Date.now()
       log(`PostgreSQL: port ${port} is taken by another program, waiting until it is free`)

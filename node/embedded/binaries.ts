@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 
 /** The way to start a program as another account: the words that go before it, and the options of its spawn. */
-export interface Way { readonly before: readonly string[], readonly options: { uid?: number, gid?: number } }
+export interface RunAs { readonly before: readonly string[], readonly options: { uid?: number, gid?: number } }
 
 /** The programs that the package carries, as absolute paths. */
 export interface Programs { readonly initdb: string, readonly postgres: string }
@@ -72,10 +72,10 @@ const CAPABILITY = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override', 
  * to everybody else, with a capability.
  * @throws a sentence when there is no way
  */
-export async function wayFor (account: Account | undefined, program: string, folder: string): Promise<Way> {
+export async function chooseRunAs (account: Account | undefined, program: string, folder: string): Promise<RunAs> {
   if (!account) return { before: [], options: {} }
   const { uid, gid, name } = account
-  const ways: Way[] = [
+  const ways: RunAs[] = [
     { before: [], options: { uid, gid } },
     { before: ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', ...CAPABILITY], options: {} }
   ]
@@ -92,7 +92,7 @@ export async function wayFor (account: Account | undefined, program: string, fol
  * @param input what it reads
  * @throws what it said on failing, with `stderr`
  */
-export async function run (words: readonly string[], way: Way, input = ''): Promise<void> {
+export async function run (words: readonly string[], way: RunAs, input = ''): Promise<void> {
   const [file = '', ...args] = words
   const running = promisify(execFile)(file, args, { ...way.options, env: environment(), cwd: '/', timeout: 60_000 })
   running.child.stdin?.on('error', () => {}).end(input)

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, mkdtemp, open, readdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { accountFor, run, wayFor, type Programs, type Way } from './binaries.ts'
+import { accountFor, run, chooseRunAs, type Programs, type RunAs } from './binaries.ts'
 
 /** A database folder that is whole: its parts, and how its server is started. */
 export interface Cluster {
@@ -17,7 +17,7 @@ export interface Cluster {
   readonly password: string
   /** Tells this folder from a copy of it, which has the same password: the server carries it as its name. */
   readonly name: string
-  readonly way: Way
+  readonly runAs: RunAs
 }
 
 /** What a running server, or one that was killed, has written about itself. */
@@ -46,7 +46,7 @@ export async function openCluster (dataDir: string, programs: Programs, durable:
     const way = await handOver(data, programs)
     const { ino } = await stat(data)
     const [log, portFile] = [join(folder, 'log'), join(folder, 'port')]
-    return { data, way, log, portFile, name: `usher-${ino}`, password: await readFile(join(folder, 'password'), 'utf8') }
+    return { data, runAs: way, log, portFile, name: `usher-${ino}`, password: await readFile(join(folder, 'password'), 'utf8') }
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException
     if (!code || !path) throw error
@@ -96,14 +96,14 @@ async function removeLeftovers (folder: string): Promise<void> {
 
 // A folder that belongs to root (new, or restored from a backup) is given to the account of the server: at
 // best the one that owns the folder around it.
-async function handOver (data: string, programs: Programs): Promise<Way> {
+async function handOver (data: string, programs: Programs): Promise<RunAs> {
   const { uid } = await stat(data)
   const account = await accountFor(uid || (await stat(join(data, '../..'))).uid)
   if (account && account.uid !== uid) {
     await promisify(execFile)('chown', ['-R', `${account.uid}:${account.gid}`, data])
     await chmod(data, 0o700)
   }
-  return wayFor(account, programs.postgres, data)
+  return chooseRunAs(account, programs.postgres, data)
 }
 
 /** Makes the names in a folder durable. */

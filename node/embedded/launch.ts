@@ -34,13 +34,13 @@ const SETTINGS = {
 export async function launch (cluster: Cluster, programs: Programs, settings: Readonly<Record<string, string>>, port: number, stale = 0): Promise<Launched> {
   const fixed = { log_line_prefix: LOG_LINE_PREFIX, cluster_name: cluster.name, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
   const [file = '', ...args] = [
-    ...cluster.way.before, programs.postgres, '-D', cluster.data, '-p', String(port),
+    ...cluster.runAs.before, programs.postgres, '-D', cluster.data, '-p', String(port),
     ...Object.entries({ ...SETTINGS, ...settings, ...fixed }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   ]
   const output = await open(cluster.log, 'a', 0o600)
   const { size } = await output.stat()
   const child = spawn(file, args, {
-    ...cluster.way.options,
+    ...cluster.runAs.options,
     // PostgreSQL refuses to start while the process named in postmaster.pid lives, and after a crash that can
     // be anybody's. By this variable pg_ctl tells it of a process that is certainly no server, and then only the
     // shared memory decides: still safe if we are wrong, and nobody deletes another server's file.

@@ -7,7 +7,7 @@ export interface Lease {
   /** Settles when the connection is lost. */
   readonly closed: Promise<void>
   /** Gives the share back, and stops the server if nobody else has one: whether it is down then. Never throws. */
-  giveBack (): Promise<boolean>
+  release (): Promise<boolean>
 }
 
 /** Another server answers on the port, for example that of the folder this one was copied from. */
@@ -54,7 +54,7 @@ export async function takeLease (cluster: Cluster, { pid, port }: Running, answe
     if (server?.name !== cluster.name) throw new ForeignServer()
     // The server may have been replaced since the file was read, and the next one mostly has the same port.
     const isSame = (await readRunning(cluster))?.pid === pid
-    if (server.shared && isSame) return { closed, giveBack: () => giveBack(cluster, pid, sql, answerMs) }
+    if (server.shared && isSame) return { closed, release: () => giveBack(cluster, pid, sql, answerMs) }
   } catch (error) {
     await sql.end({ timeout: 0 })
     // 57: starting up or shutting down. 53: full for the moment.

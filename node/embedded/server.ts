@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { findPrograms } from './binaries.ts'
 import { openCluster } from './cluster.ts'
-import { joinServer, type Limits } from './attach.ts'
+import { attachToServer, type Limits } from './attach.ts'
 import { urlOf, type Lease } from './lease.ts'
 
 /** A running PostgreSQL, and this node's share in it. */
@@ -37,7 +37,7 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, l
   const abort = new AbortController()
   const entry = { cluster, programs, settings, limits, log, signal: abort.signal }
 
-  const first = await joinServer(entry)
+  const first = await attachToServer(entry)
   const { port, started } = first
   log(`PostgreSQL: ${started ? 'started' : 'joined the one that runs'} on 127.0.0.1:${port}; it logs to ${cluster.log}`)
   let lease = keep(first.lease)
@@ -54,7 +54,7 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, l
     log('PostgreSQL: lost, joining or starting it again')
     for (let pause = limits.retryMs ?? RETRY_MS; !abort.signal.aborted; pause = Math.min(2 * pause, LONGEST_RETRY_MS)) {
       try {
-        const again = await joinServer(entry, port)
+        const again = await attachToServer(entry, port)
         log(`PostgreSQL: back on 127.0.0.1:${again.port}`)
         if (again.port !== port) log(`PostgreSQL: this node still connects to port ${port}, restart it`)
         return await keep(again.lease)
@@ -68,7 +68,7 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, l
 
   async function stop (): Promise<void> {
     abort.abort()
-    const down = await (await lease)?.giveBack()
+    const down = await (await lease)?.release()
     log(`PostgreSQL: ${down ? 'stopped' : 'left to the nodes that use it'}`)
   }
 

@@ -22,7 +22,7 @@ const nobodys = `$argon2id$v=19$m=${argon2id.memoryCost},t=${argon2id.timeCost},
 /** Hashes a password at once: for a command, which nobody else waits for. */
 export const hashPassword = (password: string): Promise<string> => hash(password, argon2id)
 
-function createPasswords ({ usherDatabase: { gate } }: FastifyInstance) {
+function createPasswords ({ usherDatabase: { breaker } }: FastifyInstance) {
   // A core stays free for the event loop; beyond the bound a login is told to come back.
   const pool = fastq.promise((job: () => Promise<unknown>) => job(), Math.max(1, availableParallelism() - 1))
 
@@ -31,7 +31,7 @@ function createPasswords ({ usherDatabase: { gate } }: FastifyInstance) {
     return await pool.push(async () => {
       if (client?.destroyed) throw new ClientGone()
       // What would come of it has nowhere to go: those that wait for their turn are told so in time.
-      if (!gate.open) throw new DatabaseUnavailable()
+      if (!breaker.closed) throw new DatabaseUnavailable()
       return job()
     }) as Result
   }

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { insertAuditEntries, type AuditOrigin } from '../../db/audit.ts'
+import { insertAuditEntries, type AuditContext } from '../../db/audit.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { deleteEndedSessions, deleteExpiredSessions, listEndedSessions } from '../../db/ended-sessions.ts'
 import type { Client } from '../../db/batching.ts'
 import {
   deleteSession, deleteSessionsOf, findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession,
-  type EndNote, type NewSession, type Origin, type SessionRow,
+  type EndContext, type NewSession, type ClientInfo, type SessionRow,
 } from '../../db/sessions.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
@@ -51,7 +51,7 @@ function createSessions (app: FastifyInstance) {
   }
 
   /** Refuses sessions that a write of this node ended, from now on: the notification is still on its way. */
-  function noteEnded (ids: readonly string[]): void {
+  function markEnded (ids: readonly string[]): void {
     for (const id of ids) remember(id)
   }
 
@@ -60,7 +60,7 @@ function createSessions (app: FastifyInstance) {
      * Opens a session, writes that to the account log, and tells the role that its user has by now. The session of a
      * cookie that it replaces ends. Throws `InvalidCredentials` for a user who is gone, or has another password by now.
      */
-    async start ({ replaced, ...opening }: Pick<NewSession, 'userId' | 'passwordHash'> & Origin & { replaced?: SessionCookie | undefined }) {
+    async start ({ replaced, ...opening }: Pick<NewSession, 'userId' | 'passwordHash'> & ClientInfo & { replaced?: SessionCookie | undefined }) {
       const { secret, rotationKey } = createSecrets()
       const { id, role, expiresAt, replacedId } = await insertSession(db, {
         ...opening,
@@ -68,7 +68,7 @@ function createSessions (app: FastifyInstance) {
         rotationKey,
         replaced: replaced && { id: replaced.id, secretHash: hashSecret(replaced.secret) },
       }, usherOptions)
-      if (replacedId !== null) noteEnded([replacedId])
+      if (replacedId !== null) markEnded([replacedId])
       return { id, role, expiresAt, cookie: writeSessionCookie({ id, secret, rotations: 0 }, rotationKey) }
     },
 
@@ -79,7 +79,7 @@ function createSessions (app: FastifyInstance) {
      * node knows to have ended has, whatever the database says: after a failover to a replica that lags behind, it may
      * still have the row.
      */
-    async refresh (cookie: SessionCookie, origin: Origin): Promise<OpenSession & { user: UserRow } | undefined> {
+    async refresh (cookie: SessionCookie, origin: ClientInfo): Promise<OpenSession & { user: UserRow } | undefined> {
       const { id, secret } = cookie
       if (ended.has(id)) return undefined
       const find = () => findSession(db, { id, secretHash: hashSecret(secret) })
@@ -110,8 +110,8 @@ function createSessions (app: FastifyInstance) {
      *
      * @param confirm runs before they end, and throws if they must not
      */
-    async endAll (userId: string, but: string, origin: AuditOrigin, confirm: () => Promise<void>): Promise<void> {
-      noteEnded(await db.transaction().execute(async (trx) => {
+    async endAll (userId: string, but: string, origin: AuditContext, confirm: () => Promise<void>): Promise<void> {
+      markEnded(await db.transaction().execute(async (trx) => {
         const ids = await deleteSessionsOf(trx, userId, but)
         await insertAuditEntries(trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId })))
         await confirm()
@@ -125,7 +125,7 @@ function createSessions (app: FastifyInstance) {
     /** Whose a session is; `undefined` where it is nobody's, or has expired. */
     ownerOf: (id: string): Promise<string | undefined> => findSessionOwner(db, id),
 
-    noteEnded,
+    noteEnded: markEnded,
 
     /**
      * Whether a session has not ended, for a client that may go. A node that hears the database's notifications knows;
@@ -158,9 +158,9 @@ function createSessions (app: FastifyInstance) {
    * Ends a session on every node, by its id, or by a cookie it has or had, and writes that to the account log, in one
    * statement. A session that has ended is left as it is.
    */
-  async function end ({ id, secret }: { id: string, secret?: string }, note: EndNote): Promise<void> {
+  async function end ({ id, secret }: { id: string, secret?: string }, note: EndContext): Promise<void> {
     const endedId = await deleteSession(db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } }, note)
-    if (endedId !== undefined) noteEnded([endedId])
+    if (endedId !== undefined) markEnded([endedId])
   }
 }
 

@@ -2,8 +2,8 @@ import { createPublicKey } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { channelOf } from '../../db/driver/channel.ts'
-import { joinCalls, type Client } from '../../db/batching.ts'
-import { isSealed } from '../../db/encryption.ts'
+import { batchCalls, type Client } from '../../db/batching.ts'
+import { isEncrypted } from '../../db/encryption.ts'
 import {
   deleteSupersededSigningKeys, insertFirstSigningKey, listSigningKeys, openSigningKey, replacePlainSigningKeys, rotateSigningKey, type SigningKeyRow
 } from '../../db/signing-keys.ts'
@@ -46,7 +46,7 @@ async function createSigningKeys (app: FastifyInstance) {
   // How many changes have been announced, and how many of them `keys` includes.
   let [announced, included] = [0, 0]
   // One after the other, so that what is known is never older than it was.
-  const load = joinCalls(async () => [await read()], { inFlight: 1, patience: Infinity })
+  const load = batchCalls(async () => [await read()], { inFlight: 1, patience: Infinity })
   const newest = () => keys.values().next().value!
   const hasSigned = ({ activeAt }: SigningKey, seconds: number) => performance.now() - activeAt >= seconds * 1000
 
@@ -63,7 +63,7 @@ async function createSigningKeys (app: FastifyInstance) {
     const rows = await read()
     const { problem } = newest()
     if (problem) throw problem
-    if (secret === undefined || rows.every(({ privateKey }) => isSealed(privateKey))) return
+    if (secret === undefined || rows.every(({ privateKey }) => isEncrypted(privateKey))) return
     await replacePlainSigningKeys(db, secret)
     await read()
   }

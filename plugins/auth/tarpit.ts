@@ -5,7 +5,7 @@ import { ClientGone } from '../../schema/errors.ts'
 // Long enough that a flood over some hundred connections comes to little, and short for somebody who has mistyped.
 const LEAST_MS = 300
 const MOST_MS = 500
-const HELD = 1000
+const WAITING = 1000
 
 /**
  * Makes a function that keeps a client waiting before it is refused, each for a time of its own, so that those that came
@@ -13,25 +13,25 @@ const HELD = 1000
  *
  * @returns rejects with `ClientGone` where nobody is left to be answered
  */
-export function createHold (app: FastifyInstance): (client: Client) => Promise<void> {
-  const held = new Set<() => void>()
+export function createTarpit (app: FastifyInstance): (client: Client) => Promise<void> {
+  const waiting = new Set<() => void>()
   let closing = false
 
   // A stop is not to wait for them.
   app.addHook('preClose', async () => {
     closing = true
-    for (const letGo of held) letGo()
+    for (const release of waiting) release()
   })
 
   return async (client) => {
-    if (closing || held.size >= HELD) return
+    if (closing || waiting.size >= WAITING) return
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(letGo, LEAST_MS + Math.random() * (MOST_MS - LEAST_MS))
-      held.add(letGo)
+      const timer = setTimeout(release, LEAST_MS + Math.random() * (MOST_MS - LEAST_MS))
+      waiting.add(release)
 
-      function letGo (): void {
+      function release (): void {
         clearTimeout(timer)
-        held.delete(letGo)
+        waiting.delete(release)
         resolve()
       }
     })

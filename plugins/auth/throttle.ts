@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { joinCalls, type Client } from '../../db/batching.ts'
+import { batchCalls, type Client } from '../../db/batching.ts'
 import { clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, foldEmail, readLoginState, type LoginFailure } from '../../db/login-failures.ts'
-import { charge, deleteFreeLimits, giveBack, type Attempt } from '../../db/throttle.ts'
+import { charge, deleteFreeLimits, refund, type Attempt } from '../../db/throttle.ts'
 import { TooManyRequests } from '../../schema/errors.ts'
 import { networkOf } from '../../schema/network.ts'
-import { createHold } from './tarpit.ts'
+import { createTarpit } from './tarpit.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { createRetries } from '../retries.ts'
 
@@ -49,10 +49,10 @@ export interface LoginAttempt extends Charged {
 
 function createThrottle (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { throttle } } = app
-  const countFailure = joinCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), { inFlight: 1 })
+  const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), { inFlight: 1 })
   // In a flood, of which one says nothing of the next, the node knows for a while by heart whom it has refused.
   const refused = new Map<string, { times: number, retryAfter: number, until: number }>()
-  const hold = createHold(app)
+  const hold = createTarpit(app)
   const retry = createRetries(app)
   const loginOfAddress = createLimit(LOGIN_OF_ADDRESS, throttle.address)
   const loginOfAccount = createLimit('login.account', throttle.account)
@@ -65,8 +65,8 @@ function createThrottle (app: FastifyInstance) {
   function createLimit (name: string, { burst, perMinute }: typeof throttle.account) {
     const limit = { burst, interval: Math.round(60e6 / perMinute) }
     // One statement at a time: another would only wait for its rows.
-    const take = joinCalls((attempts: Attempt[]) => charge(db, limit, attempts), { inFlight: 1 })
-    const putBack = joinCalls((attempts: Attempt[]) => giveBack(db, limit, attempts), { inFlight: 1 })
+    const take = batchCalls((attempts: Attempt[]) => charge(db, limit, attempts), { inFlight: 1 })
+    const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { inFlight: 1 })
 
     return async (...subject: string[]): Promise<Charged> => {
       recall(name, ...subject)

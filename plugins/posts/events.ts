@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { channelOf } from '../../db/driver/channel.ts'
-import { joinCalls } from '../../db/batching.ts'
+import { batchCalls } from '../../db/batching.ts'
 import { findEnd, findEpochs, type End } from '../../db/post-positions.ts'
 import { listPostsAfter } from '../../db/posts.ts'
 import type { Place } from '../../schema/cursor.ts'
@@ -31,9 +31,9 @@ function createEvents (app: FastifyInstance) {
   let pause: PromiseWithResolvers<void> | undefined
 
   // All who wait share one item, so that nobody has to be turned away while the node or the database is slow.
-  const findSharedEnd = joinCalls(async (_: 'end'[]) => [await findEnd(db)], { patience: Infinity })
+  const findSharedEnd = batchCalls(async (_: 'end'[]) => [await findEnd(db)], { patience: Infinity })
   // Those who come back together mostly have seen the same last.
-  const readPage = joinCalls(async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))], { size: 1, waiting: Infinity, patience: Infinity })
+  const readPage = batchCalls(async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))], { size: 1, waiting: Infinity, patience: Infinity })
 
   const channel = channelOf(schema, 'post_created')
 

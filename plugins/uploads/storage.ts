@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
 import { isUndecided } from '../../db/driver/circuit-breaker.ts'
-import { joinCalls } from '../../db/batching.ts'
+import { batchCalls } from '../../db/batching.ts'
 import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload } from '../../db/uploads.ts'
 import { StorageFull, UploadNotFound } from '../../schema/errors.ts'
 import { claimFolder, isOfDisk, listOld, move, remove, writeDurably, type WrittenFile } from './files.ts'
@@ -23,7 +23,7 @@ declare module 'fastify' {
 async function createStorage (app: FastifyInstance) {
   const { log, usherDatabase: { db }, usherOptions: { schema, uploadsDir, uploadMaxBytes } } = app
   const folder = await claimFolder(uploadsDir, await installationOf(db, schema))
-  const read = joinCalls((ids: string[]) => findUploads(db, ids))
+  const read = batchCalls((ids: string[]) => findUploads(db, ids))
   const temporary = (id: string) => join(folder.tmp, id)
   const kept = (id: string) => join(folder.files, id)
   let background = Promise.resolve()

@@ -18,7 +18,7 @@ export interface GraphQLContext extends ResultSize {
   /** Where a subscription goes on, if its transport says so. */
   readonly lastEventId?: string | undefined
   /** Ends the turn of a costly operation. */
-  endTurn?: (() => void) | undefined
+  leaveQueue?: (() => void) | undefined
   reader?: Client
 }
 

@@ -8,7 +8,7 @@ const SHORTEST_MS = 1
 const MEMORY_MS = 100
 
 /** Tells how busy the event loop is. */
-export class LoopLoad {
+export class EventLoopLoad {
   #since = performance.now()
   #before: EventLoopUtilization = performance.eventLoopUtilization()
   #average = 0

@@ -18,7 +18,7 @@ export function executeOperation (
   const context: GraphQLContext = { ...createContext(usher, request, operationName), actor }
   let stopped = false
   const finish = (send: () => void) => {
-    context.endTurn?.()
+    context.leaveQueue?.()
     usher.usherGraphqlLimits.results.release(context)
     if (!stopped) send()
   }

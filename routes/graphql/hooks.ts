@@ -14,7 +14,7 @@ const SERIALIZED_AT_ONCE = 256 * 1024
 
 /** Adds the limits of operations to mercurius: before a document is validated, before it is executed, and afterwards. */
 export function addLimits (app: FastifyInstance): void {
-  const { documents, turns, results, checkCost } = app.usherGraphqlLimits
+  const { documents, queue, results, checkCost } = app.usherGraphqlLimits
 
   app.graphql.addHook<GraphQLContext>('preValidation', async (_, document, { request }) => {
     documents.charge(request!.ip, checkLimits(document))
@@ -24,17 +24,17 @@ export function addLimits (app: FastifyInstance): void {
   // Both hooks run for every operation: they return a promise only if there is something to wait for.
   app.graphql.addHook<GraphQLContext>('preExecution', (schema, document, context, variables = {}) => {
     const cost = checkCost({ schema, document, operationName: context.operationName, variables })
-    if (!turns.isFree(cost)) return takeTurn(cost, context)
+    if (!queue.isFree(cost)) return enterQueue(cost, context)
   })
 
-  async function takeTurn (cost: number, context: GraphQLContext): Promise<void> {
-    context.endTurn = await turns.take(cost, networkOf(context.request!.ip))
+  async function enterQueue (cost: number, context: GraphQLContext): Promise<void> {
+    context.leaveQueue = await queue.enter(cost, networkOf(context.request!.ip))
     // An execution that fails unexpectedly must not keep its turn.
-    if (context.reply) finished(context.reply.raw, context.endTurn)
+    if (context.reply) finished(context.reply.raw, context.leaveQueue)
   }
 
   app.graphql.addHook<any, GraphQLContext>('onResolution', (execution, context) => {
-    context.endTurn?.()
+    context.leaveQueue?.()
     if (context.reserved > 0 && context.reply) finished(context.reply.raw, () => results.release(context))
     return serialize(app, execution, context)
   })

@@ -4,7 +4,7 @@ import { OperationTooCostly } from '../../schema/errors.ts'
 import { costOf, evaluate, type Cost } from '../../schema/graphql-cost.ts'
 import { DocumentBudget } from './document-budget.ts'
 import { ResultBudget } from './result-budget.ts'
-import { Turns } from './operation-queue.ts'
+import { OperationQueue } from './operation-queue.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -28,7 +28,7 @@ export function createLimits ({ usherOptions: { graphql } }: FastifyInstance) {
   return {
     documents: new DocumentBudget(graphql),
     results: new ResultBudget(graphql),
-    turns: new Turns(maxCost),
+    queue: new OperationQueue(maxCost),
 
     /** Returns the cost of an operation, 0 if there is no such operation. Throws `OperationTooCostly`. */
     checkCost ({ schema, document, operationName, variables }: CostlyOperation): number {

@@ -1,7 +1,7 @@
 import { Overloaded } from '../../schema/errors.ts'
-import { LoopLoad } from './event-loop-load.ts'
+import { EventLoopLoad } from './event-loop-load.ts'
 
-interface TurnsOptions {
+interface OperationQueueOptions {
   /** Operations that may wait. */
   waiting?: number
   /** Milliseconds that an operation may wait. */
@@ -22,7 +22,7 @@ interface Waiting { cost: number, start: () => void }
  * turn of the event loop; together they would delay other requests by the sum of their costs. Networks take turns. The most
  * costly operations wait while the node is busy with other requests, and less costly ones pass them.
  */
-export class Turns {
+export class OperationQueue {
   readonly #max: number
   readonly #free: number
   readonly #heavy: number
@@ -36,7 +36,7 @@ export class Turns {
   readonly #queues = new Map<string, Waiting[]>()
 
   /** @param maxCost of the operations that run at the same time, except cheap ones */
-  constructor (maxCost: number, { waiting = 1000, patience = 1000, load = new LoopLoad() }: TurnsOptions = {}) {
+  constructor (maxCost: number, { waiting = 1000, patience = 1000, load = new EventLoopLoad() }: OperationQueueOptions = {}) {
     this.#max = maxCost
     this.#free = maxCost / 50
     this.#heavy = maxCost / 10
@@ -54,7 +54,7 @@ export class Turns {
    * Resolves when an operation may run, with a function that ends its turn, which may be called more than once. Throws
    * `Overloaded`.
    */
-  async take (cost: number, network: string): Promise<() => void> {
+  async enter (cost: number, network: string): Promise<() => void> {
     if (this.#waiting > 0 || !this.#hasRoom(cost) || this.#yields(cost)) await this.#wait(cost, network)
     else this.#start(cost)
     let running = cost

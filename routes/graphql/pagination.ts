@@ -19,7 +19,7 @@ export function readPage ({ role, first, after }: PageArguments, decode = decode
 }
 
 /** A Relay connection: a page of rows, newest first, and what is around it; `after` is what it was asked for with. */
-export function connect<Row> ({ rows, next }: Page<Row>, after: string | undefined, cursorOf: (row: Row) => string) {
+export function toConnection<Row> ({ rows, next }: Page<Row>, after: string | undefined, cursorOf: (row: Row) => string) {
   const edges = rows.map((node) => ({ node, cursor: cursorOf(node) }))
   return {
     nodes: [...rows],

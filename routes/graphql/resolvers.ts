@@ -6,7 +6,7 @@ import { Forbidden, PostNotFound, Unauthenticated, UserNotFound } from '../../sc
 import type { Action, Actor } from '../../schema/policy.ts'
 import { CreatePost, UpdatePost } from '../../schema/post.ts'
 import { createCheck } from '../../schema/validator.ts'
-import { connect, readPage } from './pagination.ts'
+import { toConnection, readPage } from './pagination.ts'
 import { readerOf, type GraphQLContext } from './context.ts'
 import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
@@ -33,7 +33,7 @@ export const resolvers = {
       const { first: limit, ...where } = readPage(args)
       const page = await context.usher.usherDatabase.read.users({ limit, ...where }, context.client)
       countRows(context, info, page.rows)
-      return connect(page, where.after, ({ id }) => encodeCursor(id))
+      return toConnection(page, where.after, ({ id }) => encodeCursor(id))
     },
 
     async post (_, { id }, context, info) {
@@ -47,7 +47,7 @@ export const resolvers = {
       const query = { fields: [...selectedPostFields(info), 'position' as const, 'epoch' as const], authorId: authorId ?? undefined, limit, after }
       const page = await context.usher.usherDatabase.read.posts(query, readerOf(context))
       countRows(context, info, page.rows)
-      return connect(page, after, cursorOf)
+      return toConnection(page, after, cursorOf)
     },
 
     async me (_, __, { usher, client, actor }) {
@@ -135,7 +135,7 @@ async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {
 // Throws `Forbidden`, as `usherAuth.authorize` does, and notes it: the status of the answer tells nobody.
 function authorize ({ usher, request }: GraphQLContext, actor: Actor, action: Action, ownerId?: string): void {
   if (usher.usherAuth.allows(actor, action, ownerId)) return
-  usher.usherAudit.noteRefusal(request!, 403, actor)
+  usher.usherAudit.addRefusal(request!, 403, actor)
   throw new Forbidden()
 }
 

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { again, joinCalls } from '../../db/batching.ts'
+import { again, batchCalls } from '../../db/batching.ts'
 import { createUsher } from '../helpers/app.ts'
 
 /** Reads whose statements are answered by hand. */
 function createReads () {
   const statements: { keys: string[], answer: () => void, fail: (error: Error) => void }[] = []
-  const read = joinCalls((keys: string[]) => new Promise<(string | undefined)[]>((resolve, reject) => {
+  const read = batchCalls((keys: string[]) => new Promise<(string | undefined)[]>((resolve, reject) => {
     statements.push({ keys, answer: () => resolve(keys.map((key) => key === 'unknown' ? undefined : `value of ${key}`)), fail: reject })
   }))
   return { read, statements }
@@ -90,7 +90,7 @@ t.test('SPEED 2 a statement that fails, fails those it carries, once; the next o
   statements[1]!.answer()
   t.equal(await next, 'value of a')
 
-  const throwing = joinCalls(() => { throw new Error('before it is sent') })
+  const throwing = batchCalls(() => { throw new Error('before it is sent') })
   await t.rejects(throwing('a'), { message: 'before it is sent' })
   await t.rejects(throwing('a'), { message: 'before it is sent' }, 'and again')
 })
@@ -98,7 +98,7 @@ t.test('SPEED 2 a statement that fails, fails those it carries, once; the next o
 t.test('1.12 a write whose client may not act any more when it would be sent is rejected, and the others go out', async (t) => {
   const written: string[][] = []
   let release = () => {}
-  const write = joinCalls(async (rows: string[]) => {
+  const write = batchCalls(async (rows: string[]) => {
     written.push(rows)
     await new Promise<void>((resolve) => { release = resolve })
     return rows
@@ -186,7 +186,7 @@ t.test('SPEED 2 what waits is bounded in number and in time: OVERLOADED, and the
   t.teardown(() => clearInterval(alive))
   const sent: string[][] = []
   const answer = Promise.withResolvers<void>()
-  const read = joinCalls(async (keys: string[]) => {
+  const read = batchCalls(async (keys: string[]) => {
     sent.push(keys)
     await answer.promise
     return keys
@@ -206,7 +206,7 @@ t.test('SPEED 2 what waited only because the event loop was busy is sent', async
   const patience = 20
   const stall = () => { for (const since = performance.now(); performance.now() - since < 2 * patience;); }
   const answers: (() => void)[] = []
-  const read = joinCalls((keys: string[]) => new Promise<string[]>((resolve) => { answers.push(() => resolve(keys)) }), { inFlight: 1, patience })
+  const read = batchCalls((keys: string[]) => new Promise<string[]>((resolve) => { answers.push(() => resolve(keys)) }), { inFlight: 1, patience })
   const first = read('first')
   stall()
   while (answers.length === 0) await turn()
@@ -225,7 +225,7 @@ t.test('SPEED 2 what waited only because the event loop was busy is sent', async
 t.test('SPEED 2 what a statement leaves out is part of the next one, with those who ask for the same meanwhile', async (t) => {
   const calls: string[][] = []
   const returned: (() => void)[] = []
-  const read = joinCalls(async (keys: string[]) => {
+  const read = batchCalls(async (keys: string[]) => {
     calls.push(keys)
     await new Promise<void>((resolve) => returned.push(resolve))
     return keys.map((key, index) => index === 0 ? `${key}${calls.length}` : again)
@@ -264,7 +264,7 @@ t.test('SPEED 2 nothing is done for those who have gone, unless somebody else wa
 })
 
 t.test('SPEED 3 of writes that go together each is answered for itself', async (t) => {
-  const write = joinCalls(async (items: { value: number }[]) => items.map(({ value }) => value < 0 ? new Error('refused') : value))
+  const write = batchCalls(async (items: { value: number }[]) => items.map(({ value }) => value < 0 ? new Error('refused') : value))
   const item = { value: 1 }
   const results = await Promise.allSettled([write(item), write({ value: 1 }), write({ value: -1 })])
   t.match(results, [{ value: 1 }, { value: 1 }, { reason: { message: 'refused' } }])
@@ -279,7 +279,7 @@ t.test('SPEED 2 for any interleaving of writes and reads, a read sees every writ
     const stored = new Map<string, number>()
     const acknowledged = new Map<string, number>()
     const stale: string[] = []
-    const read = joinCalls(async (keys: string[]) => {
+    const read = batchCalls(async (keys: string[]) => {
       await scheduler.schedule(Promise.resolve(), 'on its way')
       const seen = keys.map((key) => stored.get(key) ?? 0)
       await scheduler.schedule(Promise.resolve(), 'on its way back')

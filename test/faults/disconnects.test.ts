@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import Fastify, { type FastifyServerOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import { serverOptions } from '../../node/http-server.ts'
-import { readSettings } from '../../node/settings.ts'
+import { parseSettings } from '../../node/settings.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
@@ -32,7 +32,7 @@ const DEBUG = 20
 const servers: Record<string, (lines: Line[]) => FastifyServerOptions> = {
   'in a host': (lines) => ({ logger: { level: 'debug', stream: createLog(lines) } }),
   'on the node': (lines) => {
-    const { logger, ...options } = serverOptions(readSettings({ LOG_LEVEL: 'debug' }), () => {})
+    const { logger, ...options } = serverOptions(parseSettings({ LOG_LEVEL: 'debug' }), () => {})
     return { ...options, logger: { ...logger as object, stream: createLog(lines) } } as FastifyServerOptions
   },
 }

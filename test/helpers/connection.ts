@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Test } from 'tap'
-import { connect, type Connection, type ConnectionOptions } from '../../db/driver/connection.ts'
+import { openDatabase, type Connection, type ConnectionOptions } from '../../db/driver/connection.ts'
 import { createProxy, type Proxy } from './proxy.ts'
 import { testDatabaseUrl } from './database.ts'
 
@@ -18,7 +18,7 @@ export async function openConnection (t: Test, options: Partial<ConnectionOption
   const logged: string[] = []
   const note = (_: object, message: string) => { logged.push(message) }
   const log = { warn: note, info: (message: string) => { logged.push(message) }, error: note }
-  const connection = connect({ database: proxy.url, schema: 'public', poolSize: 4, log, ...options })
+  const connection = openDatabase({ database: proxy.url, schema: 'public', poolSize: 4, log, ...options })
   t.teardown(connection.close)
   const query = async <Row>(text: string) => [...(await sql.raw<Row>(text).execute(connection.db)).rows]
   return { ...connection, proxy, logged, query }

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { readSettings } from '../../node/settings.ts'
+import { parseSettings } from '../../node/settings.ts'
 
 const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const coverage = fileURLToPath(new URL('../../.tap/coverage', import.meta.url))
-const names = [...Object.keys(readSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'PRINT_SECRETS']
+const names = [...Object.keys(parseSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'PRINT_SECRETS']
 
 /** A node in a process of its own. */
 export interface TestNode {

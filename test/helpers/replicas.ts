@@ -31,7 +31,7 @@ const SETTINGS = ['fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_direct
 export async function startReplicas (t: Test, folder: string, { synchronous = true } = {}): Promise<Replicas> {
   const programs = await findPrograms()
   const cluster = await openCluster(join(folder, 'primary'), programs, false, () => {})
-  const { way, password, data } = cluster
+  const { runAs: way, password, data } = cluster
   await run([...way.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'], way, 'alter role usher replication\ngrant pg_monitor to usher\n')
   await appendFile(join(data, 'pg_hba.conf'), 'host replication usher 127.0.0.1/32 scram-sha-256\n')
   const copy = join(folder, 'standby')

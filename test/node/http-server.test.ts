@@ -5,14 +5,14 @@ import t, { type Test } from 'tap'
 import httpDefaults from '../../node/http-defaults.ts'
 import { serverOptions } from '../../node/http-server.ts'
 import { createHeaders } from '../../node/security-headers.ts'
-import { takeUpgrades } from '../../routes/graphql/live/ws/upgrades.ts'
-import { readSettings } from '../../node/settings.ts'
+import { handleUpgrades } from '../../routes/graphql/live/ws/upgrades.ts'
+import { parseSettings } from '../../node/settings.ts'
 import { listen, sendRaw } from '../helpers/wire.ts'
 
 /** The node's HTTP server, with a route of its own. */
 async function startServer (t: Test) {
   const setHeaders = await createHeaders([])
-  const app = Fastify(serverOptions(readSettings({ LOG_LEVEL: 'silent' }), setHeaders))
+  const app = Fastify(serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), setHeaders))
   t.teardown(() => app.close())
   await app.register(httpDefaults, { origins: [], setHeaders })
   app.get('/here', async ({ host, url, query }) => ({ host, url, query }))
@@ -68,7 +68,7 @@ t.test('1.4 a client that hangs up in the middle of a CONNECT disturbs nobody', 
 
 t.test('1.13 a client that asks for one upgrade after the other leaves no listeners behind', async (t) => {
   const { app, port } = await startServer(t)
-  takeUpgrades(app.server, '/graphql', () => {})
+  handleUpgrades(app.server, '/graphql', () => {})
   app.server.on('connection', (socket) => { socket.on('close', () => {}) })
   const accepted = once(app.server, 'connection') as Promise<[Socket]>
   const client = connect(port, '127.0.0.1')

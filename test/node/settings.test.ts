@@ -1,8 +1,8 @@
 import t from 'tap'
-import { readSettings, requireNode } from '../../node/settings.ts'
+import { parseSettings, requireNode } from '../../node/settings.ts'
 
 t.test('8 settings: every one has a default or may be absent', async (t) => {
-  t.same(readSettings({}), {
+  t.same(parseSettings({}), {
     HOST: '127.0.0.1',
     PORT: 3000,
     DATA_DIR: './data',
@@ -15,11 +15,11 @@ t.test('8 settings: every one has a default or may be absent', async (t) => {
 })
 
 t.test('8 settings: an empty variable counts as absent, an unknown one is ignored', async (t) => {
-  t.same(readSettings({ PORT: '', HOST: '', DATABASE_URL: '', CORS_ORIGIN: '', HOME: '/root', port: '9' }), readSettings({}))
+  t.same(parseSettings({ PORT: '', HOST: '', DATABASE_URL: '', CORS_ORIGIN: '', HOME: '/root', port: '9' }), parseSettings({}))
 })
 
 t.test('8 settings: all of them', async (t) => {
-  t.same(readSettings({
+  t.same(parseSettings({
     HOST: '0.0.0.0',
     PORT: '0',
     DATABASE_URL: 'postgresql://usher:secret@one:5432,two:5433/usher?sslmode=require',
@@ -76,8 +76,8 @@ const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
 
 t.test('8 settings: MAIL_FROM may be an address alone, and either page serves with SMTP_URL', async (t) => {
   const mail = { SMTP_URL: 'smtp://127.0.0.1:1025', MAIL_FROM: 'usher@example.com' }
-  t.match(readSettings({ ...mail, PUBLIC_URL: 'https://api.example.com' }), mail)
-  t.match(readSettings({ ...mail, PASSWORD_URL: 'https://app.example.com' }), mail)
+  t.match(parseSettings({ ...mail, PUBLIC_URL: 'https://api.example.com' }), mail)
+  t.match(parseSettings({ ...mail, PASSWORD_URL: 'https://app.example.com' }), mail)
 })
 
 const bad: [setting: Record<string, string>, sentence: string][] = [
@@ -126,7 +126,7 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
 
 for (const [setting, sentence] of bad) {
   t.test(`8 settings: ${JSON.stringify(setting)} is refused by one sentence`, async (t) => {
-    t.throws(() => readSettings(setting), new Error(sentence))
+    t.throws(() => parseSettings(setting), new Error(sentence))
   })
 }
 

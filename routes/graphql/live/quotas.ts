@@ -53,7 +53,7 @@ const SMALL_BYTES = 16 * 1024
 export interface Reader {
   readonly unread: number
   /** Closes the connection at once and discards what is unread. */
-  hangUp (): void
+  disconnect (): void
 }
 
 /** Bounds how many bytes all clients together leave unread: whoever leaves the most is hung up on first. */
@@ -67,7 +67,7 @@ export class UnreadBytes {
   }
 
   /** Takes note of what a reader has left unread by now. To be called after each write. */
-  note (reader: Reader): void {
+  update (reader: Reader): void {
     const { unread } = reader
     const before = this.#known.get(reader) ?? 0
     if (unread <= SMALL_BYTES && before === 0) return
@@ -90,7 +90,7 @@ export class UnreadBytes {
     this.#sum = 0
     for (const { reader, unread } of readers) {
       if (this.#sum + unread > this.#limit * 0.75) {
-        reader.hangUp()
+        reader.disconnect()
       } else if (unread > 0) {
         this.#known.set(reader, unread)
         this.#sum += unread

@@ -4,7 +4,7 @@ import type { PostEvent, PostStream } from '../../../plugins/posts/post-stream.t
 import { positionOf } from '../../../plugins/posts/recent-posts.ts'
 import { encodePlace } from '../../../schema/cursor.ts'
 import type { ByteBudget } from './quotas.ts'
-import { takeTurn } from './time-slice.ts'
+import { waitForTimeSlice } from './time-slice.ts'
 
 const EVENTS_AHEAD = 100
 // By how much less the next events are expected to take than the largest one before.
@@ -15,7 +15,7 @@ const OCTETS_AT_HAND = 64 * 1024
 const OCTETS_BEHIND = 1024 * 1024
 
 /** What takes the events of a subscription. */
-export interface Taker {
+export interface Sink {
   /** The client's network, see `networkOf`. */
   readonly network: string
   /** Octets that it was given and has not taken yet. */
@@ -31,7 +31,7 @@ export interface Taker {
 }
 
 /** Whoever gets the events of a subscription, and up to where it has got them. */
-export interface Subscriber { readonly taker: Taker, position: number }
+export interface Subscriber { readonly sink: Sink, position: number }
 
 /** What a shared operation does for its subscribers. */
 export interface Work {
@@ -96,7 +96,7 @@ export class SharedOperation {
   fail (errors: readonly GraphQLFormattedError[]): void {
     const failed = [...this.#subscribers]
     this.#subscribers.clear()
-    for (const { taker } of failed) taker.fail(errors)
+    for (const { sink } of failed) sink.fail(errors)
   }
 
   /** Gives its subscribers to another one that has come no further. */
@@ -125,7 +125,7 @@ export class SharedOperation {
     try {
       for await (const event of this.#stream) {
         this.#pending++
-        await takeTurn()
+        await waitForTimeSlice()
         const taken = this.#takeAhead()
         const rendering = this.#work.render(event)
         // Its turn to be delivered may come long after it was rejected.
@@ -171,12 +171,12 @@ export class SharedOperation {
     this.#pending--
     for (const subscriber of this.#subscribers) {
       if (subscriber.position >= position) continue
-      if (subscriber.taker.waiting > OCTETS_BEHIND && this.#subscribers.size > 1) {
+      if (subscriber.sink.waiting > OCTETS_BEHIND && this.#subscribers.size > 1) {
         this.#subscribers.delete(subscriber)
         this.#work.onSlow(this, subscriber)
       } else {
         subscriber.position = position
-        subscriber.taker.deliver(event, cursor)
+        subscriber.sink.deliver(event, cursor)
       }
     }
     this.#delivered = position
@@ -184,7 +184,7 @@ export class SharedOperation {
   }
 
   get #isFull (): boolean {
-    for (const { taker } of this.#subscribers) if (taker.waiting < OCTETS_AT_HAND) return false
+    for (const { sink } of this.#subscribers) if (sink.waiting < OCTETS_AT_HAND) return false
     return !this.deserted
   }
 
@@ -193,7 +193,7 @@ export class SharedOperation {
     while (this.#isFull) {
       this.#draining = true
       const left = new Promise<void>((resolve) => { this.#onLeave = resolve })
-      await Promise.race([left, ...[...this.#subscribers].map(({ taker }) => taker.drain())])
+      await Promise.race([left, ...[...this.#subscribers].map(({ sink }) => sink.drain())])
       this.#draining = false
     }
   }

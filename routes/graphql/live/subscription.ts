@@ -112,12 +112,12 @@ export async function render (usher: FastifyInstance, subscription: Subscription
 }
 
 async function executeInTurn (usher: FastifyInstance, subscription: Subscription, event: PostEvent, contextValue: GraphQLContext): Promise<ExecutionResult> {
-  const { turns, checkCost } = usher.usherGraphqlLimits
+  const { queue, checkCost } = usher.usherGraphqlLimits
   const { schema, document, variables, operationName } = subscription
   const run = () => execute({ schema, document, variableValues: variables, operationName, rootValue: event, contextValue })
   const cost = checkCost(subscription)
-  if (turns.isFree(cost)) return run()
-  const endTurn = await turns.take(cost, EVENTS)
+  if (queue.isFree(cost)) return run()
+  const endTurn = await queue.enter(cost, EVENTS)
   try {
     return await run()
   } finally {

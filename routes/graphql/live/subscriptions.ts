@@ -5,7 +5,7 @@ import { encodePlace } from '../../../schema/cursor.ts'
 import { TooManyConnections, TooManySubscriptions } from '../../../schema/errors.ts'
 import { formatErrors } from '../format.ts'
 import { ByteBudget, Quota, UnreadBytes } from './quotas.ts'
-import { SharedOperation, type Subscriber, type Taker } from './shared-operation.ts'
+import { SharedOperation, type Subscriber, type Sink } from './shared-operation.ts'
 import { keyOf, openStream, render, type Subscription } from './subscription.ts'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
@@ -75,17 +75,17 @@ export function createSubscriptions (usher: FastifyInstance) {
      * Begins to deliver the events of a subscription, until the function that it returns is called. Throws the errors of
      * its arguments, `DatabaseUnavailable`, `TooManySubscriptions` and `Overloaded`.
      */
-    async subscribe (subscription: Subscription, taker: Taker): Promise<() => void> {
+    async subscribe (subscription: Subscription, sink: Sink): Promise<() => void> {
       const key = keyOf(subscription)
-      const release = different.take(taker.network, key)
+      const release = different.take(sink.network, key)
       const stream = await openStream(usher, subscription).catch((error) => {
         release()
         throw error
       })
       // A closure that names the stream would keep it for as long as the subscriber stays.
       const { position, epoch } = stream
-      const subscriber: Subscriber = { taker, position }
-      taker.begin?.(encodePlace({ position: String(position), epoch }))
+      const subscriber: Subscriber = { sink, position }
+      sink.begin?.(encodePlace({ position: String(position), epoch }))
       const shared = runningAs(key).find((operation) => operation.suits(position))
       if (shared) {
         stream.close()

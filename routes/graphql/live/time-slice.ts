@@ -9,7 +9,7 @@ let since: number | undefined
  * Resolves when there is time to make another event: at once, or in a later turn of the event loop. What is made from
  * memory never waits for I/O, so a burst of posts to many subscriptions would otherwise be one long turn.
  */
-export async function takeTurn (): Promise<void> {
+export async function waitForTimeSlice (): Promise<void> {
   for (;;) {
     if (since === undefined) {
       since = performance.now()

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { sql } from 'kysely'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { createGate } from '../../../db/driver/circuit-breaker.ts'
+import { createCircuitBreaker } from '../../../db/driver/circuit-breaker.ts'
 import { openConnection, type TestConnection } from '../../helpers/connection.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
@@ -57,13 +57,13 @@ t.test('1.13 reads are answered while as many writes as there are connections wa
 })
 
 t.test('1.13 statements that wait for an answer are bounded in number', async (t) => {
-  const gate = createGate({ room: 1 })
+  const gate = createCircuitBreaker({ room: 1 })
   const { promise, resolve } = Promise.withResolvers<number>()
-  const first = gate.pass(() => promise)
-  await t.rejects(gate.pass(() => t.fail('must not be sent') as never), { code: 'OVERLOADED' })
+  const first = gate.run(() => promise)
+  await t.rejects(gate.run(() => t.fail('must not be sent') as never), { code: 'OVERLOADED' })
   resolve(1)
   t.equal(await first, 1)
-  t.equal(await gate.pass(async () => 2), 2)
+  t.equal(await gate.run(async () => 2), 2)
 })
 
 t.test('9 the connections are Usher\'s own, whatever a client of the host translates', async (t) => {
@@ -169,23 +169,23 @@ t.test('1.10 the gate shuts in the middle of a transaction of a host\'s client: 
   t.teardown(() => own.end({ timeout: 0 }))
   const connection = await openConnection(t, { database: own })
   const table = await createTable(t, connection)
-  const { db, gate, notifications } = connection
+  const { db, breaker: gate, notifications } = connection
   await notifications.start()
   await t.rejects(db.transaction().execute(async (trx) => {
     await sql`insert into ${table} values (1)`.execute(trx)
     proxy.freeze()
     await sql`insert into ${table} values (2)`.execute(trx)
   }), unavailable)
-  t.notOk(gate.open)
+  t.notOk(gate.closed)
 
   // One that begins as the gate shuts is rolled back as well.
   proxy.thaw()
-  await until('open', () => gate.open)
+  await until('open', () => gate.closed)
   await until('answers', () => count(connection, table).then(() => true, () => false))
   proxy.freeze()
   await t.rejects(db.transaction().execute(async () => t.fail('must not begin')), unavailable)
   proxy.thaw()
-  await until('open', () => gate.open)
+  await until('open', () => gate.closed)
   t.equal(await count(connection, table), 0)
   const { rows } = await sql`select 1 from pg_locks where relation = ${table}::regclass and mode = 'RowExclusiveLock'`.execute(db).catch(() => ({ rows: [] }))
   t.equal(rows.length, 0)
@@ -203,13 +203,13 @@ t.test('1.10 a statement beyond its time, a deadlock and too many connections: 5
 })
 
 t.test('1.10 one connection of the pool goes silent: its statements get a 503 in the end, and the next ones another connection', async (t) => {
-  const { query, notifications, proxy, gate } = await openConnection(t, { poolSize: 1, statementTimeout: 100 })
+  const { query, notifications, proxy, breaker: gate } = await openConnection(t, { poolSize: 1, statementTimeout: 100 })
   await notifications.start()
   await query('select 1')
   proxy.abandon('newest')
   const waiting = query('select 1')
   await t.rejects(waiting, unavailable)
-  t.ok(gate.open, 'no outage')
+  t.ok(gate.closed, 'no outage')
   t.strictSame(await query('select 1 as one'), [{ one: 1 }])
 })
 

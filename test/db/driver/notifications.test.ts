@@ -10,7 +10,7 @@ import { until } from '../../helpers/until.ts'
 const unavailable = { code: 'DATABASE_UNAVAILABLE' }
 
 t.test('4 every message of a channel arrives, also those that are sent while the connection is made anew', async (t) => {
-  const { notifications, query, proxy, gate } = await openConnection(t)
+  const { notifications, query, proxy, breaker: gate } = await openConnection(t)
   const heard: string[] = []
   let connects = 0
   notifications.listen('n_one', (payload) => heard.push(payload), async () => { connects++ })
@@ -26,58 +26,58 @@ t.test('4 every message of a channel arrives, also those that are sent while the
 
   proxy.cut()
   await until('lost', () => !notifications.connected)
-  t.ok(gate.open, 'one lost connection is no outage')
+  t.ok(gate.closed, 'one lost connection is no outage')
   await until('connected', () => notifications.connected)
   t.equal(connects, 2, 'asked for what was missed')
 })
 
 t.test('4 a node that has lost touch knows within 100 ms, long before the database counts as away', async (t) => {
-  const { notifications, gate, query, proxy } = await openConnection(t)
+  const { notifications, breaker: gate, query, proxy } = await openConnection(t)
   await notifications.start()
   await query('select 1')
   proxy.freeze()
   await until('lost touch', () => !notifications.connected)
-  t.ok(gate.open, 'no outage yet')
+  t.ok(gate.closed, 'no outage yet')
   proxy.thaw()
   await until('in touch', () => notifications.connected)
-  t.ok(gate.open)
+  t.ok(gate.closed)
 })
 
 t.test('1.10 the gate shuts within a second of a silent database, and waiting statements fail at once', async (t) => {
-  const { notifications, gate, query, proxy, logged } = await openConnection(t)
+  const { notifications, breaker: gate, query, proxy, logged } = await openConnection(t)
   await notifications.start()
   await query('select 1')
   proxy.freeze()
   await t.rejects(query('select 1'), unavailable)
-  t.notOk(gate.open)
+  t.notOk(gate.closed)
   await t.rejects(query('select 1'), unavailable)
 
   const dialed = proxy.dialed
   await delay(1000)
   t.ok(proxy.dialed - dialed <= 11, 'the database is not hammered')
   proxy.abandon()
-  await until('open', () => gate.open)
+  await until('open', () => gate.closed)
   t.strictSame(await query('select 1 as one'), [{ one: 1 }], 'on a connection that lives')
   t.strictSame(logged, ['The database is away', 'The database is back'], 'the log tells once')
 })
 
 t.test('1.10 a proxy that accepts and hangs up is dialed ten times a second, not without end', async (t) => {
-  const { notifications, gate, proxy } = await openConnection(t)
+  const { notifications, breaker: gate, proxy } = await openConnection(t)
   await notifications.start()
   proxy.hangUp()
-  await until('shut', () => !gate.open)
+  await until('shut', () => !gate.closed)
   const dialed = proxy.dialed
   await delay(1000)
   t.ok(proxy.dialed - dialed <= 11)
   await proxy.listen()
-  await until('open', () => gate.open)
+  await until('open', () => gate.closed)
 })
 
 t.test('1.10 the listener cannot be had, but others get answers: no outage', async (t) => {
   const name = `alone ${process.pid}`
   const own = postgres(await testDatabaseUrl(), { max: 1, connection: { application_name: name } })
   t.teardown(() => own.end())
-  const { notifications, gate, logged, query, proxy } = await openConnection(t, { database: own })
+  const { notifications, breaker: gate, logged, query, proxy } = await openConnection(t, { database: own })
   await notifications.start()
   // The connections that are open serve on; whoever connects from now on gets no answer.
   await query('select 2')
@@ -93,7 +93,7 @@ t.test('1.10 the listener cannot be had, but others get answers: no outage', asy
     select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and query = ${HEARTBEAT}`).length > 0)
   await until('lost', () => !notifications.connected)
   await delay(700)
-  t.ok(gate.open)
+  t.ok(gate.closed)
   options.port[0] = port
   proxy.abandon()
   await until('connected', () => notifications.connected)
@@ -116,7 +116,7 @@ t.test('4 what throws in a listener or on connecting is not lost: all begins ane
 })
 
 t.test('1.10 the database freezes while the node asks for what it missed: no hang', async (t) => {
-  const { notifications, query, proxy, gate } = await openConnection(t)
+  const { notifications, query, proxy, breaker: gate } = await openConnection(t)
   let freeze = false
   notifications.listen('n_hook', () => {}, async () => {
     if (freeze) proxy.freeze()
@@ -125,7 +125,7 @@ t.test('1.10 the database freezes while the node asks for what it missed: no han
   await notifications.start()
   freeze = true
   proxy.cut()
-  await until('shut', () => !gate.open)
+  await until('shut', () => !gate.closed)
   freeze = false
   proxy.abandon()
   await until('connected', () => notifications.connected)
@@ -167,7 +167,7 @@ t.test('8 closing ends the start, a question under way, a living connection, and
   const three = await openConnection(t)
   await three.notifications.start()
   three.proxy.refuse()
-  await until('shut', () => !three.gate.open)
+  await until('shut', () => !three.breaker.closed)
   await three.close()
 })
 

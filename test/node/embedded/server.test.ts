@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { startEmbedded } from '../../../node/embedded/server.ts'
-import { accountFor, findPrograms, wayFor } from '../../../node/embedded/binaries.ts'
+import { accountFor, findPrograms, chooseRunAs } from '../../../node/embedded/binaries.ts'
 import { openCluster, readRunning, reason, type Cluster } from '../../../node/embedded/cluster.ts'
 import { isReplaceable } from '../../../node/embedded/attach.ts'
 import { launch, linesOf } from '../../../node/embedded/launch.ts'
@@ -339,7 +339,7 @@ if (isRoot) {
       const lease = await takeLease(cluster, running)
       t.equal(await capabilities(closed), 2, 'CAP_DAC_OVERRIDE')
       t.match(await query(urlOf(cluster, running.port), 'select 1 as one'), [{ one: 1 }])
-      t.equal(await lease!.giveBack(), true)
+      t.equal(await lease!.release(), true)
     })
 
     await t.test('who owns the folder, and with no right at all where it is open', async (t) => {
@@ -347,7 +347,7 @@ if (isRoot) {
       t.teardown(() => rm(open, { recursive: true }))
       const nobody = (await accountFor(0, 0, await passwd(t, 'nobody')))!
       await chown(open, nobody.uid, nobody.gid)
-      const isReachable = await wayFor(nobody, (await findPrograms()).postgres, open).then(({ before }) => before.length === 0)
+      const isReachable = await chooseRunAs(nobody, (await findPrograms()).postgres, open).then(({ before }) => before.length === 0)
       const server = await start(t, open)
       t.equal((await stat(join(open, 'postgres/data'))).uid, nobody.uid)
       t.equal(await capabilities(open), isReachable ? 0 : 2)
@@ -367,7 +367,7 @@ if (isRoot) {
     const dataDir = await mkdtemp(join(tmpdir(), 'usher-'))
     t.teardown(() => rm(dataDir, { recursive: true }))
     await chown(dataDir, uid, gid)
-    const { before } = await wayFor({ uid, gid, name: 'nobody' }, process.execPath, dataDir)
+    const { before } = await chooseRunAs({ uid, gid, name: 'nobody' }, process.execPath, dataDir)
     if (before.length) {
       t.pass('not tried: this user cannot reach the check-out')
       return
@@ -411,12 +411,12 @@ t.test('what cannot be done is said in one sentence', { buffered: true }, async 
     { message: /^PostgreSQL could not make a database in .+postgres \(Command failed: .+\): see to that, or set DATABASE_URL\.$/ })
   t.strictSame(await readdir(join(dir, 'new')), [])
   t.equal(reason(''), 'it said nothing')
-  t.strictSame(await wayFor(undefined, '/no/such/program', dir), { before: [], options: {} })
+  t.strictSame(await chooseRunAs(undefined, '/no/such/program', dir), { before: [], options: {} })
   await t.rejects(openCluster(join(dir, 'new'), { ...programs, postgres: '/no/such/program' }, false, () => {}), /\/no\/such\/program.+ set DATABASE_URL\.$/)
-  await t.rejects(wayFor({ uid: 1, gid: 1, name: 'daemon' }, '/no/such/program', dir),
+  await t.rejects(chooseRunAs({ uid: 1, gid: 1, name: 'daemon' }, '/no/such/program', dir),
     { message: /^PostgreSQL runs as the user "daemon", who cannot reach .+ or \/no\/such\/program: open .+, install setpriv \(util-linux\), or set DATABASE_URL\.$/ })
 
-  const cluster: Cluster = { data: dir, log: join(dir, 'log'), portFile: join(dir, 'port'), name: 'none', password: '', way: { before: [], options: {} } }
+  const cluster: Cluster = { data: dir, log: join(dir, 'log'), portFile: join(dir, 'port'), name: 'none', password: '', runAs: { before: [], options: {} } }
   const launched = await launch(cluster, { ...programs, postgres: '/no/such/program' }, {}, 1)
   t.match(await (await until('it fails', async () => launched.failure))(), { why: /ENOENT/, passes: false })
 })

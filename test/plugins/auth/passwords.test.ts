@@ -39,12 +39,12 @@ t.test('4 what waits to be hashed is dropped when its client is gone, or the dat
   await app.register(optionsPlugin, { options: readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name) }) })
   await app.register(database)
   await app.register(passwordsPlugin)
-  const { usherPasswords: passwords, usherDatabase: { gate } } = app
+  const { usherPasswords: passwords, usherDatabase: { breaker } } = app
   const client = { destroyed: false }
   const answers = Promise.allSettled([passwords.hash('somebody else'), passwords.verify('x', null, client), passwords.hash('x', client)])
   client.destroyed = true
   t.match(await answers, [{ value: /^\$argon2id\$/ }, { reason: { code: 'CLIENT_GONE' } }, { reason: { code: 'CLIENT_GONE' } }])
-  gate.set(false)
+  breaker.setClosed(false)
   await t.rejects(passwords.hash('x'), { code: 'DATABASE_UNAVAILABLE' })
 })
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createLocalJWKSet, createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import postgres, { type ISql } from 'postgres'
 import t, { type Test } from 'tap'
-import { connect } from '../../../db/driver/connection.ts'
+import { openDatabase } from '../../../db/driver/connection.ts'
 import { rotateSigningKey, type Rotation } from '../../../db/signing-keys.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
@@ -36,7 +36,7 @@ async function ask (usher: TestUsher, token: string) {
 async function rotate (t: Test, { options }: TestUsher, rotation: Partial<Rotation> = {}): Promise<string> {
   const fail = (_: object, message: string) => { t.fail(message) }
   const log = { warn: fail, info: (message: string) => { t.fail(message) }, error: fail }
-  const { db, close } = connect({ database: options.databaseUrl!, schema: options.schema!, poolSize: 2, log })
+  const { db, close } = openDatabase({ database: options.databaseUrl!, schema: options.schema!, poolSize: 2, log })
   try {
     return await rotateSigningKey(db, { tokenSeconds: TOKEN_SECONDS, ...rotation }) as string
   } finally {

@@ -80,7 +80,7 @@ export async function startCluster (t: Test, nodeCount: number): Promise<Cluster
 
 async function startPostgreSQL (t: Test, folder: string, clock: NodeJS.ProcessEnv): Promise<string> {
   const programs = await findPrograms()
-  const { way, password, data } = await openCluster(folder, programs, false, () => {})
+  const { runAs: way, password, data } = await openCluster(folder, programs, false, () => {})
   const port = await freePort()
   const words = [...way.before, programs.postgres, '-D', data, '-p', String(port), ...SETTINGS.flatMap((setting) => ['-c', setting])]
   await runProgram(t, port, words, { ...way.options, env: { ...environment(), ...clock }, cwd: '/', stop: 'SIGINT' })

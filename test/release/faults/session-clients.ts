@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { WebSocket } from 'ws'
@@ -103,7 +102,8 @@ export class SessionClients {
   async #useSocket (node: number, headers: Headers, uses: TokenUse[], done: AbortSignal): Promise<void> {
     const socket = new WebSocket(`${this.#client.urlOf(node).replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
     socket.on('error', () => {})
-    const closed = once(socket, 'close')
+    // Not `once`, which rejects on an error: a node that is paused does not answer the handshake.
+    const closed = new Promise((resolve) => socket.on('close', resolve))
     socket.on('open', () => socket.send(JSON.stringify({ type: 'connection_init', payload: headers })))
     for (; !done.aborted && socket.readyState <= WebSocket.OPEN; await delay(SOCKET_INTERVAL_MS)) {
       if (socket.readyState !== WebSocket.OPEN) continue

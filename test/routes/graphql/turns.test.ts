@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { DocumentBudget } from '../../../routes/graphql/document-budget.ts'
-import { LoopLoad } from '../../../routes/graphql/event-loop-load.ts'
-import { Turns } from '../../../routes/graphql/operation-queue.ts'
+import { EventLoopLoad } from '../../../routes/graphql/event-loop-load.ts'
+import { OperationQueue } from '../../../routes/graphql/operation-queue.ts'
 
 t.test('1.13 operations run together up to a cost, the others wait, and networks take turns', async (t) => {
-  const turns = new Turns(100, { load: { isBusy: false } })
+  const turns = new OperationQueue(100, { load: { isBusy: false } })
   t.same([turns.isFree(2), turns.isFree(3)], [true, false])
-  const [first, second] = [await turns.take(60, 'a'), await turns.take(40, 'a')]
+  const [first, second] = [await turns.enter(60, 'a'), await turns.enter(40, 'a')]
   const started: string[] = []
   const ends: (() => void)[] = []
   const waiting = ['a1', 'a2', 'a3', 'b1', 'b2'].map(async (name) => {
-    const end = await turns.take(100, name[0]!)
+    const end = await turns.enter(100, name[0]!)
     started.push(name)
     ends.push(end)
   })
@@ -27,15 +27,15 @@ t.test('1.13 operations run together up to a cost, the others wait, and networks
   }
   await Promise.all(waiting)
   t.same(started, ['a1', 'b1', 'a2', 'b2', 'a3'])
-  ;(await turns.take(100, 'a'))()
+  ;(await turns.enter(100, 'a'))()
 })
 
 t.test('1.13 while the node is busy, the most costly operations wait, and others pass them', async (t) => {
   const load = { isBusy: true }
-  const turns = new Turns(100, { load })
+  const turns = new OperationQueue(100, { load })
   const started: string[] = []
   const run = async (name: string, cost: number) => {
-    const end = await turns.take(cost, 'one network')
+    const end = await turns.enter(cost, 'one network')
     started.push(name)
     end()
   }
@@ -51,7 +51,7 @@ t.test('1.13 while the node is busy, the most costly operations wait, and others
 })
 
 t.test('1.13 an event loop that has no rest is busy, until it has', async (t) => {
-  const load = new LoopLoad()
+  const load = new EventLoopLoad()
   const until = async (isBusy: boolean, pause: () => Promise<unknown>) => {
     while (load.isBusy !== isBusy) await pause()
   }
@@ -61,12 +61,12 @@ t.test('1.13 an event loop that has no rest is busy, until it has', async (t) =>
 })
 
 t.test('1.13 an operation waits only for some time, and only so many wait', async (t) => {
-  const turns = new Turns(100, { waiting: 2, patience: 1, load: { isBusy: false } })
-  const end = await turns.take(100, 'a')
+  const turns = new OperationQueue(100, { waiting: 2, patience: 1, load: { isBusy: false } })
+  const end = await turns.enter(100, 'a')
   const refused = { code: 'OVERLOADED' }
-  await Promise.all(['a', 'a', 'b'].map((network) => t.rejects(turns.take(100, network), refused)))
+  await Promise.all(['a', 'a', 'b'].map((network) => t.rejects(turns.enter(100, network), refused)))
   end()
-  const next = await turns.take(100, 'b')
+  const next = await turns.enter(100, 'b')
   next()
 })
 

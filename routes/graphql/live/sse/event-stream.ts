@@ -20,7 +20,7 @@ export class EventStream extends Readable implements Reader {
     return this.destroyed ? 0 : this.readableLength
   }
 
-  hangUp (): void {
+  disconnect (): void {
     this.destroy()
   }
 
@@ -34,7 +34,7 @@ export class EventStream extends Readable implements Reader {
     const octets = Buffer.from(text)
     this.#given += octets.length
     this.push(octets)
-    this.#unread.note(this)
+    this.#unread.update(this)
   }
 
   end (): void {

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import Negotiator from 'negotiator'
-import { createCutOff } from '../../../../plugins/response-cut-off.ts'
+import { createResponseCutOff } from '../../../../plugins/response-cut-off.ts'
 import { TooManyConnections } from '../../../../schema/errors.ts'
 import { networkOf } from '../../../../schema/network.ts'
 import { createContext } from '../../context.ts'
@@ -11,7 +11,7 @@ import { EventStream } from './event-stream.ts'
 import { formatExecution } from '../../format.ts'
 import { checkSubscription, readOperation, typeOf, type CheckedSubscription } from '../../operation.ts'
 import { textOf } from '../../serialize.ts'
-import type { Taker } from '../shared-operation.ts'
+import type { Sink } from '../shared-operation.ts'
 import { isPassing } from '../subscription.ts'
 import type { Subscriptions } from '../subscriptions.ts'
 
@@ -32,7 +32,7 @@ export function wantsEvents ({ raw }: FastifyRequest): boolean {
  */
 export function addEventStreams (app: FastifyInstance, subscriptions: Subscriptions) {
   const { usherAuth, usherOptions: { pingSeconds } } = app
-  const cutOff = createCutOff(app)
+  const cutOff = createResponseCutOff(app)
   const open = new Set<EventStream>()
   let closing = false
   const pinging = setInterval(() => { for (const stream of open) stream.check() }, pingSeconds * 1000).unref()
@@ -49,7 +49,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     stream.once('close', leave)
     try {
       const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
-      const stop = await subscriptions.subscribe({ ...operation, lastEventId: lastEventId || undefined }, createTaker(stream, network))
+      const stop = await subscriptions.subscribe({ ...operation, lastEventId: lastEventId || undefined }, createSink(stream, network))
       const unwatch = request.actor ? usherAuth.watch(authorization!, request.actor, () => stream.end()) : () => {}
       open.add(stream)
       stream.once('close', () => {
@@ -82,7 +82,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
   }
 }
 
-function createTaker (stream: EventStream, network: string): Taker {
+function createSink (stream: EventStream, network: string): Sink {
   return {
     network,
     get waiting () { return stream.unread },

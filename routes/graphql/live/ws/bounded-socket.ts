@@ -22,7 +22,7 @@ export class BoundedSocket extends WebSocket implements Reader {
   #drained: Promise<void> | undefined
 
   /** Sets the bounds. To be called before anything is read. */
-  protected bound ({ messages, unread }: SocketBounds): void {
+  protected setBounds ({ messages, unread }: SocketBounds): void {
     this.#unread = unread
     this.#rate = new MessageRate(messages)
     this.once('close', () => {
@@ -35,22 +35,22 @@ export class BoundedSocket extends WebSocket implements Reader {
     return this.bufferedAmount
   }
 
-  hangUp (): void {
+  disconnect (): void {
     this.terminate()
   }
 
   /** Sends a message, or hangs up on a client that does not read. */
-  protected say (text: string): void {
+  protected write (text: string): void {
     if (!this.#mayWrite()) return
     super.send(text)
-    this.#unread!.note(this)
+    this.#unread!.update(this)
   }
 
   /** Answers a ping frame, likewise: ws would by itself, however many pongs are unread. */
   protected answerPing (data: Buffer): void {
     if (!this.#mayWrite()) return
     super.pong(data)
-    this.#unread!.note(this)
+    this.#unread!.update(this)
   }
 
   /** Resolves when all that was written before has been taken. */

@@ -8,9 +8,9 @@ import { formatErrors } from '../../format.ts'
 import { authorizationOf, messages, parseMessage, type Message } from './messages.ts'
 import { checkSubscription, readOperation, typeOf, type Operation } from '../../operation.ts'
 import { PingedSocket } from './pinged-socket.ts'
-import { createSocketTaker } from './socket-sink.ts'
+import { createSocketSink } from './socket-sink.ts'
 import { isPassing } from '../subscription.ts'
-import type { Surroundings } from './socket-context.ts'
+import type { SocketContext } from './socket-context.ts'
 
 const INIT_MS = 3000
 const OPERATIONS_A_SOCKET = 10
@@ -21,7 +21,7 @@ const OPERATIONS_A_SOCKET = 10
  * of errors, serializes a response at once whatever its size, and mixes up operations with the same id.
  */
 export class GuardedSocket extends PingedSocket {
-  #around!: Surroundings
+  #context!: SocketContext
   #state: 'opened' | 'initialised' | 'acknowledged' = 'opened'
   #deadline: NodeJS.Timeout | undefined
   /** Who is asking; asked anew at each operation, since the session may have ended. */
@@ -37,10 +37,10 @@ export class GuardedSocket extends PingedSocket {
    * Starts the time within which `connection_init` must come. To be called before anything is read: an `error` event
    * without a listener ends the process, also of a socket that is closing.
    */
-  guard (around: Surroundings): void {
-    const { usher, subscriptions: { unread } } = this.#around = around
+  guard (around: SocketContext): void {
+    const { usher, subscriptions: { unread } } = this.#context = around
     this.on('error', (err) => usher.log.debug({ err }, 'a socket has failed'))
-    this.bound({ messages: usher.usherOptions.live.messages, unread })
+    this.setBounds({ messages: usher.usherOptions.live.messages, unread })
     this.#deadline = setTimeout(() => this.close(4408, 'Connection initialisation timeout'), INIT_MS)
     this.once('close', () => {
       clearTimeout(this.#deadline)
@@ -64,7 +64,7 @@ export class GuardedSocket extends PingedSocket {
     this.#waiting++
     if (this.#waiting > OPERATIONS_A_SOCKET) this.setBusy(true)
     this.#dealtWith = this.#dealtWith.then(() => this.#hear(text)).catch((err) => {
-      this.#around.usher.log.error({ err }, 'a message of a socket could not be handled')
+      this.#context.usher.log.error({ err }, 'a message of a socket could not be handled')
       this.close(4500, 'The server failed')
     })
   }
@@ -87,7 +87,7 @@ export class GuardedSocket extends PingedSocket {
       case stop: return this.#running.get(message.id as string)?.()
     }
     if (this.protocol === 'graphql-ws') return message.type === 'connection_terminate' ? this.close() : this.#refuse()
-    if (message.type === 'ping') this.say('{"type":"pong"}')
+    if (message.type === 'ping') this.write('{"type":"pong"}')
     else if (message.type !== 'pong') this.#refuse()
   }
 
@@ -104,12 +104,12 @@ export class GuardedSocket extends PingedSocket {
     this.#state = 'initialised'
     clearTimeout(this.#deadline)
     this.#deadline = undefined
-    const { usher: { usherAuth }, request } = this.#around
+    const { usher: { usherAuth }, request } = this.#context
     const authorization = authorizationOf(payload) ?? request.headers.authorization
     try {
       if (authorization !== undefined) this.#identified(authorization, await usherAuth.identify(authorization, request.socket))
       this.#state = 'acknowledged'
-      this.say('{"type":"connection_ack"}')
+      this.write('{"type":"connection_ack"}')
     } catch (error) {
       this.#forbid(error)
     }
@@ -118,14 +118,14 @@ export class GuardedSocket extends PingedSocket {
   #identified (authorization: string, actor: Actor): void {
     // It may have closed meanwhile.
     if (this.readyState !== WebSocket.OPEN) return
-    const { usher: { usherAuth } } = this.#around
+    const { usher: { usherAuth } } = this.#context
     this.actor = () => usherAuth.identify(authorization)
     this.#unwatch = usherAuth.watch(authorization, actor, () => this.close(4403, 'The session has ended'))
   }
 
   #forbid (error: unknown): void {
     if (error instanceof DatabaseUnavailable) return this.close(1013, 'Try again later')
-    if (this.protocol === 'graphql-ws') this.say('{"type":"connection_error","payload":{"message":"Forbidden"}}')
+    if (this.protocol === 'graphql-ws') this.write('{"type":"connection_error","payload":{"message":"Forbidden"}}')
     this.close(4403, 'Forbidden')
   }
 
@@ -135,7 +135,7 @@ export class GuardedSocket extends PingedSocket {
     if (this.#running.has(id)) return this.close(4409, 'Subscriber for this id already exists')
     let operation: Operation
     try {
-      operation = readOperation(this.#around.usher.graphql.schema, payload)
+      operation = readOperation(this.#context.usher.graphql.schema, payload)
     } catch (error) {
       return this.#refuse(`: ${(error as Error).message}`)
     }
@@ -150,13 +150,13 @@ export class GuardedSocket extends PingedSocket {
   }
 
   async #run (id: string, operation: Operation): Promise<void> {
-    const { usher, request, subscriptions, connection } = this.#around
+    const { usher, request, subscriptions, connection } = this.#context
     if (typeOf(usher, operation) !== 'subscription') return this.#execute(id, operation)
     const checked = checkSubscription(usher, request, operation)
     const head = `{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":`
-    const stop = await subscriptions.subscribe(checked, createSocketTaker(this, connection, {
-      network: this.#around.network,
-      send: (event) => this.say(`${head}${event}}`),
+    const stop = await subscriptions.subscribe(checked, createSocketSink(this, connection, {
+      network: this.#context.network,
+      send: (event) => this.write(`${head}${event}}`),
       fail: (errors) => {
         this.#running.get(id)!()
         this.#tell(id, errors)
@@ -175,26 +175,26 @@ export class GuardedSocket extends PingedSocket {
   }
 
   #execute (id: string, operation: Operation): void {
-    const { usher, request } = this.#around
+    const { usher, request } = this.#context
     const answer = (send: () => void) => {
       this.#running.delete(id)
       send()
     }
     this.#remember(id, executeOperation(usher, request, this.actor, operation, {
       result: (text) => answer(() => {
-        this.say(`{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":${text}}`)
-        this.say(`{"type":"complete","id":${JSON.stringify(id)}}`)
+        this.write(`{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":${text}}`)
+        this.write(`{"type":"complete","id":${JSON.stringify(id)}}`)
       }),
       error: (error) => answer(() => this.#fail(id, error)),
     }))
   }
 
   #fail (id: string, error: GraphQLError): void {
-    this.#tell(id, formatErrors([error], this.#around.usher.log))
+    this.#tell(id, formatErrors([error], this.#context.usher.log))
   }
 
   // In both protocols this message also ends the operation.
   #tell (id: string, errors: readonly GraphQLFormattedError[]): void {
-    this.say(JSON.stringify({ type: 'error', id, payload: errors }))
+    this.write(JSON.stringify({ type: 'error', id, payload: errors }))
   }
 }

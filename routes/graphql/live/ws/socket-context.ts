@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Subscriptions } from '../subscriptions.ts'
 
 /** What a socket is part of. */
-export interface Surroundings {
+export interface SocketContext {
   usher: FastifyInstance
   request: FastifyRequest
   /** What it is a socket on. */

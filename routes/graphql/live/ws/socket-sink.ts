@@ -1,13 +1,13 @@
 import type { Duplex } from 'node:stream'
 import { WebSocket } from 'ws'
 import type { BoundedSocket } from './bounded-socket.ts'
-import type { Taker } from '../shared-operation.ts'
+import type { Sink } from '../shared-operation.ts'
 
 /** How a socket sends an event, and what ends its subscription. */
-export interface SocketSubscription extends Pick<Taker, 'network' | 'fail'> { send (event: string): void }
+export interface SocketSubscription extends Pick<Sink, 'network' | 'fail'> { send (event: string): void }
 
 /** Has a socket take the events of a subscription; `connection` is what it is a socket on. */
-export function createSocketTaker (socket: BoundedSocket, connection: Duplex, { network, send, fail }: SocketSubscription): Taker {
+export function createSocketSink (socket: BoundedSocket, connection: Duplex, { network, send, fail }: SocketSubscription): Sink {
   return {
     network,
     fail,

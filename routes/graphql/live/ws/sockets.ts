@@ -5,11 +5,11 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, preVa
 import { WebSocketServer } from 'ws'
 import { OriginNotAllowed } from '../../../../schema/errors.ts'
 import { networkOf } from '../../../../schema/network.ts'
-import { createOrigins } from '../../../allowed-origins.ts'
+import { createAllowedOrigins } from '../../../allowed-origins.ts'
 import { GuardedSocket } from './guarded-socket.ts'
 import { PROTOCOLS } from './messages.ts'
 import type { Subscriptions } from '../subscriptions.ts'
-import { takeUpgrades } from './upgrades.ts'
+import { handleUpgrades } from './upgrades.ts'
 
 const CLOSING_MS = 1000
 const RETRY_AFTER_SECONDS = '5'
@@ -24,7 +24,7 @@ const FRAGMENTS_A_MESSAGE = 64
 export function addSockets (app: FastifyInstance, path: string, subscriptions: Subscriptions): void {
   const upgrades = new WeakMap<IncomingMessage, { connection: Duplex, head: Buffer }>()
   const { prefix, pingSeconds } = app.usherOptions
-  const origins = createOrigins(app)
+  const origins = createAllowedOrigins(app)
   const options = {
     noServer: true,
     maxPayload: OCTETS_A_MESSAGE,
@@ -42,7 +42,7 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   // That it is there keeps mercurius from registering @fastify/websocket.
   app.decorate('websocketServer', sockets as never)
 
-  const release = takeUpgrades(app.server, url, (request, socket, head) => {
+  const release = handleUpgrades(app.server, url, (request, socket, head) => {
     socket.on('error', () => socket.destroy())
     upgrades.set(request, { connection: socket, head })
     // After the other listeners: a host's @fastify/websocket sends every upgrade through the router, and once is enough.

@@ -2,20 +2,20 @@ import type { IncomingMessage, Server } from 'node:http'
 import { Server as TlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 
-export type Take = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
 // What each server's paths are taken by; of all mounts on it, which share one listener.
-const pathsOf = new WeakMap<Server, Map<string, Take>>()
+const pathsOf = new WeakMap<Server, Map<string, UpgradeHandler>>()
 
 /** Takes a server's upgrades to a WebSocket at a path, until the function that it returns is called. */
-export function takeUpgrades (server: Server, path: string, take: Take): () => void {
+export function handleUpgrades (server: Server, path: string, take: UpgradeHandler): () => void {
   const paths = pathsOf.get(server) ?? listen(server)
   paths.set(path, take)
   return () => paths.delete(path)
 }
 
-function listen (server: Server): Map<string, Take> {
-  const paths = new Map<string, Take>()
+function listen (server: Server): Map<string, UpgradeHandler> {
+  const paths = new Map<string, UpgradeHandler>()
   pathsOf.set(server, paths)
   // Before those of a host, which may send every upgrade through the router.
   server.prependListener('upgrade', (request, socket, head) => {
