@@ -7,7 +7,11 @@ const redirect: FastifyPluginAsync = async (app) => {
   const { prefix, redirectTo = `${prefix}/api/users` } = app.usherOptions
 
   app.get('/redirect', {
-    schema: { tags: ['redirect'], summary: 'Redirect to the users list', response: { 302: Type.Null({ description: 'The `Location` names the list' }), ...failures() } },
+    schema: {
+      tags: ['redirect'],
+      summary: 'Redirect to the users list',
+      response: { 302: Type.Null({ description: '`Location` is the address of the users list' }), ...failures() },
+    },
   }, async (_, reply) => reply.redirect(redirectTo, 302))
 }
 
