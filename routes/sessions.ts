@@ -14,7 +14,12 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   app.get('/auth/sessions', {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'sessions:list')],
-    schema: { tags, security, summary: 'List the sessions of the authenticated user, newest first', response: { 200: SessionList, ...failures(401, 403) } },
+    schema: {
+      tags,
+      security,
+      summary: 'List the sessions of the authenticated user, newest first',
+      response: { 200: SessionList, ...failures(401, 403) },
+    },
   }, async ({ actor }) => {
     const rows = await sessions.list(actor!.id)
     return rows.map((row) => ({ ...row, current: row.id === actor!.sessionId }))
@@ -22,7 +27,13 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   app.delete('/auth/sessions/:id', {
     onRequest: authenticate,
-    schema: { tags, security, summary: 'End a session on every node', params: SessionParams, response: { 204: NoContent, ...failures(401, 404) } },
+    schema: {
+      tags,
+      security,
+      summary: 'End a session on every node',
+      params: SessionParams,
+      response: { 204: NoContent, ...failures(401, 404) },
+    },
   }, async (request, reply) => {
     const { actor, socket, params: { id } } = request
     const ownerId = isUuid(id) ? await sessions.ownerOf(id) : undefined

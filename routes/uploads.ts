@@ -107,7 +107,8 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
 // @fastify/send only knows entity tags that it computes itself, so conditions on Usher's entity tag are replaced by equivalent
 // ones without a tag. `cache-control` is dropped: @fastify/send would never respond with 304 to `no-cache`, which is meant for
 // caches and which browsers send with a `fetch` that revalidates by itself.
-function translateConditions ({ 'if-range': ifRange, 'cache-control': _, ...headers }: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
+function translateConditions (original: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
+  const { 'if-range': ifRange, 'cache-control': _, ...headers } = original
   const tags = (field: string | undefined) => field?.split(',').map((tag) => tag.trim())
   if (tags(headers['if-match'])?.includes(etag)) headers['if-match'] = '*'
   if (tags(headers['if-none-match']?.replaceAll('W/', ''))?.includes(etag)) headers['if-none-match'] = '*'

@@ -72,8 +72,8 @@ t.test('7.7 subscriptions by server-sent events', async (t) => {
     for (const [init, message] of [
       [inAddress('mutation { deletePost(id: "x") }'), 'Only a subscription can be had by GET'],
       [inAddress('{ me { id } }'), 'Only a subscription can be had by GET'],
-      [inAddress(''), 'query is required, a string'],
-      [{ query: `?query=a&${new URLSearchParams({ query: POSTS })}` }, 'query is required, a string'],
+      [inAddress(''), 'query is required and must be a string'],
+      [{ query: `?query=a&${new URLSearchParams({ query: POSTS })}` }, 'query is required and must be a string'],
       [inAddress('subscription {'), 'Syntax Error: Expected Name, found <EOF>.'],
       [inAddress(POSTS, { variables: '{' }), 'variables must be JSON'],
       [inAddress(POSTS, { variables: '1' }), 'variables must be an object'],
