@@ -1,6 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
-/** Returns checks of a request's `Origin`. Allowed are the origin of `publicUrl` and those of the option `origins`. */
+/**
+ * Returns functions that check the header `Origin` of a request. Allowed are the request's own host, the origin of `publicUrl`, and
+ * those of the option `origins`.
+ */
 export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: FastifyInstance) {
   const allowed = new Set([...origins, ...publicUrl ? [new URL(publicUrl).origin] : []])
 

@@ -10,7 +10,7 @@ const redirect: FastifyPluginAsync = async (app) => {
     schema: {
       tags: ['redirect'],
       summary: 'Redirect to the users list',
-      response: { 302: Type.Null({ description: '`Location` is the address of the users list' }), ...failures() },
+      response: { 302: Type.Null({ description: 'The header `Location` has the address of the users list' }), ...failures() },
     },
   }, async (_, reply) => reply.redirect(redirectTo, 302))
 }

@@ -24,7 +24,7 @@ export interface ReadForm<File> {
 export interface Limits {
   /** Most bytes that the file may have. */
   maxBytes: number
-  /** Milliseconds after which a body of which no byte has arrived is rejected. */
+  /** Milliseconds without a byte after which the body is rejected. */
   idleMs: number
   /** Least bytes that must arrive in each period of `idleMs`. */
   minBytesPerPeriod: number

@@ -135,8 +135,8 @@ async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {
   return authenticated
 }
 
-// Throws `Forbidden` like `usherAuth.authorize`. It also adds the rejection to the account log, which elsewhere happens by the
-// status of the response: GraphQL's is always 200.
+// Throws `Forbidden` like `usherAuth.authorize`, and adds the rejection to the account log. In REST routes the error handler does
+// that (`plugins/errors.ts`), but errors of resolvers do not reach it, and the status of GraphQL responses is always 200.
 function authorize ({ usher, request }: GraphQLContext, actor: Actor, action: Action, ownerId?: string): void {
   if (usher.usherAuth.allows(actor, action, ownerId)) return
   usher.usherAudit.addRefusal(request!, 403, actor)
