@@ -5,7 +5,7 @@ import { AuditList, ListAudit } from '../schema/audit.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { failures } from '../schema/reply.ts'
 
-/** The account log. Admins read all entries, other users those of their own account. */
+/** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
 const audit: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAudit, usherAuth: { authenticate, authorize }, usherOptions: { prefix, policy } } = app
   forbidStoring(app)

@@ -11,7 +11,7 @@ import { InvalidCredentials, InvalidSession, InvalidToken, OriginNotAllowed, Una
 import { failures, NoContent } from '../schema/reply.ts'
 import { createCookies } from './session-cookie.ts'
 
-/** Login, refresh, logout and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
+/** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
 const auth: FastifyPluginAsyncTypebox = async (app) => {
   const { usherDatabase: { db, read, clock }, usherAuth, usherTokens: tokens, usherSessions: sessions, usherPasswords: passwords } = app
   const { usherThrottle: throttle, usherAudit: audit } = app

@@ -11,7 +11,7 @@ const FILE = /^\/docs(\/|\/(static\/)?[a-z\d-]+(\.[a-z\d-]+)*)?$/
 
 interface Document { readonly headers: OutgoingHttpHeaders, readonly etag: string, readonly content: Buffer }
 
-/** The API reference: a page at GET /docs, OpenAPI at GET /docs/json, and the SDL at GET /docs/schema.graphql (contract 8). */
+/** Serves the API reference: a page at GET /docs, OpenAPI at GET /docs/json, and the SDL at GET /docs/schema.graphql (contract 8). */
 const docs: FastifyPluginAsync = async (app) => {
   const { prefix } = app.usherOptions
   const documents = new Map<string, Promise<Document>>()

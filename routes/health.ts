@@ -5,7 +5,7 @@ import { failures } from '../schema/reply.ts'
 
 const Health = Type.Object({ status: Type.String() }, { title: 'Health', description: 'The node is healthy' })
 
-/** Liveness and readiness (contract 8). */
+/** Adds the routes for liveness and readiness (contract 8). */
 const health: FastifyPluginAsync = async (app) => {
   const { breaker } = app.usherDatabase
 

@@ -8,7 +8,7 @@ import { ChangePassword, ConfirmReset, MailReply, refuseOwnWords, RequestReset }
 import { failures, NoContent } from '../schema/reply.ts'
 import { UserParams } from '../schema/user.ts'
 
-/** Changing a password, resetting it, and inviting a user to set the first one (contract 4.6, 4.7). */
+/** Adds the routes for changing a password, resetting it, and inviting a user to set the first one (contract 4.6, 4.7). */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db }, usherAuth: { authenticate, authorize, confirm }, usherSessions: sessions, usherPasswords: passwords,

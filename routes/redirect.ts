@@ -2,7 +2,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import { Type } from '@sinclair/typebox'
 import { failures } from '../schema/reply.ts'
 
-/** GET /api/redirect (contract 6). */
+/** Adds GET /api/redirect (contract 6). */
 const redirect: FastifyPluginAsync = async (app) => {
   const { prefix, redirectTo = `${prefix}/api/users` } = app.usherOptions
 

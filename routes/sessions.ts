@@ -5,7 +5,7 @@ import { SessionNotFound } from '../schema/errors.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { SessionList, SessionParams } from '../schema/session.ts'
 
-/** The actor's sessions (contract 4.4, 4.5). */
+/** Adds the routes that list and end the actor's sessions (contract 4.4, 4.5). */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { authenticate, authorize, allows, confirm }, usherSessions: sessions, usherAudit: audit } = app
   forbidStoring(app)

@@ -79,7 +79,7 @@ const policy = [
   "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
 ].join('; ')
 
-/** GET /set-password: the page that the links in mails open, unless the option `passwordUrl` names another one. */
+/** Adds GET /set-password, the page that the links in mails open, unless the option `passwordUrl` names another one. */
 const setPassword: FastifyPluginAsync = async (app) => {
   if (app.usherOptions.passwordUrl) return
   app.get('/set-password', { schema: { hide: true } }, (_, reply) => reply

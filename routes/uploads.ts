@@ -13,7 +13,7 @@ import { failures } from '../schema/reply.ts'
 import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadParams, UploadRange } from '../schema/upload.ts'
 import { checkForm, ENVELOPE_OCTETS, readForm, type ReadForm } from './upload-form.ts'
 
-/** Uploading and downloading files (contract 5). */
+/** Adds the routes for uploading and downloading files (contract 5). */
 const uploads: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { authenticate, authorize, confirm }, usherStorage: storage, usherOptions } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions

@@ -11,7 +11,7 @@ import { failures, NoContent } from '../schema/reply.ts'
 import { CreateUser, ListUsers, ReplaceUser, User, type Role, UserList, UserParams } from '../schema/user.ts'
 import { mediaTypes, negotiate, represent, type MediaType } from '../schema/version.ts'
 
-/** User records (contract 2) and the versions of their list (contract 3). */
+/** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const users: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase, usherAuth: { authenticate, authorize, callerOf, confirm }, usherPasswords: passwords, usherSessions: sessions,

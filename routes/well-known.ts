@@ -3,7 +3,7 @@ import { LEAD_SECONDS } from '../db/signing-keys.ts'
 import { KeySet } from '../schema/auth.ts'
 import { failures } from '../schema/reply.ts'
 
-/** GET /.well-known/jwks.json (contract 4.9). */
+/** Adds GET /.well-known/jwks.json (contract 4.9). */
 const wellKnown: FastifyPluginAsync = async (app) => {
   const { usherTokens: tokens } = app
 

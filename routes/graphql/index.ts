@@ -20,7 +20,7 @@ const DOCUMENTS_KEPT = 256
 const sdl = readFileSync(new URL('../../schema/schema.graphql', import.meta.url), 'utf8')
 
 /**
- * The endpoint /graphql (contract 7): queries and mutations by POST, all operations over a WebSocket or server-sent events, and
+ * Adds the endpoint /graphql (contract 7): queries and mutations by POST, all operations over a WebSocket or server-sent events, and
  * GraphiQL for browsers.
  */
 const graphql: FastifyPluginAsync = async (app) => {
