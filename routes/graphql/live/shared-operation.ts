@@ -10,7 +10,7 @@ import { waitForTimeSlice } from './time-slice.ts'
 const EVENTS_AHEAD = 100
 // The factor by which the expected size of events falls with each smaller event.
 const SIZE_DECAY = 0.9
-// A subscriber with this many unread bytes needs no further events for now, and one with more than the latter is slow.
+// A subscriber with ENOUGH_BYTES of unread bytes needs no further events for now. One with more than SLOW_BYTES is slow.
 const ENOUGH_BYTES = 64 * 1024
 const SLOW_BYTES = 1024 * 1024
 
