@@ -1,17 +1,26 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
-/** The origins that may do what a page of any other may not: Usher's own, and those that the host names. */
+/**
+ * Returns functions that check the header `Origin` of a request. Allowed are the request's own host, the origin of `publicUrl`, and
+ * those of the option `origins`.
+ */
 export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: FastifyInstance) {
   const allowed = new Set([...origins, ...publicUrl ? [new URL(publicUrl).origin] : []])
 
   return {
-    /** Whether the session cookie serves where a request comes from. A browser says so in every POST; what says nothing is none. */
+    /**
+     * Returns whether the session cookie may be used by a request. Browsers send `Origin` with every POST, so a request without
+     * it does not come from a browser and is allowed.
+     */
     serveCookie (request: FastifyRequest): boolean {
       const { origin } = request.headers
       return !origin || origin === `${request.protocol}://${request.host}` || allowed.has(origin)
     },
 
-    /** Whether a page may open a socket, which no CORS protects: also one of this host behind a proxy that speaks TLS for it. */
+    /**
+     * Returns whether a page may open a WebSocket. CORS does not apply to WebSockets. The scheme of a page on the same host is
+     * ignored, because a proxy may terminate TLS.
+     */
     mayConnect (request: FastifyRequest): boolean {
       const { origin } = request.headers
       return !origin || allowed.has('*') || allowed.has(origin) || /^https?:\/\/(.*)$/.exec(origin)?.[1] === request.host

@@ -5,7 +5,7 @@ import { AuditList, ListAudit } from '../schema/audit.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { failures } from '../schema/reply.ts'
 
-/** The account log: all of it for an admin, their own for everybody else. */
+/** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
 const audit: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAudit, usherAuth: { authenticate, authorize }, usherOptions: { prefix, policy } } = app
   forbidStoring(app)
@@ -17,19 +17,30 @@ const audit: FastifyPluginAsyncTypebox = async (app) => {
       const { user } = query as { user?: unknown }
       if (typeof user === 'string') authorize(actor!, 'audit:read', user.toLowerCase())
     },
-    schema: { tags: ['audit'], security: [{ bearer: [] }], summary: 'List who did what and when, newest first', querystring: ListAudit, response: { 200: AuditList, ...failures(400, 401, 403) } },
+    schema: {
+      tags: ['audit'],
+      security: [{ bearer: [] }],
+      summary: 'List the entries of the account log, newest first',
+      querystring: ListAudit,
+      response: { 200: AuditList, ...failures(400, 401, 403) },
+    },
   }, async ({ actor, query: { user, action, limit, after } }, reply) => {
     const all = readsAll(actor!)
-    const { rows, next } = await usherAudit.list({ userId: user ?? (all ? undefined : actor!.id), action, limit, after: after && decodeCursor(after) })
-    if (next) reply.header('link', `<${prefix}/api/audit?${new URLSearchParams({ ...user && { user }, ...action && { action }, limit: `${limit}`, after: encodeCursor(next) })}>; rel="next"`)
+    const userId = user ?? (all ? undefined : actor!.id)
+    const { rows, next } = await usherAudit.list({ userId, action, limit, after: after && decodeCursor(after) })
+    if (next) {
+      const query = new URLSearchParams({ ...user && { user }, ...action && { action }, limit: `${limit}`, after: encodeCursor(next) })
+      reply.header('link', `<${prefix}/api/audit?${query}>; rel="next"`)
+    }
     return all ? [...rows] : rows.map((entry) => forOwner(entry))
   })
 }
 
-// Where an admin was who changed an account is not for its owner; where somebody unknown has tried to log in is.
+// The owner of an account must not see the address and browser of an admin who changed it. Those of a client that nobody knows,
+// such as one whose login failed, remain visible.
 function forOwner (entry: AuditEntryRow): AuditEntryRow {
-  const another = entry.actorId !== null && entry.actorId !== entry.userId
-  return another ? { ...entry, address: '', userAgent: '' } : entry
+  const isByAnotherUser = entry.actorId !== null && entry.actorId !== entry.userId
+  return isByAnotherUser ? { ...entry, address: '', userAgent: '' } : entry
 }
 
 export default audit

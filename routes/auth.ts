@@ -11,7 +11,7 @@ import { InvalidCredentials, InvalidSession, InvalidToken, OriginNotAllowed, Una
 import { failures, NoContent } from '../schema/reply.ts'
 import { createCookies } from './session-cookie.ts'
 
-/** Login, refresh, logout and the protected route (contract 4). */
+/** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
 const auth: FastifyPluginAsyncTypebox = async (app) => {
   const { usherDatabase: { db, read, clock }, usherAuth, usherTokens: tokens, usherSessions: sessions, usherPasswords: passwords } = app
   const { usherThrottle: throttle, usherAudit: audit } = app
@@ -30,11 +30,11 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     const attempt = await throttle.login({ email, address, client: request.socket })
     try {
       const user = await verify(request, email, password, attempt)
-      // Only from an origin that the cookie serves: no other page may end the session that it belongs to.
+      // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
       const replaced = cookies.serves(request) ? cookies.read(request) : undefined
       const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, replaced, ...origin })
       await attempt.succeeded()
-      return enter(reply, session, { ...user, role: session.role })
+      return issueToken(reply, session, { ...user, role: session.role })
     } catch (error) {
       if (!(error instanceof InvalidCredentials)) attempt.withdraw()
       throw error
@@ -43,7 +43,12 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
 
   app.post('/auth/refresh', {
     onRequest: requireCookie,
-    schema: { tags, security: [{ session: [] }], summary: 'Get another token, and another cookie', response: { 200: RefreshReply, ...failures(401, 403, 429) } },
+    schema: {
+      tags,
+      security: [{ session: [] }],
+      summary: 'Get a new access token and a new session cookie',
+      response: { 200: RefreshReply, ...failures(401, 403, 429) },
+    },
   }, async (request, reply) => {
     const origin = clientInfoOf(request)
     const attempt = await throttle.refresh({ ...origin, client: request.socket })
@@ -51,14 +56,19 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
       attempt.withdraw()
       throw error
     })
-    if (!session) throw refuse(reply)
+    if (!session) throw invalidSession(reply)
     await attempt.succeeded()
-    return enter(reply, session, session.user)
+    return issueToken(reply, session, session.user)
   })
 
   app.post('/auth/logout', {
     onRequest: authenticateLogout,
-    schema: { tags, security: [{ bearer: [] }, { session: [] }], summary: 'Log out: the session ends on every node', response: { 204: NoContent, ...failures(401, 403) } },
+    schema: {
+      tags,
+      security: [{ bearer: [] }, { session: [] }],
+      summary: 'Log out: end the session on every node',
+      response: { 204: NoContent, ...failures(401, 403) },
+    },
   }, async (request, reply) => {
     const session = request.actor ? { id: request.actor.sessionId } : cookies.read(request)
     if (session) await sessions.end(session, { ...audit.contextOf(request), action: 'logout', byUser: true })
@@ -68,16 +78,18 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
 
   app.get('/protected', {
     onRequest: usherAuth.authenticate,
-    schema: { tags, security, summary: 'Read the actor', response: { 200: ProtectedReply, ...failures(401) } },
+    schema: { tags, security, summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401) } },
   }, async ({ actor, socket }) => {
     const user = await read.user(actor!.id, socket)
-    // Deleted between the check of the token and now.
+    // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
     return { user }
   })
 
-  // An unknown address takes the same time as a wrong password.
-  async function verify (request: FastifyRequest, email: string, password: string, attempt: LoginAttempt): Promise<UserRow & { passwordHash: string }> {
+  // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist.
+  async function verify (
+    request: FastifyRequest, email: string, password: string, attempt: LoginAttempt
+  ): Promise<UserRow & { passwordHash: string }> {
     const user = await findCredentials(db, email)
     if (!await passwords.verify(password, user?.passwordHash, request.socket)) {
       await Promise.all([attempt.failed(), audit.add(request, { action: 'login.failed', userId: user?.id })])
@@ -87,23 +99,23 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     if (!passwords.isOutdated(passwordHash)) return { ...user!, passwordHash }
     const renewed = await passwords.hash(password)
     if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
-    // By another login, mostly.
+    // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against the new one.
     return verify(request, email, password, attempt)
   }
 
-  function refuse (reply: FastifyReply): Error {
+  function invalidSession (reply: FastifyReply): Error {
     cookies.clear(reply)
     return new InvalidSession()
   }
 
-  function enter (reply: FastifyReply, { id, cookie, expiresAt }: OpenSession, user: UserRow) {
+  function issueToken (reply: FastifyReply, { id, cookie, expiresAt }: OpenSession, user: UserRow) {
     cookies.set(reply, cookie, expiresAt)
     const token = tokens.sign({ id: user.id, role: user.role, sessionId: id }, { expiresAt })
     const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000))
     return { token, tokenType: 'Bearer', expiresIn, user }
   }
 
-  // By the token where there is one; by the cookie only for an origin that it serves.
+  // A bearer token takes precedence. The cookie is accepted only from an allowed origin, so that no other page can log a user out.
   async function authenticateLogout (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     if (request.headers.authorization) return usherAuth.authenticate(request, reply)
     if (!cookies.isSent(request)) throw new Unauthenticated()
@@ -114,10 +126,9 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     const serves = cookies.serves(request)
     if (cookies.isSent(request) && !serves) throw new OriginNotAllowed()
     if (cookies.read(request)) return
-    // A form on somebody else's page, with which no cookie comes, must not clear the one that is there.
-    throw serves ? refuse(reply) : new InvalidSession()
+    // A form on a page of another site sends no cookie (SameSite=Lax). The response to it must not clear the browser's cookie.
+    throw serves ? invalidSession(reply) : new InvalidSession()
   }
 }
 
-/** Who a session is for, from the head of a request: its socket may be gone later. One of the file system has no address. */
 export default auth

@@ -6,12 +6,12 @@ import { NotFound } from '../schema/errors.ts'
 import { describeApi, finishDocument } from '../schema/openapi.ts'
 
 const PATH = '/docs'
-// Accepts one spelling of each file's name, so that the files bound the size of the cache.
+// Matches exactly one spelling of each path, so that the cache has at most one entry for each file.
 const FILE = /^\/docs(\/|\/(static\/)?[a-z\d-]+(\.[a-z\d-]+)*)?$/
 
 interface Document { readonly headers: OutgoingHttpHeaders, readonly etag: string, readonly content: Buffer }
 
-/** The API reference: GET /docs for people, GET /docs/json for programs, and GraphQL's schema beside them (contract 8). */
+/** Serves the API reference: a page at GET /docs, OpenAPI at GET /docs/json, and the SDL at GET /docs/schema.graphql (contract 8). */
 const docs: FastifyPluginAsync = async (app) => {
   const { prefix } = app.usherOptions
   const documents = new Map<string, Promise<Document>>()
@@ -30,13 +30,13 @@ const docs: FastifyPluginAsync = async (app) => {
     }
     const { headers, etag, content } = await document
     reply.headers(headers).header('etag', etag)
-    const known = request.headers['if-none-match']
-    return known === '*' || known?.includes(etag) ? reply.code(304).send() : reply.send(content)
+    const cached = request.headers['if-none-match']
+    return cached === '*' || cached?.includes(etag) ? reply.code(304).send() : reply.send(content)
   }
 
-  // The result is cached: rendering a document for every request would let any client keep the node busy.
+  // The caller caches the result. Otherwise any client could keep the node busy with rendering documents.
   async function readDocument (path: string): Promise<Document> {
-    // Made for the first who asks, for loading it would delay every start.
+    // Created on the first request, because loading the reference at start would delay every start.
     reference ??= createReference(app)
     const { statusCode, headers, rawPayload: content } = await (await reference).inject(path)
     if (statusCode !== 200) throw new NotFound()
@@ -46,14 +46,14 @@ const docs: FastifyPluginAsync = async (app) => {
 }
 
 /**
- * The reference as an app of its own, which never listens: its plugins meet neither a host's, of the same names,
- * nor the schemas that a host shares.
+ * Creates a separate app that serves the reference through `inject` and never listens. There, @fastify/swagger and
+ * @fastify/swagger-ui cannot conflict with a host's plugins of the same names or with the schemas that a host shares.
  */
 async function createReference ({ usherOptions, usherRoutes }: FastifyInstance): Promise<FastifyInstance> {
   const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([import('@fastify/swagger'), import('@fastify/swagger-ui')])
   const sdl = await readFile(new URL('../schema/schema.graphql', import.meta.url))
   const reference = Fastify()
-  // The routes are described, and never called: any function will do.
+  // The routes are only described and never called, so their validators, serializers and handlers can be any function.
   reference.setValidatorCompiler(() => Boolean)
   reference.setSerializerCompiler(() => JSON.stringify)
 
@@ -64,7 +64,7 @@ async function createReference ({ usherOptions, usherRoutes }: FastifyInstance):
   })
   await reference.register(swaggerUi, {
     routePrefix: PATH,
-    // Relative to the page, so that it serves under a prefix, and behind a proxy that changes the path.
+    // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
     indexPrefix: '.',
     theme: { title: 'Usher API' },
     uiConfig: { layout: 'BaseLayout', displayRequestDuration: true },
@@ -74,12 +74,12 @@ async function createReference ({ usherOptions, usherRoutes }: FastifyInstance):
   for (const route of usherRoutes) reference.route({ ...route, handler: Boolean })
 
   await reference.ready()
-  // What is wrong with it comes out here, as a failure of the server.
+  // This throws if the document cannot be generated. The request then gets 500.
   reference.swagger()
   return reference
 }
 
-// "Try it out" calls the service where the page comes from, or at its public address.
+// "Try it out" calls the service at the origin of the page or at its public address.
 function createPolicy (publicUrl: string | undefined): string {
   const connect = publicUrl ? `'self' ${new URL(publicUrl).origin}` : "'self'"
   return [

@@ -8,7 +8,7 @@ import { ChangePassword, ConfirmReset, MailReply, refuseOwnWords, RequestReset }
 import { failures, NoContent } from '../schema/reply.ts'
 import { UserParams } from '../schema/user.ts'
 
-/** The life of a password: change, reset, and the invitation to set a first one (contract 4.6, 4.7). */
+/** Adds the routes for changing a password, resetting it, and inviting a user to set the first one (contract 4.6, 4.7). */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db }, usherAuth: { authenticate, authorize, confirm }, usherSessions: sessions, usherPasswords: passwords,
@@ -19,18 +19,24 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   app.put('/auth/password', {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'passwords:change')],
-    schema: { tags: ['auth'], security, summary: 'Change the password: every other session ends', body: ChangePassword, response: { 204: NoContent, ...failures(400, 401, 403, 413, 415, 429) } },
+    schema: {
+      tags: ['auth'],
+      security,
+      summary: 'Change the password and end every other session',
+      body: ChangePassword,
+      response: { 204: NoContent, ...failures(400, 401, 403, 413, 415, 429) },
+    },
   }, async (request, reply) => {
     const { actor, body: { currentPassword, password }, ip: address, socket } = request
     const user = await findAccount(db, actor!.id)
-    // Deleted between the check of the token and now.
+    // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
     if (password === currentPassword) throw new InvalidInput('password must differ from the current one')
     refuseOwnWords(password, user)
     const attempt = await throttle.login({ email: user.email, address, client: socket })
     if (!await passwords.verify(currentPassword, user.passwordHash, socket)) {
       await attempt.failed()
-      return refuse(request)
+      return rejectPassword(request)
     }
     await attempt.succeeded()
     const change = { userId: user.id, from: user.passwordHash!, to: await passwords.hash(password, socket), sessionId: actor!.sessionId }
@@ -39,18 +45,23 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
       await audit.add(request, { action: 'password.change' }, trx)
       await confirm(actor!, socket)
       return ended
-    }).catch((error) => error instanceof WrongPassword ? refuse(request) : Promise.reject(error)))
+    }).catch((error) => error instanceof WrongPassword ? rejectPassword(request) : Promise.reject(error)))
     links.tellChanged(user)
     return reply.code(204).send(null)
   })
 
-  async function refuse (request: FastifyRequest): Promise<never> {
+  async function rejectPassword (request: FastifyRequest): Promise<never> {
     await audit.add(request, { action: 'password.change-failed' })
     throw new WrongPassword()
   }
 
   app.post('/auth/password-reset', {
-    schema: { tags: ['auth'], summary: 'Ask for a link by mail to set a password', body: RequestReset, response: { 202: MailReply, ...failures(400, 413, 415, 429) } },
+    schema: {
+      tags: ['auth'],
+      summary: 'Request an e-mail with a link to set a password',
+      body: RequestReset,
+      response: { 202: MailReply, ...failures(400, 413, 415, 429) },
+    },
   }, async (request, reply) => {
     const { body: { email }, ip: address, socket: client } = request
     await throttle.reset({ email, address, client })
@@ -59,12 +70,17 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   })
 
   app.post('/auth/password-reset/confirm', {
-    schema: { tags: ['auth'], summary: 'Set a password with the token of such a link: every session ends', body: ConfirmReset, response: { 204: NoContent, ...failures(400, 413, 415) } },
+    schema: {
+      tags: ['auth'],
+      summary: 'Set a password with the token of the link and end every session of the user',
+      body: ConfirmReset,
+      response: { 204: NoContent, ...failures(400, 413, 415) },
+    },
   }, async (request, reply) => {
     const { body: { token, password }, socket } = request
     const hash = hashSecret(token)
     const user = await getTokenOwner(db, hash)
-    // Whatever refuses the password comes before the token is spent.
+    // The password is checked before the token is consumed, so that the link still works after a password was rejected.
     refuseOwnWords(password, user)
     const reset = { hash, userId: user.id, passwordHash: await passwords.hash(password, socket) }
     sessions.noteEnded(await db.transaction().execute(async (trx) => {
@@ -78,7 +94,13 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   app.post('/users/:id/invitation', {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:invite')],
-    schema: { tags: ['users'], security, summary: 'Send a user without a password a link to set a first one', params: UserParams, response: { 202: MailReply, ...failures(401, 403, 404, 409) } },
+    schema: {
+      tags: ['users'],
+      security,
+      summary: 'Invite a user who has no password: send a link to set one',
+      params: UserParams,
+      response: { 202: MailReply, ...failures(401, 403, 404, 409) },
+    },
   }, async (request, reply) => {
     const { params: { id }, actor, socket } = request
     const user = await findAccount(db, id)

@@ -2,12 +2,16 @@ import type { FastifyPluginAsync } from 'fastify'
 import { Type } from '@sinclair/typebox'
 import { failures } from '../schema/reply.ts'
 
-/** GET /api/redirect (contract 6). */
+/** Adds GET /api/redirect (contract 6). */
 const redirect: FastifyPluginAsync = async (app) => {
   const { prefix, redirectTo = `${prefix}/api/users` } = app.usherOptions
 
   app.get('/redirect', {
-    schema: { tags: ['redirect'], summary: 'Redirect to the users list', response: { 302: Type.Null({ description: 'The `Location` names the list' }), ...failures() } },
+    schema: {
+      tags: ['redirect'],
+      summary: 'Redirect to the users list',
+      response: { 302: Type.Null({ description: 'The header `Location` has the address of the users list' }), ...failures() },
+    },
   }, async (_, reply) => reply.redirect(redirectTo, 302))
 }
 

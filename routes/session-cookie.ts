@@ -5,14 +5,15 @@ import { readSessionCookie, type SessionCookie } from '../plugins/auth/cookie-va
 
 const COOKIE = 'usher_session'
 
-/** The session cookie as it comes and goes: for the auth routes only, and for the origins that it serves (contract 4). */
+/** Returns functions that read, set and clear the session cookie, which only the auth routes receive (contract 4). */
 export async function createCookies (app: FastifyInstance) {
   const { prefix, publicUrl } = app.usherOptions
   const path = `${prefix}/api/auth`
-  // Behind a proxy that is not trusted, a request over TLS looks like one without.
+  // `request.protocol` is http behind a proxy that terminates TLS and is not trusted.
   const isPublicSecure = publicUrl?.startsWith('https:') === true
 
-  // The host's own @fastify/cookie serves as well, whatever its hook: only its two functions are used.
+  // If the host has registered @fastify/cookie, that registration is used. Its options for hooks do not matter, because only
+  // `parseCookie` and `serializeCookie` are called.
   if (!app.hasDecorator('parseCookie')) await app.register(fastifyCookie)
 
   function set (reply: FastifyReply, value: string, expires: Date): void {
@@ -21,17 +22,17 @@ export async function createCookies (app: FastifyInstance) {
   }
 
   return {
-    /** Whether a request has one, of whatever kind. */
+    /** Returns whether a request has a session cookie, valid or not. */
     isSent: ({ headers: { cookie = '' } }: FastifyRequest): boolean => Boolean(app.parseCookie(cookie)[COOKIE]),
 
-    /** What a request's cookie says; `undefined` where there is none, or none of ours, or several. */
+    /** Returns the parsed session cookie, or `undefined` if it is missing, malformed or sent more than once. */
     read ({ headers: { cookie = '' } }: FastifyRequest): SessionCookie | undefined {
-      // A neighbouring domain can plant one beside the real one, and the order does not tell which is which.
+      // A sibling domain can set a second cookie of this name, and their order does not tell which one is genuine.
       const several = cookie.split(`${COOKIE}=`).length > 2
       return several ? undefined : readSessionCookie(app.parseCookie(cookie)[COOKIE] ?? '')
     },
 
-    /** Whether it serves where a request comes from. */
+    /** Returns whether the origin of a request may use the cookie. */
     serves: createAllowedOrigins(app).serveCookie,
 
     set,

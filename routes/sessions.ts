@@ -5,7 +5,7 @@ import { SessionNotFound } from '../schema/errors.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { SessionList, SessionParams } from '../schema/session.ts'
 
-/** The actor's sessions (contract 4.4, 4.5). */
+/** Adds the routes that list and end the actor's sessions (contract 4.4, 4.5). */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { authenticate, authorize, allows, confirm }, usherSessions: sessions, usherAudit: audit } = app
   forbidStoring(app)
@@ -14,7 +14,12 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   app.get('/auth/sessions', {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'sessions:list')],
-    schema: { tags, security, summary: "List the actor's sessions, newest first", response: { 200: SessionList, ...failures(401, 403) } },
+    schema: {
+      tags,
+      security,
+      summary: 'List the sessions of the authenticated user, newest first',
+      response: { 200: SessionList, ...failures(401, 403) },
+    },
   }, async ({ actor }) => {
     const rows = await sessions.list(actor!.id)
     return rows.map((row) => ({ ...row, current: row.id === actor!.sessionId }))
@@ -22,11 +27,17 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   app.delete('/auth/sessions/:id', {
     onRequest: authenticate,
-    schema: { tags, security, summary: 'End a session', params: SessionParams, response: { 204: NoContent, ...failures(401, 404) } },
+    schema: {
+      tags,
+      security,
+      summary: 'End a session on every node',
+      params: SessionParams,
+      response: { 204: NoContent, ...failures(401, 404) },
+    },
   }, async (request, reply) => {
     const { actor, socket, params: { id } } = request
     const ownerId = isUuid(id) ? await sessions.ownerOf(id) : undefined
-    // Nobody learns of the sessions of others.
+    // The response for another user's session is the same as for one that does not exist.
     if (!ownerId || !allows(actor!, 'sessions:end', ownerId)) throw new SessionNotFound()
     await confirm(actor!, socket)
     await sessions.end({ id }, { ...audit.contextOf(request), action: 'session.end' })
@@ -35,7 +46,12 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   app.delete('/auth/sessions', {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'sessions:end', actor!.id)],
-    schema: { tags, security, summary: 'End all sessions of the actor but this one', response: { 204: NoContent, ...failures(401, 403) } },
+    schema: {
+      tags,
+      security,
+      summary: 'End all sessions of the authenticated user except the current one',
+      response: { 204: NoContent, ...failures(401, 403) },
+    },
   }, async (request, reply) => {
     const { actor, socket } = request
     await sessions.endAll(actor!.id, actor!.sessionId, audit.contextOf(request), () => confirm(actor!, socket))

@@ -11,8 +11,8 @@ input[name=password] { display: block; width: 100%; box-sizing: border-box; padd
 button { font: inherit; padding: .5rem 1rem }
 `
 
-// The token comes as the fragment: it is in nobody's log, and in no referrer. It leaves the address, too, which
-// histories keep and people copy.
+// Links carry the token in the fragment, which browsers send neither to servers nor as a referrer, so no log contains it. The
+// script also removes it from the address bar, because histories keep addresses and people copy them.
 const script = `
 const token = new URLSearchParams(location.hash.slice(1)).get('token')
 const form = document.querySelector('form')
@@ -21,7 +21,7 @@ const button = form.querySelector('button')
 const status = document.querySelector('[role=status]')
 history.replaceState(null, '', location.pathname)
 if (token) form.hidden = false
-else status.textContent = 'This page needs the link from your mail.'
+else status.textContent = 'Open this page with the link from your e-mail.'
 show.addEventListener('change', () => { password.type = show.checked ? 'text' : 'password' })
 form.addEventListener('submit', async (event) => {
   event.preventDefault()
@@ -42,7 +42,8 @@ form.addEventListener('submit', async (event) => {
 })
 function explain ({ errors, error }) {
   const text = errors ? errors.join('. ') : error
-  return text.startsWith('token ') ? 'This link has expired or was used already. Ask for another one.' : text[0].toUpperCase() + text.slice(1) + '.'
+  if (text.startsWith('token ')) return 'This link has expired or was used already. Request a new one.'
+  return text[0].toUpperCase() + text.slice(1) + '.'
 }
 `
 
@@ -59,7 +60,7 @@ const page = `<!doctype html>
 <h1>Set your password</h1>
 <form hidden>
 <label>New password <input name="password" type="password" autocomplete="new-password" minlength="8" maxlength="256" required autofocus></label>
-<label><input name="show" type="checkbox" autocomplete="off"> Show it</label>
+<label><input name="show" type="checkbox" autocomplete="off"> Show password</label>
 <button>Set password</button>
 </form>
 <p role="status"></p>
@@ -72,13 +73,13 @@ const page = `<!doctype html>
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-// Everything is in the page, and it talks to its own origin alone.
+// Script and styles are inline, and requests go to the page's own origin only.
 const policy = [
   "default-src 'none'", `script-src ${hashOf(script)}`, `style-src ${hashOf(style)}`, "connect-src 'self'",
   "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
 ].join('; ')
 
-/** The page that links to set a password lead to, where the option `passwordUrl` names no other. */
+/** Adds GET /set-password, the page that the links in mails open, unless the option `passwordUrl` names another one. */
 const setPassword: FastifyPluginAsync = async (app) => {
   if (app.usherOptions.passwordUrl) return
   app.get('/set-password', { schema: { hide: true } }, (_, reply) => reply

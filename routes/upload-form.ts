@@ -9,31 +9,32 @@ const PARTS = 100
 const HEADER_OCTETS = 16 * 1024
 const CHUNK_OCTETS = 64 * 1024
 
-/** Octets that a form may take besides its file: the description, and fields that nobody asked for. */
+/** Bytes that a form may have in addition to its file: the description, and fields that Usher ignores. */
 export const ENVELOPE_OCTETS = 256 * 1024
 
-/** What has been read of an upload's form. */
+/** The parts of an upload's form that have been read so far. */
 export interface ReadForm<File> {
   file?: File
   filename?: string
   description?: unknown
-  /** What is wrong with the parts themselves: a sentence a field. */
+  /** Problems of the parts, one sentence for each field. The keys are field names. */
   readonly problems: Map<string, string>
 }
 
 export interface Limits {
-  /** Octets of the file. */
+  /** Most bytes that the file may have. */
   maxBytes: number
-  /** Milliseconds without a byte. */
+  /** Milliseconds without a byte after which the body is rejected. */
   idleMs: number
-  /** Bytes that must arrive within each period of `idleMs`. */
+  /** Least bytes that must arrive in each period of `idleMs`. */
   minBytesPerPeriod: number
 }
 
 /**
- * Reads the form to its end, whatever is wrong with it: a body that is too large is to be refused as such. The
- * file goes to `write`, whose result is the form's `file` at once, so that a caller can discard it. Throws
- * `PayloadTooLarge`, `BodyStalled`, `InvalidInput` for a body that is no form, and what `write` throws.
+ * Reads a multipart body into `form`. It reads to the end even if a part is wrong, because 413 comes before 400 (contract 1.7).
+ * Passes the bytes of the file to `write`. Its result becomes `form.file` as soon as it is there, so that the caller can discard
+ * the file if a later part fails. Throws `PayloadTooLarge`, `BodyStalled`, `InvalidInput` if the body is malformed, and the
+ * errors of `write`.
  */
 export async function readForm<File> (
   request: FastifyRequest, limits: Limits, form: ReadForm<File>, write: (bytes: AsyncIterable<Uint8Array>) => Promise<File>
@@ -52,7 +53,7 @@ export async function readForm<File> (
   async function takeFile ({ file, fieldname, filename }: Multipart & { type: 'file' }): Promise<void> {
     if (++files > 1) form.problems.set('file', 'file must be a single file')
     if (fieldname === 'description') form.problems.set('description', 'description must be a text field')
-    // Nobody else reads it, and an unread file would hold up the rest.
+    // A file that is not consumed would block the parts that follow it.
     if (files > 1 || fieldname !== 'file') return void file.resume()
     form.filename = basename(filename)
     form.file = await write(wellFormed(file))
@@ -68,7 +69,7 @@ export async function readForm<File> (
 
 const check = createCheck(UploadInput)
 
-/** Throws `InvalidInput` with all that is wrong with a form, in the order of the schema (contract 1.2). */
+/** Throws `InvalidInput` with all problems of a form, in the order of the schema (contract 1.2). */
 export function checkForm ({ problems, ...values }: ReadForm<unknown>): void {
   const found = violations(values)
   const errors = Object.keys(UploadInput.properties)
@@ -85,11 +86,11 @@ function violations (values: object): readonly string[] {
   }
 }
 
-// Everything is said, for a host's own @fastify/multipart would add its options to what is left out.
+// Every option is set, because @fastify/multipart merges these with the options of a host that has registered it.
 function optionsOf ({ maxBytes }: Limits) {
   return {
     limits: {
-      // One more than allowed, which tells a file that is too large from one that is not.
+      // One byte more than allowed, so that a file that is too large can be told from one of exactly the allowed size.
       fileSize: maxBytes + 1,
       fieldSize: MAX_DESCRIPTION_OCTETS,
       fieldNameSize: HEADER_OCTETS,
@@ -109,19 +110,20 @@ function optionsOf ({ maxBytes }: Limits) {
   }
 }
 
-// The parser's own errors are of many kinds, some with no status: a body cut off, without a boundary, of too
-// many parts, with a field named like a member of Object.prototype.
+// Maps the parser's errors, some of which have no status: for a body that is cut off, has no boundary or too many parts, or has
+// a field that is named like a member of Object.prototype.
 async function * wellFormed<Item> (items: AsyncIterable<Item>): AsyncGenerator<Item> {
   try {
     yield * items
   } catch (error) {
     if (error instanceof UsherError) throw error
-    throw (error as { statusCode?: number }).statusCode === 413 ? new PayloadTooLarge() : new InvalidInput('body is not valid multipart/form-data')
+    if ((error as { statusCode?: number }).statusCode === 413) throw new PayloadTooLarge()
+    throw new InvalidInput('body is not valid multipart/form-data')
   }
 }
 
-// Ends the reading of a body that is too large as a whole, that stalls, or that is so slow that it only occupies its
-// connection; until the returned function is called.
+// Fails the reading of a body that is too large as a whole, stalls, or is so slow that it merely occupies its connection. Returns
+// a function that stops watching.
 function watch (raw: IncomingMessage, { maxBytes, idleMs, minBytesPerPeriod }: Limits): () => void {
   let received = 0
   let receivedBefore = 0
@@ -131,7 +133,7 @@ function watch (raw: IncomingMessage, { maxBytes, idleMs, minBytesPerPeriod }: L
     receivedBefore = received
   }, idleMs)
   raw.on('data', count)
-  // What takes time from here on is the disk.
+  // After the end of the body, only the disk takes time.
   raw.once('end', release)
   return release
 
@@ -143,7 +145,7 @@ function watch (raw: IncomingMessage, { maxBytes, idleMs, minBytesPerPeriod }: L
 
   function stop (error: Error): void {
     release()
-    // Told to whoever reads it. `destroy` would take the connection along, and the answer with it.
+    // The reader of the body receives the error. `destroy` would close the connection before the response is sent.
     raw.emit('error', error)
   }
 

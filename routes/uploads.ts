@@ -6,12 +6,14 @@ import { create as contentDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
-import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType, UploadNotFound } from '../schema/errors.ts'
+import {
+  BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType, UploadNotFound,
+} from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
 import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadParams, UploadRange } from '../schema/upload.ts'
 import { checkForm, ENVELOPE_OCTETS, readForm, type ReadForm } from './upload-form.ts'
 
-/** Uploads (contract 5): received, and given back. */
+/** Adds the routes for uploading and downloading files (contract 5). */
 const uploads: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { authenticate, authorize, confirm }, usherStorage: storage, usherOptions } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
@@ -20,18 +22,19 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
   const tags = ['uploads']
   const cutOff = createResponseCutOff(app)
 
-  // The host's own @fastify/multipart serves as well: every option is given each time.
+  // If the host has registered @fastify/multipart, that registration is used. Its options do not matter, because every call of
+  // `parts` sets all of them.
   if (!app.hasRequestDecorator('parts')) {
     await app.register(fastifyMultipart)
     app.removeContentTypeParser('multipart/form-data')
   }
-  // The plugin's parser does no more than note that the type is right. The handler notes it instead, so that a
-  // host's `attachFieldsToBody`, which asks before that, leaves the body alone.
+  // The parser of @fastify/multipart only marks a request as multipart. Here the handler marks it instead. A host's
+  // `attachFieldsToBody` checks the mark before the handler runs, and so does not consume the body.
   app.addContentTypeParser('multipart/form-data', (_, __, done) => done(null))
 
   app.post('/uploads', {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'uploads:create'), mustBeForm],
-    // The form is checked by hand, once it has been read.
+    // The schema is for the reference. `checkForm` validates the form once it has been read.
     validatorCompiler: () => () => true,
     schema: {
       tags,
@@ -54,7 +57,7 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
       return { fileUrl: `${base}/${upload.id}`, ...upload }
     } catch (error) {
       if (form.file) await storage.discard(form.file)
-      // Nothing more is awaited from it (RFC 9110 15.5.9).
+      // The server does not wait for the rest of the request (RFC 9110 15.5.9).
       if (error instanceof BodyStalled) reply.header('connection', 'close')
       throw error
     }
@@ -78,7 +81,7 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
       etag,
       'content-type': mediaType === 'text/plain' ? 'text/plain; charset=utf-8' : mediaType,
       'content-disposition': contentDisposition(filename, { type: isShown(mediaType) ? 'inline' : 'attachment' }),
-      // Never shown without asking: it may be gone with its owner. The entity tag makes that cheap.
+      // Caches must revalidate, because the upload is deleted with its owner. The entity tag makes that cheap.
       'cache-control': 'no-cache',
       'content-security-policy': "sandbox; default-src 'none'",
       'cross-origin-resource-policy': 'cross-origin',
@@ -87,10 +90,11 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
   })
 
   async function sendFile (request: FastifyRequest, reply: FastifyReply, id: string, etag: string) {
-    const asked = { method: request.method, headers: translate(request.headers, etag) }
-    const sent = await send(asked as never, id, { root: storage.folder, etag: false, cacheControl: false, contentType: false, index: false })
-    if (sent.type === 'error') throw refusal(sent, request, reply)
-    return sent
+    const translated = { method: request.method, headers: translateConditions(request.headers, etag) }
+    const options = { root: storage.folder, etag: false, cacheControl: false, contentType: false, index: false } as const
+    const result = await send(translated as never, id, options)
+    if (result.type === 'error') throw errorOf(result, request, reply)
+    return result
   }
 
   async function mustBeForm (request: FastifyRequest): Promise<void> {
@@ -100,16 +104,18 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
   }
 }
 
-// @fastify/send knows no entity tag but its own: what is asked of ours is told to it in terms without any. What
-// `cache-control` asks, it asks of caches; browsers send it with every `fetch` that revalidates by itself.
-function translate ({ 'if-range': ifRange, 'cache-control': _, ...headers }: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
+// @fastify/send only knows entity tags that it computes itself, so conditions on Usher's entity tag are replaced by equivalent
+// ones without a tag. `cache-control` is dropped: @fastify/send would never respond with 304 to `no-cache`, which is meant for
+// caches and which browsers send with a `fetch` that revalidates by itself.
+function translateConditions (original: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
+  const { 'if-range': ifRange, 'cache-control': _, ...headers } = original
   const tags = (field: string | undefined) => field?.split(',').map((tag) => tag.trim())
   if (tags(headers['if-match'])?.includes(etag)) headers['if-match'] = '*'
   if (tags(headers['if-none-match']?.replaceAll('W/', ''))?.includes(etag)) headers['if-none-match'] = '*'
   return ifRange === undefined || ifRange === etag ? headers : { ...headers, 'if-range': ifRange }
 }
 
-function refusal ({ statusCode, headers, metadata }: ErrorSendResult, request: FastifyRequest, reply: FastifyReply): Error {
+function errorOf ({ statusCode, headers, metadata }: ErrorSendResult, request: FastifyRequest, reply: FastifyReply): Error {
   switch (statusCode) {
     case 404:
       request.log.error({ err: metadata.error }, 'The file of an upload is missing')

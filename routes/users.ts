@@ -11,12 +11,15 @@ import { failures, NoContent } from '../schema/reply.ts'
 import { CreateUser, ListUsers, ReplaceUser, User, type Role, UserList, UserParams } from '../schema/user.ts'
 import { mediaTypes, negotiate, represent, type MediaType } from '../schema/version.ts'
 
-/** User records (contract 2), the list of them in versions (contract 3). */
+/** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const users: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherDatabase, usherAuth: { authenticate, authorize, callerOf, confirm }, usherPasswords: passwords, usherSessions: sessions, usherAudit: audit, usherDeletedUsers: deletedUsers, usherOptions } = app
+  const {
+    usherDatabase, usherAuth: { authenticate, authorize, callerOf, confirm }, usherPasswords: passwords, usherSessions: sessions,
+    usherAudit: audit, usherDeletedUsers: deletedUsers, usherOptions,
+  } = app
   const { db, read } = usherDatabase
   const base = `${usherOptions.prefix}/api/users`
-  const written = new WeakMap<Page<UserRow>, Map<MediaType, string>>()
+  const serialized = new WeakMap<Page<UserRow>, Map<MediaType, string>>()
   const tags = ['users']
   const security = [{ bearer: [] }]
 
@@ -27,7 +30,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     const { limit, after, role } = request.query
     const page = await read.users({ role, limit, after: after && decodeCursor(after) }, request.socket)
     if (page.next) reply.header('link', `<${pageUrl(request, encodeCursor(page.next))}>; rel="next"`)
-    return reply.send(write(page, limit, reply) as never)
+    return reply.send(serialize(page, limit, reply) as never)
   })
 
   app.get('/users/:id', {
@@ -40,51 +43,72 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
 
   app.post('/users', {
     onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:create')],
-    preValidation: async ({ actor, body }) => mayGrant(actor!, body, 'user'),
-    schema: { tags, security, summary: 'Create a user', body: CreateUser, response: { 201: User, ...failures(400, 401, 403, 409, 413, 415) } },
+    preValidation: async ({ actor, body }) => authorizeRole(actor!, body, 'user'),
+    schema: {
+      tags,
+      security,
+      summary: 'Create a user',
+      body: CreateUser,
+      response: { 201: User, ...failures(400, 401, 403, 409, 413, 415) },
+    },
   }, async (request, reply) => {
     const { body: { password, ...user }, socket } = request
     if (password !== undefined) refuseOwnWords(password, user)
     const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
-    const created = await usherDatabase.write.user({ ...user, passwordHash, note: audit.contextOf(request) }, callerOf(request.actor!, socket))
+    const row = { ...user, passwordHash, note: audit.contextOf(request) }
+    const created = await usherDatabase.write.user(row, callerOf(request.actor!, socket))
     return reply.code(201).header('location', `${base}/${created.id}`).send(created)
   })
 
   app.put('/users/:id', {
     onRequest: [authenticate, async ({ actor, params }) => authorize(actor!, 'users:replace', idOf(params))],
-    preValidation: async ({ actor, body, params }) => mayGrant(actor!, body, idOf(params) === actor!.id ? actor!.role : undefined),
-    schema: { tags, security, summary: 'Replace a user', params: UserParams, body: ReplaceUser, response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) } },
+    preValidation: async ({ actor, body, params }) => authorizeRole(actor!, body, idOf(params) === actor!.id ? actor!.role : undefined),
+    schema: {
+      tags,
+      security,
+      summary: 'Replace a user',
+      params: UserParams,
+      body: ReplaceUser,
+      response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) },
+    },
   }, async (request) => {
     const { params: { id }, body: { name, email, role }, actor, socket } = request
-    const stillMay = () => confirm(actor!, socket)
+    const checkPermission = () => confirm(actor!, socket)
     const { user, ended } = await usherDatabase.writeInTime((until) =>
-      updateUser(db, id, { name, email, role }, audit.contextOf(request), until, stillMay), stillMay)
+      updateUser(db, id, { name, email, role }, audit.contextOf(request), until, checkPermission), checkPermission)
     sessions.noteEnded(ended)
     return user
   })
 
   app.delete('/users/:id', {
     onRequest: [authenticate, async ({ actor, params }) => authorize(actor!, 'users:delete', idOf(params))],
-    schema: { tags, security, summary: 'Delete a user with all that is theirs', params: UserParams, response: { 204: NoContent, ...failures(401, 403, 404, 409) } },
+    schema: {
+      tags,
+      security,
+      summary: 'Delete a user with their sessions, posts and uploads',
+      params: UserParams,
+      response: { 204: NoContent, ...failures(401, 403, 404, 409) },
+    },
   }, async (request, reply) => {
     const { params: { id }, actor, socket } = request
     sessions.noteEnded(await deleteUser(db, id, async (trx) => {
       await audit.add(request, { action: 'user.delete', userId: id }, trx)
-      // Last, since the transaction may have waited for locks.
+      // Checked last, because the transaction may have waited for locks (contract 1.12).
       await confirm(actor!, socket)
     }))
     await deletedUsers.purge()
     return reply.code(204).send(null)
   })
 
-  // A page that several requests wait for is written once for all of them.
-  function write (page: Page<UserRow>, limit: number, reply: FastifyReply): string {
+  // Concurrent requests for the same page share one `Page` object, which is serialized once for all of them.
+  function serialize (page: Page<UserRow>, limit: number, reply: FastifyReply): string {
     const type = reply.getHeader('content-type') as MediaType
-    const texts = written.get(page) ?? new Map<MediaType, string>()
-    written.set(page, texts)
+    const texts = serialized.get(page) ?? new Map<MediaType, string>()
+    serialized.set(page, texts)
     let text = texts.get(type)
     if (text === undefined) {
-      text = reply.getSerializationFunction('200', type)!(represent(type, page.rows, { next: page.next && encodeCursor(page.next), limit }) as never)
+      const body = represent(type, page.rows, { next: page.next && encodeCursor(page.next), limit })
+      text = reply.getSerializationFunction('200', type)!(body as never)
       texts.set(type, text)
     }
     return text
@@ -95,16 +119,17 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     return `${base}?${new URLSearchParams({ ...role !== undefined && { role }, limit: `${limit}`, after })}`
   }
 
-  // A role in the body other than the one that needs no grant: refused before the body is looked at further.
-  function mayGrant (actor: Actor, body: unknown, free: Role | undefined): void {
+  // Checks the permission to grant the role in the body. `freeRole` needs no permission. This runs before the body is validated,
+  // because 403 comes before 400 (contract 1.7).
+  function authorizeRole (actor: Actor, body: unknown, freeRole: Role | undefined): void {
     const role = (body as { role?: unknown } | null)?.role
-    if (role !== undefined && role !== free) authorize(actor, 'users:grant-role')
+    if (role !== undefined && role !== freeRole) authorize(actor, 'users:grant-role')
   }
 }
 
 async function negotiateVersion ({ headers: { accept } }: FastifyRequest, reply: FastifyReply): Promise<void> {
   const type = negotiate(accept)
-  // Beside what CORS of the host or the node says.
+  // CORS of the host or the node may have set `Vary` already.
   reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', '))
   if (!type) throw new NotAcceptable(mediaTypes.join(', '))
   reply.type(type)

@@ -3,31 +3,35 @@ import type { Client } from '../../db/batching.ts'
 import type { Actor } from '../../schema/policy.ts'
 import type { ResultSize } from './result-budget.ts'
 
-/** What every resolver gets, besides what mercurius adds. */
+/** The context of resolvers. mercurius adds members of its own. */
 export interface GraphQLContext extends ResultSize {
   readonly usher: FastifyInstance
-  /** For whom it is: what is asked for is not read any more once the connection is gone. */
+  /** The connection of the operation. Reads that have not been sent are cancelled once it is closed. */
   readonly client: Client
-  /** Who is asking; null without a token. Over a socket it is asked anew, since the session may have ended. */
+  /**
+   * Returns the actor, or null without a token. Over a socket, each call verifies the token again, because the session may have
+   * ended.
+   */
   readonly actor: () => Promise<Actor | null>
-  /** The request that it comes by, or the socket; events have none. */
+  /** The HTTP request of the operation, or the one that opened its socket. Absent if an event is executed. */
   readonly request?: FastifyRequest
-  /** Added by mercurius to what is answered by a response. */
+  /** The reply, which mercurius adds to operations over HTTP. */
   readonly reply?: FastifyReply
   readonly operationName?: string | undefined
-  /** Where a subscription goes on, if its transport says so. */
+  /** The cursor after which a subscription resumes, if the transport sends one. It takes precedence over the argument `after`. */
   readonly lastEventId?: string | undefined
-  /** Ends the turn of a costly operation. */
+  /** Ends the turn of a costly operation in the queue. */
   leaveQueue?: (() => void) | undefined
+  /** The client of large reads, see `readerOf`. */
   reader?: Client
 }
 
-/** Returns the context of an operation by HTTP. */
+/** Returns the context of an operation over HTTP. */
 export function createContext (usher: FastifyInstance, request: FastifyRequest, operationName: string | undefined): GraphQLContext {
   return { usher, client: request.socket, actor: async () => request.actor, request, operationName, bytes: 0, reserved: 0 }
 }
 
-/** Returns the client of reads that are not needed any more when the response has become too large. */
+/** Returns a client for reads of posts. It also cancels reads that have not been sent once the response is too large. */
 export function readerOf (context: GraphQLContext): Client {
   context.reader ??= new Reader(context)
   return context.reader

@@ -6,7 +6,7 @@ import { TokenBucket, type TokenBucketOptions } from './token-bucket.ts'
 
 const NETWORKS_KEPT = 10_000
 
-/** Bounds the time that a network, and all networks together, may have new documents validated and compiled. */
+/** Limits the time that validating and compiling new documents takes, for each network and for all networks together. */
 export class DocumentBudget {
   readonly #perNetwork: TokenBucketOptions
   readonly #total: TokenBucket
@@ -17,12 +17,12 @@ export class DocumentBudget {
     this.#total = new TokenBucket(allDocuments)
   }
 
-  /** Charges a new document to the network of an address. Throws `TooManyDocuments`. */
+  /** Charges the work of a new document to the network of an address. Throws `TooManyDocuments` if a budget is used up. */
   charge (address: string | undefined, work: DocumentWork): void {
     const bucket = this.#bucketOf(networkOf(address))
-    if (bucket.left <= 0 || this.#total.left <= 0) throw new TooManyDocuments()
+    if (bucket.remaining <= 0 || this.#total.remaining <= 0) throw new TooManyDocuments()
     const milliseconds = estimate(work)
-    // Also more than is left: a large document must not be refused for ever.
+    // This may take more than remains. Otherwise a document larger than the budget would always be rejected.
     bucket.take(milliseconds)
     this.#total.take(milliseconds)
   }
@@ -36,8 +36,8 @@ export class DocumentBudget {
   }
 }
 
-// An estimate rather than the time that was measured, because that also grows when other processes use the processor. On a
-// slow machine, a field takes about 20 µs to validate and as much to compile, and a pair less than 1 µs.
+// Returns an estimate in milliseconds. The measured time is not used, because it also grows when other processes use the
+// processor. On a slow machine, a field takes about 20 µs to validate and as much to compile, and a pair less than 1 µs.
 function estimate ({ fields, pairs }: DocumentWork): number {
   return 0.3 + 0.04 * fields + 0.001 * pairs
 }

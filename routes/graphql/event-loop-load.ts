@@ -1,13 +1,13 @@
 import { performance, type EventLoopUtilization } from 'node:perf_hooks'
 
-// Busier than this, other requests wait for longer than the work itself takes.
+// Above this utilization, other requests wait longer than their own work takes.
 const BUSY = 0.75
-// Measurements over a shorter time say little.
+// Measurements over a shorter time are not meaningful.
 const SHORTEST_MS = 1
 // The weight of a measurement falls to about a third within this time.
 const MEMORY_MS = 100
 
-/** Tells how busy the event loop is. */
+/** Measures how busy the event loop is. */
 export class EventLoopLoad {
   #since = performance.now()
   #before: EventLoopUtilization = performance.eventLoopUtilization()
@@ -16,7 +16,7 @@ export class EventLoopLoad {
   /** Whether the event loop has hardly been idle in the last tenths of a second. */
   get isBusy (): boolean {
     const now = performance.now()
-    // Many ask in the same turn.
+    // Many operations may read this in the same turn.
     if (now - this.#since < SHORTEST_MS) return this.#average > BUSY
     const current = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(current, this.#before)

@@ -4,17 +4,19 @@ import { createContext, type GraphQLContext } from './context.ts'
 import type { Operation } from './operation.ts'
 import { textOf } from './serialize.ts'
 
-/** What is called when an operation of a socket has ended, unless it was stopped before. */
+/** Callbacks for the outcome of an operation. One of them is called, unless the operation is stopped before. */
 export interface Respond {
-  /** Gets the result as JSON. */
+  /** Receives the result as JSON, including errors of execution. */
   result (text: string): void
+  /** Receives the error of an operation that could not be executed. */
   error (error: GraphQLError): void
 }
 
-/** Executes a query or a mutation that came by a socket. Returns a function that stops it: its result is dropped then. */
+/** Executes a query or a mutation of a socket. Returns a function that discards the result. */
 export function executeOperation (
-  usher: FastifyInstance, request: FastifyRequest, actor: GraphQLContext['actor'], { query, variables, operationName }: Operation, respond: Respond
+  usher: FastifyInstance, request: FastifyRequest, actor: GraphQLContext['actor'], operation: Operation, respond: Respond
 ): () => void {
+  const { query, variables, operationName } = operation
   const context: GraphQLContext = { ...createContext(usher, request, operationName), actor }
   let stopped = false
   const finish = (send: () => void) => {

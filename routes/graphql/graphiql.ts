@@ -8,12 +8,12 @@ const SCRIPT = ['<script>', '</script>'] as const
 
 let page: ReturnType<typeof createPage> | undefined
 
-/** Whether a GET comes from a browser that wants a page. */
+/** Returns whether a request prefers a page to JSON, as those of browsers do. */
 export function wantsGraphiql (request: FastifyRequest): boolean {
   return new Negotiator(request.raw).mediaType(['application/json', 'text/html']) === 'text/html'
 }
 
-/** Sends GraphiQL. Its nine megabytes are loaded for the first who asks, and kept compressed. */
+/** Sends GraphiQL. Its nine megabytes are loaded on the first request and kept compressed. */
 export async function sendGraphiql (reply: FastifyReply): Promise<void> {
   page ??= createPage()
   const { body, policy } = await page
@@ -38,7 +38,7 @@ async function createPage () {
   return { body: await promisify(gzip)(html), policy: createPolicy(script) }
 }
 
-// Everything is in the page: script, styles, fonts, workers. It talks to its own origin, by HTTP and socket.
+// Script, styles, fonts and workers are inline. The page sends requests to its own origin only, over HTTP and WebSockets.
 function createPolicy (script: string): string {
   const hash = createHash('sha256').update(script).digest('base64')
   return [

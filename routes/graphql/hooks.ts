@@ -12,7 +12,10 @@ import { keepSerialized, payloadOf, serializeInTurns } from './serialize.ts'
 // JSON.stringify takes about 2 ms for this, on a slow machine.
 const SERIALIZED_AT_ONCE = 256 * 1024
 
-/** Adds the limits of operations to mercurius: before a document is validated, before it is executed, and afterwards. */
+/**
+ * Adds hooks to mercurius that limit operations: before a document is validated, before it is executed, and when its result is
+ * there.
+ */
 export function addLimits (app: FastifyInstance): void {
   const { documents, queue, results, checkCost } = app.usherGraphqlLimits
 
@@ -21,7 +24,7 @@ export function addLimits (app: FastifyInstance): void {
     relaxDefaults(document)
   })
 
-  // Both hooks run for every operation: they return a promise only if there is something to wait for.
+  // The following hooks run for every operation. They return a promise only if they have to wait, because a promise costs time.
   app.graphql.addHook<GraphQLContext>('preExecution', (schema, document, context, variables = {}) => {
     const cost = checkCost({ schema, document, operationName: context.operationName, variables })
     if (!queue.isFree(cost)) return enterQueue(cost, context)
@@ -29,7 +32,7 @@ export function addLimits (app: FastifyInstance): void {
 
   async function enterQueue (cost: number, context: GraphQLContext): Promise<void> {
     context.leaveQueue = await queue.enter(cost, networkOf(context.request!.ip))
-    // An execution that fails unexpectedly must not keep its turn.
+    // `onResolution` does not run if the execution fails unexpectedly, so the end of the response also ends the turn.
     if (context.reply) finished(context.reply.raw, context.leaveQueue)
   }
 
@@ -40,17 +43,18 @@ export function addLimits (app: FastifyInstance): void {
   })
 }
 
-type Sized = Pick<GraphQLContext, 'bytes' | 'reply'>
+type ResultContext = Pick<GraphQLContext, 'bytes' | 'reply'>
 
 /**
- * Serializes a result for `textOf` and for its response if it is large, so that other requests have their turn meanwhile. If
- * there are too many bytes, an error takes its place.
+ * Serializes a large result in many turns of the event loop, so that other requests do not have to wait. `textOf` and the response
+ * then use that JSON. Returns undefined for a small result, which is serialized later. Replaces a result of too many bytes with an
+ * error.
  */
 export function serialize (
-  app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes, reply }: Sized
+  app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, { bytes, reply }: ResultContext
 ): Promise<void> | undefined {
   if (bytes <= SERIALIZED_AT_ONCE) return
-  // Fastify sends a Buffer as it is, but its types only know serializers that return text.
+  // Fastify also accepts a serializer that returns a Buffer, but its types only allow text.
   reply?.serializer(payloadOf as (result: object) => string)
   return serializeLarge(app, result)
 }

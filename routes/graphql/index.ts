@@ -20,11 +20,11 @@ const DOCUMENTS_KEPT = 256
 const sdl = readFileSync(new URL('../../schema/schema.graphql', import.meta.url), 'utf8')
 
 /**
- * /graphql: queries and mutations by POST; these and subscriptions by a socket, or as server-sent events; GraphiQL for a
- * browser (contract 7).
+ * Adds the endpoint /graphql (contract 7): queries and mutations by POST, all operations over a WebSocket or server-sent events, and
+ * GraphiQL for browsers.
  */
 const graphql: FastifyPluginAsync = async (app) => {
-  // What the body must be is said in GraphQL's shape, by `readOperation`.
+  // `readOperation` validates the body, because its errors need the GraphQL format.
   app.setValidatorCompiler(() => () => true)
   app.removeAllContentTypeParsers()
   addJsonParser(app)
@@ -39,7 +39,8 @@ const graphql: FastifyPluginAsync = async (app) => {
   })
   app.addHook('preValidation', app.usherAuth.reconfirm)
   app.addHook('onSend', ({ raw }, reply, __, done) => {
-    // Of a body that is too large: Fastify would close at once, and the answer be lost, see `plugins/lingering-close.ts`.
+    // If a body is too large, Fastify would close the connection at once and the response could be lost, see
+    // `plugins/lingering-close.ts`.
     if (!isLate(raw)) reply.removeHeader('connection')
     done()
   })
@@ -50,7 +51,7 @@ const graphql: FastifyPluginAsync = async (app) => {
   addLimits(app)
 }
 
-function createOptions (app: FastifyInstance, answerByEvents: ReturnType<typeof addEventStreams>): MercuriusOptions {
+function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<typeof addEventStreams>): MercuriusOptions {
   return {
     path: PATH,
     schema: sdl,
@@ -58,21 +59,23 @@ function createOptions (app: FastifyInstance, answerByEvents: ReturnType<typeof 
     jit: 1,
     cache: DOCUMENTS_KEPT,
     graphql: { parseOptions: { maxTokens: limits.tokens }, validateOptions: { maxErrors: limits.errors } },
-    // Every answer to a POST has status 200 (contract 7.1).
-    errorFormatter: (execution, context) =>
-      ({ statusCode: 200, response: formatExecution(execution, (context as { reply?: { log: typeof app.log } }).reply?.log ?? app.log) as never }),
-    // An error handler may need it for a body that was refused.
+    // Every response to a POST has status 200 (contract 7.1).
+    errorFormatter (execution, context) {
+      const { log } = (context as { reply?: FastifyReply }).reply ?? app
+      return { statusCode: 200, response: formatExecution(execution, log) as never }
+    },
+    // mercurius also creates a context for its error handler, whose request may have a rejected body or none.
     context: (request): GraphQLContext => createContext(app, request, (request.body as Operation | null | undefined)?.operationName),
-    // Without it, mercurius would not assign resolvers of the form `{ subscribe, resolve }`.
+    // If this is off, mercurius does not assign resolvers of the form `{ subscribe, resolve }` correctly.
     subscription: true,
     additionalRouteOptions: {
       bodyLimit: app.usherOptions.bodyLimit,
       schema: { hide: true },
-      // `done` is called for what mercurius is to answer, and for errors. Awaiting a reply instead would run the route's
-      // handler, too, if the client disconnects before the reply is sent.
+      // Calls `done` only for errors and for requests that mercurius handles. If this were an async function that awaits the reply,
+      // the route's handler would also run when the client disconnects before the reply is sent.
       preValidation (request: FastifyRequest, reply: FastifyReply, done: (error?: FastifyError) => void) {
         if (wantsEvents(request)) {
-          answerByEvents(request, reply).catch(done)
+          respondWithEvents(request, reply).catch(done)
         } else if (request.method === 'POST') {
           request.body = readOperation(app.graphql.schema, request.body)
           done()

@@ -20,7 +20,7 @@ export interface CostlyOperation {
   variables: Readonly<Record<string, unknown>>
 }
 
-/** Returns what bounds the work of GraphQL operations on a node (contract 7.8). */
+/** Returns the limits of the work that GraphQL operations may cause on a node (contract 7.8). */
 export function createLimits ({ usherOptions: { graphql } }: FastifyInstance) {
   const { maxCost } = graphql
   const costs = new WeakMap<OperationDefinitionNode, Cost>()
@@ -30,7 +30,7 @@ export function createLimits ({ usherOptions: { graphql } }: FastifyInstance) {
     results: new ResultBudget(graphql),
     queue: new OperationQueue(maxCost),
 
-    /** Returns the cost of an operation, 0 if there is no such operation. Throws `OperationTooCostly`. */
+    /** Returns the cost of an operation, or 0 if the document does not have it. Throws `OperationTooCostly`. */
     checkCost ({ schema, document, operationName, variables }: CostlyOperation): number {
       const operation = getOperationAST(document, operationName)
       if (!operation) return 0

@@ -2,25 +2,25 @@ import { Overloaded } from '../../schema/errors.ts'
 import { EventLoopLoad } from './event-loop-load.ts'
 
 interface OperationQueueOptions {
-  /** Operations that may wait. */
+  /** The number of operations that may wait. */
   waiting?: number
   /** Milliseconds that an operation may wait. */
   patience?: number
-  /** Whether the node is busy: then the most costly operations wait, and at most five start in a second. */
+  /** Whether the node is busy. While it is, the most costly operations wait, and at most five of them start in a second. */
   load?: { readonly isBusy: boolean }
 }
 
 // How often the load is checked while operations wait.
-const LOOK_AGAIN_MS = 10
-// On a busy node, one of the most costly operations may start this often.
+const LOAD_CHECK_MS = 10
+// Least time between the starts of two of the most costly operations on a busy node.
 const LEAST_PACE_MS = 200
 
 interface Waiting { cost: number, start: () => void }
 
 /**
- * Lets costly operations run one after the other. Reads are batched, so the results of many operations arrive in the same
- * turn of the event loop; together they would delay other requests by the sum of their costs. Networks take turns. The most
- * costly operations wait while the node is busy with other requests, and less costly ones pass them.
+ * Limits the total cost of the operations that run at the same time. Reads are batched, so without a limit the results of many
+ * operations would arrive in the same turn of the event loop and delay other requests by the sum of their costs. Networks take
+ * turns. The most costly operations wait while the node is busy with other requests, and less costly ones overtake them.
  */
 export class OperationQueue {
   readonly #max: number
@@ -35,7 +35,7 @@ export class OperationQueue {
   #timer: NodeJS.Timeout | undefined
   readonly #queues = new Map<string, Waiting[]>()
 
-  /** @param maxCost of the operations that run at the same time, except cheap ones */
+  /** @param maxCost most cost that the operations running at the same time may have together, not counting cheap ones */
   constructor (maxCost: number, { waiting = 1000, patience = 1000, load = new EventLoopLoad() }: OperationQueueOptions = {}) {
     this.#max = maxCost
     this.#free = maxCost / 50
@@ -45,17 +45,17 @@ export class OperationQueue {
     this.#patience = patience
   }
 
-  /** Whether an operation is so cheap that it needs no turn. */
+  /** Returns whether an operation is so cheap that it does not have to enter the queue. */
   isFree (cost: number): boolean {
     return cost <= this.#free
   }
 
   /**
-   * Resolves when an operation may run, with a function that ends its turn, which may be called more than once. Throws
-   * `Overloaded`.
+   * Resolves when an operation may run, with a function that ends its turn and may be called more than once. Throws `Overloaded` if
+   * too many operations wait or this one has waited for too long.
    */
   async enter (cost: number, network: string): Promise<() => void> {
-    if (this.#waiting > 0 || !this.#hasRoom(cost) || this.#yields(cost)) await this.#wait(cost, network)
+    if (this.#waiting > 0 || !this.#hasRoom(cost) || this.#mustYield(cost)) await this.#wait(cost, network)
     else this.#start(cost)
     let running = cost
     return () => {
@@ -69,7 +69,7 @@ export class OperationQueue {
     return this.#running + cost <= this.#max
   }
 
-  #yields (cost: number): boolean {
+  #mustYield (cost: number): boolean {
     return cost > this.#heavy && performance.now() - this.#lastStart < LEAST_PACE_MS && this.#load.isBusy
   }
 
@@ -80,7 +80,7 @@ export class OperationQueue {
 
   #wait (cost: number, network: string): Promise<void> {
     if (this.#waiting >= this.#room) throw new Overloaded()
-    // The most costly operations have queues of their own, so that the others of their network need not wait behind them.
+    // Each network has a separate queue for its most costly operations, so that its other operations do not wait behind them.
     const key = cost > this.#heavy ? `${network} heavy` : network
     const queue = this.#queues.get(key) ?? []
     this.#queues.set(key, queue)
@@ -93,7 +93,7 @@ export class OperationQueue {
       }, this.#patience)
       queue.push(waiting)
       this.#startNext()
-      this.#lookAgain()
+      this.#checkLoadLater()
     })
   }
 
@@ -101,22 +101,22 @@ export class OperationQueue {
     for (const [key, queue] of this.#queues) {
       const [next] = queue as [Waiting]
       if (!this.#hasRoom(next.cost)) return
-      if (this.#yields(next.cost)) continue
+      if (this.#mustYield(next.cost)) continue
       this.#remove(key, queue, next)
-      // The network goes behind the others.
+      // The network moves behind the others.
       if (this.#queues.delete(key)) this.#queues.set(key, queue)
       this.#start(next.cost)
       next.start()
     }
   }
 
-  // Nothing else tells that the node is less busy.
-  #lookAgain (): void {
+  // No event signals that the node has become less busy, so it is checked with a timer.
+  #checkLoadLater (): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       this.#startNext()
-      if (this.#waiting > 0) this.#lookAgain()
-    }, LOOK_AGAIN_MS).unref()
+      if (this.#waiting > 0) this.#checkLoadLater()
+    }, LOAD_CHECK_MS).unref()
   }
 
   #remove (key: string, queue: Waiting[], waiting: Waiting): void {

@@ -6,10 +6,11 @@ import {
 import { checkLimits, limits, refused as overLimit } from '../../schema/graphql-limits.ts'
 import { areLarge, checkVariables } from './variables.ts'
 
-// A post's content of 64 KiB within it, every other octet of it escaped. Bounded since mercurius keeps documents.
+// Characters. A document may contain a post's content of 64 KiB of which every second byte is escaped. The length is limited,
+// because mercurius caches documents.
 const LONGEST_DOCUMENT = 256 * 1024
 
-/** An operation as mercurius takes it. */
+/** An operation in the form that `app.graphql` accepts. */
 export interface Operation {
   query: string
   variables: Record<string, unknown> | undefined
@@ -17,25 +18,25 @@ export interface Operation {
 }
 
 /**
- * Reads `{ query?, mutation?, variables?, operationName? }` (contract 7.2): an operation may come by either key,
- * and a bare selection set under `mutation` is a mutation. Throws a `GraphQLError`, also for large variables that are not those of
- * the operation.
+ * Parses the body `{ query?, mutation?, variables?, operationName? }` (contract 7.2). Either key may carry the operation, and a
+ * bare selection set under `mutation` is a mutation. Throws a `GraphQLError` if the body is invalid, or if large variables do not
+ * match the operation.
  */
 export function readOperation (schema: GraphQLSchema, body: unknown): Operation {
   if (!isObject(body)) throw refused('The body must be a JSON object')
   const { query, mutation, variables, operationName } = body
   if (query != null && mutation != null) throw refused('Send either query or mutation, not both')
   const source = query ?? mutation
-  if (typeof source !== 'string' || source.trim() === '') throw refused('query is required, a string')
+  if (typeof source !== 'string' || source.trim() === '') throw refused('query is required and must be a string')
   if (source.length > LONGEST_DOCUMENT) throw refused(`query must be at most ${LONGEST_DOCUMENT} characters`)
   if (source.length > limits.lines && hasManyLines(source)) throw overLimit(`The document has more than ${limits.lines} lines`)
   if (variables != null && !isObject(variables)) throw refused('variables must be an object')
   if (operationName != null && !isName(operationName)) throw refused('operationName must be a name')
   const document = mutation != null && isBareSelectionSet(source) ? `mutation ${source}` : source
   const operation = {
-    // mercurius compiles a document for one of its operations, and keeps it by its text alone: with the name in
-    // the text, each operation of a document is one of its own. It also takes for a raw AST what is JSON but not
-    // GraphQL, such as `{}`: with a comment it is not JSON either.
+    // mercurius compiles one operation of a document and caches it by the document's text only, so the name of the operation is
+    // added to the text. mercurius also treats a text that is JSON but not GraphQL, such as `{}`, as a raw AST. With a comment the
+    // text is never JSON.
     query: `${document}\n#${operationName ?? ''}`,
     variables: variables ?? undefined,
     operationName: operationName ?? undefined,
@@ -55,7 +56,7 @@ function checkLarge (schema: GraphQLSchema, { query, variables, operationName }:
   checkVariables(schema, document, operationName, variables!)
 }
 
-/** A subscription whose document and variables are checked, in a document of its own. */
+/** A subscription with a valid document and coerced variables. */
 export interface CheckedSubscription {
   schema: GraphQLSchema
   document: DocumentNode
@@ -65,18 +66,19 @@ export interface CheckedSubscription {
 
 interface KnownDocument { document: DocumentNode, valid: boolean }
 
-// Of those who come back together each sends the same.
+// Subscribers that reconnect at the same time often send the same document, so parsed documents are cached.
 const DOCUMENTS_KEPT = 256
+// Characters.
 const LONGEST_KEPT = 4096
 const documents = new WeakMap<GraphQLSchema, Map<string, KnownDocument>>()
 
-// Parses a document, once where it comes again.
+// Returns a parsed document from the cache, or parses it.
 function recallDocument (schema: GraphQLSchema, text: string): KnownDocument {
   const known = documents.get(schema) ?? new Map<string, KnownDocument>()
   documents.set(schema, known)
   const found = known.get(text) ?? { document: parse(text, { maxTokens: limits.tokens }), valid: false }
   if (text.length <= LONGEST_KEPT) known.set(text, found)
-  // Full: the oldest goes.
+  // The cache is full, so the oldest document is removed.
   if (known.size > DOCUMENTS_KEPT) known.delete(known.keys().next().value!)
   return found
 }
@@ -97,10 +99,12 @@ export function typeOf (usher: FastifyInstance, { query, operationName }: Operat
 }
 
 /**
- * Checks a subscription, which mercurius does not run. Throws a `GraphQLError`, the first problem, `TooManyDocuments` or
- * `OperationTooCostly`.
+ * Validates a subscription, coerces its variables and checks its cost. This is necessary because mercurius does not run
+ * subscriptions here. Throws a `GraphQLError` for the first problem, `TooManyDocuments` or `OperationTooCostly`.
  */
-export function checkSubscription (usher: FastifyInstance, request: FastifyRequest, { query, variables = {}, operationName }: Operation): CheckedSubscription {
+export function checkSubscription (
+  usher: FastifyInstance, request: FastifyRequest, { query, variables = {}, operationName }: Operation
+): CheckedSubscription {
   const { schema } = usher.graphql
   const known = recallDocument(schema, query)
   ensureValid(usher, request, known)
@@ -112,9 +116,9 @@ export function checkSubscription (usher: FastifyInstance, request: FastifyReque
 }
 
 /**
- * `$first: Int! = 10` becomes `$first: Int = 10`. graphql-jit asks for a variable that must not be null even where
- * it has a default, which the specification does not (GraphQL 6.1.2). Whoever sends null to it is refused by the
- * field, where that matters.
+ * Makes variables with a default nullable: `$first: Int! = 10` becomes `$first: Int = 10`. graphql-jit requires a value for a
+ * non-null variable even if it has a default, which contradicts the specification (GraphQL 6.1.2). A field whose argument must not
+ * be null still rejects null.
  */
 export function relaxDefaults ({ definitions }: DocumentNode): void {
   for (const definition of definitions) {
@@ -128,7 +132,7 @@ export function relaxDefaults ({ definitions }: DocumentNode): void {
 
 const refused = (message: string) => new GraphQLError(message, { extensions: { code: 'BAD_REQUEST' } })
 
-/** Whether a value is a JSON object. */
+/** Returns whether a value is a JSON object. */
 export function isObject (value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -145,7 +149,7 @@ function isBareSelectionSet (source: string): boolean {
   try {
     return new Lexer(new Source(source)).advance().kind === TokenKind.BRACE_L
   } catch {
-    // Not GraphQL at all: the parser says so, in its words.
+    // The text is not GraphQL. The parser reports the error later.
     return false
   }
 }

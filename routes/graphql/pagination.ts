@@ -11,14 +11,14 @@ export interface PageArguments {
   after?: string | null | undefined
 }
 
-/** The arguments of a list, checked; null is as good as absent. Throws `InvalidInput`. */
+/** Returns the validated arguments of a list. Null is treated like an absent argument. Throws `InvalidInput`. */
 export function readPage ({ role, first, after }: PageArguments, decode = decodeCursor): { role?: string, first: number, after?: string } {
   const page = { first: first ?? USUAL_PAGE, ...role != null && { role }, ...after != null && { after: decode(after) } }
   check(page)
   return page
 }
 
-/** A Relay connection: a page of rows, newest first, and what is around it; `after` is what it was asked for with. */
+/** Returns a page of rows, newest first, as a Relay connection. `after` is the argument that the page was requested with. */
 export function toConnection<Row> ({ rows, next }: Page<Row>, after: string | undefined, cursorOf: (row: Row) => string) {
   const edges = rows.map((node) => ({ node, cursor: cursorOf(node) }))
   return {
@@ -26,7 +26,7 @@ export function toConnection<Row> ({ rows, next }: Page<Row>, after: string | un
     edges,
     pageInfo: {
       hasNextPage: next !== null,
-      // What a cursor comes from lies before.
+      // The row of the cursor `after` is on an earlier page.
       hasPreviousPage: after !== undefined,
       startCursor: edges.at(0)?.cursor ?? null,
       endCursor: edges.at(-1)?.cursor ?? null,

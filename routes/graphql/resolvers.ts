@@ -16,8 +16,8 @@ const checkCreate = createCheck(CreatePost)
 const checkUpdate = createCheck(UpdatePost)
 
 /**
- * The resolvers of `schema/schema.graphql`. Relations go through the joined reads, which are loaders for all
- * requests at once: fifty users with their posts are two statements (contract 7.8).
+ * The resolvers of `schema/schema.graphql`. Relations use the batched reads, which join the reads of all concurrent requests:
+ * fifty users with their posts are two statements (contract 7.8).
  */
 export const resolvers = {
   DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value as Date).toISOString() }),
@@ -44,15 +44,16 @@ export const resolvers = {
 
     async posts (_, { authorId, ...args }, context, info) {
       const { first: limit, after } = readPage(args, (cursor) => decodePlace(cursor).position)
-      const query = { fields: [...selectedPostFields(info), 'position' as const, 'epoch' as const], authorId: authorId ?? undefined, limit, after }
+      const fields = [...selectedPostFields(info), 'position' as const, 'epoch' as const]
+      const query = { fields, authorId: authorId ?? undefined, limit, after }
       const page = await context.usher.usherDatabase.read.posts(query, readerOf(context))
       countRows(context, info, page.rows)
       return toConnection(page, after, cursorOf)
     },
 
     async me (_, __, { usher, client, actor }) {
-      const known = await actor()
-      return known && usher.usherDatabase.read.user(known.id, client)
+      const authenticated = await actor()
+      return authenticated && usher.usherDatabase.read.user(authenticated.id, client)
     },
   },
 
@@ -70,7 +71,7 @@ export const resolvers = {
 
     async author ({ authorId }, _, context, info) {
       const author = await context.usher.usherDatabase.read.user(authorId!, context.client)
-      // Deleted, and the post with it, since the post was read.
+      // The author was deleted, together with the post, after the post was read.
       if (!author) throw new UserNotFound()
       countRows(context, info, [author])
       return author
@@ -78,13 +79,13 @@ export const resolvers = {
   },
 
   Mutation: {
-    async createPost (_, { input: { authorId, ...given } }, context) {
+    async createPost (_, { input: { authorId, ...input } }, context) {
       const { usherDatabase: { write }, usherAuth: { callerOf } } = context.usher
       const actor = await requireActor(context)
       authorize(context, actor, 'posts:create')
       const author = authorId?.toLowerCase() ?? actor.id
       if (author !== actor.id) authorize(context, actor, 'posts:create-for-another')
-      const post = { ...given }
+      const post = { ...input }
       checkCreate(post)
       return write.post({ ...post, authorId: author }, callerOf(actor, context.client))
     },
@@ -114,7 +115,9 @@ export const resolvers = {
         return usher.usherEvents.open({ authorId: authorId?.toLowerCase(), after: cursor == null ? undefined : decodePlace(cursor) })
       },
       resolve ({ postCreated }: Partial<PostEvent>, _: unknown, context: GraphQLContext, info: GraphQLResolveInfo) {
-        if (!postCreated) throw new GraphQLError('A subscription needs a socket, or server-sent events', { extensions: { code: 'BAD_REQUEST' } })
+        if (!postCreated) {
+          throw new GraphQLError('Subscriptions need a WebSocket or server-sent events', { extensions: { code: 'BAD_REQUEST' } })
+        }
         countRows(context, info, [postCreated])
         return postCreated
       },
@@ -127,12 +130,13 @@ function cursorOf ({ position, epoch }: ListedPost): string {
 }
 
 async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {
-  const known = await actor()
-  if (!known) throw new Unauthenticated()
-  return known
+  const authenticated = await actor()
+  if (!authenticated) throw new Unauthenticated()
+  return authenticated
 }
 
-// Throws `Forbidden`, as `usherAuth.authorize` does, and notes it: the status of the answer tells nobody.
+// Throws `Forbidden` like `usherAuth.authorize`, and adds the rejection to the account log. In REST routes the error handler does
+// that (`plugins/errors.ts`), but errors of resolvers do not reach it, and the status of GraphQL responses is always 200.
 function authorize ({ usher, request }: GraphQLContext, actor: Actor, action: Action, ownerId?: string): void {
   if (usher.usherAuth.allows(actor, action, ownerId)) return
   usher.usherAudit.addRefusal(request!, 403, actor)

@@ -1,18 +1,18 @@
 import { Overloaded, ResponseTooLarge } from '../../schema/errors.ts'
 import { ByteBudget } from './live/quotas.ts'
 
-// Responses up to this size are not counted together.
+// Responses of at most this many bytes are not counted in the total.
 const SMALL = 64 * 1024
 
-/** What an operation has read so far. */
+/** The bytes that an operation has read so far. */
 export interface ResultSize {
-  /** Bytes of the texts that the response repeats, so far. */
+  /** Bytes of texts in the response so far. A text that the response repeats counts each time. */
   bytes: number
-  /** How many of them the budget of the node holds for it. */
+  /** Bytes that are reserved for the operation in the budget of the node. */
   reserved: number
 }
 
-/** Bounds the bytes of a response, and those of all large responses that are being read or sent. */
+/** Limits the bytes of each response, and of all large responses together that are being read or sent. */
 export class ResultBudget {
   readonly maxBytes: number
   readonly #small: number
@@ -24,13 +24,16 @@ export class ResultBudget {
     this.#total = new ByteBudget(bufferedBytes)
   }
 
-  /** Counts bytes that have been read for a response. Throws `ResponseTooLarge` or `Overloaded`. */
+  /**
+   * Counts bytes that have been read for a response. Throws `ResponseTooLarge` if the response exceeds its limit, or `Overloaded` if
+   * all large responses together do.
+   */
   add (size: ResultSize, bytes: number): void {
     size.bytes += bytes
     if (size.bytes > this.#small) this.#reserve(size)
   }
 
-  /** Frees the bytes of a response that has been sent. */
+  /** Releases the bytes that are reserved for a response. */
   release (size: ResultSize): void {
     this.#total.give(size.reserved)
     size.reserved = 0

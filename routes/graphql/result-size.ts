@@ -2,26 +2,26 @@ import type { GraphQLResolveInfo } from 'graphql'
 import { collectFields, selectionSetsOf, type Fragments } from '../../schema/graphql-fields.ts'
 import type { GraphQLContext } from './context.ts'
 
-// Texts that are as long as clients like. Everything else in a row is short, and its number is bounded by the cost.
+// The fields whose length clients choose. All other fields are short, and the cost limits how many of them a response has.
 const texts = ['name', 'email', 'title', 'content'] as const
 type Text = typeof texts[number]
 type Row = { readonly [Name in Text]?: string }
 
-// What a list is wrapped in.
+// Fields of a connection between a list and its rows.
 const wrappers = new Set(['nodes', 'edges', 'node'])
-// A shorter text is counted by its characters, which is faster.
+// For a text of fewer characters, they are counted instead of bytes, which is faster.
 const SHORT = 256
 
-// A content may have 64 KiB, and the aliases of a document share the rows that they read: each content is measured once.
+// Caches the bytes of each content, because a content may have 64 KiB and the aliases of a document share the rows that they read.
 const contentBytes = new WeakMap<Row, number>()
 
 type Output = readonly [text: Text, times: number]
 
-// A compiled document keeps its nodes: they are walked once.
+// Caches the texts of each selection. A compiled document always passes the same nodes.
 const outputs = new WeakMap<readonly object[], readonly Output[]>()
 
 /**
- * Counts the bytes that rows add to the response, aliases included, against its limit. Throws `ResponseTooLarge` or
+ * Counts the bytes that rows add to the response, including aliases, towards the limits of responses. Throws `ResponseTooLarge` or
  * `Overloaded`.
  */
 export function countRows (context: GraphQLContext, info: GraphQLResolveInfo, rows: readonly Row[]): void {

@@ -1,18 +1,18 @@
 import { Kind, type GraphQLResolveInfo, type SelectionSetNode } from 'graphql'
 import { postFields, type PostField } from '../../db/posts.ts'
 
-// A compiled document keeps its nodes: they are walked once.
+// Caches the fields of each selection. A compiled document always passes the same nodes.
 const selected = new WeakMap<readonly object[], readonly PostField[]>()
 
 /**
- * The fields of posts that are to be read for a list: those that stand anywhere below it in the document, also where
- * a directive leaves them out, or where they are another's.
+ * Returns the fields of posts that must be read for a list. These are all whose names appear anywhere below it in the document,
+ * even if a directive excludes them or they belong to another type.
  */
 export function selectedPostFields ({ fieldNodes, fragments }: GraphQLResolveInfo): readonly PostField[] {
   let fields = selected.get(fieldNodes)
   if (fields) return fields
   const names = new Set<string>()
-  // A fragment may stand in many places.
+  // A fragment may be spread in many places.
   const walked = new Set<SelectionSetNode>()
   for (const { selectionSet } of fieldNodes) walk(selectionSet)
   if (names.has('author')) names.add('authorId')

@@ -1,18 +1,18 @@
 import { setImmediate } from 'node:timers/promises'
 
-// Characters that are serialized before other requests have their turn: fractions of a millisecond.
+// Characters that are serialized in one turn of the event loop. This takes a fraction of a millisecond.
 const CHARACTERS_A_TURN = 64 * 1024
 
-// One large result after the other: together, they would share every turn, and end in the same one.
+// Large results are serialized one after the other. If they shared every turn, all of them would finish in the last one.
 let previous: Promise<unknown> = Promise.resolve()
 
 /**
- * Serializes a large result like `JSON.stringify`, in many turns of the event loop: 8 MiB at once take 50 ms, or 150 ms if
- * they consist of line breaks. Returns undefined if there are more than `maxBytes`.
+ * Serializes a large result like `JSON.stringify`, but in many turns of the event loop. In one turn 8 MiB would take 50 ms, or
+ * 150 ms if they consist of line breaks. Resolves with undefined if the JSON has more than `maxBytes`.
  */
 export function serializeInTurns (result: object, maxBytes: number): Promise<Buffer | undefined> {
   const serialized = previous.then(() => pieceByPiece(result, maxBytes))
-  // A result that cannot be serialized concerns only its own operation.
+  // A result that cannot be serialized must not fail the results after it.
   previous = serialized.catch(() => {})
   return serialized
 }
@@ -61,19 +61,19 @@ function * pieceTogether (result: object): Generator<string> {
 
 const serialized = new WeakMap<object, Buffer>()
 
-/** Keeps the JSON of a result for `textOf` and `payloadOf`. */
+/** Stores the JSON of a result for `textOf` and `payloadOf`. */
 export function keepSerialized (result: object, json: Buffer): void {
   serialized.set(result, json)
 }
 
-/** Returns the JSON of a result. */
+/** Returns the JSON of a result as text. */
 export function textOf (result: object): string {
   return serialized.get(result)?.toString() ?? JSON.stringify(result)
 }
 
 /**
- * Returns the JSON of a result as the payload of a response: encoding a large text again would take its time. Text, such as
- * that of an event stream, is returned as it is.
+ * Returns the JSON of a result as the payload of a response. A large result is returned as bytes, because encoding its text again
+ * would take long. Text, such as that of an event stream, is returned unchanged.
  */
 export function payloadOf (result: object | string): string | Buffer {
   return typeof result === 'string' ? result : serialized.get(result) ?? JSON.stringify(result)

@@ -1,14 +1,17 @@
 import { getOperationAST, getVariableValues, type DocumentNode, type GraphQLSchema } from 'graphql'
 import { limits, refused } from '../../schema/graphql-limits.ts'
 
-// Up to this many characters, quoting all of them in each of fifty errors does no harm.
+// Variables of at most this many characters do no harm, even if each of fifty errors quotes all of them.
 const SMALL = 1000
 
-/** Returns whether variables are large. Throws a `GraphQLError` if they have too many values. */
+/**
+ * Returns whether variables have so many characters that they must be checked before the execution. Throws a `GraphQLError` if they
+ * have too many values.
+ */
 export function areLarge (variables: object): boolean {
   let [values, characters] = [0, 0]
   const rest: object[] = [variables]
-  // No recursion, because they may be nested deeply.
+  // This is not recursive, because variables may be nested deeply.
   for (let object = rest.pop(); object; object = rest.pop()) {
     for (const name in object) {
       if (++values > limits.values) throw refused(`The variables have more than ${limits.values} values`)
@@ -22,8 +25,8 @@ export function areLarge (variables: object): boolean {
 }
 
 /**
- * Throws the first problem of the variables of an operation, a `GraphQLError`. The execution would report up to fifty problems, and
- * quote the whole value in each: 540 KB of variables took 4 s, and a response of 27 MB.
+ * Throws a `GraphQLError` for the first problem of the variables of an operation. The execution would report up to fifty problems
+ * and quote the whole value in each: 540 KB of variables took 4 s and led to a response of 27 MB.
  */
 export function checkVariables (
   schema: GraphQLSchema, document: DocumentNode, operationName: string | undefined, variables: Record<string, unknown>

@@ -1,13 +1,13 @@
 import { TokenBucket, type TokenBucketOptions } from '../token-bucket.ts'
 
-/** How many messages a client may send. */
+/** The rate at which a client may send messages. */
 export type MessageRateOptions = TokenBucketOptions
 
-// What one read from the network brings cannot be held back, and a read may bring thousands of small messages. Beyond
-// this many bursts the client does not stop while it is slowed down.
+// Pausing the connection does not hold back messages that one read from the network has already brought, and a read may bring
+// thousands of small ones. A client that is more than this many bursts over its limit keeps sending although it is slowed down.
 const BURSTS_IN_DEBT = 4
 
-/** The rate of a client's messages, each of which has arrived and so cannot be refused. */
+/** Measures the rate of a client's messages. They have already arrived, so they are counted even if they exceed the limit. */
 export class MessageRate {
   readonly #bucket: TokenBucket
   readonly #largestDebt: number
@@ -17,7 +17,10 @@ export class MessageRate {
     this.#largestDebt = BURSTS_IN_DEBT * options.burst
   }
 
-  /** Counts a message. Returns for how many milliseconds to read no more: 0 within the limit, and `Infinity` far beyond it. */
+  /**
+   * Counts a message. Returns the milliseconds for which to pause reading: 0 within the limit, and `Infinity` if the client exceeds
+   * it by far.
+   */
   count (): number {
     const debt = -this.#bucket.take(1)
     if (debt <= 0) return 0

@@ -1,15 +1,17 @@
 import type { UsherError } from '../../../schema/errors.ts'
 import { Overloaded } from '../../../schema/errors.ts'
 
-/** A limit of different items, per network and of all networks together. */
+/** The limits of a `Quota`. */
 export interface QuotaOptions {
+  /** Different items that a network may use. */
   perNetwork: number
+  /** Different items that all networks together may use. */
   total: number
-  /** What a network over its own limit is rejected with. */
+  /** The error for a network that exceeds its own limit. */
   Exceeded: new () => UsherError
 }
 
-/** Counts how many different items each network uses. Equal items count once per network, and once in total. */
+/** Limits how many different items each network may use. Equal items count once per network, and once in total. */
 export class Quota {
   readonly #options: QuotaOptions
   readonly #networks = new Map<string, Map<unknown, number>>()
@@ -19,7 +21,10 @@ export class Quota {
     this.#options = options
   }
 
-  /** Takes an item for a network, and returns how to give it back. Throws `Exceeded`, or `Overloaded` over the total. */
+  /**
+   * Takes an item for a network. Returns a function that releases it. Throws `Exceeded` if the network exceeds its limit, or
+   * `Overloaded` if all networks together exceed theirs.
+   */
   take (network: string, item: unknown = Symbol('item')): () => void {
     const { perNetwork, total, Exceeded } = this.#options
     const items = this.#networks.get(network) ?? new Map<unknown, number>()
@@ -46,17 +51,18 @@ function remove (counts: Map<unknown, number>, item: unknown): void {
   else counts.delete(item)
 }
 
-// A connection with less is not worth the bookkeeping: twenty thousand of them come to 320 MB at most.
+// Connections with fewer unread bytes are not counted, which saves work. Twenty thousand of them have 320 MB at most.
 const SMALL_BYTES = 16 * 1024
 
-/** A connection to which data was written that its client may not have read. */
+/** A connection whose client may not have read everything that was written to it. */
 export interface Reader {
+  /** Bytes that were written and not read yet. */
   readonly unread: number
-  /** Closes the connection at once and discards what is unread. */
+  /** Closes the connection at once and discards the unread bytes. */
   disconnect (): void
 }
 
-/** Bounds how many bytes all clients together leave unread: whoever leaves the most is hung up on first. */
+/** Limits the unread bytes of all clients together. Above the limit, clients with the most unread bytes are disconnected first. */
 export class UnreadBytes {
   readonly #limit: number
   readonly #known = new Map<Reader, number>()
@@ -66,7 +72,7 @@ export class UnreadBytes {
     this.#limit = limit
   }
 
-  /** Takes note of what a reader has left unread by now. To be called after each write. */
+  /** Updates the unread bytes of a reader. Must be called after each write to it. */
   update (reader: Reader): void {
     const { unread } = reader
     const before = this.#known.get(reader) ?? 0
@@ -76,14 +82,14 @@ export class UnreadBytes {
     if (this.#sum > this.#limit) this.#relieve()
   }
 
-  /** To be called when a reader has gone. */
+  /** Stops counting a reader. Must be called when its connection has closed. */
   forget (reader: Reader): void {
     this.#sum -= this.#known.get(reader) ?? 0
     this.#known.delete(reader)
   }
 
-  // Nobody tells what was read since the last write, so the sum is an upper bound until all are asked. Making more room
-  // than necessary keeps that rare.
+  // No event signals what clients have read since the last write, so the sum is only an upper bound until all readers are checked.
+  // Freeing more than necessary makes these checks rare.
   #relieve (): void {
     const readers = [...this.#known.keys()].map((reader) => ({ reader, unread: reader.unread })).sort((a, b) => a.unread - b.unread)
     this.#known.clear()
@@ -99,7 +105,7 @@ export class UnreadBytes {
   }
 }
 
-/** Bytes that are shared by whoever asks first. */
+/** A number of bytes that many users share, first come, first served. */
 export class ByteBudget {
   readonly #limit: number
   #taken = 0
@@ -108,13 +114,14 @@ export class ByteBudget {
     this.#limit = limit
   }
 
-  /** Returns whether there was room; if not, nothing is taken. */
+  /** Takes bytes if that many remain. Returns whether it has taken them. */
   tryTake (bytes: number): boolean {
     if (this.#taken + bytes > this.#limit) return false
     this.#taken += bytes
     return true
   }
 
+  /** Gives bytes back. */
   give (bytes: number): void {
     this.#taken -= bytes
   }

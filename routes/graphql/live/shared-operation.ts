@@ -6,57 +6,57 @@ import { encodePlace } from '../../../schema/cursor.ts'
 import type { ByteBudget } from './quotas.ts'
 import { waitForTimeSlice } from './time-slice.ts'
 
+// Events that may be rendered before they can be delivered.
 const EVENTS_AHEAD = 100
-// By how much less the next events are expected to take than the largest one before.
+// The factor by which the expected size of events falls with each smaller event.
 const SIZE_DECAY = 0.9
-// Of what a subscriber has not taken yet: with that much it need not have more for now.
-const OCTETS_AT_HAND = 64 * 1024
-// With that much it is slower than the others.
-const OCTETS_BEHIND = 1024 * 1024
+// A subscriber with ENOUGH_BYTES of unread bytes needs no further events for now. One with more than SLOW_BYTES is slow.
+const ENOUGH_BYTES = 64 * 1024
+const SLOW_BYTES = 1024 * 1024
 
-/** What takes the events of a subscription. */
+/** Where the events of one subscriber are delivered, such as a socket. */
 export interface Sink {
   /** The client's network, see `networkOf`. */
   readonly network: string
-  /** Octets that it was given and has not taken yet. */
+  /** Bytes that were delivered and that the client has not read yet. */
   readonly waiting: number
-  /** Hears, before any event, after which cursor they begin. */
+  /** Called before the first event, with the cursor after which the events begin. */
   begin? (cursor: string): void
-  /** Takes an event as JSON; `cursor` is that of its post. */
+  /** Delivers an event as JSON. `cursor` is that of its post. */
   deliver (event: string, cursor: string): void
-  /** Resolves when it has taken all, or will take no more. */
+  /** Resolves when the client has read more, or has closed the connection. */
   drain (): Promise<void>
-  /** Hears that the subscription has failed, and gets no more events. */
+  /** Called when the subscription has failed. No events follow. */
   fail (errors: readonly GraphQLFormattedError[]): void
 }
 
-/** Whoever gets the events of a subscription, and up to where it has got them. */
+/** A subscriber's sink, and the position up to which it has received all events. */
 export interface Subscriber { readonly sink: Sink, position: number }
 
-/** What a shared operation does for its subscribers. */
+/** What a shared operation needs from the engine of subscriptions. */
 export interface Work {
-  /** An event as JSON. */
+  /** Returns an event as JSON. */
   render (event: PostEvent): Promise<string>
-  /** All there is has been delivered. */
+  /** Called when all existing events have been delivered. */
   onIdle (operation: SharedOperation): void
-  /** A subscriber is slower than others, and is none any more. */
+  /** Called when a subscriber has been removed because it is slower than others. */
   onSlow (operation: SharedOperation, subscriber: Subscriber): void
-  /** An event could not be made, so there can be no more: each would miss the one before. */
+  /** Called when an event could not be rendered. The operation ends, because subscribers must not miss an event. */
   onFailed (operation: SharedOperation, error: unknown): void
-  /** What events made ahead and posts read ahead may take, of all operations together. */
+  /** The bytes that events rendered ahead and posts read ahead may have, in all operations together. */
   readonly ahead: ByteBudget
 }
 
-/** A subscription that is run once for all its subscribers: each event is made and serialized once. */
+/** A subscription that is executed once for all its subscribers. Each event is rendered once. */
 export class SharedOperation {
   readonly #stream: PostStream
   readonly #work: Work
   readonly #subscribers = new Set<Subscriber>()
-  // Up to where events have been delivered, and how many are on their way.
+  // The position up to which events have been delivered, and the number of events that are being rendered or wait for delivery.
   #delivered: number
   #pending = 0
   #draining = false
-  // Characters that an event is expected to have.
+  // Characters that the next event is expected to have.
   #size = 0
   #onLeave = () => {}
 
@@ -67,12 +67,12 @@ export class SharedOperation {
     stream.onIdle = () => { if (this.#pending === 0) work.onIdle(this) }
   }
 
-  /** Up to where its subscribers have got the events. */
+  /** The position up to which the subscribers have received all events. */
   get position (): number {
     return this.#pending === 0 ? this.#stream.position : this.#delivered
   }
 
-  /** Whether it can serve who has got the events up to a position: without going far back for it, or waiting for others. */
+  /** Returns whether a subscriber at a position can join without waiting for slow subscribers or for much older events. */
   suits (position: number): boolean {
     return !this.#draining && (this.position === position || (this.#stream.live && this.position < position))
   }
@@ -81,25 +81,25 @@ export class SharedOperation {
     this.#subscribers.add(subscriber)
   }
 
-  /** Whether it had that subscriber. */
+  /** Removes a subscriber. Returns whether it was subscribed. */
   remove (subscriber: Subscriber): boolean {
     const found = this.#subscribers.delete(subscriber)
     if (found) this.#onLeave()
     return found
   }
 
-  get deserted (): boolean {
+  get hasNoSubscribers (): boolean {
     return this.#subscribers.size === 0
   }
 
-  /** Tells its subscribers that they get no more events, and leaves them. */
+  /** Notifies the subscribers of a failure and removes them. */
   fail (errors: readonly GraphQLFormattedError[]): void {
     const failed = [...this.#subscribers]
     this.#subscribers.clear()
     for (const { sink } of failed) sink.fail(errors)
   }
 
-  /** Gives its subscribers to another one that has come no further. */
+  /** Moves the subscribers to another operation whose position is the same or lower. */
   moveTo (other: SharedOperation): void {
     for (const subscriber of this.#subscribers) {
       subscriber.position = this.position
@@ -112,12 +112,12 @@ export class SharedOperation {
     this.#stream.close()
   }
 
-  /** The same posts, from another position on. */
+  /** Returns another stream of the same posts that begins after a position. */
   streamFrom (position: number): PostStream {
     return this.#stream.fork(position)
   }
 
-  /** Delivers the events of the stream in their order, until it is closed or fails. Some are made ahead. Never rejects. */
+  /** Delivers the events of the stream in order, until it is closed or fails. Some events are rendered ahead. Never rejects. */
   async run (): Promise<void> {
     const fail = (error: unknown) => this.#work.onFailed(this, error)
     let delivered = Promise.resolve()
@@ -128,10 +128,10 @@ export class SharedOperation {
         await waitForTimeSlice()
         const taken = this.#takeAhead()
         const rendering = this.#work.render(event)
-        // Its turn to be delivered may come long after it was rejected.
+        // The rejection is handled when the event is due, which may be much later. Until then it must not count as unhandled.
         rendering.catch(() => {})
         delivered = delivered.then(() => this.#finish(rendering, event.postCreated, taken)).catch(fail)
-        // Where there is no room for more, an event is made only when the one before is gone.
+        // If there is no room for events rendered ahead, the next one is rendered after this one has been delivered.
         if (taken === 0 || this.#pending >= EVENTS_AHEAD || this.#isFull) await delivered
         if (this.#isFull) await this.#pause()
       }
@@ -141,7 +141,7 @@ export class SharedOperation {
     }
   }
 
-  // As many bytes as the largest of the last events had; nothing is known of the first one.
+  // Reserves the expected size of an event. The size of the first event is unknown, so nothing is reserved for it.
   #takeAhead (): number {
     return this.#size > 0 && this.#work.ahead.tryTake(this.#size) ? this.#size : 0
   }
@@ -157,8 +157,8 @@ export class SharedOperation {
     }
   }
 
-  // Waits until a subscriber can take more. The posts that were read ahead are read again later if there is no room for
-  // them: many subscribers that do not read would otherwise each hold a page.
+  // Waits until a subscriber needs more. If there is no room for the posts that were read ahead, they are released and read again
+  // later. Otherwise each of many subscribers that do not read would keep a page in memory.
   async #pause (): Promise<void> {
     const bytes = this.#stream.bytesAhead
     const taken = this.#work.ahead.tryTake(bytes)
@@ -171,7 +171,7 @@ export class SharedOperation {
     this.#pending--
     for (const subscriber of this.#subscribers) {
       if (subscriber.position >= position) continue
-      if (subscriber.sink.waiting > OCTETS_BEHIND && this.#subscribers.size > 1) {
+      if (subscriber.sink.waiting > SLOW_BYTES && this.#subscribers.size > 1) {
         this.#subscribers.delete(subscriber)
         this.#work.onSlow(this, subscriber)
       } else {
@@ -184,16 +184,16 @@ export class SharedOperation {
   }
 
   get #isFull (): boolean {
-    for (const { sink } of this.#subscribers) if (sink.waiting < OCTETS_AT_HAND) return false
-    return !this.deserted
+    for (const { sink } of this.#subscribers) if (sink.waiting < ENOUGH_BYTES) return false
+    return !this.hasNoSubscribers
   }
 
-  // The quickest sets the pace. One that has left need not be waited for.
+  // Waits for the fastest subscriber, or until one leaves.
   async #drain (): Promise<void> {
     while (this.#isFull) {
       this.#draining = true
-      const left = new Promise<void>((resolve) => { this.#onLeave = resolve })
-      await Promise.race([left, ...[...this.#subscribers].map(({ sink }) => sink.drain())])
+      const leaving = new Promise<void>((resolve) => { this.#onLeave = resolve })
+      await Promise.race([leaving, ...[...this.#subscribers].map(({ sink }) => sink.drain())])
       this.#draining = false
     }
   }

@@ -10,29 +10,30 @@ import { formatExecution, rootOf } from '../format.ts'
 import { serialize } from '../hooks.ts'
 import { textOf } from '../serialize.ts'
 
-/** A subscription's document, checked, and what it is run with. */
+/** A validated subscription, see `checkSubscription`. */
 export interface Subscription {
   schema: GraphQLSchema
   document: DocumentNode
   variables: Record<string, unknown>
   operationName: string | undefined
-  /** The cursor of the last event that the client has seen, where its transport knows it: rather than `after`. */
+  /** The cursor of the last event that the client has received, if its transport sends it. It takes precedence over `after`. */
   lastEventId?: string | undefined
 }
 
-// All events wait in one queue, beside those of the networks.
+// The name of the queue in which all events wait for their turn. Operations of clients wait in queues of their networks.
 const EVENTS = 'events'
 
-// How often an event is tried whose statements PostgreSQL cancels: a query that always takes too long never succeeds.
+// How often rendering an event is tried if PostgreSQL cancels its statements. A query that always takes too long never succeeds.
 const TRIES = 3
+// The SQLSTATE query_canceled.
 const CANCELLED = '57014'
 
-// Events stay when a client goes: others may have the same.
-const everybody = { destroyed: false }
+// The client of events. Their reads continue if a subscriber disconnects, because others may receive the same event.
+const allSubscribers = { destroyed: false }
 
 /**
- * Returns the same key for subscriptions whose events are the same: those that differ in nothing but where they begin,
- * white space, comments, the name of the operation, and other definitions of their documents.
+ * Returns a key that is the same for subscriptions with the same events. They may differ in the cursor after which they begin, in
+ * white space and comments, in the name of the operation, and in unused definitions of their documents.
  */
 export function keyOf ({ document, variables, operationName }: Subscription): string {
   const { text, after } = describe(document, operationName)
@@ -41,9 +42,10 @@ export function keyOf ({ document, variables, operationName }: Subscription): st
   return JSON.stringify([text, others])
 }
 
+/** The printed operation, and the names of the variables that are only used for the argument `after`. */
 interface Described { text: string, after: Set<string> }
 
-// Documents are kept where many clients send the same, see `checkSubscription`.
+// `checkSubscription` returns the same document to clients that send the same text, so this is computed once for all of them.
 const described = new WeakMap<DocumentNode, Map<string | undefined, Described>>()
 
 function describe (document: DocumentNode, operationName: string | undefined): Described {
@@ -55,14 +57,14 @@ function describe (document: DocumentNode, operationName: string | undefined): D
 }
 
 function describeOperation (document: DocumentNode, operationName: string | undefined): Described {
-  // Only the fragments that the operation spreads go along.
+  // The result contains the operation and the fragments that it spreads, and no other definitions.
   const separate = separateOperations(document)[getOperationAST(document, operationName)!.name?.value ?? '']!
   const definitions = separate.definitions.map((definition) =>
     definition.kind === Kind.OPERATION_DEFINITION ? { ...definition, name: undefined } : definition)
   return { text: print({ kind: Kind.DOCUMENT, definitions }), after: variablesOfAfter(separate) }
 }
 
-// The variables that stand for an argument `after`, and for nothing else.
+// Returns the variables that are used for the argument `after` and for nothing else.
 function variablesOfAfter (document: DocumentNode): Set<string> {
   const [names, others] = [new Set<string>(), new Set<string>()]
   visit(document, {
@@ -78,8 +80,9 @@ function variablesOfAfter (document: DocumentNode): Set<string> {
   return names
 }
 
-/** The posts that a subscription is about, from where it begins. Throws the errors of its arguments, and of the resolver. */
-export async function openStream (usher: FastifyInstance, { schema, document, variables, operationName, lastEventId }: Subscription): Promise<PostStream> {
+/** Opens the stream of a subscription's posts after its cursor. Throws the errors of its arguments and of the resolver. */
+export async function openStream (usher: FastifyInstance, subscription: Subscription): Promise<PostStream> {
+  const { schema, document, variables, operationName, lastEventId } = subscription
   const contextValue: GraphQLContext = { ...contextOf(usher), lastEventId }
   const stream = await createSourceEventStream({ schema, document, variableValues: variables, operationName, contextValue })
   if (Symbol.asyncIterator in stream) return stream as PostStream
@@ -87,8 +90,8 @@ export async function openStream (usher: FastifyInstance, { schema, document, va
 }
 
 /**
- * Returns an event as JSON, once all of it can be read: no subscriber is to miss it. Throws if its statements take longer than
- * PostgreSQL lets them, three times.
+ * Returns an event as JSON. It waits and tries again while the database is unavailable or the node is overloaded, because no
+ * subscriber may miss the event. Throws other errors, and if PostgreSQL has cancelled statements of the event three times.
  */
 export async function render (usher: FastifyInstance, subscription: Subscription, event: PostEvent): Promise<string> {
   let cancelled = 0
@@ -111,7 +114,9 @@ export async function render (usher: FastifyInstance, subscription: Subscription
   }
 }
 
-async function executeInTurn (usher: FastifyInstance, subscription: Subscription, event: PostEvent, contextValue: GraphQLContext): Promise<ExecutionResult> {
+async function executeInTurn (
+  usher: FastifyInstance, subscription: Subscription, event: PostEvent, contextValue: GraphQLContext
+): Promise<ExecutionResult> {
   const { queue, checkCost } = usher.usherGraphqlLimits
   const { schema, document, variables, operationName } = subscription
   const run = () => execute({ schema, document, variableValues: variables, operationName, rootValue: event, contextValue })
@@ -125,19 +130,19 @@ async function executeInTurn (usher: FastifyInstance, subscription: Subscription
   }
 }
 
-/** Whether what failed may be tried again as it is. */
+/** Returns whether an error is temporary, so that the same operation may succeed later. */
 export function isPassing (error: GraphQLError): boolean {
   const cause = rootOf(error)
   return cause instanceof DatabaseUnavailable || cause instanceof Overloaded
 }
 
-// Returns whether PostgreSQL has cancelled a statement, usually because it took too long.
+// Returns whether the cause of an error is a statement that PostgreSQL has cancelled, usually because it took too long.
 function isCancelled (error: GraphQLError): boolean {
   const { cause } = rootOf(error) as { cause?: { code?: string } }
   return cause?.code === CANCELLED
 }
 
-// Each event is an operation of its own to the bound on rows.
+// Returns a new context for each event, because the limits of results count each event separately.
 function contextOf (usher: FastifyInstance): GraphQLContext {
-  return { usher, client: everybody, actor: async () => null, bytes: 0, reserved: 0 }
+  return { usher, client: allSubscribers, actor: async () => null, bytes: 0, reserved: 0 }
 }

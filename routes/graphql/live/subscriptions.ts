@@ -11,8 +11,8 @@ import { keyOf, openStream, render, type Subscription } from './subscription.ts'
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
 /**
- * The subscriptions of a node, by whatever way they came. mercurius would run each for itself; here those that are the
- * same operation with the same variables are run once, however many have asked for it.
+ * Creates the engine that runs the subscriptions of all transports. mercurius would execute each subscription separately. Here,
+ * subscriptions with the same operation and the same variables are executed once for all their subscribers.
  */
 export function createSubscriptions (usher: FastifyInstance) {
   const { live } = usher.usherOptions
@@ -26,18 +26,18 @@ export function createSubscriptions (usher: FastifyInstance) {
   function start (key: string, subscription: Subscription, stream: PostStream, subscriber: Subscriber): void {
     const operation = new SharedOperation(stream, {
       render: (event) => render(usher, subscription, event),
-      // Who was behind joins others when it has caught up with them.
+      // An operation that has caught up with another one for the same key is merged into it.
       onIdle (operation) {
         const other = runningAs(key).find((other) => other !== operation && other.suits(operation.position))
         if (!other) return
         operation.moveTo(other)
         end(key, operation)
       },
-      // Who is slow goes on alone, at a pace of its own.
+      // A slow subscriber continues on its own stream.
       onSlow: (operation, slow) => start(key, subscription, operation.streamFrom(slow.position), slow),
       onFailed (operation, error) {
-        // Other events of its may fail as well.
-        if (operation.deserted) return
+        // The operation has already failed because of an earlier event, or nobody is left to notify.
+        if (operation.hasNoSubscribers) return
         end(key, operation)
         operation.fail(formatErrors([error as GraphQLError], usher.log))
       },
@@ -51,7 +51,7 @@ export function createSubscriptions (usher: FastifyInstance) {
 
   function leave (key: string, subscriber: Subscriber): void {
     const operation = runningAs(key).find((operation) => operation.remove(subscriber))
-    if (operation?.deserted) end(key, operation)
+    if (operation?.hasNoSubscribers) end(key, operation)
   }
 
   function end (key: string, operation: SharedOperation): void {
@@ -62,18 +62,18 @@ export function createSubscriptions (usher: FastifyInstance) {
   }
 
   return {
-    /** Bounds what the clients of all connections leave unread. */
+    /** The limit of unread bytes of all sockets and event streams together. */
     unread: new UnreadBytes(live.unreadBytes),
 
     /**
-     * Admits a socket or an event stream from a network, and returns how to tell that it has closed. Throws
+     * Admits a socket or an event stream from a network. Returns a function to call when it has closed. Throws
      * `TooManyConnections` or `Overloaded`.
      */
     admit: (network: string): () => void => connections.take(network),
 
     /**
-     * Begins to deliver the events of a subscription, until the function that it returns is called. Throws the errors of
-     * its arguments, `DatabaseUnavailable`, `TooManySubscriptions` and `Overloaded`.
+     * Starts delivering the events of a subscription to a sink. Resolves with a function that ends the subscription. Throws the
+     * errors of its arguments, `DatabaseUnavailable`, `TooManySubscriptions` and `Overloaded`.
      */
     async subscribe (subscription: Subscription, sink: Sink): Promise<() => void> {
       const key = keyOf(subscription)
@@ -82,7 +82,7 @@ export function createSubscriptions (usher: FastifyInstance) {
         release()
         throw error
       })
-      // A closure that names the stream would keep it for as long as the subscriber stays.
+      // The returned closure must not refer to the stream. Otherwise the stream would stay in memory as long as the subscription.
       const { position, epoch } = stream
       const subscriber: Subscriber = { sink, position }
       sink.begin?.(encodePlace({ position: String(position), epoch }))

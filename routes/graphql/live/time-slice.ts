@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-// Other requests wait for as long as events are made in one turn of the event loop.
+// Milliseconds for which events may be rendered in one turn of the event loop. Other requests wait meanwhile.
 const SLICE_MS = 10
 
 let since: number | undefined
 
 /**
- * Resolves when there is time to make another event: at once, or in a later turn of the event loop. What is made from
- * memory never waits for I/O, so a burst of posts to many subscriptions would otherwise be one long turn.
+ * Resolves when another event may be rendered: at once, or in a later turn of the event loop. Rendering recent posts from memory
+ * never waits for I/O, so without this a burst of posts to many subscriptions would occupy the event loop for one long turn.
  */
 export async function waitForTimeSlice (): Promise<void> {
   for (;;) {

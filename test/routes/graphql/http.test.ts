@@ -27,10 +27,10 @@ t.test('GraphQL over HTTP', async (t) => {
       ['an empty selection', '{"query":"{}"}', json, 'Syntax Error: Expected Name, found "}".', 'GRAPHQL_INVALID'],
       ['a number', '{"query":"123"}', json, 'Syntax Error: Unexpected Int "123".', 'GRAPHQL_INVALID'],
       ['a raw AST as text', JSON.stringify({ query: JSON.stringify({ kind: 'Document', definitions: [] }) }), json, 'Syntax Error: Expected Name, found String "kind".', 'GRAPHQL_INVALID'],
-      ['a raw AST', '{"query":{"kind":"Document","definitions":[]}}', json, 'query is required, a string', 'BAD_REQUEST'],
-      ['a missing query', '{}', json, 'query is required, a string', 'BAD_REQUEST'],
-      ['a blank query', '{"query":" "}', json, 'query is required, a string', 'BAD_REQUEST'],
-      ['a null query', '{"query":null}', json, 'query is required, a string', 'BAD_REQUEST'],
+      ['a raw AST', '{"query":{"kind":"Document","definitions":[]}}', json, 'query is required and must be a string', 'BAD_REQUEST'],
+      ['a missing query', '{}', json, 'query is required and must be a string', 'BAD_REQUEST'],
+      ['a blank query', '{"query":" "}', json, 'query is required and must be a string', 'BAD_REQUEST'],
+      ['a null query', '{"query":null}', json, 'query is required and must be a string', 'BAD_REQUEST'],
       ['a body that is a batch', '[{"query":"{ me { id } }"}]', json, 'The body must be a JSON object', 'BAD_REQUEST'],
       ['a body that is null', 'null', json, 'The body must be a JSON object', 'BAD_REQUEST'],
       ['a body that is text', '"{ me { id } }"', json, 'The body must be a JSON object', 'BAD_REQUEST'],
@@ -47,7 +47,7 @@ t.test('GraphQL over HTTP', async (t) => {
       ['an operation name that is none', '{"query":"{ me { id } }","operationName":"1\\nx"}', json, 'operationName must be a name', 'BAD_REQUEST'],
       ['a mutation without a token', '{"query":"mutation { deletePost(id: 1) }"}', json, 'A bearer token is required', 'UNAUTHENTICATED'],
       ['a bad token', '{"query":"{ users { nodes { id } } }"}', { ...json, authorization: 'Bearer x' }, 'The bearer token is invalid, expired or revoked', 'INVALID_TOKEN'],
-      ['a subscription', '{"query":"subscription { postCreated { id } }"}', json, 'A subscription needs a socket', 'BAD_REQUEST'],
+      ['a subscription', '{"query":"subscription { postCreated { id } }"}', json, 'Subscriptions need a WebSocket', 'BAD_REQUEST'],
     ]
     for (const [what, payload, headers, message, code] of failures) {
       const response = await send(payload, headers)

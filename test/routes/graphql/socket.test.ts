@@ -178,7 +178,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       const quiet = 'subscription { postCreated(authorId: "nobody") { title } }'
       for (let id = 0; id < 10; id++) socket.start(String(id), quiet)
       socket.start('10', quiet)
-      t.match(await socket.next(), { type: 'error', id: '10', payload: [{ message: 'A socket may run 10 operations at once', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } }] })
+      t.match(await socket.next(), { type: 'error', id: '10', payload: [{ message: 'A socket may run at most 10 operations at once', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } }] })
       socket.stop('3')
       t.same(await socket.run('{ me { id } }'), { data: { me: null } })
     })

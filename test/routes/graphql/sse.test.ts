@@ -70,10 +70,10 @@ t.test('7.7 subscriptions by server-sent events', async (t) => {
 
   t.test('by GET what a browser should not ask for again is 400', async (t) => {
     for (const [init, message] of [
-      [inAddress('mutation { deletePost(id: "x") }'), 'Only a subscription can be had by GET'],
-      [inAddress('{ me { id } }'), 'Only a subscription can be had by GET'],
-      [inAddress(''), 'query is required, a string'],
-      [{ query: `?query=a&${new URLSearchParams({ query: POSTS })}` }, 'query is required, a string'],
+      [inAddress('mutation { deletePost(id: "x") }'), 'GET is only for subscriptions. Send queries and mutations by POST'],
+      [inAddress('{ me { id } }'), 'GET is only for subscriptions. Send queries and mutations by POST'],
+      [inAddress(''), 'query is required and must be a string'],
+      [{ query: `?query=a&${new URLSearchParams({ query: POSTS })}` }, 'query is required and must be a string'],
       [inAddress('subscription {'), 'Syntax Error: Expected Name, found <EOF>.'],
       [inAddress(POSTS, { variables: '{' }), 'variables must be JSON'],
       [inAddress(POSTS, { variables: '1' }), 'variables must be an object'],

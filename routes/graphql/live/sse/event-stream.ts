@@ -1,21 +1,22 @@
 import { Readable } from 'node:stream'
 import type { Reader, UnreadBytes } from '../quotas.ts'
 
-/** Server-sent events (HTML, 9.2) on their way to a client. */
+/** A stream of server-sent events (section 9.2 of the HTML standard) to one client. */
 export class EventStream extends Readable implements Reader {
   readonly #unread: UnreadBytes
-  #taken = Promise.withResolvers<void>()
+  // Resolves on the next read.
+  #read = Promise.withResolvers<void>()
   #over = false
-  // Octets that it was given, and how many of them had been taken at the last check.
-  #given = 0
-  #takenThen = -1
+  // Bytes that were written, and how many of them had been read at the last check.
+  #writtenBytes = 0
+  #readAtLastCheck = -1
 
   constructor (unread: UnreadBytes) {
     super()
     this.#unread = unread
   }
 
-  // What a stream that is gone was given is discarded.
+  // A destroyed stream discards its unread bytes.
   get unread (): number {
     return this.destroyed ? 0 : this.readableLength
   }
@@ -25,15 +26,15 @@ export class EventStream extends Readable implements Reader {
   }
 
   override _read (): void {
-    this.#taken.resolve()
-    this.#taken = Promise.withResolvers()
+    this.#read.resolve()
+    this.#read = Promise.withResolvers()
   }
 
   write (text: string): void {
     if (this.#over) return
-    const octets = Buffer.from(text)
-    this.#given += octets.length
-    this.push(octets)
+    const bytes = Buffer.from(text)
+    this.#writtenBytes += bytes.length
+    this.push(bytes)
     this.#unread.update(this)
   }
 
@@ -42,23 +43,26 @@ export class EventStream extends Readable implements Reader {
     this.push(null)
   }
 
-  /** Ends a stream of which nothing was taken since the last time, and keeps others from looking idle. */
+  /**
+   * Closes the stream if its client has unread bytes and has read nothing since the last check. Otherwise sends a comment, so that
+   * the connection does not look idle.
+   */
   check (): void {
-    const taken = this.#given - this.readableLength
-    if (this.readableLength > 0 && taken === this.#takenThen) return void this.destroy()
-    this.#takenThen = taken
+    const readBytes = this.#writtenBytes - this.readableLength
+    if (this.readableLength > 0 && readBytes === this.#readAtLastCheck) return void this.destroy()
+    this.#readAtLastCheck = readBytes
     this.write(':\n\n')
   }
 
-  /** Resolves when some of what was sent has been taken. */
+  /** Resolves when some of the written bytes have been read. */
   drain (): Promise<void> {
-    return this.#taken.promise
+    return this.#read.promise
   }
 
   override _destroy (error: Error | null, done: (error?: Error | null) => void): void {
     this.#over = true
     this.#unread.forget(this)
-    this.#taken.resolve()
+    this.#read.resolve()
     done(error)
   }
 }

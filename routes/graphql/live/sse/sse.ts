@@ -18,17 +18,17 @@ import type { Subscriptions } from '../subscriptions.ts'
 const EVENT_STREAM = 'text/event-stream'
 const RECONNECT = 'retry: 1000\n'
 
-/** Whether a client wants server-sent events rather than one answer. */
+/** Returns whether a client prefers server-sent events to a single response. */
 export function wantsEvents ({ raw }: FastifyRequest): boolean {
   return raw.headers.accept !== undefined && new Negotiator(raw).mediaType(['application/json', 'text/html', EVENT_STREAM]) === EVENT_STREAM
 }
 
 /**
- * GraphQL over server-sent events, in the distinct connections mode of graphql-sse: the events `next`, and `complete`
- * where there will be no more. The id of an event of a subscription is the cursor of its post, so that a client that
- * comes back with it, as browsers do by themselves, gets what it missed; it is told one before the first event, too.
+ * Adds GraphQL over server-sent events, in the distinct connections mode of graphql-sse: `next` events, and `complete` if no more
+ * follow. The id of an event of a subscription is the cursor of its post. A client that reconnects with it, as browsers do
+ * automatically, receives the events that it has missed. A stream begins with an id, so this works before the first event, too.
  *
- * @returns what answers such a request
+ * @returns the handler of requests for event streams
  */
 export function addEventStreams (app: FastifyInstance, subscriptions: Subscriptions) {
   const { usherAuth, usherOptions: { pingSeconds } } = app
@@ -61,7 +61,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
       stream.destroy()
       throw error
     }
-    // The end of the server was told to those that were open.
+    // `preClose` has ended the streams that were open then, and this one was not.
     if (closing) stream.end()
     return stream
   }
@@ -69,13 +69,16 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
   async function run (request: FastifyRequest, reply: FastifyReply): Promise<EventStream | string> {
     const operation = readOperation(app.graphql.schema, request.method === 'GET' ? readQuery(request.query as object) : request.body)
     if (typeOf(app, operation) === 'subscription') return subscribe(checkSubscription(app, request, operation), request)
-    if (request.method === 'GET') throw new GraphQLError('Only a subscription can be had by GET', { extensions: { code: 'BAD_REQUEST' } })
-    return whole(await reply.graphql(operation.query, createContext(app, request, operation.operationName), operation.variables, operation.operationName))
+    if (request.method === 'GET') {
+      throw new GraphQLError('GET is only for subscriptions. Send queries and mutations by POST', { extensions: { code: 'BAD_REQUEST' } })
+    }
+    const { query, variables, operationName } = operation
+    return whole(await reply.graphql(query, createContext(app, request, operationName), variables, operationName))
   }
 
-  return async function answer (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  return async function respond (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.type(EVENT_STREAM).headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-    const result = await run(request, reply).catch((error) => refuse(error, request, reply))
+    const result = await run(request, reply).catch((error) => describeError(error, request, reply))
     if (!(result instanceof EventStream)) return void reply.send(result)
     cutOff(reply.raw)
     send(result, request, reply)
@@ -96,33 +99,33 @@ function createSink (stream: EventStream, network: string): Sink {
   }
 }
 
-// Not by `reply.send`: it would log a client that disconnects, which all of them do.
+// `reply.send` is not used, because it would log every client that disconnects, which all of them do in the end.
 function send (stream: EventStream, { log }: FastifyRequest, reply: FastifyReply): void {
   reply.hijack()
   // The client may have disconnected meanwhile.
   if (reply.raw.destroyed) return void stream.destroy()
   reply.raw.writeHead(200, reply.getHeaders() as OutgoingHttpHeaders)
-  // So that a client has the head before the first event.
+  // The client receives the headers before the first event.
   reply.raw.flushHeaders()
   pipeline(stream, reply.raw, (err) => { if (err) log.debug({ err }, 'an event stream was cut off') })
 }
 
-// Returns the body of the response that says why.
-function refuse (error: GraphQLError, request: FastifyRequest, reply: FastifyReply): string | object {
-  // A client gives up what is refused, and comes back by itself for a stream that ended without a word.
+// Returns the body of the response to a request that has failed.
+function describeError (error: GraphQLError, request: FastifyRequest, reply: FastifyReply): string | object {
+  // Clients give up after an error, but reconnect if a stream ends without one. The failure is temporary, so they should reconnect.
   if (isPassing(error)) return `${RECONNECT}\n`
-  const refusal = formatExecution({ errors: [error] }, request.log)
-  if (request.method === 'POST') return whole(refusal)
-  // A browser comes back whatever it is told, unless the status says not to.
+  const failure = formatExecution({ errors: [error] }, request.log)
+  if (request.method === 'POST') return whole(failure)
+  // A browser reconnects after any event stream, whatever its events say, unless the status is an error.
   reply.code((error as Error) instanceof TooManyConnections ? 429 : 400).type('application/json')
-  return refusal
+  return failure
 }
 
 const id = (cursor: string) => `id: ${cursor}\n`
 const next = (result: string) => `event: next\ndata: ${result}\n\n`
 const whole = (result: object) => `${next(textOf(result))}event: complete\ndata:\n\n`
 
-// By the address, where the variables are JSON (GraphQL over HTTP). Throws a `GraphQLError`.
+// Reads an operation from a query string, in which variables are JSON (GraphQL over HTTP). Throws a `GraphQLError`.
 function readQuery ({ query, variables, operationName }: { query?: unknown, variables?: unknown, operationName?: unknown }): object {
   return { query, operationName, variables: variables === undefined ? undefined : parse(variables) }
 }

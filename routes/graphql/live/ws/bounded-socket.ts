@@ -2,18 +2,18 @@ import { WebSocket } from 'ws'
 import type { Reader, UnreadBytes } from '../quotas.ts'
 import { MessageRate, type MessageRateOptions } from '../message-rate.ts'
 
-// What a client may leave unread, besides the message that went over it. A subscriber gets no events while it has 64 KiB
-// to read, so only answers to its own messages come to that much.
+// Bytes that a client may leave unread, not counting the message that exceeds the limit. A subscriber with 64 KiB of unread bytes
+// receives no events, so only responses to the client's own messages can reach the limit.
 const UNREAD_BYTES = 2 * 1024 * 1024
 
-/** What a socket may take of its node. */
+/** The limits of a socket. */
 export interface SocketBounds {
   messages: MessageRateOptions
-  /** Shared by all connections of the node. */
+  /** The limit of unread bytes that all connections of the node share. */
   unread: UnreadBytes
 }
 
-/** A socket that writes no more than its client reads, and reads no more than its client may send. */
+/** A socket that disconnects a client that does not read, and slows down one that sends too much. */
 export class BoundedSocket extends WebSocket implements Reader {
   #unread: UnreadBytes | undefined
   #rate: MessageRate | undefined
@@ -21,7 +21,7 @@ export class BoundedSocket extends WebSocket implements Reader {
   #busy = false
   #drained: Promise<void> | undefined
 
-  /** Sets the bounds. To be called before anything is read. */
+  /** Sets the limits. Must be called before anything is read. */
   protected setBounds ({ messages, unread }: SocketBounds): void {
     this.#unread = unread
     this.#rate = new MessageRate(messages)
@@ -39,23 +39,24 @@ export class BoundedSocket extends WebSocket implements Reader {
     this.terminate()
   }
 
-  /** Sends a message, or hangs up on a client that does not read. */
+  /** Sends a message, or disconnects a client that does not read. */
   protected write (text: string): void {
     if (!this.#mayWrite()) return
     super.send(text)
     this.#unread!.update(this)
   }
 
-  /** Answers a ping frame, likewise: ws would by itself, however many pongs are unread. */
+  /** Answers a ping frame, or disconnects a client that does not read. ws would answer without a limit of unread pongs. */
   protected answerPing (data: Buffer): void {
     if (!this.#mayWrite()) return
     super.pong(data)
     this.#unread!.update(this)
   }
 
-  /** Resolves when all that was written before has been taken. */
+  /** Resolves when everything that was written before has been handed to the operating system. */
   drain (): Promise<void> {
-    // A ping is sent after all that was sent before it. One at a time: each would be written to a client that does not read.
+    // A ping leaves after everything written before it. There is one ping at a time, because pings would pile up for a client that
+    // does not read.
     this.#drained ??= new Promise((resolve) => {
       this.ping(undefined, undefined, () => {
         this.#drained = undefined
@@ -65,7 +66,7 @@ export class BoundedSocket extends WebSocket implements Reader {
     return this.#drained
   }
 
-  /** Counts what the client has sent. Slows a client down that sends too much, and closes the socket if it goes on. */
+  /** Counts a message or frame of the client. Pauses reading if it sends too much, and closes the socket if it continues. */
   protected count (): void {
     const pauseMs = this.#rate!.count()
     if (pauseMs === 0) return
@@ -82,7 +83,7 @@ export class BoundedSocket extends WebSocket implements Reader {
     this.#pauseOrResume()
   }
 
-  /** Stops reading while there is enough to do. */
+  /** Pauses reading while the socket is busy. */
   protected setBusy (busy: boolean): void {
     if (busy === this.#busy) return
     this.#busy = busy
@@ -97,7 +98,7 @@ export class BoundedSocket extends WebSocket implements Reader {
   }
 
   #pauseOrResume (): void {
-    // A socket that is closing has to read, or it would never get the client's close frame.
+    // A closing socket must read. Otherwise it would never receive the client's close frame.
     const paused = (this.#busy || this.#slowed !== undefined) && this.readyState === WebSocket.OPEN
     if (paused) this.pause()
     else this.resume()

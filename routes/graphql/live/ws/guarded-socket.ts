@@ -16,29 +16,29 @@ const INIT_MS = 3000
 const OPERATIONS_A_SOCKET = 10
 
 /**
- * A socket that speaks both protocols, and closes with the codes of graphql-transport-ws. Subscriptions are run by
- * `subscriptions.ts`. Queries and mutations are executed by mercurius, but not by its own socket: that one loses the codes
- * of errors, serializes a response at once whatever its size, and mixes up operations with the same id.
+ * A socket that speaks both protocols and closes with the codes of graphql-transport-ws. `subscriptions.ts` runs subscriptions, and
+ * mercurius executes queries and mutations. The socket of mercurius is not used, because it loses the codes of errors, serializes a
+ * response of any size at once, and mixes up operations with the same id.
  */
 export class GuardedSocket extends PingedSocket {
   #context!: SocketContext
   #state: 'opened' | 'initialised' | 'acknowledged' = 'opened'
   #deadline: NodeJS.Timeout | undefined
-  /** Who is asking; asked anew at each operation, since the session may have ended. */
+  /** Returns the actor. Each operation calls it, because the session may have ended. */
   actor: () => Promise<Actor | null> = async () => null
   #unwatch = () => {}
-  // How to stop the operations that run, by the client's id.
+  // Functions that stop the running operations, by the client's id.
   readonly #running = new Map<string, () => void>()
-  // Messages are dealt with one after the other: what follows a subscription finds it there.
-  #dealtWith = Promise.resolve()
+  // Messages are handled one after the other, so that one that stops a subscription finds it.
+  #handled = Promise.resolve()
   #waiting = 0
 
   /**
-   * Starts the time within which `connection_init` must come. To be called before anything is read: an `error` event
-   * without a listener ends the process, also of a socket that is closing.
+   * Sets limits and listeners, and starts the time within which `connection_init` must arrive. Must be called before anything is
+   * read, because an `error` event without a listener ends the process, even while the socket is closing.
    */
-  guard (around: SocketContext): void {
-    const { usher, subscriptions: { unread } } = this.#context = around
+  guard (context: SocketContext): void {
+    const { usher, subscriptions: { unread } } = this.#context = context
     this.on('error', (err) => usher.log.debug({ err }, 'a socket has failed'))
     this.setBounds({ messages: usher.usherOptions.live.messages, unread })
     this.#deadline = setTimeout(() => this.close(4408, 'Connection initialisation timeout'), INIT_MS)
@@ -51,7 +51,7 @@ export class GuardedSocket extends PingedSocket {
 
   override emit (event: string | symbol, ...args: unknown[]): boolean {
     if (event !== 'message' && event !== 'ping' && event !== 'pong') return super.emit(event, ...args)
-    // What follows a message that closed the socket is not heard.
+    // Messages after one that has closed the socket are ignored.
     if (this.readyState !== WebSocket.OPEN) return false
     this.count()
     if (event === 'pong') return super.emit(event, ...args)
@@ -63,39 +63,39 @@ export class GuardedSocket extends PingedSocket {
   #enqueue (text: string): void {
     this.#waiting++
     if (this.#waiting > OPERATIONS_A_SOCKET) this.setBusy(true)
-    this.#dealtWith = this.#dealtWith.then(() => this.#hear(text)).catch((err) => {
+    this.#handled = this.#handled.then(() => this.#handle(text)).catch((err) => {
       this.#context.usher.log.error({ err }, 'a message of a socket could not be handled')
       this.close(4500, 'The server failed')
     })
   }
 
-  async #hear (text: string): Promise<void> {
+  async #handle (text: string): Promise<void> {
     try {
-      // It may have closed meanwhile.
-      if (this.readyState === WebSocket.OPEN) await this.#take(parseMessage(text))
+      // The socket may have closed meanwhile.
+      if (this.readyState === WebSocket.OPEN) await this.#dispatch(parseMessage(text))
     } finally {
       this.#waiting--
       if (this.#waiting === 0) this.setBusy(false)
     }
   }
 
-  async #take (message: Message): Promise<void> {
+  async #dispatch (message: Message): Promise<void> {
     const { start, stop } = this.#words
     switch (message.type) {
       case 'connection_init': return this.#initialise(message)
       case start: return this.#start(message)
       case stop: return this.#running.get(message.id as string)?.()
     }
-    if (this.protocol === 'graphql-ws') return message.type === 'connection_terminate' ? this.close() : this.#refuse()
+    if (this.protocol === 'graphql-ws') return message.type === 'connection_terminate' ? this.close() : this.#closeInvalid()
     if (message.type === 'ping') this.write('{"type":"pong"}')
-    else if (message.type !== 'pong') this.#refuse()
+    else if (message.type !== 'pong') this.#closeInvalid()
   }
 
   get #words () {
     return messages[this.protocol as keyof typeof messages]
   }
 
-  #refuse (reason = ''): void {
+  #closeInvalid (reason = ''): void {
     this.close(4400, `Invalid message${reason}`)
   }
 
@@ -116,7 +116,7 @@ export class GuardedSocket extends PingedSocket {
   }
 
   #identified (authorization: string, actor: Actor): void {
-    // It may have closed meanwhile.
+    // The socket may have closed meanwhile.
     if (this.readyState !== WebSocket.OPEN) return
     const { usher: { usherAuth } } = this.#context
     this.actor = () => usherAuth.identify(authorization)
@@ -131,19 +131,19 @@ export class GuardedSocket extends PingedSocket {
 
   async #start ({ id, payload }: Message): Promise<void> {
     if (this.#state !== 'acknowledged') return this.close(4401, 'Unauthorized')
-    if (typeof id !== 'string' || id === '') return this.#refuse(': id is required')
+    if (typeof id !== 'string' || id === '') return this.#closeInvalid(': id is required')
     if (this.#running.has(id)) return this.close(4409, 'Subscriber for this id already exists')
     let operation: Operation
     try {
       operation = readOperation(this.#context.usher.graphql.schema, payload)
     } catch (error) {
-      return this.#refuse(`: ${(error as Error).message}`)
+      return this.#closeInvalid(`: ${(error as Error).message}`)
     }
     try {
-      if (this.#running.size >= OPERATIONS_A_SOCKET) throw refused(`A socket may run ${OPERATIONS_A_SOCKET} operations at once`)
+      if (this.#running.size >= OPERATIONS_A_SOCKET) throw refused(`A socket may run at most ${OPERATIONS_A_SOCKET} operations at once`)
       await this.#run(id, operation)
     } catch (error) {
-      // A client gives up what is refused, and comes back by itself for what it had on a socket that closed.
+      // Clients give up an operation after an error, but repeat it after the socket was closed. This failure is temporary.
       if (isPassing(error as GraphQLError)) return this.close(1013, 'Try again later')
       this.#fail(id, error as GraphQLError)
     }
@@ -159,11 +159,11 @@ export class GuardedSocket extends PingedSocket {
       send: (event) => this.write(`${head}${event}}`),
       fail: (errors) => {
         this.#running.get(id)!()
-        this.#tell(id, errors)
+        this.#sendErrors(id, errors)
       },
     }))
     this.#remember(id, stop)
-    // It may have closed meanwhile.
+    // The socket may have closed meanwhile.
     if (this.readyState !== WebSocket.OPEN) this.#running.get(id)!()
   }
 
@@ -176,25 +176,25 @@ export class GuardedSocket extends PingedSocket {
 
   #execute (id: string, operation: Operation): void {
     const { usher, request } = this.#context
-    const answer = (send: () => void) => {
+    const finish = (send: () => void) => {
       this.#running.delete(id)
       send()
     }
     this.#remember(id, executeOperation(usher, request, this.actor, operation, {
-      result: (text) => answer(() => {
+      result: (text) => finish(() => {
         this.write(`{"type":"${this.#words.data}","id":${JSON.stringify(id)},"payload":${text}}`)
         this.write(`{"type":"complete","id":${JSON.stringify(id)}}`)
       }),
-      error: (error) => answer(() => this.#fail(id, error)),
+      error: (error) => finish(() => this.#fail(id, error)),
     }))
   }
 
   #fail (id: string, error: GraphQLError): void {
-    this.#tell(id, formatErrors([error], this.#context.usher.log))
+    this.#sendErrors(id, formatErrors([error], this.#context.usher.log))
   }
 
   // In both protocols this message also ends the operation.
-  #tell (id: string, errors: readonly GraphQLFormattedError[]): void {
+  #sendErrors (id: string, errors: readonly GraphQLFormattedError[]): void {
     this.write(JSON.stringify({ type: 'error', id, payload: errors }))
   }
 }

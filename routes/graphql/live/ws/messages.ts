@@ -1,18 +1,18 @@
 import { isObject } from '../../operation.ts'
 
-/** In the order of preference; the latter is the older one, of subscriptions-transport-ws. */
+/** The subprotocols in order of preference. The second is the older one, of subscriptions-transport-ws. */
 export const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const
 
-/** The words of each protocol. */
+/** The message types of each protocol. */
 export const messages = {
   'graphql-transport-ws': { start: 'subscribe', stop: 'complete', data: 'next' },
   'graphql-ws': { start: 'start', stop: 'stop', data: 'data' },
 } as const
 
-/** What a client may have sent. */
+/** A message of a client, not validated. */
 export interface Message { type?: unknown, id?: unknown, payload?: unknown }
 
-/** A message, without members where it is none. */
+/** Parses a message. Returns an object without members if the text is not a JSON object. */
 export function parseMessage (text: string): Message {
   try {
     const message: unknown = JSON.parse(text)
@@ -22,11 +22,14 @@ export function parseMessage (text: string): Message {
   }
 }
 
-/** Where clients put a token in `connection_init`: beside their other parameters, or among headers, in either case. */
+/**
+ * Returns the `Authorization` of a payload of `connection_init`, or undefined if it has none. Clients send it as a parameter or
+ * among headers, capitalised or in lower case.
+ */
 export function authorizationOf (payload: unknown): string | undefined {
   const { headers, ...parameters } = isObject(payload) ? payload : {}
   const { authorization, Authorization } = { ...isObject(headers) && headers, ...parameters }
-  const given = authorization ?? Authorization
-  // Not made to text: an object may refuse that, and none is a token.
-  return given === undefined || typeof given === 'string' ? given : ''
+  const value = authorization ?? Authorization
+  // Other types become an invalid token. They are not converted to text, because the conversion of an object may throw.
+  return value === undefined || typeof value === 'string' ? value : ''
 }

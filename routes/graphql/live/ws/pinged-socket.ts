@@ -1,13 +1,13 @@
 import { WebSocket } from 'ws'
 import { BoundedSocket } from './bounded-socket.ts'
 
-/** A socket that is asked now and then whether anybody is there. */
+/** A socket that detects dead connections with pings. */
 export class PingedSocket extends BoundedSocket {
   #alive = true
 
-  /** Ends a connection whose other side has not answered since the last time, and asks again. */
+  /** Closes the connection if the client has not answered the last ping. Otherwise sends another one. */
   check (): void {
-    // The event loop may have been busy since then, so that an answer has arrived and was not read.
+    // If the event loop was busy, a pong may have arrived that has not been read yet, so the check waits for two turns.
     if (!this.#alive) return void setImmediate(() => setImmediate(() => this.#endUnlessAlive()))
     this.#alive = false
     this.once('pong', () => { this.#alive = true })
@@ -15,7 +15,7 @@ export class PingedSocket extends BoundedSocket {
   }
 
   #endUnlessAlive (): void {
-    // Where nothing is read, no answer can be seen.
+    // While reading is paused, pongs are not received.
     if (!this.#alive && !this.isPaused) this.terminate()
   }
 }

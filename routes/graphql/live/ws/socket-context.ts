@@ -2,11 +2,12 @@ import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Subscriptions } from '../subscriptions.ts'
 
-/** What a socket is part of. */
+/** What a socket needs from its surroundings. */
 export interface SocketContext {
   usher: FastifyInstance
+  /** The request that was upgraded. */
   request: FastifyRequest
-  /** What it is a socket on. */
+  /** The connection under the WebSocket. */
   connection: Duplex
   /** The client's network, see `networkOf`. */
   network: string

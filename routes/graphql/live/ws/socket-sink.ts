@@ -3,20 +3,23 @@ import { WebSocket } from 'ws'
 import type { BoundedSocket } from './bounded-socket.ts'
 import type { Sink } from '../shared-operation.ts'
 
-/** How a socket sends an event, and what ends its subscription. */
-export interface SocketSubscription extends Pick<Sink, 'network' | 'fail'> { send (event: string): void }
+/** The subscription of a socket. */
+export interface SocketSubscription extends Pick<Sink, 'network' | 'fail'> {
+  /** Sends an event, which is JSON, to the client. */
+  send (event: string): void
+}
 
-/** Has a socket take the events of a subscription; `connection` is what it is a socket on. */
+/** Creates the sink of a subscription over a socket. `connection` is the connection under the WebSocket. */
 export function createSocketSink (socket: BoundedSocket, connection: Duplex, { network, send, fail }: SocketSubscription): Sink {
   return {
     network,
     fail,
 
-    // A socket that is closing takes no more, and is not waited for.
+    // Nobody waits for a closing socket, which sends no more events.
     get waiting () { return socket.readyState === WebSocket.OPEN ? socket.bufferedAmount : 0 },
 
     deliver (event) {
-      gather(connection)
+      corkForTurn(connection)
       send(event)
     },
 
@@ -24,9 +27,9 @@ export function createSocketSink (socket: BoundedSocket, connection: Duplex, { n
   }
 }
 
-// Events of one turn leave in one write: a write costs more than all else about an event. Node does so with what it
-// answers over HTTP.
-function gather (connection: Duplex): void {
+// Sends all events of a turn in one write, because a write costs more than everything else about an event. Node does the same for
+// HTTP responses.
+function corkForTurn (connection: Duplex): void {
   if (connection.writableCorked > 0) return
   connection.cork()
   process.nextTick(uncork, connection)

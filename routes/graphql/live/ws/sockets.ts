@@ -13,13 +13,13 @@ import { handleUpgrades } from './upgrades.ts'
 
 const CLOSING_MS = 1000
 const RETRY_AFTER_SECONDS = '5'
-const OCTETS_A_MESSAGE = 16 * 1024
+const BYTES_A_MESSAGE = 16 * 1024
 const FRAGMENTS_A_MESSAGE = 64
 
 /**
- * The socket's way in. mercurius would register @fastify/websocket, which answers every upgrade of the whole
- * server, the host's included. Usher takes only those of its own path, and sends them through the router like
- * any request, so that the host's hooks see them.
+ * Adds WebSockets to a path. mercurius would register @fastify/websocket, which handles every upgrade of the whole server, even
+ * those of a host's own routes. Usher only handles upgrades of its path, and sends them through the router like any request, so
+ * that the host's hooks see them.
  */
 export function addSockets (app: FastifyInstance, path: string, subscriptions: Subscriptions): void {
   const upgrades = new WeakMap<IncomingMessage, { connection: Duplex, head: Buffer }>()
@@ -27,31 +27,32 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   const origins = createAllowedOrigins(app)
   const options = {
     noServer: true,
-    maxPayload: OCTETS_A_MESSAGE,
-    // A message in very small pieces takes many times its size.
+    maxPayload: BYTES_A_MESSAGE,
+    // A message in very small fragments takes many times its size in memory.
     maxFragments: FRAGMENTS_A_MESSAGE,
-    // The socket answers by itself, as far as its client reads.
+    // The socket answers pings itself, with a limit of unread bytes.
     autoPong: false,
     WebSocket: GuardedSocket,
-    // Unknown to @types/ws; ws waits for 30 seconds by default.
+    // @types/ws does not know this option. By default, ws waits for 30 seconds.
     closeTimeout: CLOSING_MS,
     handleProtocols: (offered: Set<string>) => PROTOCOLS.find((protocol) => offered.has(protocol)) ?? false as const,
   }
   const sockets = new WebSocketServer(options)
   const url = `${prefix}${path}`
-  // That it is there keeps mercurius from registering @fastify/websocket.
+  // mercurius does not register @fastify/websocket if this decorator exists.
   app.decorate('websocketServer', sockets as never)
 
   const release = handleUpgrades(app.server, url, (request, socket, head) => {
     socket.on('error', () => socket.destroy())
     upgrades.set(request, { connection: socket, head })
-    // After the other listeners: a host's @fastify/websocket sends every upgrade through the router, and once is enough.
+    // This runs after the other listeners. If one of them, such as a host's @fastify/websocket, sends every upgrade through the
+    // router, this request must not be routed again.
     process.nextTick(dispatch, app, request, socket)
   })
   app.addHook('onRoute', (route) => {
-    if (route.method === 'GET' && route.url === url) takeOver(route)
+    if (route.method === 'GET' && route.url === url) acceptUpgrades(route)
   })
-  // Whoever has not answered the last one is gone.
+  // Closes sockets that have not answered the last ping.
   const pinging = setInterval(() => { for (const socket of sockets.clients) socket.check() }, pingSeconds * 1000).unref()
   app.addHook('preClose', async () => {
     clearInterval(pinging)
@@ -59,23 +60,23 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
     await closeAll(sockets)
   })
 
-  // The GET route serves the socket, whatever a host's plugin made of the route. What is no upgrade has its answer
-  // by then.
-  function takeOver (route: RouteOptions): void {
+  // Makes the GET route handle upgrades, even if a plugin of the host has changed the route. Other requests get their response in
+  // `preValidation` and do not reach the handler.
+  function acceptUpgrades (route: RouteOptions): void {
     const { preValidation } = route
     route.preValidation = function (request, reply, done) {
       if (upgrades.has(request.raw)) done()
       else (preValidation as preValidationHookHandler).call(this, request, reply, done)
     }
     route.handler = function (request, reply) {
-      if (!origins.mayConnect(request)) return refuse(reply, new OriginNotAllowed())
+      if (!origins.mayConnect(request)) return sendError(reply, new OriginNotAllowed())
       const network = networkOf(request.ip)
       try {
         const leave = subscriptions.admit(network)
         reply.hijack()
         upgrade(request, network, leave)
       } catch (error) {
-        return refuse(reply, error as FastifyError)
+        return sendError(reply, error as FastifyError)
       }
     }
   }
@@ -86,17 +87,17 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
     sockets.handleUpgrade(request.raw, connection, head, (socket) => {
       upgraded = true
       socket.once('close', leave)
-      // Before anything else: what the client has sent along with its request is read next.
+      // This comes first, because messages that the client has sent together with its request are read next.
       socket.guard({ usher: app, request, connection, network, subscriptions })
       if (socket.protocol === '') socket.close(4406, 'Subprotocol not acceptable')
     })
-    // A handshake that is wrong has been answered.
+    // The handshake was invalid, and ws has already sent a response.
     if (!upgraded) leave()
   }
 }
 
-// mercurius would answer in GraphQL's way, with status 200.
-function refuse (reply: FastifyReply, { message, code, statusCode }: FastifyError): FastifyReply {
+// Sends an error with its status. The error handler of mercurius would respond with status 200.
+function sendError (reply: FastifyReply, { message, code, statusCode }: FastifyError): FastifyReply {
   if (statusCode !== 403) reply.header('retry-after', RETRY_AFTER_SECONDS)
   return reply.code(statusCode!).send({ error: message, code })
 }
@@ -106,14 +107,14 @@ function dispatch (app: FastifyInstance, request: IncomingMessage, socket: Duple
   try {
     response.assignSocket(socket as never)
   } catch {
-    // Another listener has given it a response, and sent it through the router.
+    // Another listener has already created a response for the connection and routed the request.
     return
   }
   response.on('finish', () => socket.end())
   app.routing(request, response)
 }
 
-// An upgrade that is still on its way gets 503.
+// Closes all sockets, and ends those that have not closed in time. A request that is not upgraded yet gets 503 from ws.
 async function closeAll (sockets: WebSocketServer): Promise<void> {
   const closed = once(sockets, 'close')
   sockets.close()

@@ -4,24 +4,24 @@ import type { Duplex } from 'node:stream'
 
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
-// What each server's paths are taken by; of all mounts on it, which share one listener.
+// The handlers of each server by path. All mounts on a server share one listener.
 const pathsOf = new WeakMap<Server, Map<string, UpgradeHandler>>()
 
-/** Takes a server's upgrades to a WebSocket at a path, until the function that it returns is called. */
-export function handleUpgrades (server: Server, path: string, take: UpgradeHandler): () => void {
+/** Handles the WebSocket upgrades of a server at a path. Returns a function that stops this. */
+export function handleUpgrades (server: Server, path: string, handler: UpgradeHandler): () => void {
   const paths = pathsOf.get(server) ?? listen(server)
-  paths.set(path, take)
+  paths.set(path, handler)
   return () => paths.delete(path)
 }
 
 function listen (server: Server): Map<string, UpgradeHandler> {
   const paths = new Map<string, UpgradeHandler>()
   pathsOf.set(server, paths)
-  // Before those of a host, which may send every upgrade through the router.
+  // This listener runs before those of a host, which may send every upgrade through the router.
   server.prependListener('upgrade', (request, socket, head) => {
-    const take = wantsSocket(request) ? paths.get(request.url!.split('?', 1)[0]!) : undefined
-    if (take) take(request, socket, head)
-    else if (server.listenerCount('upgrade') === 1) passOn(server, request, socket, head)
+    const handler = wantsSocket(request) ? paths.get(request.url!.split('?', 1)[0]!) : undefined
+    if (handler) handler(request, socket, head)
+    else if (server.listenerCount('upgrade') === 1) ignoreUpgrade(server, request, socket, head)
   })
   return paths
 }
@@ -31,10 +31,10 @@ function wantsSocket ({ method, headers }: IncomingMessage): boolean {
 }
 
 /**
- * An upgrade that nobody wants. Without a listener Node answers it as the plain request that it also is; with
- * ours it would wait for ever. So it is put back into the server, without its wish to upgrade.
+ * Handles an upgrade that no listener wants like a plain request. Node does that if there is no listener. With Usher's listener
+ * the request would wait forever, so it is passed to the server again without its `Upgrade` header.
  */
-function passOn (server: Server, { method, url, httpVersion, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
+function ignoreUpgrade (server: Server, { method, url, httpVersion, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
   const lines = [`${method} ${url} HTTP/${httpVersion}`]
   for (let index = 0; index < rawHeaders.length; index += 2) {
     if (rawHeaders[index]!.toLowerCase() !== 'upgrade') lines.push(`${rawHeaders[index]}: ${rawHeaders[index + 1]}`)
@@ -45,11 +45,11 @@ function passOn (server: Server, { method, url, httpVersion, rawHeaders }: Incom
 
 type Listener = (...values: unknown[]) => void
 
-// The listeners that a socket got when it was last put back into its server.
+// The listeners that were added to a connection when it was last passed to its server again.
 const addedTo = new WeakMap<Duplex, [event: string | symbol, listener: Listener][]>()
 
-// Whoever listens for connections adds listeners to the same socket again, each time that its client asks for an upgrade.
-// Node removes its own; the others are removed here, so that a client cannot make them pile up.
+// Listeners of the server's connections, such as those of a host, add listeners to the same connection again at each upgrade that
+// its client requests. Node removes its own. The others are removed here, so that a client cannot make them pile up.
 function reconnect (server: Server, socket: Duplex): void {
   for (const [event, listener] of addedTo.get(socket) ?? []) socket.removeListener(event, listener)
   const before = new Set(listenersOf(socket).map(([, listener]) => listener))
@@ -58,5 +58,6 @@ function reconnect (server: Server, socket: Duplex): void {
 }
 
 function listenersOf (socket: Duplex): [event: string | symbol, listener: Listener][] {
-  return socket.eventNames().flatMap((event) => socket.rawListeners(event).map((listener): [string | symbol, Listener] => [event, listener as Listener]))
+  return socket.eventNames().flatMap((event) =>
+    socket.rawListeners(event).map((listener): [string | symbol, Listener] => [event, listener as Listener]))
 }
