@@ -40,7 +40,7 @@ export async function createSessions (db: Kysely<Tables>, schema: string): Promi
     .addColumn('ended_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
     .execute()
   await db.schema.createIndex('ended_sessions_ended_at').on('ended_sessions').column('ended_at').execute()
-  // A trigger, so that a session ends on every node however its row goes: by a logout, with its user, or by hand.
+  // A trigger notifies every node of a session's end, however its row is deleted: by a logout, with its user, or by hand.
   await createTrigger(db, schema, 'sessions', 'after delete', 'session_ended', sql`
     insert into ${sql.id(schema, 'ended_sessions')} (id) values (old.id) on conflict do nothing;
     perform pg_notify(${sql.lit(channelOf(schema, 'session_ended'))}, old.id::text)`)
@@ -63,7 +63,7 @@ export async function createPosts (db: Kysely<Tables>, schema: string): Promise<
 export async function createUploads (db: Kysely<Tables>): Promise<void> {
   await db.schema.createTable('uploads')
     .addColumn('id', 'uuid', (column) => column.primaryKey())
-    // Not a cascade: the row outlives its user until its file is gone, so that none is forgotten on the disk.
+    // Not a cascade: the row remains until its file is removed, so that no file is left behind on the disk.
     .addColumn('user_id', 'uuid', (column) => column.references('users.id').onDelete('set null'))
     .addColumn('filename', 'text', (column) => column.notNull())
     .addColumn('media_type', 'text', (column) => column.notNull())
