@@ -40,7 +40,7 @@ export async function allowPauses (trx: Database): Promise<void> {
   await sql`set local idle_in_transaction_session_timeout = '10s'`.execute(trx)
 }
 
-/** Takes the advisory lock `what`, which only one transaction of all nodes can have at a time, until the transaction ends. */
-export async function lock (trx: Database, what: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`usher ${what}`}, 0))`.execute(trx)
+/** Takes the advisory lock `name` until the transaction ends. Only one transaction of all nodes can have it at a time. */
+export async function lock (trx: Database, name: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`usher ${name}`}, 0))`.execute(trx)
 }

@@ -24,6 +24,7 @@ export interface AnswerTime {
   readonly stallDeadline: number
 }
 
+/** Creates an answer time without measurements: all deadlines start at their minimum. */
 export function createAnswerTime (): AnswerTime {
   let longest = 0
   const connecting = (least: number) => Math.min(MOST_CONNECT_MS, Math.max(least, ROUND_TRIPS * longest))

@@ -18,6 +18,7 @@ export interface Backends {
   areIdle (query: (statement: string) => Promise<RowList<Row[]>>): Promise<boolean>
 }
 
+/** Creates an empty set of processes. */
 export function createBackends (): Backends {
   const pids = new Set<number>()
   return {

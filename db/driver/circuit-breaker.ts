@@ -19,8 +19,8 @@ export interface CircuitBreaker {
   expire (milliseconds: number): boolean
   /**
    * Runs a statement and resolves with its result. Rejects with PostgreSQL's error, with `Overloaded` if too many statements
-   * wait, or with `DatabaseUnavailable`: with a cause if the statement may have been sent, without one if it was not.
-   * `isUndecided` tells whether it may still take effect.
+   * wait, or with `DatabaseUnavailable`. That has a cause unless the circuit breaker was open, and then the statement may have been
+   * sent. `isUndecided` tells whether it may still take effect.
    *
    * @param on.late receives a result that arrives after the statement has failed
    * @param on.lost is called at once if the failure also means that the connection is lost
@@ -88,7 +88,7 @@ export function createCircuitBreaker ({ room = MAX_WAITING } = {}): CircuitBreak
   }
 }
 
-/** Returns whether a failed statement may still take effect, because it may have been sent and was not answered. */
+/** Returns whether a failed statement may still take effect, because it may have been sent and its outcome is unknown. */
 export function isUndecided (error: unknown): boolean {
   return error instanceof DatabaseUnavailable && error.cause !== undefined && (error.cause as Failure).code !== 'ECONNREFUSED'
 }

@@ -15,9 +15,9 @@ export type ClientOptions = Sql['options']
  * @param statementTimeout milliseconds until PostgreSQL cancels a statement
  */
 export function readClientOptions (database: string | Sql, statementTimeout: number): ClientOptions {
-  const given = typeof database === 'string' ? postgres(database, { connection: { application_name: 'usher' } }).options : database.options
+  const base = typeof database === 'string' ? postgres(database, { connection: { application_name: 'usher' } }).options : database.options
   return postgres({
-    ...given,
+    ...base,
     // If it is set, postgres.js considers the options as parsed already and ignores those below.
     shared: undefined,
     // In seconds, and long enough for a busy machine. The heartbeat detects an unavailable database much sooner.
@@ -36,7 +36,7 @@ export function readClientOptions (database: string | Sql, statementTimeout: num
       // Frees the locks of a transaction whose node has crashed or stalls, since other statements wait for them.
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
       // The settings of the URL or of the host's client take precedence.
-      ...given.connection,
+      ...base.connection,
     },
   } as never).options as never
 }

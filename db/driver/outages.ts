@@ -4,7 +4,8 @@ import type { Backends } from './backends.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import type { Failure } from './sockets.ts'
 
-// PostgreSQL cancels a statement at the statement timeout. If nothing arrives within this time after it, the connection is lost.
+// PostgreSQL cancels a statement at the statement timeout. If no answer arrives within this time after it, the connection counts as
+// lost, even if no error has been reported.
 const GRACE_MS = 1000
 const RETRY_MS = 100
 
@@ -117,8 +118,8 @@ export function failStatements ({ breaker, backends, renew, probe, statementTime
 }
 
 /**
- * Creates the handler for the heartbeat at a separate URL of notifications. It only logs the outage: statements continue, and the
- * node reads from the database what notifications would have told it.
+ * Creates the handler for the heartbeat at a separate URL of notifications. It only logs the outage: statements continue, and
+ * without notifications the node queries the database for ended sessions and new posts.
  */
 export function reportOutages (log: Log): Outages {
   let isUnavailable = false

@@ -3,6 +3,7 @@ import { channelOf } from '../driver/channel.ts'
 import type { Tables } from '../tables.ts'
 import { createTrigger } from './trigger.ts'
 
+/** Creates the table of users, with unique e-mail addresses regardless of case. */
 export async function createUsers (db: Kysely<Tables>): Promise<void> {
   await db.schema.createTable('users')
     .addColumn('id', 'uuid', (column) => column.primaryKey())
@@ -17,6 +18,7 @@ export async function createUsers (db: Kysely<Tables>): Promise<void> {
   await db.schema.createIndex('users_role').on('users').columns(['role', 'id']).execute()
 }
 
+/** Creates the tables of signing keys, sessions and ended sessions. */
 export async function createSessions (db: Kysely<Tables>, schema: string): Promise<void> {
   await db.schema.createTable('signing_keys')
     .addColumn('id', 'text', (column) => column.primaryKey())
@@ -46,6 +48,7 @@ export async function createSessions (db: Kysely<Tables>, schema: string): Promi
     perform pg_notify(${sql.lit(channelOf(schema, 'session_ended'))}, old.id::text)`)
 }
 
+/** Creates the table of posts. A trigger notifies the nodes of each new post; `createPositions` replaces it. */
 export async function createPosts (db: Kysely<Tables>, schema: string): Promise<void> {
   await db.schema.createTable('posts')
     .addColumn('id', 'uuid', (column) => column.primaryKey())
@@ -60,6 +63,7 @@ export async function createPosts (db: Kysely<Tables>, schema: string): Promise<
     perform pg_notify(${sql.lit(channelOf(schema, 'post_created'))}, new.id::text)`)
 }
 
+/** Creates the table with the records of uploads. */
 export async function createUploads (db: Kysely<Tables>): Promise<void> {
   await db.schema.createTable('uploads')
     .addColumn('id', 'uuid', (column) => column.primaryKey())

@@ -18,7 +18,7 @@ const LOG_LINE_PREFIX = '%m [%p] '
 
 const SETTINGS = {
   max_connections: '100',
-  // Nobody can connect as a superuser, see node/embedded/cluster.ts.
+  // Superusers cannot connect, see `create` in node/embedded/cluster.ts, so no connections are reserved for them.
   superuser_reserved_connections: '0',
   shared_buffers: '128MB',
   // Errors of statements are not logged: a rejected row is handled by the service, and its message can contain an e-mail address.
