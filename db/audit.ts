@@ -5,7 +5,7 @@ import { toPage, type Page } from './page.ts'
 import { isUuid } from './postgres.ts'
 import type { Database } from './tables.ts'
 
-/** What somebody did, or tried. */
+/** An entry to be written to the account log: an action that an actor took or attempted. */
 export interface NewAuditEntry {
   action: AuditAction
   actorId: string | null
@@ -20,13 +20,13 @@ export interface AuditEntryRow extends NewAuditEntry {
   at: Date
 }
 
-/** Where an entry comes from, for one that is written by the statement that makes the change. */
+/** The origin of an entry that the statement of the change writes: the actor, the session and the client. */
 export type AuditContext = Omit<NewAuditEntry, 'action' | 'userId'>
 
-/** The columns that a statement fills when it writes an entry along with its change. */
+/** The columns to fill when a statement writes an entry along with its change. */
 export const auditColumns = ['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'] as const
 
-/** Writes entries of the account log, as one statement. */
+/** Writes entries to the account log, as one statement. Returns an array of `undefined`, one per entry, as a batch expects. */
 export async function insertAuditEntries (db: Database, entries: readonly NewAuditEntry[]): Promise<undefined[]> {
   const all = <Name extends keyof NewAuditEntry> (name: Name) => entries.map((entry) => entry[name])
   const given = sql<{ id: string, action: string, actor: string, user: string, session: string, address: string, agent: string }>`unnest(
@@ -41,15 +41,15 @@ export async function insertAuditEntries (db: Database, entries: readonly NewAud
 }
 
 export interface ListAuditQuery {
-  /** To whose account it happened. */
+  /** The id of the user whose account was affected. */
   userId?: string | undefined
   action?: AuditAction | undefined
   limit: number
-  /** The id of the last entry of the page before. */
+  /** The id of the last entry of the previous page. */
   after?: string | undefined
 }
 
-/** A page of the account log, newest first, by keyset. */
+/** Returns a page of the account log, newest first, by keyset. */
 export async function listAuditEntries (db: Database, { userId, action, limit, after }: ListAuditQuery): Promise<Page<AuditEntryRow>> {
   if (userId !== undefined && !isUuid(userId)) return { rows: [], next: null }
   const rows = await db.selectFrom('audit')
@@ -63,9 +63,9 @@ export async function listAuditEntries (db: Database, { userId, action, limit, a
   return toPage(rows, limit)
 }
 
-/** Deletes entries that are older than so many seconds, at most `limit` of them: how many were deleted. */
+/** Deletes at most `limit` entries that are older than `seconds`. Returns the number of deleted entries. */
 export async function deleteOldAuditEntries (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
-  // The first id that could have been given since.
+  // Ids are UUIDv7: this is the lowest id that an entry of the period to keep can have.
   const first = uuid({ msecs: Date.now() - seconds * 1000, random: new Uint8Array(16), seq: 0 })
   const { numDeletedRows } = await db
     .with('old', (cte) => cte.selectFrom('audit').select('id').where('id', '<', first).orderBy('id').limit(limit).forUpdate().skipLocked())

@@ -1,28 +1,29 @@
 import { ClientGone, InvalidToken, Overloaded } from '../schema/errors.ts'
 
-// Of the event loop, for one call to gather its items. Each call costs a write, and wakes a process of PostgreSQL.
+// The number of turns of the event loop in which a batch gathers its items. Larger batches are cheaper, because each statement
+// costs a write to the socket and wakes a PostgreSQL process.
 const TURNS = 4
 
 export interface BatchOptions {
-  /** Calls that may run at once; more would only make each carry less. */
+  /** The maximum number of concurrent batches. More would only make each batch smaller. */
   inFlight?: number
-  /** Items a call carries at the most. */
+  /** The maximum number of items in a batch. */
   size?: number
-  /** Items that may wait. */
+  /** The maximum number of waiting items. */
   waiting?: number
-  /** Milliseconds that an item may wait to be sent. */
+  /** Milliseconds for which an item may wait to be sent. */
   patience?: number
 }
 
-/** In the place of a result: the item was not done, and is to be part of another call. */
+/** Returned by `run` in place of a result: the item was not processed, and is put into a later batch. */
 export const again = Symbol('again')
 
-/** Whoever asks, such as the socket of a request: nothing is done any more for one that is destroyed. */
+/** The client that an item is processed for, such as the socket of a request. Items whose clients are all destroyed are dropped. */
 export interface Client {
   readonly destroyed: boolean
   /**
-   * Returns whether the client may still act. The permission of a write may end while it waits to be sent, so it is
-   * checked again at that moment. Absent for clients that act without a permission, such as a socket that reads.
+   * Returns whether the client may still act. The permission for a write may end while the write waits to be sent, so it is
+   * checked again when it is sent. Absent for clients that need no permission, such as a socket that reads.
    */
   mayAct? (): boolean | Promise<boolean>
 }
@@ -32,30 +33,30 @@ interface Waiting<Result> {
   resolve: (result: Result) => void
   reject: (error: unknown) => void
   since: number
-  /** Who waits for it; undefined for somebody who does not go. */
+  /** The client that waits for the item; undefined if the item is processed in any case. */
   client: Client | undefined
+  /** Further clients that wait for the same item. */
   others: (Client | undefined)[] | undefined
 }
 
 /**
- * Makes a function of one item out of one of many items and their results: what concurrent requests ask for goes
- * out as one statement. While calls are in flight, those that arrive wait, and go together when one returns: no
- * timer, no delay when idle, and a batch that grows with the load by itself. Nothing is remembered. An item joins
- * only a call that has not been made, so that an answer reflects every write that was acknowledged before it was
- * asked for (SPEED, points 2 and 3).
+ * Turns a function of many items into a function of one item, so that the reads or writes of concurrent requests share one
+ * statement. While batches are in flight, new items wait, and are sent together when a batch returns. There is no timer and no
+ * delay when idle, and batches grow with the load. Results are not cached. An item only joins a batch that has not been sent,
+ * so its result reflects every write that was acknowledged before it was requested (docs/speed.md, points 2 and 3).
  *
- * Items that are the same value, such as equal keys, and wait together, are one; objects are the same only as
- * themselves, so that each write is one of its own.
+ * Waiting items with the same value, such as equal keys, are processed once. Objects are compared by identity, so each write is
+ * a separate item.
  *
- * @param run the results of the items, in their order; an `Error` among them fails its item alone, and `again` leaves it to
- * another call
- * @returns the result of an item; rejects as the call that carried it did, with `Overloaded` beyond the bounds, or
- * with `ClientGone` where all who wait for it have gone before it was sent. An item is also rejected, with
- * `InvalidToken`, if its client may not act any more when it is about to be sent.
+ * @param run processes a batch and returns the results in the order of the items. An `Error` among them rejects only its item;
+ * `again` puts the item into a later batch
+ * @returns a function that resolves with the result of an item. It rejects with the error of its batch, with `Overloaded` if too
+ * many items wait or the item has waited for too long, with `ClientGone` if all clients that wait for the item are destroyed
+ * before it is sent, and with `InvalidToken` if its client may no longer act when it is sent.
  */
 export function batchCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error | typeof again)[]>,
-  { inFlight: limit = 2, size = 1000, waiting: room = 10_000, patience = 1000 }: BatchOptions = {}
+  { inFlight: limit = 2, size = 1000, waiting: maxWaiting = 10_000, patience = 1000 }: BatchOptions = {}
 ): (item: Item, client?: Client) => Promise<Result> {
   let waiting = new Map<Item, Waiting<Result>>()
   let inFlight = 0
@@ -68,7 +69,7 @@ export function batchCalls<Item, Result> (
     gather(waiting.size, TURNS)
   }
 
-  // Whatever this turn of the event loop asks for goes together, and the next one's too, while each brings more.
+  // The items of this turn of the event loop share a batch, as do those of the next turns as long as each turn adds items.
   function gather (known: number, turns: number): void {
     setImmediate(() => {
       if (turns > 1 && waiting.size > known && waiting.size < size) gather(waiting.size, turns - 1)
@@ -86,14 +87,14 @@ export function batchCalls<Item, Result> (
       await rejectRevoked(sent)
       const results = sent.size === 0 ? [] : await run([...sent.keys()])
       let index = 0
-      const left = new Map<Item, Waiting<Result>>()
-      for (const [item, mine] of sent) {
+      const remaining = new Map<Item, Waiting<Result>>()
+      for (const [item, entry] of sent) {
         const result = results[index++]
-        if (result === again) left.set(item, mine)
-        else if (result instanceof Error) mine.reject(result)
-        else mine.resolve(result as Result)
+        if (result === again) remaining.set(item, entry)
+        else if (result instanceof Error) entry.reject(result)
+        else entry.resolve(result as Result)
       }
-      if (left.size > 0) putBack(left)
+      if (remaining.size > 0) putBack(remaining)
     } catch (error) {
       for (const { reject } of sent.values()) reject(error)
     } finally {
@@ -102,52 +103,52 @@ export function batchCalls<Item, Result> (
     }
   }
 
-  // In front of those that have come since. One who waits for the same item gets what it gets.
-  function putBack (left: Map<Item, Waiting<Result>>): void {
-    for (const [item, mine] of left) {
+  // Puts items back in front of those that were added since. If an equal item was added, both get the same result.
+  function putBack (remaining: Map<Item, Waiting<Result>>): void {
+    for (const [item, entry] of remaining) {
       const later = waiting.get(item)
       if (!later) continue
-      mine.promise.then(later.resolve, later.reject)
-      mine.others = [...mine.others ?? [], later.client, ...later.others ?? []]
+      entry.promise.then(later.resolve, later.reject)
+      entry.others = [...entry.others ?? [], later.client, ...later.others ?? []]
       waiting.delete(item)
     }
-    waiting = new Map([...left, ...waiting].sort(([, one], [, other]) => one.since - other.since))
+    waiting = new Map([...remaining, ...waiting].sort(([, one], [, other]) => one.since - other.since))
     watch(0)
   }
 
-  // The first of those that wait, all of them mostly, without those that nobody waits for any more.
+  // Takes the oldest waiting items, usually all of them, and drops those that no client waits for any more.
   function take (): Map<Item, Waiting<Result>> {
     const taken = waiting.size <= size ? waiting : new Map([...waiting].slice(0, size))
     if (taken === waiting) waiting = new Map()
     else for (const item of taken.keys()) waiting.delete(item)
-    for (const [item, mine] of taken) if (isGone(mine)) drop(taken, item, mine)
+    for (const [item, entry] of taken) if (isAbandoned(entry)) drop(taken, item, entry)
     return taken
   }
 
-  // Most clients know at once whether they may act. A node that has lost the notifications asks the database, and the
-  // whole batch waits for that answer.
+  // Rejects the items whose client may no longer act. Usually that is known in memory. A node that does not receive notifications
+  // asks the database, and then the whole batch waits for the answer.
   async function rejectRevoked (sent: Map<Item, Waiting<Result>>): Promise<void> {
     const checks: Promise<void>[] = []
-    for (const [item, mine] of sent) {
-      const may = mine.client?.mayAct?.()
-      if (typeof may === 'object') checks.push(may.then((may) => { if (!may) revoke(item, mine) }, (error) => revoke(item, mine, error)))
-      else if (may === false) revoke(item, mine)
+    for (const [item, entry] of sent) {
+      const may = entry.client?.mayAct?.()
+      if (typeof may === 'object') checks.push(may.then((may) => { if (!may) revoke(item, entry) }, (error) => revoke(item, entry, error)))
+      else if (may === false) revoke(item, entry)
     }
     if (checks.length > 0) await Promise.all(checks)
 
-    function revoke (item: Item, mine: Waiting<Result>, error: unknown = new InvalidToken()): void {
+    function revoke (item: Item, entry: Waiting<Result>, error: unknown = new InvalidToken()): void {
       sent.delete(item)
-      mine.reject(error)
+      entry.reject(error)
     }
   }
 
-  // Nobody waits longer than that, also while no call returns. They are in the order of their coming.
+  // Starts the timer that drops items which have waited for too long, even while no batch returns. Items wait in order of arrival.
   function watch (milliseconds: number): void {
     if (patience !== Infinity) timer ??= setTimeout(expire, Math.ceil(milliseconds)).unref()
   }
 
-  // The event loop itself may have been busy for so long. An answer that arrived meanwhile is read after the timers, and
-  // lets the waiting items go.
+  // The event loop itself may have been busy for that long. An answer that arrived meanwhile is read after the timers, and the
+  // waiting items are then sent rather than dropped.
   function expire (): void {
     const now = performance.now()
     setImmediate(() => dropStale(now))
@@ -155,18 +156,18 @@ export function batchCalls<Item, Result> (
 
   function dropStale (now: number): void {
     timer = undefined
-    // They go out in this turn or one of the next.
+    // The waiting items are sent in this turn or in one of the next.
     if (scheduled) return watch(1)
-    for (const [item, mine] of waiting) {
-      const left = mine.since + patience - now
-      if (left > 0) return watch(left)
-      drop(waiting, item, mine)
+    for (const [item, entry] of waiting) {
+      const remaining = entry.since + patience - now
+      if (remaining > 0) return watch(remaining)
+      drop(waiting, item, entry)
     }
   }
 
-  function drop (from: Map<Item, Waiting<Result>>, item: Item, mine: Waiting<Result>): void {
+  function drop (from: Map<Item, Waiting<Result>>, item: Item, entry: Waiting<Result>): void {
     from.delete(item)
-    mine.reject(isGone(mine) ? new ClientGone() : new Overloaded())
+    entry.reject(isAbandoned(entry) ? new ClientGone() : new Overloaded())
   }
 
   return (item, client) => {
@@ -175,7 +176,7 @@ export function batchCalls<Item, Result> (
       (known.others ??= []).push(client)
       return known.promise
     }
-    if (waiting.size >= room) return Promise.reject(new Overloaded())
+    if (waiting.size >= maxWaiting) return Promise.reject(new Overloaded())
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     waiting.set(item, { promise, resolve, reject, since: performance.now(), client, others: undefined })
     watch(patience)
@@ -184,6 +185,7 @@ export function batchCalls<Item, Result> (
   }
 }
 
-function isGone ({ client, others }: Pick<Waiting<unknown>, 'client' | 'others'>): boolean {
+// Returns whether every client that waits for an item is destroyed.
+function isAbandoned ({ client, others }: Pick<Waiting<unknown>, 'client' | 'others'>): boolean {
   return client?.destroyed === true && (others === undefined || others.every((other) => other?.destroyed))
 }

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import type { Database } from './tables.ts'
 
-// Users that one step works on. Most have so little that a step is enough for many of them.
+// The number of users that one step works on. Most users have so few rows that one step is enough for many of them.
 const USERS_A_STEP = 100
 
-/** What a step has done. */
+/** The result of one step. */
 export interface PurgeStep {
   /** Whether there may be more to delete. */
   more: boolean
@@ -13,9 +13,9 @@ export interface PurgeStep {
 }
 
 /**
- * Deletes some of what deleted users have left: at most `limit` posts, `limit` uploads, which lose their owner, and the
- * places of `limit` audit entries. It commits its progress, so that any node can continue, and skips users whom another
- * node is working on.
+ * Removes some of the remaining data of deleted users: it deletes at most `limit` posts, removes the owner of at most `limit`
+ * uploads, and blanks address and user agent of at most `limit` audit entries. It commits its progress, so that any node can
+ * continue, and skips users that another node is working on.
  */
 export async function purgeDeletedUsers (db: Database, limit: number): Promise<PurgeStep> {
   return db.transaction().execute(async (trx) => {
@@ -34,8 +34,8 @@ export async function purgeDeletedUsers (db: Database, limit: number): Promise<P
   })
 }
 
-// From the newest on, since lists begin there. The position of the last deleted one is stored, because a later step would
-// otherwise visit the index entries of all that is deleted already.
+// Starts with the newest posts, because lists start there. Stores the position of the last deleted post, because a later step
+// would otherwise visit the index entries of all posts that are already deleted.
 async function deletePosts (trx: Database, ids: readonly string[], limit: number): Promise<number> {
   const rows = await trx
     .with('old', (cte) => cte.selectFrom('deleted_users').where('user_id', '=', anyOf(ids))
@@ -52,7 +52,7 @@ async function deletePosts (trx: Database, ids: readonly string[], limit: number
   return sum(rows)
 }
 
-// Their files are removed later, each before its record.
+// `deleteOwnerlessUploads` later removes the files, each before its record.
 async function disownUploads (trx: Database, ids: readonly string[], limit: number): Promise<number> {
   const { numUpdatedRows } = await trx.updateTable('uploads').set({ user_id: null }).where('id', 'in', ({ selectFrom }) =>
     selectFrom('uploads').select('id').where('user_id', '=', anyOf(ids)).limit(limit)).executeTakeFirstOrThrow()
@@ -60,9 +60,9 @@ async function disownUploads (trx: Database, ids: readonly string[], limit: numb
 }
 
 /**
- * Forgets where deleted users were, and what with: personal data that has had its purpose. That something was done, by
- * whom and when, stays, with ids that no longer lead to a name. What others did to the account is about them and stays
- * too, and so does where the deletion itself came from, which shows who asked for it.
+ * Blanks the addresses and user agents in the entries of deleted users, since this personal data is no longer needed. The action,
+ * the actor and the time remain, with ids that no longer lead to a name. Entries about what others did to the account remain
+ * complete, because they are data about those others. So does the entry of the deletion itself, which shows who requested it.
  */
 async function blankAuditEntries (trx: Database, ids: readonly string[], limit: number): Promise<number> {
   const rows = await trx

@@ -1,35 +1,35 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
-// What it begins with says how it was sealed, should there ever be another way.
+// The prefix of an encrypted text. It names the scheme, in case there is ever another one.
 const VERSION = 'sealed1.'
 const CIPHER = 'aes-256-gcm'
-const SALT_OCTETS = 16
-const NONCE_OCTETS = 12
-const TAG_OCTETS = 16
+const SALT_BYTES = 16
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
 
-/** Whether a text is a sealed one. */
+/** Returns whether a text was encrypted by `encrypt`. */
 export const isEncrypted = (text: string): boolean => text.startsWith(VERSION)
 
 /**
- * Seals a text, so that it can be stored where others may look: AES-256-GCM, with a key of its own that HKDF-SHA-256
- * (RFC 5869) makes of the secret and a random salt. It opens only as what it was sealed as: `name` is authenticated.
+ * Encrypts a text with AES-256-GCM, for storage where others may read it. Each text has its own key, which HKDF-SHA-256
+ * (RFC 5869) derives from the secret and a random salt. `name` is authenticated: it must be the same for decryption.
  */
 export function encrypt (secret: string, name: string, text: string): string {
-  const salt = randomBytes(SALT_OCTETS)
-  const nonce = randomBytes(NONCE_OCTETS)
-  const cipher = createCipheriv(CIPHER, deriveKey(secret, salt), nonce, { authTagLength: TAG_OCTETS }).setAAD(Buffer.from(name))
-  const octets = Buffer.concat([salt, nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
-  return `${VERSION}${octets.toString('base64url')}`
+  const salt = randomBytes(SALT_BYTES)
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv(CIPHER, deriveKey(secret, salt), nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(name))
+  const bytes = Buffer.concat([salt, nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+  return `${VERSION}${bytes.toString('base64url')}`
 }
 
-/** The text. Throws where it was sealed with another secret or as something else, or has been changed. */
-export function decrypt (secret: string, name: string, sealed: string): string {
-  const octets = Buffer.from(sealed.slice(VERSION.length), 'base64url')
-  const nonce = octets.subarray(SALT_OCTETS, SALT_OCTETS + NONCE_OCTETS)
-  const decipher = createDecipheriv(CIPHER, deriveKey(secret, octets.subarray(0, SALT_OCTETS)), nonce, { authTagLength: TAG_OCTETS })
+/** Returns the decrypted text. Throws if the secret or the name differs from the one of the encryption, or if the text was changed. */
+export function decrypt (secret: string, name: string, encrypted: string): string {
+  const bytes = Buffer.from(encrypted.slice(VERSION.length), 'base64url')
+  const nonce = bytes.subarray(SALT_BYTES, SALT_BYTES + NONCE_BYTES)
+  const decipher = createDecipheriv(CIPHER, deriveKey(secret, bytes.subarray(0, SALT_BYTES)), nonce, { authTagLength: TAG_BYTES })
     .setAAD(Buffer.from(name))
-    .setAuthTag(octets.subarray(-TAG_OCTETS))
-  return decipher.update(octets.subarray(SALT_OCTETS + NONCE_OCTETS, -TAG_OCTETS), undefined, 'utf8') + decipher.final('utf8')
+    .setAuthTag(bytes.subarray(-TAG_BYTES))
+  return decipher.update(bytes.subarray(SALT_BYTES + NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
 }
 
 function deriveKey (secret: string, salt: Uint8Array): Uint8Array {

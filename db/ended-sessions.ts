@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { seconds } from './sessions.ts'
 import type { Database } from './tables.ts'
 
-/** The sessions that ended within the last seconds, oldest first, and how many seconds ago by the database's clock. */
+/** Returns the sessions that ended within the last `within` seconds, oldest first. `age` is the seconds since then, by the database. */
 export async function listEndedSessions (db: Database, within: number): Promise<{ id: string, age: number }[]> {
   return db.selectFrom('ended_sessions')
     .select(['id', sql<number>`extract(epoch from now() - ended_at)::float8`.as('age')])
@@ -10,14 +10,17 @@ export async function listEndedSessions (db: Database, within: number): Promise<
     .orderBy('ended_at').execute()
 }
 
-/** Deletes at most `limit` expired sessions, except those that another node is deleting. Returns the number of sessions. */
+/** Deletes at most `limit` expired sessions, except those that another node is deleting. Returns the number of deleted sessions. */
 export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) =>
     selectFrom('sessions').select('id').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirst()
   return Number(numDeletedRows)
 }
 
-/** Forgets sessions that ended so many seconds ago, likewise. */
+/**
+ * Deletes at most `limit` records of sessions that ended more than `secondsAgo` seconds ago, except those that another node is
+ * deleting. Returns the number of deleted records.
+ */
 export async function deleteEndedSessions (db: Database, secondsAgo: number, limit: number): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('ended_sessions').where('id', 'in', ({ selectFrom }) =>
     selectFrom('ended_sessions').select('id').where('ended_at', '<', sql<Date>`now() - ${seconds(secondsAgo)}`).limit(limit).forUpdate().skipLocked()).executeTakeFirst()

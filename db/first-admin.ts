@@ -4,12 +4,12 @@ import { allowPauses, lock } from './postgres.ts'
 import type { Database } from './tables.ts'
 
 /**
- * Makes the first admin, where there is none; of many nodes that start at once, one does. An existing user of
- * that address becomes the admin. Whether one was made.
+ * Creates the first admin if there is no admin. If many nodes start at the same time, only one creates it. An existing user with
+ * that address becomes an admin and gets the password. Returns whether it created one.
  */
 export async function insertFirstAdmin (db: Database, admin: { email: string, passwordHash: string }): Promise<boolean> {
   return db.transaction().execute(async (trx) => {
-    // A node that starts may be busy with its other plugins.
+    // While a node starts, its event loop may be busy with other plugins.
     await allowPauses(trx)
     await lock(trx, 'first-admin')
     if (await hasAdmin(trx)) return false
@@ -21,6 +21,7 @@ export async function insertFirstAdmin (db: Database, admin: { email: string, pa
   })
 }
 
+/** Returns whether there is at least one admin. */
 export async function hasAdmin (db: Database): Promise<boolean> {
   return await db.selectFrom('users').select('id').where('role', '=', 'admin').limit(1).executeTakeFirst() !== undefined
 }

@@ -2,22 +2,22 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Database } from './tables.ts'
 
-/** Returns the text that all spellings of an e-mail address have in common. */
+/** Returns a text that is equal for all spellings of an e-mail address that differ only in case. */
 export function foldEmail (email: string): string {
-  // All that PostgreSQL's lower() makes one address is one here: by its rules, unlike JavaScript's, the capital I with a
-  // dot is an i without another.
+  // Addresses that are equal to PostgreSQL's lower() must be equal here. It turns the capital I with a dot (U+0130) into a plain
+  // i, while JavaScript adds a combining dot (U+0307).
   return email.toLowerCase().replaceAll('\u0307', '')
 }
 
-/** What decides whether an account accepts a password from a network. */
+/** The state that decides whether an account accepts a password from a network. */
 export interface LoginState {
-  /** Whether its owner has logged in from there before. */
+  /** Whether the network is recognised: the owner of the account has logged in from it. */
   recognised: boolean
   /** The number of failed attempts since the last one that succeeded. */
   failures: number
 }
 
-/** Returns the state of an account, by one statement that takes the same time if there is no such account. */
+/** Returns the state of an account, with one statement that takes the same time if the account does not exist. */
 export async function readLoginState (db: Database, { email, network }: { email: string, network: string }): Promise<LoginState> {
   return db.selectNoFrom(({ exists, selectFrom }) => [
     exists(selectFrom('users').innerJoin('recognised_networks', 'user_id', 'users.id').select('user_id')
@@ -29,11 +29,11 @@ export async function readLoginState (db: Database, { email, network }: { email:
 /** A failed attempt. */
 export interface LoginFailure { readonly email: string }
 
-/** Counts failed attempts, as one statement, whether or not there are such accounts. */
+/** Counts failed attempts, as one statement, whether or not the accounts exist. Returns one `undefined` per attempt, for the batch. */
 export async function countLoginFailures (db: Database, failures: readonly LoginFailure[]): Promise<undefined[]> {
   const keys = failures.map(({ email }) => keyOf(email).toString('hex'))
   await db.insertInto('login_failures').columns(['key', 'count'])
-    // In the order of the keys: of two statements that lock the same rows, one waits for the other.
+    // Rows are locked in the order of the keys, so that two statements with the same keys cannot cause a deadlock.
     .expression(({ selectFrom }) => selectFrom(sql<{ key: string }>`unnest(${keys}::text[])`.as<'failed'>(sql`failed(key)`))
       .select(({ fn }) => [sql<Buffer>`decode(key, 'hex')`.as('key'), sql<number>`${fn.countAll()}::integer`.as('count')])
       .groupBy('failed.key').orderBy('failed.key'))
@@ -44,14 +44,14 @@ export async function countLoginFailures (db: Database, failures: readonly Login
   return failures.map(() => undefined)
 }
 
-/** Forgets the failed attempts of an account: one has succeeded, or the password was reset. */
+/** Deletes the count of failed attempts of an account, because a login has succeeded or the password was reset. */
 export async function clearLoginFailures (db: Database, email: string): Promise<void> {
   await db.deleteFrom('login_failures').where('key', '=', keyOf(email)).execute()
 }
 
 /**
- * Deletes counts beyond `keep`, at most `limit` of them. The lowest go first, so that an account that is under attack is
- * not forgotten because of attempts on others. Returns the number of deleted counts.
+ * Keeps the `keep` highest counts and deletes at most `limit` of the others, lowest first. Thus attempts on other accounts cannot
+ * displace the count of an account that is under attack. Returns the number of deleted counts.
  */
 export async function deleteLowestLoginFailures (db: Database, { keep, limit }: { keep: number, limit: number }): Promise<number> {
   const { numDeletedRows } = await db
@@ -65,7 +65,7 @@ export async function deleteLowestLoginFailures (db: Database, { keep, limit }: 
   return Number(numDeletedRows)
 }
 
-/** Deletes networks that nobody has logged in from for so many seconds, at most `limit`. Returns their number. */
+/** Deletes at most `limit` recognised networks that were not used for a login for `seconds`. Returns the number of deleted networks. */
 export async function deleteUnusedNetworks (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
   const { numDeletedRows } = await db
     .with('unused', (cte) => cte.selectFrom('recognised_networks').select(['user_id', 'network'])
@@ -76,5 +76,5 @@ export async function deleteUnusedNetworks (db: Database, { seconds, limit }: { 
   return Number(numDeletedRows)
 }
 
-// Not the address itself, of which there may be none here.
+// Returns a hash, because an address that belongs to no user must not be stored.
 const keyOf = (email: string): Buffer => createHash('sha256').update(foldEmail(email)).digest()

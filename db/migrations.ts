@@ -10,22 +10,22 @@ import { allowPauses, lock } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
 /**
- * Brings the Postgres schema up to date. Many nodes may start at once: they wait for one another, and each
- * migration runs once. Throws the cause where one fails; nothing of it is left behind.
+ * Brings the PostgreSQL schema up to date. If many nodes start at the same time, they wait for one another, and each migration
+ * runs once. All pending migrations run in one transaction: if one fails, it throws the cause and nothing has changed.
  *
- * Not by Kysely's migrator: its lock is the session's, which hangs on some connection of the pool, and its look
- * at all tables of the database fails where somebody else drops one of theirs at that moment.
+ * Kysely's migrator is not used. Its lock belongs to the database session, that is to some connection of the pool, and it lists
+ * all tables of the database, which fails if another program drops one of its tables at that moment.
  */
 export async function migrate (db: Kysely<Tables>, schema: string): Promise<void> {
-  // Mostly there is nothing to do, and no reason to wait for anybody.
+  // Usually there is nothing to do, so do not wait for the lock.
   const ran = await listRan(db, schema)
   if (Object.keys(migrations).every((name) => ran.has(name))) return
   await db.transaction().execute(async (trx) => {
-    // A table with many rows takes a while, and so do the other nodes.
+    // Changing a table with many rows takes a while, and so does waiting for the lock.
     await sql`set local statement_timeout = 0`.execute(trx)
-    // A node that starts may be busy with its other plugins.
+    // While a node starts, its event loop may be busy with other plugins.
     await allowPauses(trx)
-    // Until the commit: whoever comes next sees all of it.
+    // The lock is held until the commit, so that the next node sees all migrations.
     await lock(trx, `migrations of ${schema}`)
     if (!await exists(trx, schema)) await createLog(trx, schema)
     const ran = await listRan(trx, schema)
@@ -37,7 +37,7 @@ export async function migrate (db: Kysely<Tables>, schema: string): Promise<void
   })
 }
 
-// In this order. One that has been released stays as it is; what changes comes as another.
+// They run in this order. Never change a migration that has been released; add another one instead.
 const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise<void>> = {
   '0001-users': createUsers,
   '0002-sessions': createSessions,
@@ -58,9 +58,9 @@ async function listRan (db: Kysely<Tables>, schema: string): Promise<ReadonlySet
   return new Set((await logOf(db, schema).selectFrom('migrations').select('name').execute()).map(({ name }) => name))
 }
 
-// Asked, rather than `if not exists`, for which a role needs the right to create even where all is there. And of the
-// catalogue's tables: `to_regclass` answers from the cache of its connection, which remembers that there was nothing
-// and learns nothing while it waits for an advisory lock.
+// Returns whether the table `migrations` exists. `create table if not exists` would require the right to create tables even if
+// everything exists. `to_regclass` is not reliable here: it reads the cache of its connection, which remembers that the table did
+// not exist and is not updated while the connection waits for an advisory lock. So this reads the catalogue tables.
 async function exists (db: Kysely<Tables>, schema: string): Promise<boolean> {
   const { rows } = await sql`
     select 1 from pg_class join pg_namespace on pg_namespace.oid = relnamespace

@@ -7,34 +7,35 @@ import { isUuid } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Row, UsersTable } from './tables.ts'
 
-// Of a user's; a mail may come late, and its link is to serve even if another was asked for meanwhile.
+// More than one, because a mail may arrive late, and its link should work even if another mail was requested meanwhile.
 const TOKENS_A_USER = 3
 
-/** Whose password it is. */
+/** A user with the password hash. */
 export type Account = Row<UsersTable, 'id' | 'name' | 'email' | 'password_hash'>
 
 const account = ['users.id', 'users.name', 'users.email', 'users.password_hash as passwordHash'] as const
 
-/** What a password is changed against. */
+/** Returns the user whose password is to be changed, or undefined if there is no user with that id. */
 export async function findAccount (db: Database, id: string): Promise<Account | undefined> {
   if (!isUuid(id)) return undefined
   return db.selectFrom('users').select(account).where('users.id', '=', id).executeTakeFirst()
 }
 
 /**
- * Keeps a token for so many seconds, and writes to the account log why it was made, in one transaction. The user's
- * oldest tokens go. Returns the address that the user has by now, which is where the token is to be sent, or undefined
- * if there is no such user: without one the same statements are sent, so that nobody tells by the time they take.
+ * Stores a token that expires after `seconds`, and the entry `note` of the account log, in one transaction. Deletes the user's
+ * oldest tokens. Returns the user's current e-mail address, to which the token is to be sent, or undefined if there is no such
+ * user. In that case it sends the same statements, so that the response time does not reveal whether the user exists.
+ * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertPasswordToken (
   db: Database, { hash, userId, seconds }: { hash: Uint8Array, userId: string, seconds: number }, note: NewAuditEntry, confirm?: () => Promise<void>
 ): Promise<string | undefined> {
   return db.transaction().execute(async (trx) => {
-    // An address that changes from now on waits for the lock, and then deletes the token.
+    // A change of the address waits for this lock, and then deletes the token.
     const user = await lockUser(trx, userId)
     await trx.deleteFrom('password_tokens').where('hash', 'in', ({ selectFrom }) =>
       selectFrom('password_tokens').select('hash').where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
-    // By the clock, since a transaction that began earlier may have waited for the lock.
+    // Not `now()`, which is the start of the transaction: it may have waited for the lock since.
     const now = sql<Date>`clock_timestamp()`
     await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
       .expression(({ selectFrom, val }) => selectFrom('users').where('id', '=', userId)
@@ -46,7 +47,7 @@ export async function insertPasswordToken (
   })
 }
 
-/** Whose a token is that has not expired. Throws `InvalidInput`. */
+/** Returns the owner of a token that has not expired. Throws `InvalidInput` if there is no such token. */
 export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Account> {
   return db.selectFrom('password_tokens').innerJoin('users', 'users.id', 'user_id').select(account)
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
@@ -54,12 +55,12 @@ export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Ac
 }
 
 /**
- * Sets the password of a token's owner, deletes their failed logins and all their tokens, and ends all their sessions.
- * Returns the ids of these sessions. To be called in a transaction. Throws `InvalidInput` if the token was used or has
- * expired meanwhile.
+ * Sets the password of a token's owner, deletes the count of failed logins and all tokens of that user, and ends all their
+ * sessions. Returns the ids of these sessions. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired
+ * meanwhile.
  */
 export async function resetPassword (trx: Database, { hash, userId, passwordHash }: { hash: Uint8Array, userId: string, passwordHash: string }): Promise<string[]> {
-  // Always the user first: of two tokens that are confirmed at once, or of one twice, one waits for the other.
+  // The user is always locked first, so that concurrent confirmations, of the same token or of two tokens, run one after the other.
   await lockUser(trx, userId)
   const spent = await trx.deleteFrom('password_tokens').where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).returning('hash').execute()
   if (spent.length === 0) throw invalidPasswordToken()
@@ -70,8 +71,9 @@ export async function resetPassword (trx: Database, { hash, userId, passwordHash
 }
 
 /**
- * Puts a password in the place of the one that was checked; tokens and all sessions but one end: the ids of these. To
- * be called in a transaction. Throws `WrongPassword` where somebody else has set another one meanwhile.
+ * Replaces the password hash `from`, against which the current password was checked, with `to`. Deletes the user's password tokens
+ * and ends all sessions except `sessionId`. Returns the ids of the ended sessions. Call it in a transaction. Throws `WrongPassword`
+ * if the password was changed meanwhile.
  */
 export async function changePassword (trx: Database, { userId, from, to, sessionId }: { userId: string, from: string, to: string, sessionId: string }): Promise<string[]> {
   await trx.updateTable('users').set({ password_hash: to }).where('id', '=', userId).where('password_hash', '=', from)
@@ -80,7 +82,7 @@ export async function changePassword (trx: Database, { userId, from, to, session
   return deleteSessionsOf(trx, userId, sessionId)
 }
 
-/** Deletes tokens that have expired: how many. */
+/** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
 export async function deleteExpiredPasswordTokens (db: Database, limit: number): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('password_tokens').where('hash', 'in', ({ selectFrom }) =>
     selectFrom('password_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirstOrThrow()

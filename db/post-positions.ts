@@ -1,17 +1,17 @@
 import { sql } from 'kysely'
 import type { Database } from './tables.ts'
 
-/** Where the posts end. */
+/** The end of the list of posts. */
 export interface End {
   /** The position of the last post; 0 if there is none. */
   latest: string
-  /** The last position that was given out, also to posts that are deleted or not committed yet; 0 if none was. */
+  /** The last position that the sequence assigned, also to posts that are deleted or not committed yet; 0 if there is none. */
   given: string
-  /** The present epoch. */
+  /** The current epoch. */
   epoch: number
 }
 
-/** Returns where the posts end. */
+/** Returns the last positions of posts, and the current epoch. */
 export async function findEnd (db: Database): Promise<End> {
   return db.selectFrom(['posts_position_seq', 'current_epoch']).select((query) => [
     'current_epoch.epoch',
@@ -20,7 +20,7 @@ export async function findEnd (db: Database): Promise<End> {
   ]).executeTakeFirstOrThrow()
 }
 
-/** Returns the epoch of the last post up to a position, 0 if there is none, and the present epoch. */
+/** Returns the epoch of the last post at or before a position (0 if there is none), and the current epoch. */
 export async function findEpochs (db: Database, position: string): Promise<{ before: number, current: number }> {
   return db.selectFrom('current_epoch').select((query) => [
     sql<number>`coalesce(${query.selectFrom('posts').select('posts.epoch').where('position', '<=', position).orderBy('position', 'desc').limit(1)}, 0)`.as('before'),

@@ -2,17 +2,17 @@ import { sql, type Compilable, type CompiledQuery } from 'kysely'
 import postgres from 'postgres'
 import type { Database } from './tables.ts'
 
-/** Whether an error is PostgreSQL's refusal of a row, by the name of the constraint or unique index it hurts. */
+/** Returns whether an error means that a row violates the constraint or unique index of that name. */
 export function violates (error: unknown, constraint: string): boolean {
   return error instanceof postgres.PostgresError && error.constraint_name === constraint
 }
 
-/** Whether text is a UUID, as PostgreSQL would take it: anything else is an unknown id, never an error. */
+/** Returns whether a text is a UUID that PostgreSQL accepts. Any other text is treated as an unknown id, not as an error. */
 export function isUuid (text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-/** The rows of some ids, which PostgreSQL gives in any order and in lower case; `undefined` where there is none. */
+/** Returns the row for each id, in the order of `ids`, or `undefined` for an id without a row. Ids may be in upper case. */
 export function inOrder<Found extends { id: string }> (ids: readonly string[], rows: readonly Found[]): (Found | undefined)[] {
   const byId = new Map<string, Found>()
   for (const row of rows) byId.set(row.id, row)
@@ -20,8 +20,8 @@ export function inOrder<Found extends { id: string }> (ids: readonly string[], r
 }
 
 /**
- * A query that is built once for a database, and then sent with other parameters: to build one costs more than to
- * send it. Its parameters are those of `build`, each once and in their order.
+ * Returns a function that runs a query and resolves with its rows. The query is built only once for each database, because
+ * building it costs more than sending it. `build` must use each of its parameters exactly once, and in order.
  */
 export function prepare<Parameters extends readonly unknown[], Row> (build: (db: Database, ...parameters: Parameters) => Compilable<Row>) {
   const built = new WeakMap<Database, CompiledQuery<Row>>()
@@ -33,14 +33,14 @@ export function prepare<Parameters extends readonly unknown[], Row> (build: (db:
 }
 
 /**
- * Allows a transaction to do something other than statements for ten seconds instead of one (`db/driver/client-options.ts`), such as
- * removing files, until it ends. Only for transactions whose locks delay no request.
+ * Allows a transaction to pause for ten seconds between statements instead of one (`db/driver/client-options.ts`), for example to
+ * remove files. Use it only if the locks of the transaction delay no request.
  */
 export async function allowPauses (trx: Database): Promise<void> {
   await sql`set local idle_in_transaction_session_timeout = '10s'`.execute(trx)
 }
 
-/** Holds what other nodes must not do at the same time, until the transaction ends. */
-export async function lock (trx: Database, what: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`usher ${what}`}, 0))`.execute(trx)
+/** Takes the advisory lock `name` until the transaction ends. Only one transaction of all nodes can have it at a time. */
+export async function lock (trx: Database, name: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`usher ${name}`}, 0))`.execute(trx)
 }

@@ -14,26 +14,26 @@ const columnOf = {
 } as const
 const columns = ['id', ...Object.values(columnOf)] as const
 
-/** What lists of posts read when it is asked for, besides the id: a content may have 64 KiB. */
+/** A field that a list of posts reads only on request, because a content may have 64 KiB. The id is always read. */
 export type PostField = keyof typeof columnOf
 export const postFields = Object.keys(columnOf) as readonly PostField[]
 
-/** A post in a list: the other fields were not asked for. */
+/** A post in a list, with the requested fields. */
 export type ListedPost = Pick<PostRow, 'id'> & Partial<PostRow>
 
-function columnsOf (asked: ReadonlySet<string>) {
-  return ['id' as const, ...postFields.filter((field) => asked.has(field)).map((field) => columnOf[field])]
+function columnsOf (fields: ReadonlySet<string>) {
+  return ['id' as const, ...postFields.filter((field) => fields.has(field)).map((field) => columnOf[field])]
 }
 
-// Whether a post's author was not deleted. PostgreSQL hashes the subquery once per statement, and nearly always it is
-// empty; an anti-join would look into it once per post.
+// The condition that a post's author was not deleted. PostgreSQL hashes the subquery, which is nearly always empty, once per
+// statement. An anti-join would look it up once per post.
 const visible = (query: ExpressionBuilder<Tables, 'posts'>) =>
   query('author_id', 'not in', query.selectFrom('deleted_users').select('user_id'))
 
 const selectPosts = prepare((db, ids: readonly string[]) => db.selectFrom('posts').select(columns)
   .where('id', '=', sql<string>`any(${ids}::uuid[])`).where(visible))
 
-/** The posts of some ids, in their order; `undefined` for an unknown id, whatever it looks like. */
+/** Returns the posts with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
 export async function findPosts (db: Database, ids: readonly string[]): Promise<(PostRow | undefined)[]> {
   return inOrder(ids, await selectPosts(db, ids.filter(isUuid)))
 }
@@ -42,11 +42,11 @@ export interface ListPostsQuery {
   fields: readonly PostField[]
   authorId?: string | undefined
   limit: number
-  /** The position of the last post of the page before. */
+  /** The position of the last post of the previous page. */
   after?: string | undefined
 }
 
-/** A page of posts, newest first, by keyset. */
+/** Returns a page of posts, newest first, by keyset. */
 export async function listPosts (db: Database, { fields, authorId, limit, after }: ListPostsQuery): Promise<Page<ListedPost>> {
   if (authorId !== undefined && !isUuid(authorId)) return { rows: [], next: null }
   const rows = await db.selectFrom('posts').select(columnsOf(new Set(fields))).where(visible)
@@ -58,13 +58,13 @@ export async function listPosts (db: Database, { fields, authorId, limit, after 
 }
 
 export interface ListPostsAfterQuery {
-  /** A position. */
+  /** The position after which posts are listed. */
   after: string
   authorId?: string | undefined
   limit: number
 }
 
-/** The posts that were committed after a position, oldest first. */
+/** Returns at most `limit` posts that follow a position in commit order, oldest first. */
 export async function listPostsAfter (db: Database, { after, authorId, limit }: ListPostsAfterQuery): Promise<PostRow[]> {
   if (authorId !== undefined && !isUuid(authorId)) return []
   return db.selectFrom('posts').select(columns).where(visible)
@@ -73,21 +73,22 @@ export async function listPostsAfter (db: Database, { after, authorId, limit }: 
     .execute()
 }
 
-/** The key of an author's newest posts, for a joined read: the author, how many, and which fields. */
+/** The key of an author's newest posts in a batch: the author's id, the number of posts and their fields. */
 export type AuthorPostsKey = `${string}:${number}:${string}`
 
+/** Returns the key to read the `first` newest posts of an author with. */
 export function authorPostsKey (authorId: string, first: number, fields: readonly PostField[]): AuthorPostsKey {
   return `${authorId}:${first}:${fields.join()}`
 }
 
-// By the fields that are read, of which there are few sets.
+// Prepared queries by the fields that they read. There are few combinations of fields.
 const selectsOfAuthors = new Map<string, ReturnType<typeof prepareSelectOfAuthors>>()
 
-// What a statement reads of contents: they may be 64 KiB each, and a batch has up to 100,000 rows.
+// The limit for the contents that one statement reads. A content may have 64 KiB, and a batch up to 100,000 rows.
 const BYTES_A_STATEMENT = 8 * 1024 * 1024
 
-// PostgreSQL knows the size of a long text without reading it. The frame of the window ends with the last row of the author,
-// so an author's contents are read all or not at all. Those of the first author are read in any case.
+// Limits the bytes of contents. PostgreSQL knows the size of a long text without reading it. The frame of the window ends with the
+// last row of an author, so either all contents of an author are read or none. Those of the first author are always read.
 const limitedContent = sql<string>`case
   when asked.place = 0 or sum(octet_length(post.content)) over (order by asked.place) <= ${sql.lit(BYTES_A_STATEMENT)} then post.content
 end`
@@ -106,9 +107,9 @@ function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
 }
 
 /**
- * The newest posts of some authors, each with a number of their own, as one statement; with the fields that any of
- * the keys asks for. It does not look for deleted authors, because whoever asks has just read these. Authors whose contents
- * would be too many bytes for one statement are left to another one.
+ * Returns the newest posts of several authors, as one statement. Each key has its own number of posts; the fields are those that
+ * any of the keys requests. It does not check whether an author is deleted, because callers have just read the authors. An author
+ * whose contents exceed the size limit of a statement gets `again`, and is read by a later one.
  */
 export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<(ListedPost[] | typeof again)[]> {
   const asked = keys.map((key) => key.split(':') as [string, string, string])
@@ -133,13 +134,14 @@ export interface NewPost {
 }
 
 /**
- * Creates posts, as one statement; each for itself: `UserNotFound` in the place of one whose author is unknown. Their
- * positions are in this order, and nodes are told with the commit, unless it is to be `quiet`.
+ * Creates posts, as one statement. Returns the created posts in the order of their positions, which is the order of `posts`. A post
+ * whose author is unknown yields `UserNotFound` and does not affect the others. PostgreSQL notifies the nodes at the commit.
  *
- * The authors' rows are locked, so that nobody is deleted before the commit. `Overloaded` stands in the place of a post
- * whose author's row somebody else has locked, such as a deletion that may yet be rolled back: waiting would hold the lock
- * of `db/migrations/positions.ts`, for which every post waits, since PostgreSQL runs the trigger that takes it before any
- * other part of the statement.
+ * The authors' rows are locked, so that no author is deleted before the commit. If another transaction has locked an author's row,
+ * such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row would block all new posts:
+ * PostgreSQL first runs the trigger that takes the lock of `db/migrations/positions.ts`, and every insert waits for that lock.
+ *
+ * @param quiet suppresses the notification, for nodes that announce posts through an emitter
  */
 export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false } = {}): Promise<(PostRow | Error)[]> {
   const ids = posts.map(() => uuid())
@@ -153,7 +155,7 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
     .insertInto('posts')
     .columns(['id', 'author_id', 'title', 'content'])
     .expression(({ selectFrom }) => selectFrom(given).innerJoin('authors', 'authors.id', 'given.author')
-      // For this statement alone; true, whatever it is set to.
+      // The condition is always true. It sets `usher.quiet` for this statement only.
       .$if(quiet, (query) => query.where(sql<boolean>`(select set_config('usher.quiet', 'on', true)) is not null`))
       .select(['given.id', 'given.author', 'given.title', 'given.content']).orderBy('given.id'))
     .returning(columns)
@@ -168,7 +170,7 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
 const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
   .where('id', '=', sql<string>`any(${ids}::uuid[])`))
 
-/** Changes what is given of a post, with `until` of `isInTime`. Throws `PostNotFound`. */
+/** Updates the title, the content or both. `until` is that of `isInTime`. Throws `PostNotFound`. */
 export async function updatePost (db: Database, id: string, { title, content }: Partial<NewPost>, until: string): Promise<PostRow> {
   return db.updateTable('posts')
     .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
@@ -177,7 +179,7 @@ export async function updatePost (db: Database, id: string, { title, content }: 
     .executeTakeFirstOrThrow(() => new PostNotFound())
 }
 
-/** Deletes a post, with `until` of `isInTime`. Throws `PostNotFound`. */
+/** Deletes a post. `until` is that of `isInTime`. Throws `PostNotFound`. */
 export async function deletePost (db: Database, id: string, until: string): Promise<void> {
   const { numDeletedRows } = await db.deleteFrom('posts').where('id', '=', id).where(isInTime(until)).executeTakeFirst()
   if (numDeletedRows === 0n) throw new PostNotFound()

@@ -7,40 +7,41 @@ import type { Role } from '../schema/user.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import type { Database, Row, SessionsTable, UserRow } from './tables.ts'
 
-// How long a cookie that was rotated away still serves, for tabs that refresh at once and answers that were lost.
+// A rotated cookie still works for this long, for browser tabs that refresh at the same time and for responses that were lost.
 const GRACE_SECONDS = 10
-// What there may be of a user's; the oldest ends when one more is opened.
+// When a user opens one more session, the oldest one ends.
 const SESSIONS_A_USER = 100
 const ROTATIONS_REMEMBERED = 32
-// The least recently used one is forgotten when a user logs in from another.
+// When a user logs in from one more network, the least recently used one is deleted.
 const NETWORKS_A_USER = 100
 
-/** How long a session lives: without being refreshed, and at the most. */
+/** How long a session lives: `sessionIdleSeconds` without a refresh, and `sessionSeconds` in any case. */
 export interface Lifetime { sessionIdleSeconds: number, sessionSeconds: number }
 
-/** Who uses a session, and from where. */
+/** The client that uses a session. */
 export interface ClientInfo { address: string, userAgent: string }
 
 export interface NewSession extends ClientInfo {
   userId: string
-  /** The hash of the password that was checked: where it has been changed since, there is no session. */
+  /** The hash against which the password was checked. If it was changed since, no session is created. */
   passwordHash: string
   secretHash: Uint8Array
   rotationKey: Uint8Array
-  /** A session that this one replaces, by its id and the hash of its secret. It ends if it is live. */
+  /** The session that the new one replaces, if it is live and its secret has this hash. */
   replaced?: { id: string, secretHash: Uint8Array } | undefined
 }
 
-/** An interval of so many seconds. */
+/** Returns an SQL interval of `count` seconds. */
 export const seconds = (count: number) => sql`make_interval(secs => ${count})`
 
 /**
- * Opens a session, ends the one that it replaces, and writes both to the account log, as one statement. Returns the
- * session's id, when it expires, the role that its user has by now, and the id of the replaced session if it was live.
- * Its network is recognised from now on.
- * The user's row is locked meanwhile, so that a demotion, a deletion or another password comes either before this or
- * finds the session to end. Throws `InvalidCredentials` for a user who was deleted, or whose password was changed, a
- * moment ago; nothing has changed then.
+ * Creates a session, ends the one that it replaces, and writes both to the account log, as one statement. From now on the client's
+ * network is recognised. Returns the session's id, its expiry, the user's current role, and the id of the replaced session if that
+ * was live.
+ *
+ * The statement locks the user's row. A concurrent demotion, deletion or change of the password therefore takes place either before
+ * it, or after it and ends the new session. Throws `InvalidCredentials`, and changes nothing, if the user was deleted or the
+ * password was changed meanwhile.
  */
 export async function insertSession (
   db: Database, { userId, passwordHash, secretHash, rotationKey, address, userAgent, replaced }: NewSession, { sessionIdleSeconds, sessionSeconds }: Lifetime
@@ -49,7 +50,7 @@ export async function insertSession (
   const network = networkOf(address)
   return db
     .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role']).where('id', '=', userId).where('password_hash', '=', passwordHash).forShare())
-    // What another login is just ending is left to it.
+    // Skips the sessions that another login is ending at the moment.
     .with('oldest', (cte) => cte.selectFrom('sessions').select('id').where('id', 'in', ({ selectFrom }) =>
       selectFrom('sessions').select('id').where('user_id', '=', userId)
         .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(SESSIONS_A_USER - 1))
@@ -91,12 +92,12 @@ export async function insertSession (
 }
 
 export type FoundSession = Row<SessionsTable, 'rotation_key' | 'rotations' | 'expires_at'> & {
-  /** How many of the rotations, the latest ones, are within the grace. */
+  /** The number of rotations within the grace period. */
   recentRotations: number
   user: UserRow
 }
 
-/** A living session and its user, by its id and the hash of its secret. */
+/** Returns the live session with this id and hash of the secret, together with its user, or undefined if there is none. */
 export async function findSession (db: Database, { id, secretHash }: { id: string, secretHash: Uint8Array }): Promise<FoundSession | undefined> {
   const row = await db.selectFrom('sessions').innerJoin('users', 'users.id', 'user_id')
     .select([
@@ -111,7 +112,7 @@ export async function findSession (db: Database, { id, secretHash }: { id: strin
   return { rotationKey, rotations, expiresAt, recentRotations, user }
 }
 
-/** Counts a rotation: when the session expires now; `undefined` where it has ended, or was rotated meanwhile. */
+/** Counts a rotation. Returns the session's new expiry, or undefined if the session has ended or was rotated meanwhile. */
 export async function rotateSession (
   db: Database, { id, rotations, address, userAgent }: ClientInfo & { id: string, rotations: number }, { sessionIdleSeconds, sessionSeconds }: Lifetime
 ): Promise<Date | undefined> {
@@ -131,7 +132,7 @@ export async function rotateSession (
 
 export type SessionRow = Row<SessionsTable, 'id' | 'created_at' | 'last_used_at' | 'expires_at' | 'address' | 'user_agent'>
 
-/** The living sessions of a user, newest first. */
+/** Returns the live sessions of a user, newest first. */
 export async function listSessionsOf (db: Database, userId: string): Promise<SessionRow[]> {
   return db.selectFrom('sessions')
     .select(['id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])
@@ -139,23 +140,23 @@ export async function listSessionsOf (db: Database, userId: string): Promise<Ses
     .orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
 }
 
-/** Whose a living session is. */
+/** Returns the id of the user who has a live session, or undefined if there is no such session. */
 export async function findSessionOwner (db: Database, id: string): Promise<string | undefined> {
   const row = await db.selectFrom('sessions').select('user_id as userId')
     .where('id', '=', id).where('expires_at', '>', sql<Date>`now()`).executeTakeFirst()
   return row?.userId
 }
 
-/** What the account log says of a session's end. */
+/** The data for the account log about the end of a session. */
 export interface EndContext extends Omit<AuditContext, 'sessionId'> {
   action: AuditAction
-  /** Whether the session's user ends it, rather than `actorId`: a cookie does not tell whose it is. */
+  /** Whether the actor is the session's user instead of `actorId`. For requests with only a cookie, the actor is not known before. */
   byUser?: boolean
 }
 
 /**
- * Ends a session, if its secret has that hash where one is given, and writes that to the account log, as one statement.
- * Returns the session's id, or undefined if there was none.
+ * Ends a session and writes that to the account log, as one statement. If `secretHash` is passed, it must be that of the session.
+ * Returns the session's id, or undefined if there was no such session.
  */
 export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndContext): Promise<string | undefined> {
   const { action, actorId, byUser = false, address, userAgent } = note
@@ -172,26 +173,26 @@ export async function deleteSession (db: Database, { id, secretHash }: { id: str
   return ended?.id
 }
 
-/** Ends the sessions of a user, but for one if that is given: their ids. */
-export async function deleteSessionsOf (db: Database, userId: string, but?: string): Promise<string[]> {
+/** Ends the sessions of a user, except for `except` if it is passed. Returns the ids of the ended sessions. */
+export async function deleteSessionsOf (db: Database, userId: string, except?: string): Promise<string[]> {
   const rows = await db.deleteFrom('sessions').where('user_id', '=', userId)
-    .$if(but !== undefined, (query) => query.where('id', '<>', but!))
+    .$if(except !== undefined, (query) => query.where('id', '<>', except!))
     .returning('id').execute()
   return rows.map(({ id }) => id)
 }
 
-/** Ends every session of every user. Returns the number of sessions. */
+/** Ends every session of every user. Returns the number of ended sessions. */
 export async function deleteAllSessions (db: Database): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('sessions').executeTakeFirst()
   return Number(numDeletedRows)
 }
 
-/** Which of some sessions are alive, in their order: `true` or `undefined`. */
+/** Returns for each id, in the same order, `true` if the session is live and `undefined` otherwise. */
 export async function findLiveSessions (db: Database, ids: readonly string[]): Promise<(true | undefined)[]> {
   const rows = await db.selectFrom('sessions').select('id')
     .where('id', '=', sql<string>`any(${ids}::uuid[])`)
     .where('expires_at', '>', sql<Date>`now()`)
     .execute()
-  const alive = new Set(rows.map((row) => row.id))
-  return ids.map((id) => alive.has(id) || undefined)
+  const live = new Set(rows.map((row) => row.id))
+  return ids.map((id) => live.has(id) || undefined)
 }

@@ -4,33 +4,33 @@ import { allowPauses, lock } from './postgres.ts'
 import { isEncrypted, encrypt, decrypt } from './encryption.ts'
 import type { Database, Row, SigningKeysTable } from './tables.ts'
 
-/** Seconds from a key's coming to its first signature: by then all nodes know it, and all who cache the key set. */
+/** Seconds between the creation of a key and its first signature. By then all nodes know it, and so do clients that cache the key set. */
 export const LEAD_SECONDS = 300
 
 const LOCK = 'signing-keys'
 
-/** A key as it is stored, maybe sealed. */
+/** A key as it is stored. The private key may be encrypted. */
 export interface SigningKeyRow extends Row<SigningKeysTable, 'id' | 'private_key' | 'public_key'> {
-  /** Seconds until it signs, by the database's clock; negative where it does. */
+  /** Seconds until the key signs, by the database's clock; negative if it signs already. */
   activeIn: number
 }
 
 export interface Rotation {
-  /** Seals the new key. */
+  /** The secret that encrypts the new key. Without it, the key is stored in plain text. */
   secret?: string | undefined
-  /** Seconds until it signs. */
+  /** Seconds until the new key signs. */
   leadSeconds?: number
-  /** How long a token may live at the most, clocks that differ included. */
+  /** The maximum lifetime of a token, plus a margin for clocks that differ. */
   tokenSeconds: number
-  /** Nothing is done while the newest key has not signed for so long. */
+  /** Does nothing if the newest key has been signing for less than this time. */
   ageSeconds?: number
-  /** Whether every other key is deleted, so that no token that it signed is valid any more. */
+  /** Whether all other keys are deleted, so that the tokens they have signed become invalid. */
   revoke?: boolean
-  /** Runs in the same transaction once there is a new key. */
+  /** Runs in the same transaction, if the key is rotated. */
   also?: (trx: Database) => Promise<unknown>
 }
 
-/** The keys; the one that signs last comes first. */
+/** Returns all keys, in descending order of the time from which they sign. */
 export async function listSigningKeys (db: Database): Promise<SigningKeyRow[]> {
   return db.selectFrom('signing_keys')
     .select(['id', 'private_key as privateKey', 'public_key as publicKey'])
@@ -38,17 +38,17 @@ export async function listSigningKeys (db: Database): Promise<SigningKeyRow[]> {
     .orderBy('active_at', 'desc').orderBy('id').execute()
 }
 
-/** Returns which of some keys exist, in their order: `true` or `undefined`. */
+/** Returns for each id, in the same order, `true` if the key exists and `undefined` otherwise. */
 export async function findSigningKeys (db: Database, ids: readonly string[]): Promise<(true | undefined)[]> {
   const rows = await db.selectFrom('signing_keys').select('id').where('id', '=', sql<string>`any(${ids}::text[])`).execute()
   const existing = new Set(rows.map(({ id }) => id))
   return ids.map((id) => existing.has(id) || undefined)
 }
 
-/** Makes a first key, where there is none: of many nodes that start at once, one does. The keys that there are then. */
+/** Creates the first key if there is none. If many nodes start at the same time, only one creates it. Returns all keys. */
 export async function insertFirstSigningKey (db: Database, secret?: string): Promise<SigningKeyRow[]> {
   return db.transaction().execute(async (trx) => {
-    // A node that starts may be busy with its other plugins.
+    // While a node starts, its event loop may be busy with other plugins.
     await allowPauses(trx)
     await lock(trx, LOCK)
     const keys = await listSigningKeys(trx)
@@ -59,8 +59,9 @@ export async function insertFirstSigningKey (db: Database, secret?: string): Pro
 }
 
 /**
- * Makes another key, which takes over the signing, and forgets those that no living token is signed with: the id of
- * the new one, or `undefined` where none was due. Of many that rotate by age at once, one does.
+ * Creates another key, which will sign instead of the current one, and deletes the keys that have signed no token that is still
+ * valid. Returns the id of the new key, or undefined if the newest key is younger than `ageSeconds`. If many nodes rotate by age
+ * at the same time, only one creates a key.
  */
 export async function rotateSigningKey (
   db: Database, { secret, leadSeconds = LEAD_SECONDS, tokenSeconds, ageSeconds = -Infinity, revoke = false, also }: Rotation
@@ -76,7 +77,7 @@ export async function rotateSigningKey (
   })
 }
 
-/** Deletes the keys that another one superseded longer ago than that. */
+/** Deletes the keys that were superseded by another one more than `seconds` ago. */
 export async function deleteSupersededSigningKeys (db: Database, seconds: number): Promise<void> {
   await db.deleteFrom('signing_keys')
     .where('active_at', '<', ({ selectFrom }) => selectFrom('signing_keys')
@@ -86,9 +87,9 @@ export async function deleteSupersededSigningKeys (db: Database, seconds: number
 }
 
 /**
- * Replaces the keys that are stored in plain text, which may have been read in a backup: another key signs from now on.
- * Those that have signed stay valid for as long as their tokens live, and are encrypted, because nodes that were started
- * without the secret still use them. Of many nodes that start at once, one does it.
+ * Replaces the keys that are stored in plain text, because somebody may have read them in a backup: a new key signs from now on.
+ * Keys that have signed tokens stay valid until these tokens expire. They are encrypted rather than deleted, because nodes that
+ * were started without the secret still use them. If many nodes start at the same time, only one replaces the keys.
  */
 export async function replacePlainSigningKeys (db: Database, secret: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -104,14 +105,14 @@ export async function replacePlainSigningKeys (db: Database, secret: string): Pr
   })
 }
 
-/** The private key, in plain. Throws one sentence that names the option, where the secret is not the one that opens it. */
+/** Returns the private key in plain text. Throws an error that names the option if the secret is missing or wrong. */
 export function openSigningKey (secret: string | undefined, { id, privateKey }: SigningKeyRow): string {
   if (!isEncrypted(privateKey)) return privateKey
-  if (secret === undefined) throw new Error('usher: secret is required, since the signing keys in the database are sealed')
+  if (secret === undefined) throw new Error('usher: secret is required, because the signing keys in the database are encrypted with one')
   try {
     return decrypt(secret, id, privateKey)
   } catch (cause) {
-    throw new Error('usher: secret is not the one that the signing keys in the database are sealed with', { cause })
+    throw new Error('usher: secret must be the one that the signing keys in the database are encrypted with', { cause })
   }
 }
 
@@ -121,7 +122,7 @@ async function insertSigningKey (trx: Database, leadSeconds: number, secret?: st
     publicKeyEncoding: { type: 'spki', format: 'pem' },
   })
   const { crv, kty, x } = createPublicKey(publicKey).export({ format: 'jwk' })
-  // RFC 7638, RFC 8037: the members in this order.
+  // The thumbprint of RFC 7638 and RFC 8037 requires the members in this order.
   const id = createHash('sha256').update(JSON.stringify({ crv, kty, x })).digest('base64url')
   await trx.insertInto('signing_keys').values({
     id,
@@ -132,5 +133,5 @@ async function insertSigningKey (trx: Database, leadSeconds: number, secret?: st
   return id
 }
 
-// Rather than when the transaction began: it may have waited for the lock.
+// Not `now()`, which is the start of the transaction: it may have waited for the lock since.
 const fromNow = (seconds: number) => sql<Date>`clock_timestamp() + make_interval(secs => ${seconds})`

@@ -1,7 +1,7 @@
 import type { ColumnType, Generated, GeneratedAlways, Kysely, Selectable, Transaction } from 'kysely'
 import type { Role } from '../schema/user.ts'
 
-/** A user; `email` is unique without regard to case. */
+/** A user. `email` is unique, regardless of case. */
 export interface UsersTable {
   id: string
   name: string
@@ -13,47 +13,47 @@ export interface UsersTable {
   updated_at: Generated<Date>
 }
 
-/** A live session. A row that is deleted, by whatever means, leaves its id in `ended_sessions`. */
+/** A session that has not ended. When a row is deleted, by whatever means, a trigger adds its id to `ended_sessions`. */
 export interface SessionsTable {
   id: string
   user_id: string
   /** SHA-256 of the secret in the cookie. */
   secret_hash: Uint8Array
-  /** What the cookie is signed with, with the number of its rotations. */
+  /** The key that signs the cookie, including its number of rotations. */
   rotation_key: Uint8Array
-  /** How often the cookie was rotated: one that says less is an old one. */
+  /** The number of rotations of the cookie. A cookie with a lower number is an old one. */
   rotations: Generated<number>
-  /** When it was, the last times, oldest first. */
+  /** The times of the latest rotations, oldest first. */
   rotated_at: Generated<Date[]>
   address: string
   user_agent: string
   created_at: Generated<Date>
-  /** By a login or a refresh. */
+  /** The time of the login or of the last refresh. */
   last_used_at: Generated<Date>
-  /** For having been idle, or at the latest, whichever is sooner. */
+  /** The idle expiry or the absolute expiry, whichever is sooner. */
   expires_at: Date
 }
 
-/** Sessions whose access tokens may still be about; kept for as long as a token lives. */
+/** An ended session whose access tokens may not have expired. Rows are kept for the lifetime of a token. */
 export interface EndedSessionsTable {
   id: string
   ended_at: Generated<Date>
 }
 
-/** An Ed25519 key that signs access tokens, shared by all nodes. A row that comes, changes or goes is told to all. */
+/** An Ed25519 key that signs access tokens, shared by all nodes. A trigger notifies them when a row is added, changed or deleted. */
 export interface SigningKeysTable {
   /** The `kid`: the RFC 7638 thumbprint of the public key. */
   id: string
-  /** PKCS #8, PEM; sealed where there is a secret to seal it with. */
+  /** PKCS #8, PEM; encrypted if the node that stored it has a secret. */
   private_key: string
   /** SPKI, PEM. */
   public_key: string
   created_at: Generated<Date>
-  /** From when on it signs: by then every node knows it. */
+  /** The time from which it signs. By then every node knows it. */
   active_at: Generated<Date>
 }
 
-/** What a link by mail proves: that somebody reads the user's mail. Each serves once. */
+/** A token of a link that was mailed to set a password. It proves access to the user's mailbox, and can be used once. */
 export interface PasswordTokensTable {
   /** SHA-256 of the token. */
   hash: Uint8Array
@@ -62,40 +62,43 @@ export interface PasswordTokensTable {
   expires_at: Date
 }
 
-/** How much of a limit is used up, of an account or an address; see `db/throttle.ts`. */
+/** The used part of a limit, for example of an account or a network. See `db/throttle.ts`. */
 export interface ThrottleTable {
-  /** What is limited, and SHA-256 of for whom. */
+  /** The name of the limit, and the SHA-256 hash of what it is counted for. */
   key: string
-  /** When all of it will be free again; the row means nothing after that. */
+  /** The time when the whole limit is available again. After that, the row has no effect. */
   free_at: Date
-  /** Of the attempts that were charged together last, how many were let through: the answer to their statement. */
+  /** The number of attempts that the last statement let through; that statement returns it. */
   granted: number
 }
 
-/** A network that a user has logged in from; see `schema/network.ts`. */
+/** A recognised network: one that a user has logged in from. See `schema/network.ts`. */
 export interface RecognisedNetworksTable {
   user_id: string
   network: string
   last_used_at: Generated<Date>
 }
 
-/** How often in a row a password was wrong. Logged, unlike `throttle`: a crash must not give an attacker another hundred. */
+/**
+ * The number of failed logins in a row. Unlike `throttle`, this table is not `unlogged`: a crash must not give an attacker another
+ * hundred attempts.
+ */
 export interface LoginFailuresTable {
-  /** SHA-256 of the e-mail address, which may be nobody's. */
+  /** SHA-256 of the e-mail address, which may belong to no user. */
   key: Uint8Array
   count: number
   last_failed_at: Generated<Date>
 }
 
-/** Who did what and when; outlives whom it speaks of. */
+/** An entry of the account log: who did what and when. It remains when the users it refers to are deleted. */
 export interface AuditTable {
-  /** UUIDv7: the order is that of time. */
+  /** A UUIDv7, so ids are in order of time. */
   id: string
-  /** Such as `login` or `password.change`. */
+  /** For example `login` or `password.change`. */
   action: string
-  /** Who did it; null where nobody was known. */
+  /** The id of the user who did it; null if unknown. */
   actor_id: string | null
-  /** To whose account it happened; null where there is none, such as a failed login to an unknown address. */
+  /** The id of the user whose account was affected; null if there is none, as for a failed login with an unknown address. */
   user_id: string | null
   session_id: string | null
   address: string
@@ -105,9 +108,9 @@ export interface AuditTable {
 
 export interface PostsTable {
   id: string
-  /** In the order of commits, with gaps; a bigint, which arrives as text. See `db/migrations/positions.ts`. */
+  /** The number of the post in commit order, with gaps; a bigint, which is read as text. See `db/migrations/positions.ts`. */
   position: GeneratedAlways<string>
-  /** In which it was created, see `db/migrations/epochs.ts`. */
+  /** The epoch in which the post was created. See `db/migrations/epochs.ts`. */
   epoch: GeneratedAlways<number>
   author_id: string
   title: string
@@ -116,34 +119,34 @@ export interface PostsTable {
   updated_at: Generated<Date>
 }
 
-/** The present epoch, as one row. */
+/** A view with one row: the current epoch. */
 interface CurrentEpochView { epoch: number }
 
-/** The sequence that positions come from, to be read. */
+/** The sequence that assigns positions, as a relation to read from. */
 interface PositionSequence {
   last_value: GeneratedAlways<string>
   is_called: GeneratedAlways<boolean>
 }
 
 /**
- * A deleted user whose posts, uploads or audit entries are still being removed. Whatever belongs to one is invisible, and
- * deleted in batches; see `db/deleted-users.ts`.
+ * A deleted user whose posts, uploads or audit entries are still being removed. They are not visible any more, and are removed in
+ * batches. See `db/deleted-users.ts`.
  */
 export interface DeletedUsersTable {
   user_id: string
-  /** The user's posts from this position on are deleted; a bigint, which arrives as text. */
+  /** The user's posts from this position on are deleted; a bigint, which is read as text. */
   posts_below: Generated<string>
-  /** The user's audit entries from this one on are blanked. */
+  /** The user's audit entries from this id on are blanked. */
   audit_below: Generated<string>
 }
 
-/** The record of a stored file. One that lost its owner is no longer served, and its file is swept away. */
+/** The record of a stored file. Without an owner, the file is no longer served and will be deleted. */
 export interface UploadsTable {
   id: string
   user_id: string | null
   filename: string
   media_type: string
-  /** Octets; a bigint, which arrives as text. */
+  /** Bytes; a bigint, which is read as text. */
   size: ColumnType<string, number, number>
   /** Hexadecimal. */
   sha256: string
@@ -168,15 +171,15 @@ export interface Tables {
   login_failures: LoginFailuresTable
 }
 
-/** What every function of this floor takes first: the database, or a transaction on it. */
+/** The first argument of every function in `db/`: the database, or a transaction on it. */
 export type Database = Kysely<Tables> | Transaction<Tables>
 
-/** A row as the other floors see it: the same columns, in camel case. */
+/** A row with the given columns, with their names in camel case, as the layers above see it. */
 export type Row<Table, Columns extends keyof Selectable<Table>> = {
   [Column in Columns as Camel<Column & string>]: Selectable<Table>[Column]
 }
 
-/** What everybody may know of a user. */
+/** The public data of a user. */
 export type UserRow = Row<UsersTable, 'id' | 'name' | 'email' | 'role' | 'created_at' | 'updated_at'>
 
 type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name

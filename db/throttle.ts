@@ -2,29 +2,30 @@ import { sql, type RawBuilder } from 'kysely'
 import { TooManyRequests } from '../schema/errors.ts'
 import type { Database } from './tables.ts'
 
-/** How often something may be tried: so often at once, and once an interval in the long run. */
+/** How often something may be attempted: `burst` times at once, and once per `interval` in the long run. */
 export interface Limit {
-  /** Attempts. */
+  /** Number of attempts. */
   burst: number
   /** Microseconds. */
   interval: number
 }
 
-/** One attempt; those of equal keys share a limit. */
+/** One attempt. Attempts with equal keys share a limit. */
 export interface Attempt { readonly key: string }
 
-// Of the statement, once it has the row: the time of its transaction may be before that of one it has waited for.
+// The time after the statement has locked the row. `now()` is the start of its transaction, which may be earlier than the time of
+// the transaction that it has waited for.
 const now = sql<Date>`clock_timestamp()`
 
 const asked = (keys: string[], counts: number[]) =>
   sql<{ key: string, number: number }>`unnest(${keys}::text[], ${counts}::integer[])`.as<'asked'>(sql`asked(key, number)`)
 
 /**
- * Charges attempts, as one statement, by the generic cell rate algorithm: a row says when all of its limit will be
- * free, and each attempt puts that off by an interval. Of equal keys the first are let through, as many as there is
- * room for; one that is refused costs nothing. The clock is the database's, so that all nodes have the same.
+ * Charges attempts, as one statement, by the generic cell rate algorithm. A row contains the time when its whole limit will be
+ * available again, and each attempt moves this time by one interval. Of several attempts with the same key, the first ones are let
+ * through until the limit is reached. A rejected attempt is not charged. All nodes use the database's clock.
  *
- * @returns in their order: undefined, or `TooManyRequests` in the place of one that is refused
+ * @returns for each attempt, in the same order, undefined if it may proceed, or `TooManyRequests`
  */
 export async function charge (db: Database, { burst, interval }: Limit, attempts: readonly Attempt[]): Promise<(undefined | TooManyRequests)[]> {
   const most = sql<number>`least(number, ${burst}::integer)`
@@ -32,7 +33,7 @@ export async function charge (db: Database, { burst, interval }: Limit, attempts
   const rows = await db
     .insertInto('throttle')
     .columns(['key', 'free_at', 'granted'])
-    // In the order of the keys, as everywhere here: of two statements that lock the same rows, one waits for the other.
+    // Every statement of this file locks rows in the order of the keys, so that they cannot cause a deadlock.
     .expression(({ selectFrom }) => selectFrom(asked(...count(attempts))).orderBy('key')
       .select(['key', sql<Date>`${now} + ${times(interval, most)}`.as('free_at'), most.as('granted')]))
     .onConflict((conflict) => conflict.column('key').doUpdateSet({
@@ -48,7 +49,7 @@ export async function charge (db: Database, { burst, interval }: Limit, attempts
   })
 }
 
-/** Takes back what attempts were charged. */
+/** Undoes the charge for attempts. Returns one `undefined` per attempt, for the batch. */
 export async function refund (db: Database, { interval }: Limit, attempts: readonly Attempt[]): Promise<undefined[]> {
   await db
     .with('held', (cte) => cte.selectFrom(asked(...count(attempts))).innerJoin('throttle', 'throttle.key', 'asked.key')
@@ -61,9 +62,9 @@ export async function refund (db: Database, { interval }: Limit, attempts: reado
 }
 
 /**
- * Deletes rows, at most `limit` of them: those that are free again, and beyond `keep` those that would be free
- * soonest. A flood from ever new addresses so leaves no more than that, and whoever has used up a limit stays
- * refused: to be forgotten takes as many others that have used theirs. How many were deleted.
+ * Deletes at most `limit` rows: those whose limit is fully available again and, if there are more than `keep` rows, those that will
+ * be available soonest. Thus a flood from ever new addresses cannot fill the table, and a client that has used up its limit stays
+ * rejected: to displace its row, `keep` others would have to use up theirs. Returns the number of deleted rows.
  */
 export async function deleteFreeLimits (db: Database, { keep, limit }: { keep: number, limit: number }): Promise<number> {
   const { numDeletedRows } = await db
@@ -76,7 +77,7 @@ export async function deleteFreeLimits (db: Database, { keep, limit }: { keep: n
   return Number(numDeletedRows)
 }
 
-// A statement may not touch a row twice.
+// Counts the attempts of each key, because one statement must not update a row twice.
 function count (attempts: readonly Attempt[]): [keys: string[], counts: number[]] {
   const counts = new Map<string, number>()
   for (const { key } of attempts) counts.set(key, (counts.get(key) ?? 0) + 1)

@@ -7,7 +7,7 @@ export type UploadRow = Row<UploadsTable, 'id' | 'filename' | 'media_type' | 'sh
 
 const columns = ['id', 'filename', 'media_type as mediaType', 'sha256'] as const
 
-/** The uploads of some ids, in their order; `undefined` for an unknown id and for one that lost its owner. */
+/** Returns the uploads with these ids, in the same order. An unknown id, or an upload without an owner, yields `undefined`. */
 export async function findUploads (db: Database, ids: readonly string[]): Promise<(UploadRow | undefined)[]> {
   const rows = await db.selectFrom('uploads').select(columns)
     .where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`)
@@ -21,14 +21,14 @@ export interface NewUpload {
   userId: string
   filename: string
   mediaType: string
-  /** Octets. */
+  /** Bytes. */
   size: number
   /** Hexadecimal. */
   sha256: string
   description: string
 }
 
-/** Records a stored file. Throws `InvalidToken` where its user was deleted a moment ago. */
+/** Creates the record of a stored file. Throws `InvalidToken` if its user was deleted meanwhile. */
 export async function insertUpload (db: Database, { userId, mediaType, ...upload }: NewUpload): Promise<void> {
   try {
     await db.insertInto('uploads').values({ ...upload, user_id: userId, media_type: mediaType }).execute()
@@ -38,10 +38,10 @@ export async function insertUpload (db: Database, { userId, mediaType, ...upload
 }
 
 /**
- * Deletes records that lost their owner, at most `limit` of them and each only once `remove` has removed its
- * file. Two nodes never work on the same record. How many were deleted.
+ * Deletes at most `limit` records without an owner, each after `remove` has removed its file. Two nodes never work on the same
+ * record. Returns the number of deleted records.
  *
- * @param remove whether the file of an id is gone
+ * @param remove removes the file of an upload and returns whether it no longer exists
  */
 export async function deleteOwnerlessUploads (db: Database, limit: number, remove: (id: string) => Promise<boolean>): Promise<number> {
   return db.transaction().execute(async (trx) => {
@@ -49,21 +49,21 @@ export async function deleteOwnerlessUploads (db: Database, limit: number, remov
     const rows = await trx.selectFrom('uploads').select('id').where('user_id', 'is', null)
       .orderBy('id').limit(limit).forUpdate().skipLocked()
       .execute()
-    const gone: string[] = []
-    for (const { id } of rows) if (await remove(id)) gone.push(id)
-    await trx.deleteFrom('uploads').where('id', '=', sql<string>`any(${gone}::uuid[])`).execute()
-    return gone.length
+    const removed: string[] = []
+    for (const { id } of rows) if (await remove(id)) removed.push(id)
+    await trx.deleteFrom('uploads').where('id', '=', sql<string>`any(${removed}::uuid[])`).execute()
+    return removed.length
   })
 }
 
-/** Returns those of some file names that are the id of an upload and have no record. Other files are not Usher's. */
+/** Returns the file names that look like the id of an upload but have no record. Other files do not belong to Usher. */
 export async function listUnrecorded (db: Database, ids: readonly string[]): Promise<string[]> {
   const rows = await db.selectFrom('uploads').select('id').where('id', '=', sql<string>`any(${ids.filter(isUuid)}::uuid[])`).execute()
   const recorded = new Set(rows.map(({ id }) => id))
   return ids.filter((id) => isUuid(id) && !recorded.has(id))
 }
 
-/** What tells this database from another that is given the same folder: when its tables were made. */
+/** Returns a text that identifies this database among others that use the same folder: the time when its tables were created. */
 export async function installationOf (db: Database, schema: string): Promise<string> {
   const { rows } = await sql<{ timestamp: string }>`select timestamp from ${sql.id(schema, 'migrations')} order by name limit 1`.execute(db)
   return rows[0]!.timestamp.replaceAll(':', '-')

@@ -13,21 +13,21 @@ const columns = ['id', 'name', 'email', 'role', 'created_at as createdAt', 'upda
 
 const selectUsers = prepare((db, ids: readonly string[]) => db.selectFrom('users').select(columns).where('id', '=', sql<string>`any(${ids}::uuid[])`))
 
-/** The users of some ids, in their order; `undefined` for an unknown id, whatever it looks like. */
+/** Returns the users with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
 export async function findUsers (db: Database, ids: readonly string[]): Promise<(UserRow | undefined)[]> {
   return inOrder(ids, await selectUsers(db, ids.filter(isUuid)))
 }
 
 export type Credentials = UserRow & Row<UsersTable, 'password_hash'>
 
-/** What a login is checked against; an address is found without regard to case. */
+/** Returns the user with this e-mail address, regardless of case, and the password hash to check a login against. */
 export async function findCredentials (db: Database, email: string): Promise<Credentials | undefined> {
   return db.selectFrom('users').select([...columns, 'password_hash as passwordHash'])
     .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
     .executeTakeFirst()
 }
 
-/** Puts a hash in the place of another, unless that was replaced meanwhile: whether it has. */
+/** Replaces a user's password hash, unless it is no longer `from`. Returns whether it was replaced. */
 export async function updatePasswordHash (db: Database, id: string, from: string, to: string): Promise<boolean> {
   const { numUpdatedRows } = await db.updateTable('users').set({ password_hash: to })
     .where('id', '=', id).where('password_hash', '=', from).executeTakeFirstOrThrow()
@@ -37,11 +37,11 @@ export async function updatePasswordHash (db: Database, id: string, from: string
 export interface ListUsersQuery {
   role?: string | undefined
   limit: number
-  /** The id of the last user of the page before. */
+  /** The id of the last user of the previous page. */
   after?: string | undefined
 }
 
-/** A page of users, newest first, by keyset: the ids are UUIDv7, so their order is that of creation. */
+/** Returns a page of users, newest first, by keyset. Ids are UUIDv7, so they are in the order of creation. */
 export async function listUsers (db: Database, { role, limit, after }: ListUsersQuery): Promise<Page<UserRow>> {
   const rows = await db.selectFrom('users').select(columns)
     .$if(role !== undefined, (query) => query.where('role', '=', role as Role))
@@ -58,12 +58,12 @@ export interface NewUser {
   passwordHash?: string | null | undefined
 }
 
-/** What goes into the account log when a user is created, besides whom. */
+/** The data for the account log about the creation of a user. */
 export type CreationContext = AuditContext
 
 /**
- * Creates users, and their entries of the account log, as one statement; each for itself: `EmailTaken` in the place of
- * one whose address is another's.
+ * Creates users and their entries in the account log, as one statement. Returns the users in the order of `users`. A user whose
+ * address is taken yields `EmailTaken` and does not affect the others.
  */
 export async function insertUsers (db: Database, users: readonly (NewUser & { note: CreationContext })[]): Promise<(UserRow | Error)[]> {
   const ids = users.map(() => uuid())
@@ -90,11 +90,11 @@ export async function insertUsers (db: Database, users: readonly (NewUser & { no
 }
 
 /**
- * Replaces a user; without a role it keeps the one it has. Another address or role is written to the account log by the
- * same statement. Losing the admin's role ends the user's sessions, whose tokens still say admin: their ids. Throws
- * `UserNotFound`, `EmailTaken`, `LastAdmin`.
+ * Replaces the data of a user. Without `role`, the role remains. The same statement writes a change of the address or the role to
+ * the account log. A demotion of an admin ends the user's sessions, because their tokens still contain the role `admin`. Returns the
+ * user and the ids of the ended sessions. Throws `UserNotFound`, `EmailTaken` or `LastAdmin`.
  *
- * @param until of `isInTime`
+ * @param until that of `isInTime`
  * @param confirm runs in the transaction of a demotion, before it is committed, and throws if it must not take effect
  */
 export async function updateUser (
@@ -102,7 +102,7 @@ export async function updateUser (
 ): Promise<{ user: UserRow, ended: string[] }> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
-    // Most have no role of an admin to lose.
+    // Most updates demote no admin, so the first attempt is a single statement without a transaction.
     const user = await update(db, role !== 'user')
     if (user) return { user, ended: [] }
     if (role !== 'user') throw new UserNotFound()
@@ -124,12 +124,12 @@ export async function updateUser (
   }
 }
 
-// Replaces a user, of any role or of the role user alone, and notes what is different.
+// Replaces the data of a user, and logs a changed address or role. Without `anyRole`, it only matches users with the role `user`.
 const replace = prepare((
   db, id: string, anyRole: boolean, until: string, name: string, email: string, role: Role | null,
   actor: string | null, session: string | null, address: string, agent: string, entries: readonly string[]
 ) => db
-  // Locked, so that it is what this statement replaces, also if another one has just replaced it.
+  // The row is locked, so that it is the state that this statement replaces, even if a concurrent statement has just changed it.
   .with('former', (cte) => cte.selectFrom('users').select(['id', 'email', 'role'])
     .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`).where(isInTime(until)).forNoKeyUpdate())
   .with('updated', (cte) => cte.updateTable('users').from('former').whereRef('users.id', '=', 'former.id')
@@ -148,14 +148,14 @@ const replace = prepare((
   .selectFrom('updated').selectAll())
 
 /**
- * Deletes a user, and in the same transaction whatever else is to be done. Returns the ids of the sessions that ended. The
- * user's posts and uploads are invisible from the commit on; `purgeDeletedUsers` deletes them. Throws `UserNotFound`,
- * `LastAdmin`.
+ * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
+ * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound` or `LastAdmin`.
+ * @param also runs in the same transaction, after the deletion
  */
 export async function deleteUser (db: Database, id: string, also: (trx: Database) => Promise<void>): Promise<string[]> {
   if (!isUuid(id)) throw new UserNotFound()
-  // Most are no admins, and then nobody else is locked. The second attempt is a transaction of its own, because it has to
-  // lock the admins in order, and so must not hold one of them already.
+  // Most users are not admins, and then no other row needs a lock. The second attempt is a separate transaction: it has to lock the
+  // admins in order, so it must not already hold the lock of one of them.
   return await attempt(lockMember) ?? (await attempt(lockWithAdmins))!
 
   async function attempt (lockUser: (trx: Database, id: string) => Promise<boolean>): Promise<string[] | undefined> {
@@ -176,9 +176,8 @@ async function lockMember (trx: Database, id: string): Promise<boolean> {
 }
 
 /**
- * Locks a user who is about to be deleted or demoted, and the admins, until the transaction ends: always in the
- * same order, so that two admins cannot remove each other at once. Throws `UserNotFound`, and `LastAdmin` for
- * the only one.
+ * Locks a user who is about to be deleted or demoted, and all admins, until the transaction ends. The order is always the same, so
+ * that two admins cannot remove each other at the same time. Throws `UserNotFound`, and `LastAdmin` if the user is the only admin.
  */
 async function lockWithAdmins (trx: Database, id: string): Promise<true> {
   const locked = await trx.selectFrom('users').select(['id', 'role'])

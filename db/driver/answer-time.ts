@@ -1,29 +1,30 @@
-// Contract 1.10: requests are answered within a second of the database's disappearance.
+// The bounds keep contract 1.10: requests get a response within one second of the database becoming unavailable.
 const LEAST_MS = 400
 const MOST_MS = 900
-// Opening a connection takes one round trip for TCP, and up to seven for TLS, the password and the first statement.
+// Opening a connection takes one round trip for TCP, and up to seven more for TLS, the password and the first statement.
 const ROUND_TRIPS = 8
 const LEAST_STALL_MS = 700
 const LEAST_CONNECT_MS = 1000
 const MOST_CONNECT_MS = 5000
-// Per answer: after a second of heartbeats, a slow answer has lost nearly all of its weight.
+// Applied with every answer. After one second of heartbeats, a slow answer has lost nearly all of its weight.
 const DECAY = 0.9
 
 /**
- * Measures how long the database takes to answer, and derives the deadlines of its connections from that: a distant database
- * or a busy machine must not be mistaken for an outage. All in milliseconds.
+ * Measures how long the database takes to answer, and derives the deadlines of its connections from that, so that a distant
+ * database or a busy machine is not mistaken for an outage. All values are in milliseconds.
  */
 export interface AnswerTime {
-  /** Takes the time of an answer into account. */
+  /** Adds the measured time of one answer. */
   add (milliseconds: number): void
-  /** Until a database that does not answer counts as away: 400 to 900. */
+  /** The time after which a database that does not answer counts as unavailable: 400 to 900. */
   readonly deadline: number
-  /** Until a connection that is not open counts as failed: 1000 to 5000. */
+  /** The time after which a connection that is not open yet counts as failed: 1000 to 5000. */
   readonly connectDeadline: number
-  /** Until a statement that is not answered, and may be waiting for its connection, counts as stalled: 700 to 5000. */
+  /** The time after which an unanswered statement, which may still be waiting for its connection, counts as stalled: 700 to 5000. */
   readonly stallDeadline: number
 }
 
+/** Creates an answer time without measurements: all deadlines start at their minimum. */
 export function createAnswerTime (): AnswerTime {
   let longest = 0
   const connecting = (least: number) => Math.min(MOST_CONNECT_MS, Math.max(least, ROUND_TRIPS * longest))

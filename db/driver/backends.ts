@@ -1,23 +1,24 @@
 import type { Row, RowList } from 'postgres'
 
-// Enough for any pool. Processes that have ended are forgotten with the others.
+// Enough for any pool. The set may contain processes that have ended. When it is full, it is cleared and fills up again.
 const REMEMBERED = 1000
 
-/** The PostgreSQL processes that have answered statements of this node. */
+/** The PostgreSQL processes (backends) that have answered statements of this node. */
 export interface Backends {
-  /** Remembers the process that an answer came from. */
+  /** Adds the process that has answered a statement. */
   add (pid: number): void
-  /** Forgets all of them, because their connections are closed. */
+  /** Removes all processes, because their connections are closed. */
   clear (): void
   /**
-   * Returns whether none of them has anything to do. A process that waits for a lock has. Returns false if PostgreSQL does not
-   * tell, as behind a pooler, whose connections have numbers of their own.
+   * Returns whether all of these processes are idle. A process that waits for a lock is not idle. Returns false if PostgreSQL
+   * knows none of the process numbers, which is so behind a pooler: its connections have numbers that PostgreSQL does not know.
    *
-   * @param ask runs a statement on another connection
+   * @param query runs a statement on another connection
    */
-  areIdle (ask: (statement: string) => Promise<RowList<Row[]>>): Promise<boolean>
+  areIdle (query: (statement: string) => Promise<RowList<Row[]>>): Promise<boolean>
 }
 
+/** Creates an empty set of processes. */
 export function createBackends (): Backends {
   const pids = new Set<number>()
   return {
@@ -28,9 +29,9 @@ export function createBackends (): Backends {
 
     clear () { pids.clear() },
 
-    async areIdle (ask) {
+    async areIdle (query) {
       if (pids.size === 0) return false
-      const [row] = await ask(`
+      const [row] = await query(`
         select count(state)::int as known, count(*) filter (where state <> 'idle')::int as busy
         from pg_stat_activity where pid in (${[...pids].join()})`)
       return row!.known > 0 && row!.busy === 0

@@ -3,43 +3,48 @@ import { UNSAFE_TRANSACTION } from './pool.ts'
 import type { Failure } from './sockets.ts'
 
 /**
- * What every statement passes. While the database is away it refuses at once, and when the database goes away
- * it fails those that wait for an answer: postgres.js gives a queued statement no deadline, and a half-open
- * connection would hang for ever (contract 1.10). `db/driver/notifications.ts` opens and shuts it.
+ * The circuit breaker that every statement passes. While it is closed, statements pass. When it opens, all statements that wait
+ * for an answer fail, and new ones fail at once (contract 1.10): postgres.js gives queued statements no deadline, and a statement
+ * on a half-open connection would hang forever. The heartbeat opens and closes it (`db/driver/outages.ts`).
  */
 export interface CircuitBreaker {
   readonly closed: boolean
-  /** How many answers have come: one that grows says that the database is there. */
+  /** The number of results so far. If it grows, the database is answering statements. */
   readonly answers: number
-  setClosed (open: boolean): void
-  /** How many milliseconds the oldest of the waiting statements has waited; 0 if none waits. */
+  /** Closes the circuit breaker, or opens it and fails every waiting statement with `DatabaseUnavailable`. */
+  setClosed (closed: boolean): void
+  /** The milliseconds for which the oldest waiting statement has waited; 0 if none waits. */
   readonly longestWait: number
-  /** Fails what has waited longer than that, and tells whether there was any. */
+  /** Fails the statements that have waited for longer than `milliseconds`. Returns whether there were any. */
   expire (milliseconds: number): boolean
   /**
-   * Runs a statement. `late` gets its result if that arrives after the statement was given up, and `lost` is called at
-   * once for a failure that took the connection along. Throws the database's refusal, `Overloaded` if too many statements
-   * wait, or `DatabaseUnavailable`: with a cause if the statement was sent and may yet take effect, without one otherwise.
+   * Runs a statement and resolves with its result. Rejects with PostgreSQL's error, with `Overloaded` if too many statements
+   * wait, or with `DatabaseUnavailable`. That has a cause unless the circuit breaker was open, and then the statement may have been
+   * sent. `isUndecided` tells whether it may still take effect.
+   *
+   * @param on.late receives a result that arrives after the statement has failed
+   * @param on.lost is called at once if the failure also means that the connection is lost
    */
   run<Result> (run: () => PromiseLike<Result>, on?: { late?: (result: Result) => void, lost?: (failure: Failure) => void }): Promise<Result>
 }
 
-// More would only wait: PostgreSQL answers this many reads in a fraction of a second.
-const WAITING = 10_000
+// PostgreSQL answers this many reads in a fraction of a second. With more of them, statements would only wait for longer.
+const MAX_WAITING = 10_000
 
-export function createCircuitBreaker ({ room = WAITING } = {}): CircuitBreaker {
-  // In the order of their coming.
+/** Creates a closed circuit breaker on which at most `room` statements may wait for an answer. */
+export function createCircuitBreaker ({ room = MAX_WAITING } = {}): CircuitBreaker {
+  // From each statement's reject function to the time of its start, oldest first.
   const waiting = new Map<(error: Error) => void, number>()
-  let open = true
+  let closed = true
   let answers = 0
 
   function fail (reject: (error: Error) => void): void {
     waiting.delete(reject)
-    reject(new DatabaseUnavailable({ cause: new Error('The database has not answered') }))
+    reject(new DatabaseUnavailable({ cause: new Error('The database did not answer in time') }))
   }
 
   return {
-    get closed () { return open },
+    get closed () { return closed },
     get answers () { return answers },
 
     get longestWait () {
@@ -48,8 +53,8 @@ export function createCircuitBreaker ({ room = WAITING } = {}): CircuitBreaker {
     },
 
     setClosed (next) {
-      open = next
-      if (!open) for (const reject of waiting.keys()) fail(reject)
+      closed = next
+      if (!closed) for (const reject of waiting.keys()) fail(reject)
     },
 
     expire (milliseconds) {
@@ -63,7 +68,7 @@ export function createCircuitBreaker ({ room = WAITING } = {}): CircuitBreaker {
     },
 
     run (run, { late, lost } = {}) {
-      if (!open) return Promise.reject(new DatabaseUnavailable())
+      if (!closed) return Promise.reject(new DatabaseUnavailable())
       if (waiting.size >= room) return Promise.reject(new Overloaded())
       return new Promise((resolve, reject) => {
         run().then((result) => {
@@ -72,10 +77,10 @@ export function createCircuitBreaker ({ room = WAITING } = {}): CircuitBreaker {
           else late?.(result)
         }, (error) => {
           waiting.delete(reject)
-          const away = isOutage(error)
-          // What PostgreSQL calls fatal it says before it hangs up.
-          if (away || error.severity === 'FATAL' || error.code === UNSAFE_TRANSACTION) lost?.(error)
-          reject(away || isOverload(error) ? new DatabaseUnavailable({ cause: error }) : error)
+          const unavailable = isOutage(error)
+          // PostgreSQL closes the connection after an error of the severity FATAL.
+          if (unavailable || error.severity === 'FATAL' || error.code === UNSAFE_TRANSACTION) lost?.(error)
+          reject(unavailable || isOverload(error) ? new DatabaseUnavailable({ cause: error }) : error)
         })
         waiting.set(reject, performance.now())
       })
@@ -83,17 +88,17 @@ export function createCircuitBreaker ({ room = WAITING } = {}): CircuitBreaker {
   }
 }
 
-/** Whether a statement that failed may yet take effect: it was sent, and no answer came. */
+/** Returns whether a failed statement may still take effect, because it may have been sent and its outcome is unknown. */
 export function isUndecided (error: unknown): boolean {
   return error instanceof DatabaseUnavailable && error.cause !== undefined && (error.cause as Failure).code !== 'ECONNREFUSED'
 }
 
-/** Whether an error says that the database cannot be reached or is going away, rather than what it answered. */
+/** Returns whether an error means that the database is unreachable or shutting down, rather than that it rejected a statement. */
 export function isOutage (error: Failure): boolean {
   return outages.has(error.code ?? '')
 }
 
-// PostgreSQL is there, but has no room or no time for this statement now: it may be sent again.
+// PostgreSQL is available, but could not run this statement at the moment. The client may try again.
 function isOverload ({ code = '' }: Failure): boolean {
   return overloads.has(code) || /^(08|28|53)...$/.test(code)
 }
@@ -101,15 +106,16 @@ function isOverload ({ code = '' }: Failure): boolean {
 const outages = new Set([
   // postgres.js
   'CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECTION_ENDED', 'CONNECT_TIMEOUT',
-  // the network
+  // errors of the network and of DNS
   'EAI_AGAIN', 'EADDRNOTAVAIL', 'ECONNABORTED', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTDOWN', 'EHOSTUNREACH', 'EMFILE',
   'ENETDOWN', 'ENETUNREACH', 'ENOENT', 'ENOTFOUND', 'EPIPE', 'ETIMEDOUT',
-  // db/driver/sockets.ts: none of several hosts takes writes, as while one fails over to another
+  // db/driver/sockets.ts: none of several hosts accepts writes, for example during a failover
   'READ_ONLY',
   // PostgreSQL: shutting down, crashed, starting up
   '57P01', '57P02', '57P03',
 ])
 
-// Besides the classes of connections, logins and resources: cancelled by its timeout or by hand, idle for too
-// long, a deadlock, a failed serialization, a lock not to be had, a standby that has not taken over yet.
+// In addition to the classes for connections (08), logins (28) and resources (53): a statement cancelled by its timeout or by an
+// administrator, a session or transaction that was idle for too long, a deadlock, a serialization failure, a lock that is not
+// available, a standby that has not taken over yet, a database that does not exist.
 const overloads = new Set(['57014', '57P05', '25P03', '40P01', '40001', '55P03', '25006', '3D000'])

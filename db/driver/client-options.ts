@@ -1,46 +1,48 @@
 import postgres, { type Sql } from 'postgres'
 
-// A node sends the next statement of a transaction at once.
+// Ample, because a node sends the statements of a transaction without pauses.
 const IDLE_IN_TRANSACTION_MS = 1000
 
 /** The parsed options of a postgres.js client; `postgres()` accepts them back. */
 export type ClientOptions = Sql['options']
 
 /**
- * Returns the options of Usher's own connections to a database: those of a URL, or of a client that belongs to somebody
- * else. The client itself is never used for statements. It may be in the middle of its owner's transactions, and
- * postgres.js can return a connection to the pool inside one (porsager/postgres#1189): what Usher wrote there would be
- * rolled back after it was acknowledged. Throws a `TypeError` for a URL that is invalid.
+ * Returns the options for Usher's own connections to a database, taken from a URL or from a postgres.js client of the host.
+ * Usher never runs statements on the host's client, because its connections may be inside transactions of the host:
+ * postgres.js can return a connection to its pool inside an open transaction (porsager/postgres#1189). What Usher wrote there
+ * would be rolled back after it was acknowledged. Throws a `TypeError` for an invalid URL.
  *
  * @param statementTimeout milliseconds until PostgreSQL cancels a statement
  */
 export function readClientOptions (database: string | Sql, statementTimeout: number): ClientOptions {
-  const given = typeof database === 'string' ? postgres(database, { connection: { application_name: 'usher' } }).options : database.options
+  const base = typeof database === 'string' ? postgres(database, { connection: { application_name: 'usher' } }).options : database.options
   return postgres({
-    ...given,
-    // With it postgres.js takes the options for parsed ones, and does not read those below.
+    ...base,
+    // If it is set, postgres.js considers the options as parsed already and ignores those below.
     shared: undefined,
-    // Long enough for a busy machine. Whether the database is away, the heartbeat finds out much sooner.
+    // In seconds, and long enough for a busy machine. The heartbeat detects an unavailable database much sooner.
     connect_timeout: 5,
-    // After an outage the next statement connects at once; the circuit breaker holds the others back meanwhile.
+    // After an outage, the next statement connects at once. During the outage, the circuit breaker rejects statements.
     backoff: () => 0,
     onnotice: () => {},
     onclose: () => {},
-    // Otherwise each connection queries them first, and one that is lost meanwhile is an unhandled rejection.
+    // Otherwise every connection first queries the array types. If it is lost during that query, postgres.js causes an unhandled
+    // rejection.
     fetch_types: false,
     types: { array },
     transform: {},
     connection: {
       statement_timeout: statementTimeout,
-      // Frees the locks of a transaction whose node is gone or stalls: others wait for them.
+      // Frees the locks of a transaction whose node has crashed or stalls, since other statements wait for them.
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
-      // What the URL or the client sets itself counts.
-      ...given.connection,
+      // The settings of the URL or of the host's client take precedence.
+      ...base.connection,
     },
   } as never).options as never
 }
 
-// Arrays as parameters: of bool, int2, int4, text, int8, float8, timestamptz, uuid, given as text or numbers.
+// Serializes array parameters, whose elements are text or numbers: bool, int2, int4, text, int8, float8, timestamptz and uuid.
+// Without `fetch_types`, postgres.js does not know the array types itself.
 const array = {
   to: 1009,
   from: [1000, 1005, 1007, 1009, 1016, 1022, 1185, 2951],

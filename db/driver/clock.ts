@@ -2,23 +2,25 @@ import type { Log } from './outages.ts'
 
 const WARN_MS = 5000
 
-/** The database's clock, by which tokens are issued and checked on every node, whatever the clocks of the nodes say. */
+/** The clock of the database. All nodes issue and check tokens by it, so the clocks of the nodes' machines may differ. */
 export interface Clock {
-  /** Returns milliseconds since 1970. Until the database has told its time, they are those of this machine at its start. */
+  /** Returns milliseconds since 1970. Before the first adjustment, it continues from the machine's time at the process start. */
   now (): number
-  /** The largest error of `now`, in milliseconds: the time that the latest adjustment took. */
+  /** The largest error of `now`, in milliseconds: the round-trip time of the latest measurement. */
   readonly uncertainty: number
 }
 
 export interface AdjustableClock extends Clock {
   /**
-   * Takes the time of the database into account.
-   * @param time milliseconds since 1970, read at some moment between `sent` and `received`, which are of `performance.now()`
+   * Adjusts the clock to a measured time of the database.
+   * @param time milliseconds since 1970, read by the database between `sent` and `received`
+   * @param sent the time when the statement was sent (`performance.now()`)
+   * @param received the time when its answer was received (`performance.now()`)
    */
   adjust (time: number, sent: number, received: number): void
 }
 
-/** Returns a clock that continues monotonically between two adjustments, so that setting the machine's clock does not change it. */
+/** Creates a clock that is monotonic between two adjustments, so that setting the machine's clock does not affect it. */
 export function createClock (log: Log): AdjustableClock {
   let offset = performance.timeOrigin
   let [isOff, uncertainty] = [false, 0]
@@ -27,7 +29,7 @@ export function createClock (log: Log): AdjustableClock {
     const difference = Math.round((Date.now() - performance.now() - offset) / 1000)
     const wasOff = isOff
     isOff = Math.abs(difference) * 1000 >= WARN_MS
-    if (isOff && !wasOff) log.warn({ difference }, 'The clock of this machine is seconds off that of the database, which counts')
+    if (isOff && !wasOff) log.warn({ difference }, 'The clock of this machine differs from the database clock, which is used instead')
   }
 
   return {
@@ -37,7 +39,7 @@ export function createClock (log: Log): AdjustableClock {
     adjust (time, sent, received) {
       const [least, most] = [time - received, time - sent]
       uncertainty = received - sent
-      // Only if the offset contradicts this answer, since a slow answer is an imprecise measurement.
+      // Keep an offset that is consistent with this answer, because the measurement is only as precise as the answer is fast.
       if (offset < least || offset > most) offset = (least + most) / 2
       warn()
     },

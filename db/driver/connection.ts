@@ -14,15 +14,15 @@ import { createTransactionPool } from './transaction-pool.ts'
 const STATEMENT_TIMEOUT_MS = 10_000
 
 export interface ConnectionOptions {
-  /** `postgres://…`, or a postgres.js client whose settings Usher's own connections take over. */
+  /** A URL (`postgres://…`), or a postgres.js client of the host, whose settings Usher uses for its own connections. */
   database: string | Sql
-  /** Connections for statements; transactions open up to half as many more, on demand. At least 2. */
+  /** The number of connections for statements outside transactions, at least 2. Transactions open up to half as many more on demand. */
   poolSize: number
   /** Milliseconds until PostgreSQL cancels a statement. */
   statementTimeout?: number
-  /** Where notifications come from, if not from the same address. */
+  /** The URL to receive notifications from, if statements go through a pooler that does not deliver them. */
   notificationsUrl?: string | undefined
-  /** The Postgres schema that holds Usher's tables. */
+  /** The PostgreSQL schema that contains Usher's tables. */
   schema: string
   log: Log
 }
@@ -32,13 +32,15 @@ export interface Connection {
   readonly breaker: CircuitBreaker
   readonly clock: Clock
   readonly notifications: Notifications
-  /** Tells whether statements are answered, where notifications come from another address. To be started as well. */
+  /** Detects outages for statements if notifications come from another URL. The caller starts it along with `notifications`. */
   readonly heartbeat: Pick<Notifications, 'start'> | undefined
   close (): Promise<void>
 }
 
-/** Opens the database; nothing is sent before the first statement. Throws a `TypeError` for an invalid URL. */
-export function openDatabase ({ database, notificationsUrl, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, log }: ConnectionOptions): Connection {
+/** Creates the pools and everything around them. It connects on demand only. Throws a `TypeError` for an invalid URL. */
+export function openDatabase (
+  { database, notificationsUrl, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, log }: ConnectionOptions
+): Connection {
   const options = readClientOptions(database, statementTimeout)
   const readers = Math.floor(poolSize / 2)
   const reads = createPool(options, readers)
@@ -55,7 +57,7 @@ export function openDatabase ({ database, notificationsUrl, schema, poolSize, st
   const ofStatements = { pool: writes, source: options, isSeparate: false, outages, clock }
   const ofNotifications = { pool: writes, source, isSeparate: true, outages: reportOutages(log), clock: undefined }
   const notifications = createNotifications(isSeparate ? ofNotifications : ofStatements)
-  // With two addresses, statements may be answered while notifications do not arrive, and the other way round.
+  // With two URLs, statements may be answered while notifications do not arrive, and the other way round.
   const heartbeat = isSeparate ? createNotifications(ofStatements) : undefined
 
   function renew (seconds?: number): void {

@@ -3,21 +3,24 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from 'postgres'
 import type { Listener } from './listener.ts'
 
-// Of what arrives at all: far more than it takes.
+// Far longer than a notification takes if it arrives at all.
 const DELIVERY_MS = 5000
 
-/** Whether a pooler stands in between: it gives the process of its connections another number. */
+/** Returns whether the connection leads through a pooler. A pooler reports other process numbers than PostgreSQL does. */
 export async function isPooled (listener: Listener): Promise<boolean> {
   const { 0: row, state } = await listener.run('select pg_backend_pid() as pid')
   return row!.pid !== state.pid
 }
 
 /**
- * Has a notification sent from one client to another. From another database, or by a pooler in transaction mode, none
- * would arrive, and nothing would say so: sessions that end elsewhere would live on here. Throws where it does not.
- * @param channels what the listener's messages are for
+ * Sends a notification from `sql` and resolves when `listener` has received it. Rejects if it does not arrive within five
+ * seconds. If the listener is connected to another database, or through a pooler in transaction mode, no notification ever
+ * arrives and no error occurs: this node would then keep accepting sessions that other nodes have ended.
+ * @param channels the channels to which the listener's messages are dispatched
  */
-export async function requireDelivery (sql: Sql, listener: Listener, channels: Map<string, { onMessage: (payload: string) => void }>): Promise<void> {
+export async function requireDelivery (
+  sql: Sql, listener: Listener, channels: Map<string, { onMessage: (payload: string) => void }>
+): Promise<void> {
   const channel = `usher_${randomUUID()}`
   const arrived = new Promise<void>((resolve) => channels.set(channel, { onMessage: () => resolve() }))
   await listener.run(`listen "${channel}"`)
@@ -27,4 +30,5 @@ export async function requireDelivery (sql: Sql, listener: Listener, channels: M
   channels.delete(channel)
 }
 
-const undelivered = () => new Error('usher: notificationsUrl must lead to the database itself: no notification arrives, as by a pooler in transaction mode')
+const undelivered = () => new Error(
+  'usher: notificationsUrl must lead to the database itself: no notification arrived. A pooler in transaction mode delivers none')

@@ -13,21 +13,21 @@ import type { Failure } from './sockets.ts'
 import type { TransactionConnection } from './transaction-connection.ts'
 import type { TransactionPool } from './transaction-pool.ts'
 
-/** What statements go out on. */
+/** The connections that the dialect sends statements on. */
 export interface Pools {
-  /** For statements that only read: they never queue behind a write that waits for a lock. */
+  /** The pool for statements that only read, so that they never queue behind a write that waits for a lock. */
   readonly reads: Pool
   readonly writes: Pool
   readonly transactions: TransactionPool
-  /** The processes at the other end of all of them. */
+  /** The PostgreSQL processes that serve these connections. */
   readonly backends: Backends
 }
 
 /**
- * Kysely on postgres.js without reserving: outside transactions a statement goes to a pool as it is, prepared, and
- * shares its connection with others (pipelining). Only a transaction has a connection for itself. The official dialect
- * reserves a connection for each statement, which halves throughput (SPEED, point 1). For that reason
- * `db.connection()` does not stay on one connection: use a transaction.
+ * Creates the Kysely dialect for postgres.js. Outside transactions, a prepared statement goes directly to a pool and shares its
+ * connection with others (pipelining). Only a transaction has exclusive use of a connection. The official dialect reserves a
+ * connection for every statement, which halves throughput (docs/speed.md, point 1). One consequence: `db.connection()` does not
+ * keep to one connection, so use a transaction instead.
  */
 export function createDialect (pools: Pools, breaker: CircuitBreaker, log: Log): Dialect {
   return {
@@ -71,7 +71,7 @@ class PipeliningDriver implements Driver {
     connection.release()
   }
 
-  // `db/driver/connection.ts` opens the pools, and closes them.
+  // `db/driver/connection.ts` opens and closes the pools.
   async destroy (): Promise<void> {}
 }
 
@@ -80,7 +80,7 @@ class PipeliningConnection implements DatabaseConnection {
   readonly #breaker: CircuitBreaker
   readonly #log: Log
   #transaction: TransactionConnection | undefined
-  // Whether the transaction has ended, as PostgreSQL has confirmed.
+  // Whether PostgreSQL has confirmed that the transaction has ended.
   #ended = false
 
   constructor (pools: Pools, breaker: CircuitBreaker, log: Log) {
@@ -95,15 +95,15 @@ class PipeliningConnection implements DatabaseConnection {
     this.#transaction = await this.#breaker.run(() => beginOn(transactions, statement), { late })
   }
 
-  /** Throws if the transaction was not committed, or if nobody knows whether it was because the connection was lost. */
+  /** Commits. Throws if the transaction was rolled back, or if the connection was lost and the outcome is unknown. */
   async commit (): Promise<void> {
     const { command } = await this.#run('commit')
     this.#ended = true
-    // PostgreSQL's answer to the COMMIT of a transaction in which a statement has failed: no error, only this word.
-    if (command !== 'COMMIT') throw new Error('The transaction was rolled back since one of its statements had failed')
+    // If a statement of the transaction has failed, PostgreSQL answers COMMIT without an error, but with the command ROLLBACK.
+    if (command !== 'COMMIT') throw new Error('The transaction was rolled back because one of its statements had failed')
   }
 
-  /** Never throws: a connection that cannot roll back is closed by `release`, and PostgreSQL rolls back then. */
+  /** Rolls back. Never throws: if it fails, `release` closes the connection, and PostgreSQL then rolls back by itself. */
   async rollback (): Promise<void> {
     this.#ended = await this.#run('rollback').then(() => true, () => false)
   }
@@ -118,7 +118,8 @@ class PipeliningConnection implements DatabaseConnection {
     const rows = this.#transaction
       ? await this.#run(text, parameters)
       : await this.#share(isRead(query) ? this.#pools.reads : this.#pools.writes, text, parameters)
-    // What postgres.js makes of a statement that it has not sent, see `db/driver/pool.ts`.
+    // postgres.js returns an empty result for a statement that it accepted on a lost connection and never sent, see
+    // `db/driver/pool.ts`.
     if (!rows.command) throw new DatabaseUnavailable()
     this.#pools.backends.add(rows.state.pid)
     return { rows: rows as unknown as Row[], numAffectedRows: BigInt(rows.count ?? 0) }
@@ -131,7 +132,9 @@ class PipeliningConnection implements DatabaseConnection {
   #share (pool: Pool, text: string, parameters: readonly unknown[]): Promise<RowList<Row[]>> {
     const { sql } = pool
     const lost = (failure: Failure) => {
-      if (failure.code === UNSAFE_TRANSACTION) this.#log.error({ err: failure }, 'A shared connection was inside a transaction, and is closed')
+      if (failure.code === UNSAFE_TRANSACTION) {
+        this.#log.error({ err: failure }, 'A shared connection was inside a transaction, and is closed')
+      }
       pool.fail(sql, failure)
     }
     return this.#breaker.run(() => sql.unsafe(text, parameters as never[], { prepare: true }), { lost })
@@ -141,14 +144,14 @@ class PipeliningConnection implements DatabaseConnection {
     try {
       return await this.#breaker.run(() => this.#transaction!.run(text, parameters))
     } catch (error) {
-      // No answer will come, or nobody waits for it any more: what is to follow would have to wait behind it.
+      // There will be no answer, or the statement was given up. Further statements would have to wait behind it.
       if (error instanceof DatabaseUnavailable && !isAnswer(error.cause)) this.#transaction!.destroy()
       throw error
     }
   }
 }
 
-// Rejects as the connection did; whatever it is by then, it does not go back into the pool.
+// Rejects with the error of BEGIN. The connection is then closed, because its state is unknown.
 async function beginOn (transactions: TransactionPool, statement: string): Promise<TransactionConnection> {
   const connection = await transactions.acquire()
   try {
@@ -160,7 +163,7 @@ async function beginOn (transactions: TransactionPool, statement: string): Promi
   }
 }
 
-// Whether PostgreSQL has refused a statement, rather than the connection.
+// Returns whether a failure is PostgreSQL's answer to the statement, rather than a failure of the connection.
 function isAnswer (cause: unknown): boolean {
   return cause !== undefined && 'severity' in (cause as object)
 }

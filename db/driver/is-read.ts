@@ -1,8 +1,8 @@
 import type { OperationNode, SelectQueryNode } from 'kysely'
 
 /**
- * Returns whether a statement only reads, and so never waits for the lock of a row: a SELECT without a locking clause
- * whose common table expressions are of the same kind. Raw SQL counts as a write.
+ * Returns whether a statement only reads, and therefore never waits for a row lock: a SELECT without a locking clause whose
+ * common table expressions are all of the same kind. Raw SQL counts as a write.
  */
 export function isRead (node: OperationNode): boolean {
   if (node.kind !== 'SelectQueryNode') return false

@@ -3,10 +3,10 @@ import type { ClientOptions } from './client-options.ts'
 import { connectionClosed, createSockets, type Failure } from './sockets.ts'
 
 export interface ListenerOptions {
-  /** Milliseconds until it must be connected. */
+  /** Milliseconds after which an attempt to connect fails. */
   timeout: number
   onMessage: (channel: string, payload: string) => void
-  /** The connection is gone, or `onMessage` threw. */
+  /** Called when the connection is lost, and when `onMessage` throws. */
   onLost: (failure: Failure) => void
 }
 
@@ -17,14 +17,14 @@ export interface Listener {
 }
 
 /**
- * Opens one connection to where a client's go, for `listen`; nothing is sent before the first statement, and once
- * lost it stays lost.
+ * Creates a client with a single connection for LISTEN. It connects with the first statement. It does not reconnect: when the
+ * connection is lost, open another listener.
  */
 export function openListener (options: ClientOptions, { timeout, onMessage, onLost }: ListenerOptions): Listener {
-  // Once: where somebody accepts and hangs up, as the proxies of a database do that is away, postgres.js would dial
-  // again, at once and for ever.
+  // Only one attempt: the proxy of an unavailable database may accept connections and close them. postgres.js would then
+  // reconnect immediately, again and again, without end.
   const sockets = createSockets(options, 1)
-  // The options of a client are accepted back as they are; this is how postgres.js opens its own listener.
+  // postgres.js accepts parsed options as they are; it opens its own listener in the same way.
   const sql = postgres({
     ...options,
     max: 1,
@@ -39,7 +39,7 @@ export function openListener (options: ClientOptions, { timeout, onMessage, onLo
       try {
         onMessage(channel, payload)
       } catch (error) {
-        // Thrown on, it would end in postgres.js.
+        // If it were thrown here, only postgres.js would receive it.
         onLost(error as Failure)
       }
     },

@@ -4,43 +4,44 @@ import type { Backends } from './backends.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import type { Failure } from './sockets.ts'
 
-// PostgreSQL would have given the statement up by then: its connection is dead, though nothing has said so.
+// PostgreSQL cancels a statement at the statement timeout. If no answer arrives within this time after it, the connection counts as
+// lost, even if no error has been reported.
 const GRACE_MS = 1000
 const RETRY_MS = 100
 
-/** Where outages, and faults of connections, are logged. */
+/** The log for outages and for faults of connections. */
 export interface Log {
   warn (details: object, message: string): void
   info (message: string): void
   error (details: object, message: string): void
 }
 
-/** What is done about the outages that a heartbeat detects. */
+/** Handles the outages that a heartbeat detects. */
 export interface Outages {
-  /** How many answers statements have got so far. */
+  /** The number of statements that have been answered so far. */
   readonly answers: number
   /**
-   * A heartbeat was answered.
-   * @param ask runs a statement on the connection of heartbeats
-   * @param patience milliseconds after which statements that are not answered are suspicious
+   * Called when a heartbeat was answered.
+   * @param query runs a statement on the connection of heartbeats
+   * @param patience milliseconds after which unanswered statements may have stalled
    */
-  onAnswer (ask: (statement: string) => Promise<RowList<Row[]>>, patience: number): void | Promise<void>
+  onAnswer (query: (statement: string) => Promise<RowList<Row[]>>, patience: number): void | Promise<void>
   /**
-   * The database does not answer, or cannot be connected to.
-   * @param answers how many answers statements had got when it stopped answering
-   * @param deadline milliseconds that were waited for it
+   * Called when the database does not answer, or cannot be connected to.
+   * @param answers the value of `answers` when it stopped answering
+   * @param deadline the milliseconds for which the heartbeat has waited
    */
   onOutage (failure: Failure, answers: number, deadline: number): void
-  /** There is a connection again, or the first one. */
+  /** Called when the first connection, or a new one after a loss, is established. */
   onReturn (): void
 }
 
 export interface StatementsOptions {
   breaker: CircuitBreaker
   backends: Backends
-  /** Of the pools. */
+  /** Replaces the connections of the pools; statements on the old ones have `seconds` to finish. */
   renew (seconds?: number): void
-  /** Sends a statement on the pools, past the circuit breaker. */
+  /** Sends a statement on each pool, without passing the circuit breaker. */
   probe (): Promise<unknown>
   closing: AbortSignal
   /** Milliseconds until PostgreSQL cancels a statement. */
@@ -48,28 +49,29 @@ export interface StatementsOptions {
   log: Log
 }
 
-/** For the heartbeat at the address of statements: during an outage, waiting and new statements fail. */
+/** Creates the handler for the heartbeat at the URL of statements: during an outage, waiting and new statements fail. */
 export function failStatements ({ breaker, backends, renew, probe, statementTimeout, closing, log }: StatementsOptions): Outages {
-  let [isAsking, isStalled] = [false, false]
+  let [isChecking, isStalled] = [false, false]
 
   function expire (milliseconds: number): void {
     if (breaker.expire(milliseconds)) renew()
   }
 
-  // Heartbeats are answered, so it is the connections of statements that stall, or the processes behind them.
-  async function findStall (ask: (statement: string) => Promise<RowList<Row[]>>, patience: number): Promise<void> {
+  // Heartbeats are answered although statements are not. Finds out whether the statements are merely slow, or whether their
+  // connections or PostgreSQL processes stall (docs/decisions/outages-and-failover.md).
+  async function detectStall (query: (statement: string) => Promise<RowList<Row[]>>, patience: number): Promise<void> {
     const { answers } = breaker
-    isAsking = true
-    const areIdle = await backends.areIdle(ask).finally(() => { isAsking = false })
-    // An answer that arrived together with this one is read before this continues.
+    isChecking = true
+    const areIdle = await backends.areIdle(query).finally(() => { isChecking = false })
+    // Answers of statements may have arrived together with this answer. They are read in this turn of the event loop.
     await turn()
     if (!areIdle || isStalled || breaker.answers !== answers || breaker.longestWait < patience) return
-    log.warn({ waited: Math.round(breaker.longestWait) }, 'The database is there, but does not answer statements')
+    log.warn({ waited: Math.round(breaker.longestWait) }, 'The database answers heartbeats, but no statements')
     breaker.expire(0)
     void restore(patience)
   }
 
-  // Replaces all connections until the new ones answer. If they do not either, new statements fail meanwhile.
+  // Replaces all connections until the new ones answer. If these do not answer either, new statements fail until they do.
   async function restore (patience: number): Promise<void> {
     const options = { signal: closing, ref: false }
     isStalled = true
@@ -81,10 +83,10 @@ export function failStatements ({ breaker, backends, renew, probe, statementTime
       await delay(RETRY_MS, undefined, options).catch(() => {})
     }
     isStalled = false
-    if (!closing.aborted) open('The database answers statements again')
+    if (!closing.aborted) closeBreaker('The database answers statements again')
   }
 
-  function open (message: string): void {
+  function closeBreaker (message: string): void {
     if (!breaker.closed) log.info(message)
     breaker.setClosed(true)
   }
@@ -92,43 +94,47 @@ export function failStatements ({ breaker, backends, renew, probe, statementTime
   return {
     get answers () { return breaker.answers },
 
-    onAnswer (ask, patience) {
+    onAnswer (query, patience) {
       expire(statementTimeout + GRACE_MS)
-      if (!isAsking && breaker.longestWait >= patience) return findStall(ask, patience)
+      if (!isChecking && breaker.longestWait >= patience) return detectStall(query, patience)
     },
 
     onOutage (err, answers, deadline) {
-      // Where others have got answers meanwhile the database is there, though not for those that have waited as long.
+      // If other statements have been answered meanwhile, the database is available, and only those that have waited for as long
+      // as the heartbeat fail.
       if (breaker.answers !== answers) {
         expire(deadline)
       } else if (breaker.closed) {
-        log.warn({ err }, 'The database is away')
+        log.warn({ err }, 'The database is unavailable')
         breaker.setClosed(false)
         renew(0)
       }
     },
 
     onReturn () {
-      if (!isStalled) open('The database is back')
+      if (!isStalled) closeBreaker('The database is available again')
     },
   }
 }
 
-/** For the heartbeat at an address of notifications only: logs the outage. Statements continue, and replace what is not notified. */
+/**
+ * Creates the handler for the heartbeat at a separate URL of notifications. It only logs the outage: statements continue, and
+ * without notifications the node queries the database for ended sessions and new posts.
+ */
 export function reportOutages (log: Log): Outages {
-  let isAway = false
+  let isUnavailable = false
   return {
     answers: 0,
     onAnswer () {},
 
     onOutage (err) {
-      if (!isAway) log.warn({ err }, 'The notifications of the database are away')
-      isAway = true
+      if (!isUnavailable) log.warn({ err }, 'The notifications of the database are unavailable')
+      isUnavailable = true
     },
 
     onReturn () {
-      if (isAway) log.info('The notifications of the database are back')
-      isAway = false
+      if (isUnavailable) log.info('The notifications of the database are available again')
+      isUnavailable = false
     },
   }
 }

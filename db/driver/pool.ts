@@ -4,23 +4,24 @@ import { createSockets, type Failure } from './sockets.ts'
 
 const FAREWELL_SECONDS = 1
 
-/** Connections that many statements share: each carries several at a time, and never a transaction. */
+/** A pool of connections that statements share. Each connection carries several statements at a time, but no transaction. */
 export interface Pool {
-  /** The client for the next statement. Do not keep it: `renew` replaces it. */
+  /** The postgres.js client for the next statement. Do not keep it, because `renew` replaces it. */
   readonly sql: Sql
   /**
-   * Replaces every connection with a new one: a half-open one would take statements for as long as TCP believes in it.
-   * Statements that are still running on the old ones have that many seconds to finish, by default one.
+   * Replaces every connection with a new one, since a half-open connection would accept statements until TCP gives it up.
+   * Statements that are still running on the old connections have `seconds` to finish, by default one.
    */
   renew (seconds?: number): void
-  /** Reports, at once, a statement that failed because its connection did. */
+  /** Reports a statement of the client `sql` that failed because its connection did. Call it at once. */
   fail (sql: Sql, failure: Failure): void
   close (): Promise<void>
 }
 
-/** Creates a pool of at most `size` connections, each opened when it is needed. */
+/** Creates a pool of at most `size` connections, which are opened on demand. */
 export function createPool (options: ClientOptions, size: number): Pool {
-  // Statements that failed because no connection could be opened. Each of those closes without having been open.
+  // The number of statements that failed because no connection could be opened. Each such attempt also causes a call of
+  // `onclose`, which is not the loss of a connection.
   let unopened = 0
   let { sql, end } = open()
 
@@ -34,9 +35,9 @@ export function createPool (options: ClientOptions, size: number): Pool {
     return opened
   }
 
-  // A connection that was reset is not safe in postgres.js: until its 'close' event it takes statements, which it
-  // then neither sends nor fails; the next connection in its place answers them with nothing, or with what was meant
-  // for others. So one lost connection ends all of them.
+  // If one connection is lost, all are replaced. In postgres.js, a connection that was reset accepts statements until its
+  // 'close' event, but neither sends nor fails them. The next connection in its place then resolves them with an empty result, or
+  // with the results of other statements.
   function renew (seconds = FAREWELL_SECONDS): void {
     void end(seconds);
     ({ sql, end } = open())
@@ -48,7 +49,7 @@ export function createPool (options: ClientOptions, size: number): Pool {
 
     fail (failed, { code = '' }) {
       if (failed !== sql) return
-      // Whatever else waits on a connection inside a transaction must not be sent into it.
+      // Other statements that wait on that connection must not be sent into the transaction, so they get no time to finish.
       if (code === UNSAFE_TRANSACTION) renew(0)
       else if (losses.has(code)) renew()
       else unopened++
@@ -58,7 +59,7 @@ export function createPool (options: ClientOptions, size: number): Pool {
   }
 }
 
-/** The error of postgres.js for a connection that is inside a transaction which nobody owns (porsager/postgres#823). */
+/** The code of postgres.js for a BEGIN on a shared connection, which is then inside an open transaction (porsager/postgres#823). */
 export const UNSAFE_TRANSACTION = 'UNSAFE_TRANSACTION'
 
 const losses = new Set(['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])

@@ -6,45 +6,46 @@ const ANSWER_MS = 1000
 
 export type Failure = Error & { code?: string }
 
-/** The sockets of a client, which postgres.js leaves open when it ends one that is only connecting, or half-open. */
+/** The sockets of a client. Usher keeps them, because postgres.js leaves a connecting or half-open socket open when its client ends. */
 export interface Sockets {
-  /** For the options of the client. */
+  /** Options to add to those of the client, so that it uses these sockets. */
   readonly options: object
-  /** Destroys them; from now on none is opened. */
+  /** Destroys all sockets and prevents new ones. */
   destroy (): void
 }
 
 interface Host { host: string, port: number }
 
-/** The parsed options that matter here; those of the types are what one may write. */
+/** The parsed options that are used here. The types of postgres.js describe them differently. */
 interface Address { host: string[], port: number[], path?: string | false, socket?: (options: unknown) => Socket | Promise<Socket> }
 
 /**
- * Dials for a client with these options, and at most so often. Where there are several hosts, it is the one that takes
- * currently accepts writes. `path` is the path of a Unix socket.
+ * Creates the sockets of a client with these options. With several hosts, sockets connect to the one that currently accepts
+ * writes. The option `path` is the path of a Unix socket.
+ * @param limit how many sockets the client may open in total
  */
 export function createSockets (clientOptions: Sql['options'], limit = Infinity): Sockets {
   const { host: [host, ...others], port: [port], path, socket: dial } = clientOptions as unknown as Address
   const sockets = new Set<Socket>()
-  let [left, over] = [limit, false]
+  let [remaining, destroyed] = [limit, false]
   let primary: Promise<Host> | undefined
 
   async function open (options: unknown): Promise<Socket> {
-    if (over || left-- <= 0) throw connectionClosed()
-    const socket = await dialOnce(options)
+    if (destroyed || remaining-- <= 0) throw connectionClosed()
+    const socket = await openSocket(options)
     for (const known of sockets) if (known.destroyed) sockets.delete(known)
     sockets.add(socket)
-    if (over) socket.destroy()
+    if (destroyed) socket.destroy()
     return socket
   }
 
-  function dialOnce (options: unknown): Socket | Promise<Socket> {
+  function openSocket (options: unknown): Socket | Promise<Socket> {
     if (dial) return dial(options)
     if (path) return connect(path)
     return others.length > 0 ? openPrimary() : openTo({ host: host!, port: port! })
   }
 
-  // Known until one of its connections closes: after that it may be another.
+  // The primary is remembered until one of its connections closes. Afterwards another host may be the primary.
   async function openPrimary (): Promise<Socket> {
     const search = primary ??= findPrimary(clientOptions)
     const socket = await search.then(openTo, openFailing)
@@ -55,49 +56,52 @@ export function createSockets (clientOptions: Sql['options'], limit = Infinity):
     options: { socket: open, ...others.length > 0 && only({ host: host!, port: port! }) },
 
     destroy () {
-      over = true
+      destroyed = true
       for (const socket of sockets) socket.destroy()
     },
   }
 }
 
 /**
- * The host that takes writes: a primary, not its standbys. All are asked at once, so that one which is gone and says
- * nothing costs no time. Throws where there is none.
+ * Returns the host that accepts writes, which is the primary and not its standbys. All hosts are checked at the same time, so
+ * that a host which does not answer causes no delay. Throws if no host accepts writes.
  */
 async function findPrimary (clientOptions: Sql['options']): Promise<Host> {
   const { host: hosts, port } = clientOptions as unknown as Address
   try {
     return await Promise.any(hosts.map((host, index) => requireWritable(clientOptions, { host, port: port[index]! })))
   } catch (error) {
-    // That of a host which is there tells more.
+    // The failure of a host that answers is more informative than that of an unreachable one.
     const { errors } = error as { errors: Failure[] }
     throw errors.find(({ code }) => code === 'READ_ONLY') ?? errors[0]
   }
 }
 
-// By a connection of its own: postgres.js takes a standby of PostgreSQL 14 or later for one that can be written to.
+// Returns the host, or throws if it accepts no writes. This takes a separate connection: `target_session_attrs` of postgres.js
+// mistakes a standby of PostgreSQL 14 or later for a server that accepts writes.
 async function requireWritable (clientOptions: Sql['options'], host: Host): Promise<Host> {
-  const options = { ...clientOptions, ...only(host), max: 1, connect_timeout: ANSWER_MS / 1000, fetch_types: false, debug: false, onclose () {} } as never as Sql['options']
+  const options = {
+    ...clientOptions, ...only(host), max: 1, connect_timeout: ANSWER_MS / 1000, fetch_types: false, debug: false, onclose () {},
+  } as never as Sql['options']
   const sockets = createSockets(options, 1)
   const sql = postgres({ ...options, ...sockets.options } as never) as unknown as Sql
   try {
     const tooLate = delay(ANSWER_MS, undefined, { ref: false }).then(() => { throw failure('CONNECT_TIMEOUT', 'The host does not answer') })
     const [row] = await Promise.race([sql.unsafe('show transaction_read_only'), tooLate])
-    if (row!.transaction_read_only === 'on') throw failure('READ_ONLY', 'The host takes no writes')
+    if (row!.transaction_read_only === 'on') throw failure('READ_ONLY', 'The host accepts no writes')
     return host
   } finally {
     void sql.end({ timeout: 0 }).then(sockets.destroy)
   }
 }
 
-// A client that knows of several hosts never fails a statement for want of a connection: it dials again, for ever.
+// A postgres.js client with several hosts never fails a statement because it cannot connect: it retries without end.
 const only = ({ host, port }: Host) => ({ host: [host], port: [port], target_session_attrs: null })
 
-// The name is what the certificate is checked against.
+// postgres.js checks the server's certificate against the property `host` of the socket.
 const openTo = ({ host, port }: Host): Socket => Object.assign(connect(port, host), { host })
 
-// For a dial that throws, postgres.js would keep the place in its pool for ever.
+// Returns a socket that fails. If opening a socket rejected instead, postgres.js would never free its place in the pool.
 function openFailing (failure: Failure): Socket {
   const socket = new Socket()
   setImmediate(() => socket.destroy(failure))

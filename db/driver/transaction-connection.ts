@@ -4,10 +4,10 @@ import { isOutage } from './circuit-breaker.ts'
 import { connectionClosed, createSockets, type Failure, type Sockets } from './sockets.ts'
 
 /**
- * A connection that one transaction at a time has for itself: a client of its own, which connects once. The `begin` and
- * `reserve` of postgres.js pick a connection of a shared pool, and can hand one to somebody else inside a transaction:
- * when BEGIN fills the pipeline, and when the socket drains (porsager/postgres#1189, #823, #1204). And a client that
- * may reconnect would run the rest of a transaction outside of it.
+ * A connection that is used by one transaction at a time: a separate postgres.js client that connects only once. `begin` and
+ * `reserve` of postgres.js take a connection of a shared pool, and can return it to the pool inside the open transaction, when
+ * BEGIN fills the pipeline or when the socket drains (porsager/postgres#1189, #823, #1204). And if the client could reconnect, it
+ * would run the rest of a transaction outside of it.
  */
 export class TransactionConnection {
   readonly #sql: Sql
@@ -21,7 +21,7 @@ export class TransactionConnection {
       ...options,
       ...this.#sockets.options,
       max: 1,
-      // Both would close the connection between two statements of a transaction.
+      // Either of these would close the connection between two statements of a transaction.
       idle_timeout: null,
       max_lifetime: null,
       onclose: () => this.#lose(),
@@ -29,16 +29,16 @@ export class TransactionConnection {
     this.#closed.promise.catch(() => {})
   }
 
-  /** Whether another statement can run on it. */
+  /** Whether the connection can run further statements. */
   get usable (): boolean {
     return this.#usable
   }
 
-  /** Runs a statement. Throws if the connection is lost, by then or meanwhile. */
+  /** Runs a statement. Throws if the connection was lost before, or is lost meanwhile. */
   async run (text: string, parameters: readonly unknown[] = []): Promise<RowList<Row[]>> {
     if (!this.#usable) throw connectionClosed()
     try {
-      // postgres.js may never settle a statement that it was given between the reset of its socket and the 'close' event.
+      // postgres.js may never settle a statement that it received between the reset of its socket and the 'close' event.
       return await Promise.race([this.#sql.unsafe(text, parameters as never[], { prepare: true }), this.#closed.promise])
     } catch (error) {
       if (isLost(error as Failure)) this.#lose()
@@ -46,7 +46,7 @@ export class TransactionConnection {
     }
   }
 
-  /** Closes the connection at once. PostgreSQL rolls back what was not committed. */
+  /** Closes the connection at once. PostgreSQL rolls back an open transaction. */
   destroy (): void {
     this.#lose()
     void this.#sql.end({ timeout: 0 }).then(this.#sockets.destroy)
@@ -58,7 +58,7 @@ export class TransactionConnection {
   }
 }
 
-// PostgreSQL closes a connection after an error that it calls fatal.
+// PostgreSQL closes the connection after an error of the severity FATAL.
 function isLost (error: Failure & { severity?: string }): boolean {
   return isOutage(error) || error.severity === 'FATAL'
 }

@@ -2,38 +2,42 @@ import { Overloaded } from '../../schema/errors.ts'
 import type { ClientOptions } from './client-options.ts'
 import { TransactionConnection } from './transaction-connection.ts'
 
-// A burst of transactions keeps its connections for the next one.
+// Connections stay open for a while, for the next burst of transactions.
 const IDLE_MS = 10_000
 const WAITING = 1000
 const PATIENCE_MS = 5000
 
 export interface TransactionPoolOptions {
-  /** Connections at the most. */
+  /** The maximum number of connections. */
   size: number
-  /** Transactions that may wait for a connection. */
+  /** The number of transactions that may wait for a connection. */
   waiting?: number
-  /** Milliseconds that each of them waits. */
+  /** Milliseconds for which a transaction waits for a connection. */
   patience?: number
-  /** Milliseconds that a connection stays open without being used. */
+  /** Milliseconds for which an unused connection stays open. */
   idle?: number
 }
 
-/** The connections of transactions: opened on demand, and used by one transaction at a time. */
+/** The connections for transactions. They are opened on demand and used by one transaction at a time. */
 export interface TransactionPool {
-  /** Returns a connection that its caller has to give back. Rejects with `Overloaded` if none becomes free in time. */
+  /** Resolves with a connection, which the caller has to release. Rejects with `Overloaded` if none becomes free in time. */
   acquire (): Promise<TransactionConnection>
-  /** Takes a connection back. One that is not `clean`, that is outside of any transaction, is closed. */
+  /**
+   * Returns a connection to the pool, or closes it.
+   * @param clean whether it is outside any transaction; otherwise it is closed
+   */
   release (connection: TransactionConnection, clean: boolean): void
-  /** Closes every connection, those in use included. */
+  /** Closes every connection, including those in use. */
   destroy (): void
 }
 
+/** Creates a pool for transactions. It connects on demand. */
 export function createTransactionPool (
   options: ClientOptions, { size, waiting: room = WAITING, patience = PATIENCE_MS, idle: idleMs = IDLE_MS }: TransactionPoolOptions
 ): TransactionPool {
   const all = new Set<TransactionConnection>()
   const idle = new Map<TransactionConnection, NodeJS.Timeout>()
-  // In the order of their arrival.
+  // Oldest first.
   const waiting = new Set<(connection: TransactionConnection) => void>()
 
   function open (): TransactionConnection {
@@ -50,7 +54,7 @@ export function createTransactionPool (
   }
 
   function takeIdle (): TransactionConnection | undefined {
-    // The latest one, so that the others can become idle for long enough to be closed.
+    // The one that was used last, so that the others stay idle for long enough to be closed.
     const connection = [...idle.keys()].at(-1)
     if (!connection) return undefined
     clearTimeout(idle.get(connection))
@@ -81,7 +85,7 @@ export function createTransactionPool (
     acquire: async () => takeIdle() ?? (all.size < size ? open() : wait()),
 
     release (connection, clean) {
-      // It may have been destroyed meanwhile.
+      // The pool may have been destroyed meanwhile.
       if (!all.has(connection)) return
       const reusable = clean && connection.usable
       if (!reusable) remove(connection)

@@ -5,29 +5,31 @@ import type { Clock } from './clock.ts'
 import { isUndecided } from './circuit-breaker.ts'
 import type { Failure } from './sockets.ts'
 
-// Less than the second in which a request is answered while the database is away (contract 1.10).
+// Less than the second within which a request gets its response while the database is unavailable (contract 1.10).
 const BEGIN_MS = 600
 const PATIENCE_MS = 10_000
 const DIVISION_BY_ZERO = '22012'
 
 /**
- * A condition for the rows of a write: it fails the statement with an error if that begins at `until` or later, which is
- * text as PostgreSQL reads it. An expression rather than a function, so that it needs no migration; Usher divides
- * nowhere else.
+ * Returns a condition for the WHERE clause of a write. It makes the statement fail, with a division by zero, if PostgreSQL begins
+ * it at `until` or later. It is an expression rather than a function of the database, so that it needs no migration. Usher divides
+ * nowhere else, so the error is unambiguous.
+ * @param until a timestamp as text
  */
 export const isInTime = (until: string) => sql<boolean>`1 / (clock_timestamp() < ${until}::timestamptz)::int = 1`
 
 /**
- * Runs a write that overwrites what others may have written, such as a change of a user. What was sent to a database that
- * stalls, or waits in the network, may be executed long after its request was answered with 503: then it would undo what
- * was acknowledged meanwhile. So PostgreSQL begins it in time or not at all, and nobody gets a 503 before that time is
- * over. A write that comes too late, behind others on its connection, is sent again.
+ * Runs a write that overwrites data that others may have written, such as a change of a user. A statement that a stalled database
+ * or the network holds up may be executed long after its request got a 503, and would then undo changes that were acknowledged
+ * meanwhile. Therefore PostgreSQL begins the write in time or not at all, and no request gets a 503 before that time is over. A
+ * write that comes too late because it waited behind others on its connection is sent again.
  *
- * @param write sends one statement, or a transaction, which has `isInTime(until)` as a condition
- * @param confirm throws if the client must not write; runs before each attempt
+ * @param write sends a statement, or a transaction, with the condition `isInTime(until)`
+ * @param confirm runs before each attempt, and throws if the client must not write
  */
 export type WriteInTime = <Result>(write: (until: string) => Promise<Result>, confirm: () => Promise<void>) => Promise<Result>
 
+/** Creates `writeInTime`, which measures time by the database's clock. It rejects with `Overloaded` after ten seconds of attempts. */
 export function createWriteInTime (clock: Clock): WriteInTime {
   return async function writeInTime (write, confirm) {
     const giveUpAt = performance.now() + PATIENCE_MS

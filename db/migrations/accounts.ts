@@ -3,9 +3,9 @@ import { channelOf } from '../driver/channel.ts'
 import type { Tables } from '../tables.ts'
 import { createTrigger } from './trigger.ts'
 
-/** What sessions, keys and passwords need for the whole of their lives. */
+/** Adds rotation of cookies and signing keys, password tokens, throttling and the account log. */
 export async function createAccounts (db: Kysely<Tables>, schema: string): Promise<void> {
-  // The cookies of before carry no id of their session, and cannot be refreshed.
+  // Cookies of earlier versions do not contain the id of their session, so they cannot be refreshed.
   await db.deleteFrom('sessions').execute()
   await db.schema.alterTable('sessions')
     .addColumn('rotation_key', 'bytea', (column) => column.notNull())
@@ -13,8 +13,8 @@ export async function createAccounts (db: Kysely<Tables>, schema: string): Promi
     .addColumn('rotated_at', sql`timestamptz[]`, (column) => column.notNull().defaultTo('{}'))
     .execute()
   await db.schema.createIndex('sessions_expires_at').on('sessions').column('expires_at').execute()
-  // No token lives for longer than a day after the login or the refresh that it comes from: of a session that was left
-  // for longer, as nearly all are that expire, nobody needs to hear.
+  // A token expires at most one day after the login or the refresh that returned it. If a session was not used for longer, as is
+  // the case for nearly all that expire, no token of it is valid, so the nodes need not be notified of its end.
   await sql`
     create or replace function ${sql.id(schema, 'session_ended')}() returns trigger language plpgsql as $$
     begin
@@ -38,11 +38,11 @@ export async function createAccounts (db: Kysely<Tables>, schema: string): Promi
     .addColumn('expires_at', 'timestamptz', (column) => column.notNull())
     .execute()
   await db.schema.createIndex('password_tokens_user').on('password_tokens').column('user_id').execute()
-  // What was sent to an address proves nothing any more when the user has another.
+  // A token that was sent to a former address proves nothing once the user has another address.
   await createTrigger(db, schema, 'users', 'after update of email', 'email_changed', sql`
     if old.email <> new.email then delete from ${sql.id(schema, 'password_tokens')} where user_id = new.id; end if`)
 
-  // Without a log: what a crash forgets of it is no loss, and it is written at every login.
+  // Unlogged, because it is written at every login, and because losing it in a crash does little harm.
   await sql`
     create unlogged table ${sql.id(schema, 'throttle')} (key text primary key, free_at timestamptz not null, granted integer not null)`.execute(db)
   await db.schema.createIndex('throttle_free_at').on('throttle').column('free_at').execute()
@@ -50,7 +50,7 @@ export async function createAccounts (db: Kysely<Tables>, schema: string): Promi
   await db.schema.createTable('audit')
     .addColumn('id', 'uuid', (column) => column.primaryKey())
     .addColumn('action', 'text', (column) => column.notNull())
-    // No references: the log outlives whom it speaks of.
+    // No references, because entries remain when the users they refer to are deleted.
     .addColumn('actor_id', 'uuid')
     .addColumn('user_id', 'uuid')
     .addColumn('session_id', 'uuid')
@@ -60,6 +60,6 @@ export async function createAccounts (db: Kysely<Tables>, schema: string): Promi
     .execute()
   await db.schema.createIndex('audit_user').on('audit').columns(['user_id', 'id']).execute()
   await db.schema.createIndex('audit_action').on('audit').columns(['action', 'id']).execute()
-  // Where an account has been seen, at every login.
+  // For the lookup at every login of the addresses from which an account has logged in.
   await db.schema.createIndex('audit_login').on('audit').columns(['user_id', 'address']).where(sql<boolean>`action = 'login'`).execute()
 }

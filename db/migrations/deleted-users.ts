@@ -3,12 +3,12 @@ import type { Tables } from '../tables.ts'
 import { createTrigger } from './trigger.ts'
 
 /**
- * Lets a user's row be deleted without its posts, uploads and audit entries. A cascade over hundreds of thousands of rows
- * would hold its locks for seconds. The user is queued in `deleted_users` instead, by a trigger, so that a deletion by an
- * older node or by hand is queued as well. What belongs to a queued user is invisible and deleted in batches.
+ * Lets a user's row be deleted before the user's posts, uploads and audit entries are. A cascade over hundreds of thousands of rows
+ * would hold its locks for seconds. Instead, a trigger queues the user in `deleted_users`, so that deletions by an older node or by
+ * hand are queued as well. The posts and uploads of a queued user are invisible, and are removed in batches.
  */
 export async function createDeletedUsers (db: Kysely<Tables>, schema: string): Promise<void> {
-  // In the order in which creating posts and uploads takes its locks, so that neither can end in a deadlock.
+  // The order is that of the locks for creating posts and uploads, so that neither can cause a deadlock.
   await sql`lock table ${sql.id(schema, 'users')}, ${sql.id(schema, 'posts')}, ${sql.id(schema, 'uploads')} in access exclusive mode`.execute(db)
   await db.schema.createTable('deleted_users')
     .addColumn('user_id', 'uuid', (column) => column.primaryKey())
@@ -17,7 +17,7 @@ export async function createDeletedUsers (db: Kysely<Tables>, schema: string): P
     .execute()
   await createTrigger(db, schema, 'users', 'after delete', 'user_deleted', sql`
     insert into ${sql.id(schema, 'deleted_users')} (user_id) values (old.id) on conflict do nothing`)
-  // Creating posts locks the rows of their authors by itself.
+  // No foreign key is needed for posts: the statement that creates posts locks the rows of their authors.
   await db.schema.alterTable('posts').dropConstraint('posts_author_id_fkey').execute()
   await db.schema.alterTable('uploads').dropConstraint('uploads_user_id_fkey').execute()
   await createTrigger(db, schema, 'uploads', 'after insert', 'upload_owned', sql`

@@ -2,8 +2,8 @@ import { sql, type Kysely } from 'kysely'
 import type { Tables } from '../tables.ts'
 
 /**
- * A session ends when its row is deleted, and not when the transaction that deletes it began: nodes ask for those that ended
- * within the life of a token.
+ * Sets `ended_at` to the time when the session's row is deleted, rather than to the start of that transaction, because nodes read
+ * the sessions that ended within the lifetime of a token.
  */
 export async function timeEndedSessions (db: Kysely<Tables>): Promise<void> {
   await db.schema.alterTable('ended_sessions').alterColumn('ended_at', (column) => column.setDefault(sql`clock_timestamp()`)).execute()

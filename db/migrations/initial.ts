@@ -3,6 +3,7 @@ import { channelOf } from '../driver/channel.ts'
 import type { Tables } from '../tables.ts'
 import { createTrigger } from './trigger.ts'
 
+/** Creates the table of users, with unique e-mail addresses regardless of case. */
 export async function createUsers (db: Kysely<Tables>): Promise<void> {
   await db.schema.createTable('users')
     .addColumn('id', 'uuid', (column) => column.primaryKey())
@@ -17,6 +18,7 @@ export async function createUsers (db: Kysely<Tables>): Promise<void> {
   await db.schema.createIndex('users_role').on('users').columns(['role', 'id']).execute()
 }
 
+/** Creates the tables of signing keys, sessions and ended sessions. */
 export async function createSessions (db: Kysely<Tables>, schema: string): Promise<void> {
   await db.schema.createTable('signing_keys')
     .addColumn('id', 'text', (column) => column.primaryKey())
@@ -40,12 +42,13 @@ export async function createSessions (db: Kysely<Tables>, schema: string): Promi
     .addColumn('ended_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
     .execute()
   await db.schema.createIndex('ended_sessions_ended_at').on('ended_sessions').column('ended_at').execute()
-  // A trigger, so that a session ends on every node however its row goes: by a logout, with its user, or by hand.
+  // A trigger notifies every node of a session's end, however its row is deleted: by a logout, with its user, or by hand.
   await createTrigger(db, schema, 'sessions', 'after delete', 'session_ended', sql`
     insert into ${sql.id(schema, 'ended_sessions')} (id) values (old.id) on conflict do nothing;
     perform pg_notify(${sql.lit(channelOf(schema, 'session_ended'))}, old.id::text)`)
 }
 
+/** Creates the table of posts. A trigger notifies the nodes of each new post; `createPositions` replaces it. */
 export async function createPosts (db: Kysely<Tables>, schema: string): Promise<void> {
   await db.schema.createTable('posts')
     .addColumn('id', 'uuid', (column) => column.primaryKey())
@@ -60,10 +63,11 @@ export async function createPosts (db: Kysely<Tables>, schema: string): Promise<
     perform pg_notify(${sql.lit(channelOf(schema, 'post_created'))}, new.id::text)`)
 }
 
+/** Creates the table with the records of uploads. */
 export async function createUploads (db: Kysely<Tables>): Promise<void> {
   await db.schema.createTable('uploads')
     .addColumn('id', 'uuid', (column) => column.primaryKey())
-    // Not a cascade: the row outlives its user until its file is gone, so that none is forgotten on the disk.
+    // Not a cascade: the row remains until its file is removed, so that no file is left behind on the disk.
     .addColumn('user_id', 'uuid', (column) => column.references('users.id').onDelete('set null'))
     .addColumn('filename', 'text', (column) => column.notNull())
     .addColumn('media_type', 'text', (column) => column.notNull())

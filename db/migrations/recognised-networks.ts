@@ -4,9 +4,9 @@ import type { Tables } from '../tables.ts'
 
 const ROWS_A_PAGE = 10_000
 
-/** The networks that users log in from, and the failures in a row of each account. */
+/** Creates the tables of the networks that users log in from, and of the failed logins in a row of each account. */
 export async function createRecognisedNetworks (db: Kysely<Tables>): Promise<void> {
-  // No reference to the users, so that no lock on them is held while the table is filled; see `purgeDeletedUsers`.
+  // No reference to `users`, so that filling the table holds no locks on users. `purgeDeletedUsers` deletes the rows instead.
   await db.schema.createTable('recognised_networks')
     .addColumn('user_id', 'uuid', (column) => column.notNull())
     .addColumn('network', 'text', (column) => column.notNull())
@@ -23,8 +23,8 @@ export async function createRecognisedNetworks (db: Kysely<Tables>): Promise<voi
   await db.schema.createIndex('login_failures_count').on('login_failures').columns(['count', 'last_failed_at']).execute()
 }
 
-// From the logins in the audit log. Their networks are computed here, because there is one definition of a network, and
-// SQL has none.
+// Fills the table from the logins in the account log. The networks are computed here rather than in SQL, so that there is only one
+// definition of a network.
 async function fill (db: Kysely<Tables>): Promise<void> {
   let page: { userId: string, address: string, at: Date }[]
   let [after, afterAddress] = ['00000000-0000-0000-0000-000000000000', '']

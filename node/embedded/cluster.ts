@@ -5,34 +5,34 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { accountFor, run, chooseRunAs, type Programs, type RunAs } from './binaries.ts'
 
-/** A database folder that is whole: its parts, and how its server is started. */
+/** A complete database folder (PostgreSQL calls it a cluster): its parts, and how to start its server. */
 export interface Cluster {
   /** PostgreSQL's own folder. */
   readonly data: string
-  /** What the server prints. */
+  /** The file for the output of the server. */
   readonly log: string
-  /** Where the port of the last server is recorded. */
+  /** The file that records the port of the last server. */
   readonly portFile: string
-  /** Of the one role that can connect. */
+  /** The password of the only role that can connect. */
   readonly password: string
-  /** Tells this folder from a copy of it, which has the same password: the server carries it as its name. */
+  /** Distinguishes this folder from a copy of it, which has the same password. It is the server's `cluster_name`. */
   readonly name: string
   readonly runAs: RunAs
 }
 
-/** What a running server, or one that was killed, has written about itself. */
+/** The record in `postmaster.pid` of a server that is running or was killed. */
 export interface Running {
   readonly pid: number
   readonly port: number
   readonly ready: boolean
-  /** Whether it has recorded its shared memory, by which PostgreSQL itself recognises a server that lives. */
+  /** Whether it has recorded its shared memory, by which PostgreSQL recognises a running server. */
   readonly isComplete: boolean
 }
 
 /**
- * Opens `<dataDir>/postgres`, and makes it first where there is none.
- * @param durable whether a new folder is synced to the disk before it counts
- * @throws a sentence
+ * Opens the cluster in `<dataDir>/postgres`. Creates it if it does not exist.
+ * @param durable whether a new folder is synced to the disk
+ * @throws an error that says what to do
  */
 export async function openCluster (dataDir: string, programs: Programs, durable: boolean, print: (line: string) => void): Promise<Cluster> {
   try {
@@ -40,7 +40,7 @@ export async function openCluster (dataDir: string, programs: Programs, durable:
     const folder = join(await realpath(dataDir), 'postgres')
     const data = join(folder, 'data')
     if (await stat(data).then(() => false, (error) => error.code === 'ENOENT')) {
-      print(`PostgreSQL: making a new database in ${folder}`)
+      print(`PostgreSQL: creating a new database in ${folder}`)
       await create(folder, programs, durable)
     }
     const way = await handOver(data, programs)
@@ -54,8 +54,8 @@ export async function openCluster (dataDir: string, programs: Programs, durable:
   }
 }
 
-// The folder appears by a rename when everything is in it, so a node killed on the way leaves nothing that
-// the next one would trust; of two nodes on the way one wins, and the other uses what the winner made.
+// Creates the cluster in a temporary folder and renames that when it is complete. If the node is killed before, the next one does
+// not use the incomplete folder. If two nodes create it at the same time, the first rename succeeds, and both use that folder.
 async function create (folder: string, programs: Programs, durable: boolean): Promise<void> {
   await removeLeftovers(folder)
   const unfinished = await mkdtemp(`${folder}.new-${process.pid}-`)
@@ -66,8 +66,8 @@ async function create (folder: string, programs: Programs, durable: boolean): Pr
     const way = await handOver(data, programs)
     await run([...way.before, programs.initdb, '-D', data, '-U', 'postgres', '--auth=reject', '--encoding=UTF8', '--locale=C',
       '--locale-provider=builtin', '--builtin-locale=C.UTF-8', ...(durable ? [] : ['--no-sync'])], way)
-    // The superuser cannot connect at all; the node's role owns its database and nothing else, so that an
-    // injected statement reaches no file and no program.
+    // The superuser cannot connect at all. The node's role owns its database and nothing else, so that an injected statement could
+    // not access files or run programs.
     await run([...way.before, programs.postgres, '--single', '-D', data, '-c', 'exit_on_error=on',
       '-c', 'log_min_error_statement=panic', '-c', `fsync=${durable ? 'on' : 'off'}`, 'postgres'], way,
       `create role usher login password '${password}'\ncreate database usher owner usher\n`)
@@ -75,18 +75,18 @@ async function create (folder: string, programs: Programs, durable: boolean): Pr
     await writeFile(join(unfinished, 'password'), password, { mode: 0o600, flush: durable })
     if (durable) await syncFolder(unfinished)
     await rename(unfinished, folder)
-    // Without this a power cut could undo the rename, and the next start would begin anew.
+    // Without this, a power failure could undo the rename, and the next start would create an empty database.
     if (durable) await syncFolder(join(folder, '..'))
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true })
     const { code, stderr, message } = error as { code?: unknown, stderr?: string, message: string }
     if (code === 'ENOTEMPTY' || code === 'EEXIST') return
     if (stderr === undefined) throw error
-    throw new Error(`PostgreSQL could not make a database in ${folder} (${reason(stderr || message)}): see to that, or set DATABASE_URL.`, { cause: error })
+    throw new Error(`PostgreSQL could not create a database in ${folder} (${reason(stderr || message)}): fix the cause, or set DATABASE_URL.`, { cause: error })
   }
 }
 
-// Of nodes that were killed while they made one; those of living ones are left alone.
+// Removes the temporary folders of nodes that were killed while they created a cluster. Those of running nodes remain.
 async function removeLeftovers (folder: string): Promise<void> {
   for (const entry of await readdir(join(folder, '..'))) {
     const pid = /^postgres\.new-(\d+)-/.exec(entry)?.[1]
@@ -94,8 +94,8 @@ async function removeLeftovers (folder: string): Promise<void> {
   }
 }
 
-// A folder that belongs to root (new, or restored from a backup) is given to the account of the server: at
-// best the one that owns the folder around it.
+// Changes the owner of a folder that belongs to root (because it is new, or was restored from a backup) to the account of the
+// server, preferably the one that owns the parent folder. Returns how to run programs as that account.
 async function handOver (data: string, programs: Programs): Promise<RunAs> {
   const { uid } = await stat(data)
   const account = await accountFor(uid || (await stat(join(data, '../..'))).uid)
@@ -106,20 +106,20 @@ async function handOver (data: string, programs: Programs): Promise<RunAs> {
   return chooseRunAs(account, programs.postgres, data)
 }
 
-/** Makes the names in a folder durable. */
+/** Syncs a folder to the disk, so that the names of its entries are durable. */
 export async function syncFolder (folder: string): Promise<void> {
   const handle = await open(folder)
   await handle.sync().finally(() => handle.close())
 }
 
-/** The gist of what PostgreSQL printed: its last error, or its last line. */
+/** Returns the last error in the output of PostgreSQL, or else its last line. */
 export function reason (output: string): string {
   const lines = output.split('\n').map((line) => line.trim()).filter(Boolean)
-  const line = lines.findLast((line) => /FATAL|PANIC|error:/.test(line)) ?? lines.at(-1) ?? 'it said nothing'
+  const line = lines.findLast((line) => /FATAL|PANIC|error:/.test(line)) ?? lines.at(-1) ?? 'it printed nothing'
   return line.replace(/^.*?(FATAL|PANIC|error):\s*/, '')
 }
 
-/** What `postmaster.pid` says of the server that runs here, or ran here until it was killed. */
+/** Returns the record in `postmaster.pid` of a server that is running or was killed, or undefined if there is none. */
 export async function readRunning (cluster: Cluster): Promise<Running | undefined> {
   const lines = (await readFile(join(cluster.data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
   const [pid, port] = [Number(lines[0]), Number(lines[3])]
@@ -133,14 +133,14 @@ export async function readPort ({ portFile, name }: Cluster): Promise<number | u
 }
 
 /**
- * Records the port of the running server for the nodes that start later. `postmaster.pid` does not do: PostgreSQL removes
- * that file also when it fails to start because the port is taken.
+ * Records the port of the running server for nodes that start later. `postmaster.pid` is not sufficient, because PostgreSQL also
+ * removes that file when it fails to start because the port is taken.
  */
 export async function writePort ({ portFile, name }: Cluster, port: number): Promise<void> {
   await writeFile(portFile, `${name} ${port}`)
 }
 
-/** Whether a process of that number exists, whoever owns it. */
+/** Returns whether a process with this number exists, even if it belongs to another user. */
 export function isAlive (pid: number): boolean {
   try {
     return process.kill(pid, 0)

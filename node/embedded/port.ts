@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-// Linux takes the local ports of outgoing connections from 32768 upwards, other systems from 49152. A server that
-// restarts in those ranges can find its port taken by a client, even by one that is trying to reach that server.
+// Linux assigns ports from 32768 upwards to outgoing connections, other systems from 49152. If the port of a server were in that
+// range, a client could take it during a restart, even one that is trying to connect to that server.
 const [FIRST_PORT, PORTS] = [15_000, 15_000]
 
-/** Returns a port of 127.0.0.1 that is free at the moment and that no system assigns to outgoing connections. */
+/** Returns a port of 127.0.0.1 that is currently free and that no system assigns to outgoing connections. */
 export async function choosePort (): Promise<number> {
   for (;;) {
     const port = FIRST_PORT + Math.floor(Math.random() * PORTS)

@@ -8,17 +8,17 @@ import { urlOf, type Lease } from './lease.ts'
 export interface EmbeddedServer {
   /** `postgres://usher:…@127.0.0.1:<port>/usher` */
   readonly url: string
-  /** Whether this call started it; otherwise it was running, left by a killed node or used by another one. */
+  /** Whether this call started the server. Otherwise it was running already, used by another node or left by a killed one. */
   readonly started: boolean
-  /** Gives the share back; the last one out stops the server and waits until it is down (at most 30 s). Never throws. */
+  /** Releases this node's share. If it is the last one, stops the server and waits until it is down (at most 30 s). Never throws. */
   stop (): Promise<void>
 }
 
 export interface EmbeddedOptions {
-  /** The database is in its subfolder `postgres`, which the first start makes. */
+  /** The folder of the node's data. The first start creates the database in its subfolder `postgres`. */
   readonly dataDir: string
   readonly log?: (line: string) => void
-  /** More of PostgreSQL's settings, for a server that this call starts. */
+  /** Further settings of PostgreSQL, for a server that this call starts. */
   readonly settings?: Readonly<Record<string, string>>
   readonly limits?: Limits
 }
@@ -27,9 +27,9 @@ const RETRY_MS = 1_000
 const LONGEST_RETRY_MS = 30_000
 
 /**
- * Starts the PostgreSQL that comes with the package, or joins the one that runs on this folder already. It
- * listens on 127.0.0.1 only, and is a process of its own that outlives this one unless `stop` is called.
- * @throws an `Error` of one sentence that says what to do, within about a minute
+ * Starts the PostgreSQL server of the package, or joins the one that already runs on this folder. It listens on 127.0.0.1 only. It
+ * is a separate process, which continues to run when this one ends, unless `stop` is called.
+ * @throws an error that says what to do, within about a minute
  */
 export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, limits = {} }: EmbeddedOptions): Promise<EmbeddedServer> {
   const programs = await findPrograms()
@@ -39,7 +39,7 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, l
 
   const first = await attachToServer(entry)
   const { port, started } = first
-  log(`PostgreSQL: ${started ? 'started' : 'joined the one that runs'} on 127.0.0.1:${port}; it logs to ${cluster.log}`)
+  log(`PostgreSQL: ${started ? 'started' : 'joined the running server'} on 127.0.0.1:${port}; its log is ${cluster.log}`)
   let lease = keep(first.lease)
   let stopping: Promise<void> | undefined
 
@@ -48,20 +48,20 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, l
     return Promise.resolve(taken)
   }
 
-  // The server was killed, or restarted itself when one of its processes crashed. Without a lease another node
-  // could stop it under this one; on the same port the pools of all nodes find it again by themselves.
+  // Takes a new lease when the server was killed, or has restarted because one of its processes crashed. Without a lease, another
+  // node could stop the server while this one uses it. It stays on the same port, so that the pools of all nodes reconnect.
   async function regain (): Promise<Lease | undefined> {
-    log('PostgreSQL: lost, joining or starting it again')
+    log('PostgreSQL: the server was lost, joining or starting it again')
     for (let pause = limits.retryMs ?? RETRY_MS; !abort.signal.aborted; pause = Math.min(2 * pause, LONGEST_RETRY_MS)) {
       try {
         const again = await attachToServer(entry, port)
-        log(`PostgreSQL: back on 127.0.0.1:${again.port}`)
-        if (again.port !== port) log(`PostgreSQL: this node still connects to port ${port}, restart it`)
+        log(`PostgreSQL: available again on 127.0.0.1:${again.port}`)
+        if (again.port !== port) log(`PostgreSQL: this node still connects to port ${port}: restart the node`)
         return await keep(again.lease)
       } catch (error) {
         log((error as Error).message)
       }
-      // The obstacle may pass, for example a full disk. The pause ends early when the node stops.
+      // The cause may be temporary, for example a full disk. The pause ends early when the node stops.
       await setTimeout(pause, undefined, { signal: abort.signal }).catch(() => {})
     }
   }
@@ -69,7 +69,7 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, l
   async function stop (): Promise<void> {
     abort.abort()
     const down = await (await lease)?.release()
-    log(`PostgreSQL: ${down ? 'stopped' : 'left to the nodes that use it'}`)
+    log(`PostgreSQL: ${down ? 'stopped' : 'left running for the nodes that use it'}`)
   }
 
   return { url: urlOf(cluster, port), started, stop: () => (stopping ??= stop()) }

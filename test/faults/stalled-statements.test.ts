@@ -50,7 +50,7 @@ t.test('1.10 only heartbeats are answered', async (t) => {
     await stopBackends()
     await failsAtOnce(t)
     await until('it serves again', async () => (await read()).statusCode === 200)
-    t.strictSame(lines, ['The database is there, but does not answer statements'])
+    t.strictSame(lines, ['The database answers heartbeats, but no statements'])
     resume()
   })
 

@@ -57,7 +57,7 @@ t.test('8 a first start needs no settings, and its data survive restarts and kil
   t.equal((await second.fetch('/api/protected', { headers })).status, 200, 'two nodes share one folder')
   t.equal(await stopNode(first), 0)
   t.equal(first.stderr.split('\n').at(-2), 'Usher stops on SIGTERM')
-  t.match(first.stdout, 'PostgreSQL: left to the nodes that use it')
+  t.match(first.stdout, 'PostgreSQL: left running for the nodes that use it')
   t.equal((await second.fetch('/api/protected', { headers })).status, 200, 'the other goes on')
 
   const lines = first.stdout.trim().split('\n').map((line) => JSON.parse(line))

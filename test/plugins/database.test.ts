@@ -72,7 +72,7 @@ t.test('4 1.10 only the notifications are away: everything is served, and the no
   for (const [fault, mend] of [[proxy.refuse, proxy.listen], [proxy.freeze, proxy.abandon]]) {
     lines.length = 0
     fault!()
-    await until('it is noticed', () => logged('The notifications of the database are away') > 0)
+    await until('it is noticed', () => logged('The notifications of the database are unavailable') > 0)
     for (let round = 0; round < 5; round++) {
       const { headers } = await one.login(one.admin)
       const read = async (path: string) => (await two.inject('GET', path, { headers })).statusCode
@@ -81,8 +81,9 @@ t.test('4 1.10 only the notifications are away: everything is served, and the no
       t.equal(await read('/api/protected'), 401)
     }
     await mend!()
-    await until('they are back', () => logged('The notifications of the database are back') > 0)
-    t.strictSame(lines, ['The notifications of the database are away', 'The notifications of the database are back'], 'the log tells once')
+    await until('they are back', () => logged('The notifications of the database are available again') > 0)
+    t.strictSame(lines, ['The notifications of the database are unavailable', 'The notifications of the database are available again'],
+      'each change is logged once')
   }
 })
 

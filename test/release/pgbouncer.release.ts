@@ -11,7 +11,7 @@ import { until } from '../helpers/until.ts'
 import { findFaults, noFaults } from '../helpers/writes.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
-const REFUSAL = 'NOTIFICATIONS_URL must lead to the database itself: no notification arrives, as by a pooler in transaction mode\n'
+const REFUSAL = 'NOTIFICATIONS_URL must lead to the database itself: no notification arrived. A pooler in transaction mode delivers none\n'
 
 const { url: NOTIFICATIONS_URL, dataDir: cwd } = await startDatabase(t)
 const pooled = await startPgbouncer(t, join(cwd, 'pgbouncer'), NOTIFICATIONS_URL)

@@ -58,7 +58,7 @@ t.test('1.10 the gate shuts within a second of a silent database, and waiting st
   proxy.abandon()
   await until('open', () => gate.closed)
   t.strictSame(await query('select 1 as one'), [{ one: 1 }], 'on a connection that lives')
-  t.strictSame(logged, ['The database is away', 'The database is back'], 'the log tells once')
+  t.strictSame(logged, ['The database is unavailable', 'The database is available again'], 'each change is logged once')
 })
 
 t.test('1.10 a proxy that accepts and hangs up is dialed ten times a second, not without end', async (t) => {

@@ -70,7 +70,7 @@ t.test('1.11 a transaction in which a statement has failed is no success, even i
   const { db, query, logged } = await openConnection(t)
   await t.rejects(db.transaction().execute(async (trx) => {
     await sql`select 1/0`.execute(trx).catch(() => {})
-  }), { message: 'The transaction was rolled back since one of its statements had failed' })
+  }), { message: 'The transaction was rolled back because one of its statements had failed' })
   t.strictSame(await query('select 1 as one'), [{ one: 1 }])
   t.strictSame(logged, [])
 })

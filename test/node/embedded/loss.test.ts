@@ -19,7 +19,7 @@ t.test('a server that dies under its nodes is started again, on the same port, a
   process.kill(await postmaster(dataDir), 'SIGKILL')
   await until('both are back', async () => (await query(one.url, "select from pg_stat_activity where application_name = 'usher-lease'")).length === 2)
   t.match(await query(one.url, 'select * from kept'), [{ seven: 7 }])
-  t.ok(lines.some((line) => line.includes('back on')))
+  t.ok(lines.some((line) => line.includes('available again on')))
 
   // An administrator may end a connection, too.
   await query(one.url, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'usher-lease'")
@@ -53,7 +53,7 @@ t.test('a lost server comes back on its port after another program has released 
   const other = start(t, dataDir)
   holder.close()
   t.equal((await other).url, one.url)
-  await until('it is back', async () => lines.some((line) => line.endsWith(`back on 127.0.0.1:${port}`)))
+  await until('it is back', async () => lines.some((line) => line.endsWith(`available again on 127.0.0.1:${port}`)))
   t.match(await query(one.url, 'select 1 as one'), [{ one: 1 }])
 })
 
@@ -65,7 +65,7 @@ t.test('a start takes another port when the recorded one stays taken, and other 
   const other = await start(t, dataDir, { limits: { portMs: 1 } })
   t.not(other.url, one.url)
   t.match(await query(other.url, 'select 1 as one'), [{ one: 1 }])
-  await until('it is told', async () => lines.some((line) => /this node still connects to port \d+, restart it/.test(line)))
+  await until('it is told', async () => lines.some((line) => /this node still connects to port \d+: restart the node/.test(line)))
 })
 
 t.test('a stopped server returns to its port, and a copy of it chooses its own', { buffered: true }, async (t) => {
@@ -101,7 +101,7 @@ t.test('a server that cannot be started again is retried until the obstacle is g
   await until('it says so again', async () => lines.filter((line) => line === failed).length > 1)
   await rm(global, { recursive: true, force: true })
   await rename(away, global)
-  await until('it is back', async () => lines.some((line) => line.includes('back on')))
+  await until('it is back', async () => lines.some((line) => line.includes('available again on')))
   t.match(await query(server.url, 'select 1 as one'), [{ one: 1 }])
 })
 
@@ -114,7 +114,7 @@ t.test('a stop while the server cannot be started again ends the attempts', { bu
   process.kill(pid, 'SIGKILL')
   await until('it says so', async () => lines.some((line) => line.includes('does not run in')))
   await server.stop()
-  t.match(lines.at(-1), /left to the nodes that use it/)
+  t.match(lines.at(-1), /left running for the nodes that use it/)
 })
 
 t.test('a stop while the server is starting again leaves no server behind', { buffered: true }, async (t) => {

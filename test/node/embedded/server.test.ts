@@ -113,7 +113,7 @@ t.test('the first start makes a durable database, the next one finds it', { buff
   t.equal(second.started, true)
   t.equal(new URL(second.url).password, new URL(first.url).password)
   t.match(await query(second.url, 'select seven from kept'), [{ seven: 7 }])
-  t.match(lines, [/making a new database/, /started on 127/, /stopped/])
+  t.match(lines, [/creating a new database/, /started on 127/, /stopped/])
 })
 
 // What the kernel tells, and what only root may do, is tried where it can be.
@@ -287,7 +287,7 @@ t.test('half a database is not trusted', { buffered: true }, async (t) => {
     postgres: {}
   })
   const node = await otherNode(t, dataDir)
-  t.match((await node.lines.next()).value, /making a new database/)
+  t.match((await node.lines.next()).value, /creating a new database/)
   const made = await until('it has begun', async () => (await readdir(dataDir)).find((name) => name.startsWith(`postgres.new-${node.child.pid}`)))
   await until('some of it is there', () => stat(join(dataDir, made, 'data/base')))
   await kill(node.child)
@@ -403,14 +403,14 @@ t.test('what cannot be done is said in one sentence', { buffered: true }, async 
   const dir = folder(t, { file: '', taken: { postgres: { data: { PG_VERSION: '9' }, password: 'x' } }, other: { postgres: { data: {} } }, tools: {} })
   const programs = await findPrograms()
 
-  await t.rejects(findPrograms('plan9', 'mips'), { message: 'No PostgreSQL comes with this package for plan9 on mips: set DATABASE_URL to a server of your own.' })
+  await t.rejects(findPrograms('plan9', 'mips'), { message: 'This package contains no PostgreSQL for plan9 on mips: set DATABASE_URL to a server of your own.' })
   await t.rejects(startEmbedded({ dataDir: join(dir, 'file') }), { message: /^The database in .+file cannot be opened \(EEXIST at .+\): start the node as .+, or choose another DATA_DIR\.$/ })
   await t.rejects(startEmbedded({ dataDir: join(dir, 'other') }), { message: /^The database in .+other cannot be opened \(ENOENT at .+password\)/ })
   await t.rejects(startEmbedded({ dataDir: join(dir, 'taken') }), { message: /^PostgreSQL does not run in .+ \(.+\): see .+log, or set DATABASE_URL\.$/ })
   await t.rejects(openCluster(join(dir, 'new'), { ...programs, initdb: '/bin/false' }, false, () => {}),
-    { message: /^PostgreSQL could not make a database in .+postgres \(Command failed: .+\): see to that, or set DATABASE_URL\.$/ })
+    { message: /^PostgreSQL could not create a database in .+postgres \(Command failed: .+\): fix the cause, or set DATABASE_URL\.$/ })
   t.strictSame(await readdir(join(dir, 'new')), [])
-  t.equal(reason(''), 'it said nothing')
+  t.equal(reason(''), 'it printed nothing')
   t.strictSame(await chooseRunAs(undefined, '/no/such/program', dir), { before: [], options: {} })
   await t.rejects(openCluster(join(dir, 'new'), { ...programs, postgres: '/no/such/program' }, false, () => {}), /\/no\/such\/program.+ set DATABASE_URL\.$/)
   await t.rejects(chooseRunAs({ uid: 1, gid: 1, name: 'daemon' }, '/no/such/program', dir),

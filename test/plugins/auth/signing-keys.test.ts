@@ -15,8 +15,8 @@ const SECRET = 'a secret of many words'
 const OTHER_SECRET = 'another secret of many words'
 const TOKEN_SECONDS = 960
 const LEASE_MS = 150
-const MISSING = 'usher: secret is required, since the signing keys in the database are sealed'
-const WRONG = 'usher: secret is not the one that the signing keys in the database are sealed with'
+const MISSING = 'usher: secret is required, because the signing keys in the database are encrypted with one'
+const WRONG = 'usher: secret must be the one that the signing keys in the database are encrypted with'
 const REFUSED = [401, 'Bearer error="invalid_token"', 'INVALID_TOKEN']
 
 interface KeyRow { id: string, private_key: string, public_key: string, active_at: Date }
