@@ -11,8 +11,8 @@ const Limit = (defaults: { burst: number, perMinute: number }, description: stri
 export const ThrottleLimits = Type.Object({
   account: Limit({ burst: 10, perMinute: 1 }, 'Failed logins of an account from networks that its owner has not logged in from'),
   consecutiveFailures: Type.Integer({ default: 100, minimum: 1, maximum: 1_000_000, description: 'Failed logins of an account in a row, after which it accepts passwords only from networks that its owner has logged in from' }),
-  address: Limit({ burst: 50, perMinute: 10 }, 'Failed logins from an address'),
-  refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from an address'),
+  address: Limit({ burst: 50, perMinute: 10 }, 'Failed logins from a network'),
+  refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from a network'),
   reset: Limit({ burst: 5, perMinute: 0.2 }, 'Requests for a link to set a password, of an address or an account'),
 }, { default: {}, additionalProperties: false, description: 'How often something may be tried: so many at once, and so many a minute in the long run' })
 
@@ -36,10 +36,10 @@ export const GraphqlLimits = Type.Object({
   allDocuments: Limit({ burst: 4000, perMinute: 12_000 }, 'The same of all networks together'),
 }, { default: {}, additionalProperties: false, description: 'Limits of GraphQL operations on one node' })
 
-/** Limits as a host gives them: each may be left out, and so may the members of one. */
+/** Limits in the options of a host: each limit is optional, and so is each member of a limit. */
 export type GivenLimits<Limits extends typeof ThrottleLimits | typeof LiveLimits | typeof GraphqlLimits> = {
   [Name in keyof Static<Limits>]?: Partly<Static<Limits>[Name]> | undefined
 }
 
-// For hosts with exactOptionalPropertyTypes that pass on what may not be set.
+// Allows undefined, for hosts that compile with exactOptionalPropertyTypes and pass on values that may be undefined.
 type Partly<Value> = Value extends object ? { [Name in keyof Value]?: Value[Name] | undefined } : Value

@@ -32,13 +32,13 @@ t.test('9 a wrong option is refused at boot, by a sentence that names it', async
     [{}, 'databaseUrl or sql is required'],
     [{ databaseUrl: undefined }, 'databaseUrl or sql is required'],
     [{ databaseUrl: '' }, 'databaseUrl or sql is required'],
-    [{ databaseUrl, sql }, 'databaseUrl and sql exclude each other'],
+    [{ databaseUrl, sql }, 'databaseUrl and sql exclude each other: pass only one of them'],
     [{ databaseUrl: 5432 }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ databaseUrl: 'mysql://user:secret@host/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ databaseUrl: 'postgres://user:secret@ho st:x/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ ...needed, notificationsUrl: 'mysql://user:secret@host/db' }, 'notificationsUrl must be a URL such as postgres://user:password@host:5432/database'],
-    [{ sql: 'postgres://' }, 'sql must be a client made by postgres.js'],
-    [{ sql: () => {} }, 'sql must be a client made by postgres.js'],
+    [{ sql: 'postgres://' }, 'sql must be a client created by postgres.js'],
+    [{ sql: () => {} }, 'sql must be a client created by postgres.js'],
     [{ ...needed, databaseURL: databaseUrl }, 'there is no option databaseURL'],
     [{ ...needed, onFristAdmin: () => {} }, 'there is no option onFristAdmin'],
     [{ ...needed, onFirstAdmin: true }, 'onFirstAdmin must be a function'],
@@ -61,7 +61,7 @@ t.test('9 a wrong option is refused at boot, by a sentence that names it', async
     [{ ...needed, emitter: 'redis' }, 'emitter must be an mqemitter'],
     [{ ...needed, emitter: { on () {}, emit () {} } }, 'emitter must be an mqemitter'],
     [{ ...needed, policy: { 'users:creat': () => true } }, 'policy has no action users:creat'],
-    [{ ...needed, policy: { 'users:create': true } }, 'policy of users:create must be a function'],
+    [{ ...needed, policy: { 'users:create': true } }, 'policy must have a function for users:create'],
   ]
   for (const [options, message] of refused) {
     await t.rejects(async () => Fastify().register(usher, options), { message: `usher: ${message}` }, message)

@@ -197,7 +197,7 @@ t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for
   const broken: [what: string, bytes: string, answer: string][] = [
     ['an over-long URL or header', `GET /${'x'.repeat(17_000)} HTTP/1.1\r\nhost: x\r\n\r\n`, 'HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: 76\r\nConnection: close\r\n\r\n{"error":"The address and headers are too large","code":"HEADERS_TOO_LARGE"}'],
     ['no Host', 'GET /api/users HTTP/1.1\r\nconnection: close\r\n\r\n', '{"errors":["host header is required"]}'],
-    ['an expectation', 'GET /api/users HTTP/1.1\r\nhost: x\r\nexpect: wonders\r\nconnection: close\r\n\r\n', '{"error":"No expectation but 100-continue is met","code":"EXPECTATION_FAILED"}'],
+    ['an expectation', 'GET /api/users HTTP/1.1\r\nhost: x\r\nexpect: wonders\r\nconnection: close\r\n\r\n', '{"error":"The only supported expectation is 100-continue","code":"EXPECTATION_FAILED"}'],
     ['what is not HTTP', 'HELLO\r\n\r\n', 'HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: 40\r\nConnection: close\r\n\r\n{"errors":["request is not valid HTTP"]}'],
   ]
   for (const [what, bytes, expected] of broken) {

@@ -42,7 +42,7 @@ t.test('2 a cursor is the id of a row, and nothing else is one', async (t) => {
   t.match(encodeCursor(ID), /^[\w-]{22}$/)
   t.equal(decodeCursor(encodeCursor(ID)), ID)
   for (const cursor of ['', ID, 'x', `${encodeCursor(ID)}=`, `${encodeCursor(ID)}\n`, ` ${encodeCursor(ID)}`, 'é'.repeat(22)]) {
-    t.throws(() => decodeCursor(cursor), { errors: ['after must be a cursor of a page before'] }, JSON.stringify(cursor))
+    t.throws(() => decodeCursor(cursor), { errors: ['after must be a cursor from a previous page'] }, JSON.stringify(cursor))
   }
 })
 
