@@ -125,8 +125,8 @@ function isOrigin (text: string): boolean {
   return text === '*' || (URL.canParse(text) && new URL(text).origin === text)
 }
 
-// Accepts the values of Fastify's `trustProxy`, except a number of hops. A number does not say which address to trust, so
-// Fastify would trust none, and the setting would silently have no effect.
+// Accepts the values of Fastify's `trustProxy`, except a number of hops. A number does not say which client to trust, so
+// Fastify trusts none, and the setting would silently have no effect.
 function isNetwork (text: string): boolean {
   if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   const [address = '', bits = '1', ...rest] = text.split('/')

@@ -8,7 +8,7 @@ import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 const admin = { email: 'admin@example.com', password: 'horse battery staple' }
 const databaseUrl = 'postgres://somebody:secret@127.0.0.1:1/none'
 
-t.test('9 a client of the host serves and stays open', async (t) => {
+t.test('9 with the option sql, Usher uses the client of the host and does not close it', async (t) => {
   const sql = postgres(await testDatabaseUrl(), { max: 2 })
   t.teardown(() => sql.end())
   const options: UsherOptions = { sql, schema: uniqueSchema(t.name), uploadsDir: t.testdir(), admin }
@@ -25,7 +25,7 @@ t.test('9 a client of the host serves and stays open', async (t) => {
   t.strictSame([...await sql`select count(*)::int from ${sql(schema!)}.users`], [{ count: 1 }])
 })
 
-t.test('9 a wrong option is refused at boot, by a sentence that names it', async (t) => {
+t.test('9 an invalid option makes the start fail with a sentence that names it', async (t) => {
   const sql = postgres(databaseUrl)
   const needed = { databaseUrl }
   const refused: [options: object, message: string][] = [
@@ -68,7 +68,7 @@ t.test('9 a wrong option is refused at boot, by a sentence that names it', async
   }
 })
 
-t.test('9 the options of the host stay as they were given', async (t) => {
+t.test('9 Usher does not change the options that the host passes', async (t) => {
   const options: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(t.name),
@@ -87,7 +87,7 @@ t.test('9 the options of the host stay as they were given', async (t) => {
   t.equal((await inject('POST', '/api/users', { headers, payload: { name: 'Ada', email: 'ada@example.com' } })).statusCode, 201, 'a rule of the host')
 })
 
-t.test('9 where the database cannot be reached, boot fails with the cause', async () => {
+t.test('9 if the database cannot be reached, the start fails with the cause', async () => {
   const app = Fastify()
   await t.rejects(async () => app.register(usher, { databaseUrl }), { code: 'DATABASE_UNAVAILABLE', cause: { code: 'ECONNREFUSED' } })
   await app.close()
