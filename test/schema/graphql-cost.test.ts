@@ -35,7 +35,7 @@ t.test('7.8 the size of a page may be a variable', async (t) => {
   t.same(sizes('query ($first: Int) { posts(first: $first) { nodes { id } } }', 7, undefined, null), [7, 50, 50])
   t.same(sizes('query ($first: Int = 20) { posts(first: $first) { nodes { id } } }', 7, undefined, null), [7, 20, 50])
   t.same(sizes('query ($first: Int = null) { posts(first: $first) { nodes { id } } }', undefined), [50])
-  t.same(sizes('query ($first: Int) { posts(first: $first) { nodes { id } } }', 1e9, -5, 'x', NaN), [100, 0, 100, 100], 'invalid sizes count as a full page, and execution rejects them')
+  t.same(sizes('query ($first: Int) { posts(first: $first) { nodes { id } } }', 1e9, -5, 'x', NaN), [100, 0, 100, 100], 'execution rejects these sizes')
   t.same(sizes('{ posts(first: 1000000) { nodes { id } } }', undefined), [100])
   t.equal(cost('query ($a: Int, $b: Int) { users(first: $a) { nodes { id posts(first: $b) { id } } } }', { a: 3, b: 4 }), 1 + 3 + 1 + 3 * (1 + 1 + 4 + 4))
 })
