@@ -34,7 +34,10 @@ export const ListAudit = Type.Object({
   user: Type.Optional(Type.String({ description: 'Only entries about the account of this user. Only an admin may name another user' })),
   action: Type.Optional(Action),
   limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Entries per page' }),
-  after: Type.Optional(Type.String({ format: 'cursor', description: 'The cursor of the page, from the `Link` header of the previous page' })),
+  after: Type.Optional(Type.String({
+    format: 'cursor',
+    description: 'The cursor of the page, from the `Link` header of the previous page',
+  })),
 })
 
 export const AuditList = Type.Array(AuditEntry, { description: 'Entries, newest first' })

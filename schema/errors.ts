@@ -3,7 +3,8 @@ import createError from '@fastify/error'
 /** The base class of all errors in the catalogue. Their messages may be sent to clients. */
 export class UsherError extends Error {}
 
-const define = <Code extends string> (code: Code, message: string, status: number) => createError(code, message, status, UsherError as ErrorConstructor)
+const define = <Code extends string> (code: Code, message: string, status: number) =>
+  createError(code, message, status, UsherError as ErrorConstructor)
 
 /**
  * The error catalogue: every failure that a response can report, with its stable code, its message and its status.
@@ -43,7 +44,8 @@ export const LastAdmin = define('LAST_ADMIN', 'The last admin can be neither del
 export const PasswordIsSet = define('PASSWORD_IS_SET', 'The user already has a password', 409)
 export const NoMailer = define('NO_MAILER', 'No mail can be sent: the service has no mailer', 409)
 
-export const CursorLost = define('CURSOR_LOST', 'Posts after this cursor were lost when the database failed over: start again without it', 410)
+export const CursorLost =
+  define('CURSOR_LOST', 'Posts after this cursor were lost when the database failed over: start again without it', 410)
 
 export const PreconditionFailed = define('PRECONDITION_FAILED', 'The resource is not in the state that the request expects', 412)
 export const PayloadTooLarge = define('PAYLOAD_TOO_LARGE', 'The request body is too large', 413)
@@ -60,13 +62,16 @@ export class TooManyRequests extends define('TOO_MANY_REQUESTS', 'Too many attem
   }
 }
 
-export const TooManyConnections = define('TOO_MANY_CONNECTIONS', 'This network has too many sockets and event streams open: close some first', 429)
-export const TooManySubscriptions = define('TOO_MANY_SUBSCRIPTIONS', 'This network runs too many different subscriptions: stop some first', 429)
+export const TooManyConnections =
+  define('TOO_MANY_CONNECTIONS', 'This network has too many sockets and event streams open: close some first', 429)
+export const TooManySubscriptions =
+  define('TOO_MANY_SUBSCRIPTIONS', 'This network runs too many different subscriptions: stop some first', 429)
 
 export const ExpectationFailed = define('EXPECTATION_FAILED', 'The only supported expectation is 100-continue', 417)
 
 export const OperationTooCostly = define('OPERATION_TOO_COSTLY', 'The operation costs more than %s: ask for fewer rows or fields', 400)
-export const ResponseTooLarge = define('OPERATION_TOO_COSTLY', 'The response would be larger than %s bytes: ask for fewer rows or fields', 400)
+export const ResponseTooLarge =
+  define('OPERATION_TOO_COSTLY', 'The response would be larger than %s bytes: ask for fewer rows or fields', 400)
 export const TooManyDocuments = define('TOO_MANY_DOCUMENTS', 'Too many new GraphQL documents: use variables, or try again later', 429)
 
 /** The client disconnected before the response, so only the log shows this error. nginx introduced the status 499 for it. */

@@ -20,7 +20,10 @@ export const ConfirmReset = Type.Object({
 }, { title: 'ConfirmPasswordReset', examples: [{ token: 'the-token-of-the-link', password: exampleUser.password }] })
 
 /** The 202 response. It does not reveal whether a mail is sent, because that is decided after it. */
-export const MailReply = Type.Object({ message: Type.String() }, { title: 'MailReply', description: 'Accepted; if the user is entitled to a link, it is mailed afterwards' })
+export const MailReply = Type.Object({ message: Type.String() }, {
+  title: 'MailReply',
+  description: 'Accepted; if the user is entitled to a link, it is mailed afterwards',
+})
 
 /** Returns the error for a token that is unknown, has expired or was used. It does not reveal which of these is the case. */
 export const invalidPasswordToken = () => new InvalidInput('token is invalid or has expired')
@@ -28,5 +31,7 @@ export const invalidPasswordToken = () => new InvalidInput('token is invalid or 
 /** Throws `InvalidInput` if a password is the user's name or address (context-specific words of NIST 800-63B 3.1.1.2). */
 export function refuseOwnWords (password: string, { name, email }: { name: string, email: string }): void {
   const known = [name, email, email.slice(0, email.lastIndexOf('@'))]
-  if (known.some((word) => word.toLowerCase() === password.toLowerCase())) throw new InvalidInput('password must not be the name or the email address')
+  if (known.some((word) => word.toLowerCase() === password.toLowerCase())) {
+    throw new InvalidInput('password must not be the name or the email address')
+  }
 }

@@ -45,7 +45,10 @@ export const UserParams = Type.Object({ id: Type.String() })
 export const ListUsers = Type.Object({
   role: Type.Optional(line({ description: 'Only users of this role' })),
   limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Users per page' }),
-  after: Type.Optional(Type.String({ format: 'cursor', description: 'The cursor of the page, from the `Link` header of the previous page' })),
+  after: Type.Optional(Type.String({
+    format: 'cursor',
+    description: 'The cursor of the page, from the `Link` header of the previous page',
+  })),
 })
 
 /** The response of GET /api/users in each of its versions (contract 3). */

@@ -41,7 +41,8 @@ export function createCheck (schema: TObject): (data: unknown) => void {
 function createAjv (options: object): Ajv {
   // Compiling the meta-schema would take longer than everything else at start. It is not needed: TypeBox has created the
   // schemas, and strict mode still rejects unknown keywords.
-  const ajv = new Ajv({ ...options, meta: false, validateSchema: false, verbose: true, useDefaults: true, strict: true, strictRequired: false })
+  const settings = { meta: false, validateSchema: false, verbose: true, useDefaults: true, strict: true, strictRequired: false }
+  const ajv = new Ajv({ ...options, ...settings })
   // ajv-formats is CommonJS: its default export sits one level deeper for ES modules.
   addFormats.default(ajv, { mode: 'fast', formats: ['email', 'date-time', 'uri'] })
   ajv.addFormat('cursor', isCursor)
@@ -62,7 +63,12 @@ function createAjv (options: object): Ajv {
     schemaType: 'number',
     validate: (limit: number, text: string) => text.length <= limit && Buffer.byteLength(text) <= limit,
   })
-  ajv.addKeyword({ keyword: 'uncommon', type: 'string', schemaType: 'boolean', validate: (_: boolean, text: string) => !isCommonPassword(text) })
+  ajv.addKeyword({
+    keyword: 'uncommon',
+    type: 'string',
+    schemaType: 'boolean',
+    validate: (_: boolean, text: string) => !isCommonPassword(text),
+  })
   return ajv
 }
 

@@ -68,7 +68,7 @@ async function judge (t: Test, usher: TestUsher, sql: Sql, answers: string[]): P
   t.strictSame(new Set(later), new Set([created]))
 }
 
-t.test('SPEED 3 if more writes than allowed wait for a locked table, they get 503 at once, and the others succeed after its release', async (t) => {
+t.test('SPEED 3 if too many writes wait for a locked table, some get 503 at once, and the others succeed later', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const release = await lockUsers(sql)

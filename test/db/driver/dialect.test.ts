@@ -164,7 +164,7 @@ t.test('1.10 if a connection is lost during a transaction, it fails with 503 and
   t.equal(await count(connection, table), 0)
 })
 
-t.test('1.10 if the circuit breaker opens during a transaction on a client of the host, it is rolled back when the database is available', async (t) => {
+t.test('1.10 if the circuit breaker opens during a transaction on a client of the host, it is rolled back', async (t) => {
   const { proxy } = await openConnection(t)
   const own = postgres(proxy.url, { max: 2, connect_timeout: 5 })
   t.teardown(() => own.end({ timeout: 0 }))

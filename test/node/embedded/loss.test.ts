@@ -57,7 +57,7 @@ t.test('a lost server comes back on its port after another program has released 
   t.match(await query(one.url, 'select 1 as one'), [{ one: 1 }])
 })
 
-t.test('a start chooses another port if the recorded one stays taken, and other nodes log that they must be restarted', { buffered: true }, async (t) => {
+t.test('a start chooses another port if the recorded one stays taken, and other nodes log it', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const lines: string[] = []
   const one = await start(t, dataDir, { log: (line) => lines.push(line) })

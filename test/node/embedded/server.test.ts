@@ -213,7 +213,7 @@ t.test('a node that starts while the last one stops the server waits, and then s
 
 // --- after crashes ---------------------------------------------------------------------------------------
 
-t.test('the pid file of a server that has ended is ignored, even if its process id or port is in use again', { buffered: true }, async (t) => {
+t.test('the pid file of a server that has ended is ignored, even if its process id or port is reused', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const copy = await mkdtemp(join(tmpdir(), 'usher-'))
   t.teardown(() => rm(copy, { recursive: true }))
