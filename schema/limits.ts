@@ -65,7 +65,7 @@ export const LiveLimits = Type.Object({
   }),
   messages: Limit(
     { burst: 250, perMinute: 6000 },
-    'Messages and control frames from one socket; a faster socket is slowed down, then closed',
+    'Messages and control frames from one socket; a faster socket is slowed down, then closed'
   ),
 }, { default: {}, additionalProperties: false, description: 'Limits of sockets, event streams and subscriptions of one node' })
 
@@ -91,7 +91,7 @@ export const GraphqlLimits = Type.Object({
   }),
   documents: Limit(
     { burst: 2000, perMinute: 6000 },
-    'Estimated milliseconds that it takes to validate and compile the new documents of one network',
+    'Estimated milliseconds that it takes to validate and compile the new documents of one network'
   ),
   allDocuments: Limit({ burst: 4000, perMinute: 12_000 }, 'Estimated milliseconds that it takes to validate and compile the new documents of all networks together'),
 }, { default: {}, additionalProperties: false, description: 'Limits of GraphQL operations on one node' })

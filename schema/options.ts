@@ -13,9 +13,12 @@ const DAY = 86400
 const Settings = Type.Object({
   decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'The name of the decorator that Usher adds to the host' }),
   schema: Type.String({ default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The PostgreSQL schema of the tables' }),
-  poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections for statements; transactions open up to half as many more, on demand' }),
-  publicUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'Base of the absolute URLs in responses; the prefix follows it' })),
-  origins: Type.Array(Type.String(), { default: [], description: 'Origins, besides the own one, whose pages may use the session cookie and open sockets; `*` allows any origin, for sockets only' }),
+  poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections for statements; transactions open up to half as many more' }),
+  publicUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'Base of absolute URLs; the prefix follows it' })),
+  origins: Type.Array(Type.String(), {
+    default: [],
+    description: 'Further origins whose pages may use the session cookie and open sockets; `*` allows any origin, for sockets only',
+  }),
   redirectTo: Type.Optional(Type.String({ description: 'The `Location` of GET /api/redirect; by default the users list' })),
   admin: Type.Optional(Type.Object({
     email: Email,
@@ -23,23 +26,23 @@ const Settings = Type.Object({
   }, { description: 'The first admin, created if the database has no admin' })),
   issuer: Type.String({ default: 'usher', minLength: 1, description: '`iss` and `aud` of access tokens' }),
   accessTokenSeconds: Type.Integer({ default: 900, minimum: 1, maximum: 86400 }),
-  sessionSeconds: Type.Integer({ default: 90 * DAY, minimum: 60, maximum: 400 * DAY, description: 'The maximum lifetime of a session' }),
-  sessionIdleSeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Seconds after which a session expires unless it is refreshed' }),
-  signingKeySeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'The age at which a new key takes over the signing' }),
+  sessionSeconds: Type.Integer({ default: 90 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Maximum lifetime of a session' }),
+  sessionIdleSeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Lifetime of a session that is not refreshed' }),
+  signingKeySeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Age at which a new signing key is used' }),
   secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Encrypts the private signing keys in the database' })),
-  passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Seconds for which a link to set a password is valid' }),
-  passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; the token follows as its fragment' })),
-  auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Seconds for which entries of the account log are kept' }),
+  passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Lifetime of a link to set a password' }),
+  passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows' })),
+  auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Lifetime of the entries of the account log' }),
   throttle: ThrottleLimits,
   live: LiveLimits,
-  pingSeconds: Type.Number({ default: 25, minimum: 0.01, maximum: 3600, description: 'The interval at which Usher checks whether the client of a socket or event stream is still connected' }),
+  pingSeconds: Type.Number({ default: 25, minimum: 0.01, maximum: 3600, description: 'Interval of checks whether clients of sockets and event streams are connected' }),
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'The maximum size of a JSON body, in bytes' }),
   bodySeconds: Type.Number({ default: 30, minimum: 0.01, maximum: 3600, description: 'Seconds within which a JSON body must arrive' }),
   graphql: GraphqlLimits,
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'The folder of uploaded files; all nodes share it' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   uploadIdleSeconds: Type.Number({ default: 30, minimum: 0.1, maximum: 3600, description: 'How long an upload may pause' }),
-  uploadMinBytesPerSecond: Type.Integer({ default: 1024, minimum: 1, maximum: MIB, description: 'The rate that an upload must reach in every period of `uploadIdleSeconds`' }),
+  uploadMinBytesPerSecond: Type.Integer({ default: 1024, minimum: 1, maximum: MIB, description: 'Minimum rate of an upload in every period of `uploadIdleSeconds`' }),
 })
 
 type Given = Static<typeof Settings>
@@ -109,13 +112,15 @@ const check = createCheck(Settings)
 
 /** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
-  const { prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, onFirstAdmin, onNoAdmin, ...rest } = given
+  const {
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, onFirstAdmin, onNoAdmin, ...rest
+  } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
-  if (unknown) throw refused(`there is no option ${unknown}`)
-  if (emitter !== undefined && !isEmitter(emitter)) throw refused('emitter must be an mqemitter')
-  if (mailer !== undefined && typeof mailer !== 'function') throw refused('mailer must be a function')
-  if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw refused('onFirstAdmin must be a function')
-  if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw refused('onNoAdmin must be a function')
+  if (unknown) throw optionError(`there is no option ${unknown}`)
+  if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
+  if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
+  if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
+  if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   return Object.freeze({
     ...parseLimits(rest),
     prefix: readPrefix(prefix),
@@ -131,7 +136,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   })
 }
 
-const refused = (message: string) => new Error(`usher: ${message}`)
+const optionError = (message: string) => new Error(`usher: ${message}`)
 
 function parseLimits (given: object): Given {
   // The validator writes defaults and trimmed strings into its argument, so it gets a copy.
@@ -139,7 +144,7 @@ function parseLimits (given: object): Given {
   try {
     check(settings)
   } catch (error) {
-    throw refused((error as Error).message)
+    throw optionError((error as Error).message)
   }
   return structuredClone(settings) as Given
 }
@@ -153,35 +158,37 @@ function copy (value: unknown): unknown {
 // As in Fastify, the leading slash is optional, and a trailing slash makes no difference.
 function readPrefix (prefix: unknown = ''): string {
   if (typeof prefix === 'string' && /^\/?([\w.~-]+\/)*[\w.~-]*$/.test(prefix)) return prefix.replace(/^(?=[^/])/, '/').replace(/\/$/, '')
-  throw refused('prefix must be a path such as /accounts')
+  throw optionError('prefix must be a path such as /accounts')
 }
 
 function readDatabase (databaseUrl: unknown, sql: Sql | undefined): string | Sql {
-  if (sql !== undefined && databaseUrl !== undefined) throw refused('databaseUrl and sql exclude each other: pass only one of them')
+  if (sql !== undefined && databaseUrl !== undefined) throw optionError('databaseUrl and sql exclude each other: pass only one of them')
   if (sql !== undefined) return readClient(sql)
-  if (databaseUrl === undefined || databaseUrl === '') throw refused('databaseUrl or sql is required')
+  if (databaseUrl === undefined || databaseUrl === '') throw optionError('databaseUrl or sql is required')
   return readDatabaseUrl('databaseUrl', databaseUrl)
 }
 
 function readDatabaseUrl (name: string, given: unknown): string {
   if (typeof given === 'string' && isDatabaseUrl(given)) return given
   // The message does not contain the value, because it may contain a password.
-  throw refused(`${name} must be a URL such as postgres://user:password@host:5432/database`)
+  throw optionError(`${name} must be a URL such as postgres://user:password@host:5432/database`)
 }
 
 function isEmitter (given: unknown): boolean {
-  return typeof given === 'object' && given !== null && ['on', 'removeListener', 'emit'].every((name) => typeof given[name as never] === 'function')
+  if (typeof given !== 'object' || given === null) return false
+  return ['on', 'removeListener', 'emit'].every((name) => typeof given[name as never] === 'function')
 }
 
 function readClient (sql: Sql): Sql {
-  if (typeof sql !== 'function' || typeof sql.unsafe !== 'function' || !sql.options) throw refused('sql must be a client created by postgres.js')
+  const isClient = typeof sql === 'function' && typeof sql.unsafe === 'function' && sql.options
+  if (!isClient) throw optionError('sql must be a client created by postgres.js')
   return sql
 }
 
 function readPolicy (rules: Partial<Policy> = {}): Policy {
   for (const [action, rule] of Object.entries(rules)) {
-    if (!(action in policy)) throw refused(`policy has no action ${action}`)
-    if (typeof rule !== 'function') throw refused(`policy must have a function for ${action}`)
+    if (!(action in policy)) throw optionError(`policy has no action ${action}`)
+    if (typeof rule !== 'function') throw optionError(`policy must have a function for ${action}`)
   }
   return { ...policy, ...rules }
 }
