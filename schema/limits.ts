@@ -93,7 +93,10 @@ export const GraphqlLimits = Type.Object({
     { burst: 2000, perMinute: 6000 },
     'Estimated milliseconds that it takes to validate and compile the new documents of one network'
   ),
-  allDocuments: Limit({ burst: 4000, perMinute: 12_000 }, 'Estimated milliseconds that it takes to validate and compile the new documents of all networks together'),
+  allDocuments: Limit(
+    { burst: 4000, perMinute: 12_000 },
+    'Estimated milliseconds that it takes to validate and compile the new documents of all networks together'
+  ),
 }, { default: {}, additionalProperties: false, description: 'Limits of GraphQL operations on one node' })
 
 /** Limits in the options of a host: each limit is optional, and so is each member of a limit. */

@@ -35,7 +35,12 @@ const Settings = Type.Object({
   auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Lifetime of the entries of the account log' }),
   throttle: ThrottleLimits,
   live: LiveLimits,
-  pingSeconds: Type.Number({ default: 25, minimum: 0.01, maximum: 3600, description: 'Interval of checks whether clients of sockets and event streams are connected' }),
+  pingSeconds: Type.Number({
+    default: 25,
+    minimum: 0.01,
+    maximum: 3600,
+    description: 'Interval of checks whether clients of sockets and event streams are connected',
+  }),
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'The maximum size of a JSON body, in bytes' }),
   bodySeconds: Type.Number({ default: 30, minimum: 0.01, maximum: 3600, description: 'Seconds within which a JSON body must arrive' }),
   graphql: GraphqlLimits,
