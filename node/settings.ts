@@ -6,34 +6,66 @@ import { isDatabaseUrl } from '../schema/database-url.ts'
 
 const MIB = 1024 * 1024
 
-// A description says what the setting must be: it is the sentence of a bad one.
+const DatabaseUrl = Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })
+
+// A description says what a setting must be. It is part of the error message for an invalid value.
 const Settings = Type.Object({
-  HOST: Type.String({ default: '127.0.0.1', description: 'an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them' }),
+  HOST: Type.String({
+    default: '127.0.0.1',
+    description: 'an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them',
+  }),
   PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535' }),
-  DATABASE_URL: Type.Optional(Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })),
-  NOTIFICATIONS_URL: Type.Optional(Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })),
+  DATABASE_URL: Type.Optional(DatabaseUrl),
+  NOTIFICATIONS_URL: Type.Optional(DatabaseUrl),
   DATA_DIR: Type.String({ default: './data', description: 'a folder' }),
   PUBLIC_URL: Type.Optional(Type.String({ format: 'web', description: 'an address such as https://api.example.com' })),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', maxLength: 254, description: 'an email address of at most 254 characters' })),
   ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, maxLength: 256, description: 'a password of 8 to 256 characters' })),
-  LOG_LEVEL: Type.Unsafe<Level>({ type: 'string', enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], default: 'info', description: 'one of fatal, error, warn, info, debug, trace and silent' }),
-  CORS_ORIGIN: Type.Array(Type.String({ format: 'origin' }), { default: [], description: 'a comma-separated list of origins such as https://app.example.com, or * for any' }),
-  TRUST_PROXY: Type.Array(Type.String({ format: 'network' }), { default: [], description: 'true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8' }),
+  LOG_LEVEL: Type.Unsafe<Level>({
+    type: 'string',
+    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    default: 'info',
+    description: 'one of fatal, error, warn, info, debug, trace and silent',
+  }),
+  CORS_ORIGIN: Type.Array(Type.String({ format: 'origin' }), {
+    default: [],
+    description: 'a comma-separated list of origins such as https://app.example.com, or * for any',
+  }),
+  TRUST_PROXY: Type.Array(Type.String({ format: 'network' }), {
+    default: [],
+    description: 'true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8',
+  }),
   SECRET: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })),
   SMTP_URL: Type.Optional(Type.String({ format: 'smtp', description: 'an address such as smtps://user:password@mail.example.com' })),
-  MAIL_FROM: Type.Optional(Type.String({ format: 'mailbox', description: 'an email address, or one with a name such as Usher <usher@example.com>' })),
-  PASSWORD_URL: Type.Optional(Type.String({ format: 'page', description: 'an address without a fragment, such as https://app.example.com/set-password' })),
+  MAIL_FROM: Type.Optional(Type.String({
+    format: 'mailbox',
+    description: 'an email address, or one with a name such as Usher <usher@example.com>',
+  })),
+  PASSWORD_URL: Type.Optional(Type.String({
+    format: 'page',
+    description: 'an address without a fragment, such as https://app.example.com/set-password',
+  })),
   PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
   NODE_ENV: Type.String({ default: 'development', description: 'production, or another word' }),
-  UPLOAD_MAX_BYTES: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'a whole number of bytes, at least 1' }),
+  UPLOAD_MAX_BYTES: Type.Integer({
+    default: 10 * MIB,
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'a whole number of bytes, at least 1',
+  }),
 }, {
-  dependencies: { ADMIN_EMAIL: ['ADMIN_PASSWORD'], ADMIN_PASSWORD: ['ADMIN_EMAIL'], SMTP_URL: ['MAIL_FROM'], NOTIFICATIONS_URL: ['DATABASE_URL'] },
+  dependencies: {
+    ADMIN_EMAIL: ['ADMIN_PASSWORD'],
+    ADMIN_PASSWORD: ['ADMIN_EMAIL'],
+    SMTP_URL: ['MAIL_FROM'],
+    NOTIFICATIONS_URL: ['DATABASE_URL'],
+  },
 })
 
 type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
 type Name = keyof typeof Settings.properties
 
-/** The settings of the node (contract 8), with their defaults. */
+/** The validated settings of the node (contract 8), with their defaults. */
 export type Settings = Readonly<Static<typeof Settings>>
 
 const ajv = new Ajv({ coerceTypes: true, useDefaults: true })
@@ -49,22 +81,23 @@ const validate = ajv.compile<Settings>(Settings)
 
 const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY']
 
-/** Throws an `Error` of one sentence where Node is too old to run Usher. */
+/** Throws an `Error` with a one-sentence message if this version of Node.js is too old to run Usher. */
 export function requireNode (version: string): void {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (major < 22 || (major === 22 && minor < 18)) throw new Error(`Usher needs Node.js 22.18 or later; this is ${version}.`)
 }
 
 /**
- * Reads the settings from an environment. An empty variable counts as absent, unknown ones are ignored.
- * Throws an `Error` of one sentence that names the first bad one, and never repeats its value: it may be secret.
+ * Reads the settings from an environment. An empty variable counts as absent, and unknown variables are ignored. Throws an
+ * `Error` whose one-sentence message names the first invalid setting. The message does not contain its value, because it
+ * may be a secret.
  */
 export function parseSettings (environment: Readonly<Record<string, string | undefined>>): Settings {
   const given = Object.keys(Settings.properties).filter((name) => environment[name])
   const settings: unknown = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
   if (!validate(settings)) throw new Error(describe(validate.errors![0]!))
   const { SMTP_URL, PUBLIC_URL, PASSWORD_URL } = settings
-  // Where it listens is not where those live who get a mail.
+  // Links in mails need a public address. The address at which the node listens is usually not reachable for their readers.
   if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) throw new Error('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
   return Object.freeze(settings)
 }
@@ -92,8 +125,8 @@ function isOrigin (text: string): boolean {
   return text === '*' || (URL.canParse(text) && new URL(text).origin === text)
 }
 
-// What Fastify's `trustProxy` takes, but for a number of hops: that tells nothing of who is asking, so Fastify
-// trusts nobody then, and a setting that does nothing is a trap.
+// Accepts the values of Fastify's `trustProxy`, except a number of hops. A number does not say which client to trust, so
+// Fastify trusts none, and the setting would silently have no effect.
 function isNetwork (text: string): boolean {
   if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   const [address = '', bits = '1', ...rest] = text.split('/')

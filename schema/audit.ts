@@ -1,14 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import { Id, Instant } from './text.ts'
 
-/** What the account log knows of. */
+/** The actions that the account log records. */
 export const auditActions = [
   'login', 'login.failed', 'logout',
   'session.refresh-reuse', 'session.end',
   'password.change', 'password.change-failed', 'password.reset-request', 'password.reset',
   'user.create', 'user.invite', 'user.email-change', 'user.role-change', 'user.delete',
   'keys.rotate',
-  // A request that was answered 403 or 429: of those from one source, one a minute.
+  // A request that got 403 or 429. The log records at most one a minute from the same source.
   'access.denied', 'access.throttled',
 ] as const
 
@@ -22,19 +22,22 @@ export const AuditEntry = Type.Object({
   id: Id,
   action: Action,
   at: Instant,
-  actorId: nullable('Who did it; null where nobody was known'),
-  userId: nullable('To whose account it happened; null where there is no such account'),
-  sessionId: nullable('The session it happened in, or to'),
-  address: Type.String({ description: 'Where it came from; empty where that is not for the reader' }),
-  userAgent: Type.String({ description: 'What it came from; empty where that is not for the reader' }),
-}, { title: 'AuditEntry', description: 'Who did what and when' })
+  actorId: nullable('The user who did it; null if the request was not authenticated'),
+  userId: nullable('The user whose account it concerns; null if there is no such account'),
+  sessionId: nullable('The session in which it happened, or which it concerns'),
+  address: Type.String({ description: 'The client address; empty if the reader may not see it' }),
+  userAgent: Type.String({ description: 'The `User-Agent` of the client; empty if the reader may not see it' }),
+}, { title: 'AuditEntry', description: 'An entry of the account log: who did what and when' })
 
-/** GET /api/audit. */
+/** The query of GET /api/audit. */
 export const ListAudit = Type.Object({
-  user: Type.Optional(Type.String({ description: 'Only what happened to the account of this user; only an admin may name another' })),
+  user: Type.Optional(Type.String({ description: 'Only entries about the account of this user. Only an admin may name another user' })),
   action: Type.Optional(Action),
-  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Entries a page' }),
-  after: Type.Optional(Type.String({ format: 'cursor', description: 'Cursor of the page, from the Link of the one before' })),
+  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Entries per page' }),
+  after: Type.Optional(Type.String({
+    format: 'cursor',
+    description: 'The cursor of the page, from the `Link` header of the previous page',
+  })),
 })
 
 export const AuditList = Type.Array(AuditEntry, { description: 'Entries, newest first' })

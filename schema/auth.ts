@@ -2,7 +2,7 @@ import { Type, type Static } from '@sinclair/typebox'
 import { exampleUser, line, Password } from './text.ts'
 import { User } from './user.ts'
 
-/** POST /api/auth/login (contract 4.1). An address that cannot exist is a failed login, not a bad request. */
+/** The body of POST /api/auth/login (contract 4.1). An address that cannot exist leads to a failed login, not to a 400. */
 export const Login = Type.Object({
   email: line({ trim: true, maxLength: 1024 }),
   password: Password,
@@ -10,21 +10,24 @@ export const Login = Type.Object({
 
 export type Login = Static<typeof Login>
 
-/** An access token, and the user it speaks for. */
+/** The response to a login: an access token, and the user to whom it belongs. */
 export const LoginReply = Type.Object({
-  token: Type.String({ description: 'A JWT, for `Authorization: Bearer`' }),
+  token: Type.String({ description: 'The access token, a JWT. Send it as `Authorization: Bearer`' }),
   tokenType: Type.String({ description: '"Bearer"' }),
-  expiresIn: Type.Integer({ description: 'Seconds; less than usual where the session ends sooner' }),
+  expiresIn: Type.Integer({ description: 'Seconds until the token expires; fewer than usual if the session expires earlier' }),
   user: User,
-}, { title: 'LoginReply', description: 'Logged in; the cookie establishes the session' })
+}, { title: 'LoginReply', description: 'The login succeeded; the cookie establishes the session' })
 
-/** POST /api/auth/refresh (contract 4.2). */
-export const RefreshReply = Type.Object(LoginReply.properties, { title: 'RefreshReply', description: 'Refreshed; the cookie is another one' })
+/** The response of POST /api/auth/refresh (contract 4.2). */
+export const RefreshReply = Type.Object(LoginReply.properties, {
+  title: 'RefreshReply',
+  description: 'The session was refreshed; the response has a new token and a new cookie',
+})
 
-/** GET /api/protected (contract 4.8). */
-export const ProtectedReply = Type.Object({ user: User }, { title: 'Protected', description: 'The actor' })
+/** The response of GET /api/protected (contract 4.8). */
+export const ProtectedReply = Type.Object({ user: User }, { title: 'Protected', description: 'The user to whom the bearer token belongs' })
 
-/** GET /.well-known/jwks.json (contract 4.9, RFC 7517, RFC 8037). */
+/** The response of GET /.well-known/jwks.json (contract 4.9, RFC 7517, RFC 8037). */
 export const KeySet = Type.Object({
   keys: Type.Array(Type.Object({
     kty: Type.String(),
@@ -34,4 +37,4 @@ export const KeySet = Type.Object({
     alg: Type.String(),
     use: Type.String(),
   })),
-}, { title: 'KeySet', description: 'The public keys of access tokens' })
+}, { title: 'KeySet', description: 'The public keys that verify access tokens' })

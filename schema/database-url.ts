@@ -1,6 +1,9 @@
 import postgres from 'postgres'
 
-/** Whether text is a database's URL, as the client reads it: it knows several hosts, and every option. Nothing is connected. */
+/**
+ * Returns whether a text is the URL of a database. postgres.js parses it, so that URLs with several hosts or with options
+ * are recognised. It does not connect.
+ */
 export function isDatabaseUrl (text: string): boolean {
   try {
     postgres(text)

@@ -1,11 +1,11 @@
 import { Kind, type DocumentNode, type SelectionSetNode } from 'graphql'
 import { collectFields, fragmentsOf, selectionSetsOf, type Fragments } from './graphql-fields.ts'
 
-/** What the validation of a document has to look at. */
+/** The amount of work that the validation of a document takes. */
 export interface DocumentWork {
-  /** Fields, counted once for every place where their fragment is spread. */
+  /** Number of fields. A field of a fragment counts once for every spread of the fragment. */
   fields: number
-  /** Pairs of fields with the same response key: each is compared, with all fields below it. */
+  /** Number of pairs of fields with the same response key. Validation compares each pair, and all fields below it. */
   pairs: number
 }
 
@@ -20,7 +20,7 @@ export function measureWork (document: DocumentNode): DocumentWork {
   const fragments = fragmentsOf(document)
   for (const node of document.definitions) {
     if (node.kind === Kind.OPERATION_DEFINITION) measure([node.selectionSet], fragments)
-    // A fragment that nothing spreads is validated, too.
+    // graphql-js also validates fragments that are never spread.
     else if (node.kind === Kind.FRAGMENT_DEFINITION) measure([node.selectionSet], nothing)
   }
   return work

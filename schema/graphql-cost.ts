@@ -8,10 +8,11 @@ import { LARGEST_PAGE, USUAL_PAGE } from './post.ts'
 
 type Variables = Readonly<Record<string, unknown>>
 
-/** The cost of an operation: a number, or a function of its variables if the size of a page is one of them. */
+/** The cost of an operation: a number, or a function of its variables if one of them is the size of a page. */
 export type Cost = number | ((variables: Variables) => number)
 
-// Lists without an argument `first` are those of introspection. Few of them are longer than this in Usher's schema.
+// The assumed length of lists that have no argument `first`. These are the lists of introspection, and few of them are
+// longer than this in Usher's schema.
 const ROWS_OF_OTHER_LISTS = 5
 
 const introspection = new Map([SchemaMetaFieldDef, TypeMetaFieldDef, TypeNameMetaFieldDef].map((field) => [field.name, field]))
@@ -25,7 +26,7 @@ export function costOf (schema: GraphQLSchema, document: DocumentNode, operation
   return new Estimate(schema, document, operation).ofOperation()
 }
 
-/** Returns the number that a cost has with some variables. */
+/** Returns the cost of an operation with the given variables. */
 export function evaluate (cost: Cost, variables: Variables): number {
   return typeof cost === 'number' ? cost : cost(variables)
 }
@@ -46,7 +47,8 @@ class Estimate {
     return this.#ofSelection(this.#schema.getRootType(operation)!, [selectionSet], ROWS_OF_OTHER_LISTS)
   }
 
-  // `rows` is how many rows the lists have that have no size of their own.
+  // `rows` is the number of rows to assume for lists without an argument `first`. A list such as `nodes` has as many rows
+  // as the page that it belongs to.
   #ofSelection (type: GraphQLObjectType, sets: SelectionSetNode[], rows: Cost): Cost {
     let sum: Cost = 0
     for (const nodes of collectFields(sets, this.#fragments).values()) sum = add(sum, this.#ofField(type, nodes, rows))
@@ -78,7 +80,7 @@ class Estimate {
   }
 }
 
-// Execution refuses what is no number or too large, and takes null as absent.
+// When the operation is executed, null counts as absent, and values that are too large or not numbers are rejected.
 function clamp (size: unknown): number {
   if (size === null) return USUAL_PAGE
   return typeof size === 'number' && size < LARGEST_PAGE ? Math.max(size, 0) : LARGEST_PAGE

@@ -8,9 +8,9 @@ export function fragmentsOf ({ definitions }: DocumentNode): Fragments {
 }
 
 /**
- * Returns the fields of selection sets that are executed together, by response key, with those of their fragments
- * (GraphQL 6.3.2). Fields with the same key are one field of the response. It ignores `@skip` and `@include`, and spreads
- * of fragments that do not exist.
+ * Returns the fields of selection sets that are executed together, including those of their fragments, by response key
+ * (GraphQL 6.3.2). Fields with the same key are one field of the response. The directives `@skip` and `@include`, and
+ * spreads of fragments that do not exist, are ignored.
  */
 export function collectFields (sets: readonly SelectionSetNode[], fragments: Fragments): Map<string, FieldNode[]> {
   const fields = new Map<string, FieldNode[]>()
@@ -40,7 +40,7 @@ export function collectFields (sets: readonly SelectionSetNode[], fragments: Fra
   }
 }
 
-/** Returns the selection sets of fields that are one field of the response. */
+/** Returns the selection sets of fields with the same response key, which are executed together. */
 export function selectionSetsOf (nodes: readonly FieldNode[]): SelectionSetNode[] {
   return nodes.flatMap(({ selectionSet }) => selectionSet ?? [])
 }

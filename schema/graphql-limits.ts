@@ -2,34 +2,36 @@ import { GraphQLError, Kind, type DocumentNode, type FieldNode, type FragmentDef
 import { measureWork, type DocumentWork } from './document-work.ts'
 import { fragmentsOf } from './graphql-fields.ts'
 
-/** What a document may hold at the most; introspection goes deeper, and is bounded by its fields. */
+/** The limits of a GraphQL document. Introspection may be deeper than other fields; the number of fields bounds it as well. */
 export const limits = {
   tokens: 1000,
   depth: 10,
   introspectionDepth: 20,
   fields: 500,
-  // With 2,000 pairs, 63 fragments may select the same field of the same object.
+  // Pairs of fields with the same response key. 2,000 pairs let 63 fragments select the same field of the same object.
   pairs: 2000,
   aliases: 50,
-  // The response repeats an alias for every row.
+  // In characters. It is limited because the response repeats an alias for every row.
   aliasLength: 100,
   directives: 50,
   // graphql-js counts the lines before an error for each error: 100 errors after 200,000 line breaks took 1.3 s.
   lines: 10_000,
-  // In the variables: objects and lists, and what is in them.
+  // All values in the variables: objects, lists and their members.
   values: 1000,
-  // Of an error message, in characters: some quote what was sent.
+  // The length of an error message in characters. It is limited because some messages quote the document.
   message: 2000,
   errors: 10,
 } as const
 
-/** What a document over a limit is refused with. */
+/** Returns the error for a document that exceeds a limit. */
 export const refused = (message: string) => new GraphQLError(message, { extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } })
 
 /**
- * Refuses a document that would cost too much, before it is validated: one pass over it, each fragment counted
- * once and multiplied, so that a bomb costs no more than its text. Returns how much work the validation is. Throws a
- * `GraphQLError`.
+ * Checks a document against the limits before it is validated. Returns the amount of work that its validation takes.
+ * Throws a `GraphQLError` if the document exceeds a limit.
+ *
+ * The first pass visits every node once: each fragment is measured once, and the result is added at every spread. So
+ * fragments that multiply each other are rejected in a time proportional to the length of the document.
  */
 export function checkLimits (document: DocumentNode): DocumentWork {
   const { definitions } = document
@@ -66,7 +68,7 @@ export function checkLimits (document: DocumentNode): DocumentWork {
   }
 
   function measureFragment (fragment: FragmentDefinitionNode | undefined): Measure {
-    // Validation says what is wrong with a fragment that is not there.
+    // The fragment does not exist. The validation of the document reports this.
     if (!fragment) return none
     const name = fragment.name.value
     if (entered.has(name)) throw refused(`Fragment ${name} spreads itself`)

@@ -1,14 +1,15 @@
 import { fileTypeFromBuffer } from 'file-type'
 
-/** Octets of a file's beginning that `mediaTypeOf` needs. */
+/** Number of bytes from the beginning of a file that `mediaTypeOf` needs. */
 export const HEAD_OCTETS = 4100
 
 /**
- * The media type of a file, as its first bytes say, whatever its client claims (contract 5.4). What no signature
- * tells is text where it reads as text in UTF-8, else `application/octet-stream`.
+ * Returns the media type of a file, found out from its first bytes, regardless of what the client claims (contract 5.4).
+ * A file without a known signature is `text/plain` if it is UTF-8 text without control characters, and otherwise
+ * `application/octet-stream`.
  *
- * @param head the first `HEAD_OCTETS` of the file, or all of it
- * @param size octets of the whole file
+ * @param head the first `HEAD_OCTETS` bytes of the file, or all bytes if there are fewer
+ * @param size the size of the whole file in bytes
  */
 export async function mediaTypeOf (head: Uint8Array, size: number): Promise<string> {
   const known = await fileTypeFromBuffer(head)
@@ -16,7 +17,7 @@ export async function mediaTypeOf (head: Uint8Array, size: number): Promise<stri
   return isText(head, size > head.length) ? 'text/plain' : 'application/octet-stream'
 }
 
-// A character may be cut where the head ends, but not where the file does.
+// With `stream`, the text may end within a character. This is right for the head of a longer file, but not for a whole file.
 function isText (head: Uint8Array, stream: boolean): boolean {
   try {
     // eslint-disable-next-line no-control-regex

@@ -11,74 +11,85 @@ const MIB = 1024 * 1024
 const DAY = 86400
 
 const Settings = Type.Object({
-  decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'What the host finds Usher under' }),
-  schema: Type.String({ default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The Postgres schema of its tables' }),
-  poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections for statements; transactions open up to half as many more, on demand' }),
-  publicUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'Base of the absolute URLs in answers; the prefix follows it' })),
-  origins: Type.Array(Type.String(), { default: [], description: 'Origins, besides its own, whose pages the session cookie serves, and who may open a socket; `*` is any, for sockets alone' }),
-  redirectTo: Type.Optional(Type.String({ description: 'Where GET /api/redirect leads; by default the users list' })),
+  decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'The name of the decorator that Usher adds to the host' }),
+  schema: Type.String({ default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The PostgreSQL schema of the tables' }),
+  poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections for statements; transactions open up to half as many more' }),
+  publicUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'Base of absolute URLs; the prefix follows it' })),
+  origins: Type.Array(Type.String(), {
+    default: [],
+    description: 'Further origins whose pages may use the session cookie and open sockets; `*` allows any origin, for sockets only',
+  }),
+  redirectTo: Type.Optional(Type.String({ description: 'The `Location` of GET /api/redirect; by default the users list' })),
   admin: Type.Optional(Type.Object({
     email: Email,
     password: NewPassword,
-  }, { description: 'The first admin, made where there is none' })),
+  }, { description: 'The first admin, created if the database has no admin' })),
   issuer: Type.String({ default: 'usher', minLength: 1, description: '`iss` and `aud` of access tokens' }),
   accessTokenSeconds: Type.Integer({ default: 900, minimum: 1, maximum: 86400 }),
-  sessionSeconds: Type.Integer({ default: 90 * DAY, minimum: 60, maximum: 400 * DAY, description: 'How long a session lives at the most' }),
-  sessionIdleSeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'How long a session lives without being refreshed' }),
-  signingKeySeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'The age at which another key takes over the signing' }),
-  secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Seals the private keys in the database' })),
-  passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'How long a link to set a password serves' }),
-  passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page at which a password is set; the token follows as its fragment' })),
-  auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'How long the account log is kept' }),
+  sessionSeconds: Type.Integer({ default: 90 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Maximum lifetime of a session' }),
+  sessionIdleSeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Lifetime of a session that is not refreshed' }),
+  signingKeySeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Age at which a new signing key is used' }),
+  secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Encrypts the private signing keys in the database' })),
+  passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Lifetime of a link to set a password' }),
+  passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows' })),
+  auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Lifetime of the entries of the account log' }),
   throttle: ThrottleLimits,
   live: LiveLimits,
-  pingSeconds: Type.Number({ default: 25, minimum: 0.01, maximum: 3600, description: 'How often an open socket or event stream is asked whether anybody is there' }),
-  bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'Octets of a JSON body' }),
+  pingSeconds: Type.Number({
+    default: 25,
+    minimum: 0.01,
+    maximum: 3600,
+    description: 'Interval of checks whether clients of sockets and event streams are connected',
+  }),
+  bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'The maximum size of a JSON body, in bytes' }),
   bodySeconds: Type.Number({ default: 30, minimum: 0.01, maximum: 3600, description: 'Seconds within which a JSON body must arrive' }),
   graphql: GraphqlLimits,
-  uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'Where uploads are kept; shared by the nodes' }),
+  uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'The folder of uploaded files; all nodes share it' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   uploadIdleSeconds: Type.Number({ default: 30, minimum: 0.1, maximum: 3600, description: 'How long an upload may pause' }),
-  uploadMinBytesPerSecond: Type.Integer({ default: 1024, minimum: 1, maximum: MIB, description: 'The rate that an upload must reach in every period of `uploadIdleSeconds`' }),
+  uploadMinBytesPerSecond: Type.Integer({ default: 1024, minimum: 1, maximum: MIB, description: 'Minimum rate of an upload in every period of `uploadIdleSeconds`' }),
 })
 
 type Given = Static<typeof Settings>
 
-/** The options of the plugin. An unknown one is refused. */
+/** The options of the plugin. Registering it with an unknown option fails. */
 export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' | 'live' | 'graphql'>>, RegisterOptions {
-  /** How often something may be tried. A limit that is absent keeps its default. */
+  /** Limits of logins, refreshes and password links. A limit that is absent keeps its default. */
   throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */
   live?: GivenLimits<typeof LiveLimits> | undefined
   /** Limits of GraphQL operations on one node. A limit that is absent keeps its default. */
   graphql?: GivenLimits<typeof GraphqlLimits> | undefined
-  /** `postgres://…`. Either this or `sql`. */
+  /** The URL of the database, `postgres://…`. Either this or `sql` is required. */
   databaseUrl?: string | undefined
-  /** A postgres.js client, which the host owns and closes. Usher opens its own connections, with the same settings. */
+  /** A postgres.js client that the host owns and closes. Usher opens its own connections with the settings of the client. */
   sql?: Sql | undefined
-  /** Where notifications are listened to; by default where the statements go. Needed where that is a pooler in transaction mode. */
+  /**
+   * The database URL of the connection that receives notifications; by default that of the statements. It is needed if the
+   * statements go through a pooler in transaction mode.
+   */
   notificationsUrl?: string | undefined
   /**
-   * An mqemitter, such as mqemitter-redis, by which the nodes tell each other of new posts rather than by PostgreSQL's
-   * notifications. The host owns it, and closes it. What it loses is found within a second.
+   * An mqemitter, such as mqemitter-redis, by which nodes announce new posts to each other rather than by PostgreSQL's
+   * notifications. The host owns and closes it. A lost message delays a post by up to a second.
    */
   emitter?: Emitter | undefined
-  /** Rules to replace those of `schema/policy.ts`. */
+  /** Rules that replace those of `schema/policy.ts`. */
   policy?: Partial<Policy> | undefined
-  /** Sends a mail; without it nobody can reset a password, or be invited to set a first one. */
+  /** Sends a mail. Without it, users cannot reset their passwords or be invited to set a first one. */
   mailer?: Mailer | undefined
-  /** Without `admin`, and with no admin in the database: one is made and told to this function, once. */
+  /** Receives the first admin, once. It is called if `admin` is absent and the database has no admin, so that one is created. */
   onFirstAdmin?: ((admin: { email: string, password: string }) => void) | undefined
   /** Is called at start if the database has no admin and neither `admin` nor `onFirstAdmin` is given. */
   onNoAdmin?: (() => void) | undefined
 }
 
-/** A mail as Usher has it sent. */
+/** A mail that Usher wants to be sent. */
 export interface Mail { to: string, subject: string, text: string }
-/** Sends a mail. What it throws is logged, and tried again. */
+/** Sends a mail. If it throws, Usher logs the error and tries again later. */
 export type Mailer = (mail: Mail) => void | Promise<void>
 
-/** What Usher uses of an mqemitter. */
+/** The part of an mqemitter that Usher uses. */
 export interface Emitter {
   on (topic: string, listener: EmitterListener, done?: () => void): unknown
   removeListener (topic: string, listener: EmitterListener, done?: () => void): unknown
@@ -86,12 +97,12 @@ export interface Emitter {
 }
 type EmitterListener = (message: { topic: string }, done: () => void) => void
 
-// For hosts with exactOptionalPropertyTypes that pass on what may not be set.
+// Allows undefined, for hosts that compile with exactOptionalPropertyTypes and pass on values that may be undefined.
 type PartialOrUndefined<Members> = { [Name in keyof Members]?: Members[Name] | undefined }
 
-/** The options with their defaults, checked and frozen. */
+/** The validated options, with their defaults. They are frozen. */
 export interface Options extends Readonly<Given> {
-  /** The whole path that Usher is mounted under, such as `/accounts`; empty at the root. */
+  /** The whole path under which Usher is mounted, such as `/accounts`. It is empty at the root. */
   readonly prefix: string
   readonly database: string | Sql
   readonly notificationsUrl: string | undefined
@@ -104,15 +115,17 @@ export interface Options extends Readonly<Given> {
 
 const check = createCheck(Settings)
 
-/** Throws an `Error` of one sentence that names what is wrong. */
+/** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
-  const { prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, onFirstAdmin, onNoAdmin, ...rest } = given
+  const {
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, onFirstAdmin, onNoAdmin, ...rest
+  } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
-  if (unknown) throw refused(`there is no option ${unknown}`)
-  if (emitter !== undefined && !isEmitter(emitter)) throw refused('emitter must be an mqemitter')
-  if (mailer !== undefined && typeof mailer !== 'function') throw refused('mailer must be a function')
-  if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw refused('onFirstAdmin must be a function')
-  if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw refused('onNoAdmin must be a function')
+  if (unknown) throw optionError(`there is no option ${unknown}`)
+  if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
+  if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
+  if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
+  if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   return Object.freeze({
     ...parseLimits(rest),
     prefix: readPrefix(prefix),
@@ -128,57 +141,59 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   })
 }
 
-const refused = (message: string) => new Error(`usher: ${message}`)
+const optionError = (message: string) => new Error(`usher: ${message}`)
 
 function parseLimits (given: object): Given {
-  // The check writes defaults and trims: into a copy.
+  // The validator writes defaults and trimmed strings into its argument, so it gets a copy.
   const settings = copy(given)
   try {
     check(settings)
   } catch (error) {
-    throw refused((error as Error).message)
+    throw optionError((error as Error).message)
   }
   return structuredClone(settings) as Given
 }
 
-// As far as there are members: of what else a host may give by mistake, the check tells.
+// Copies objects only, at every level. The validator reports any other value that a host may pass by mistake.
 function copy (value: unknown): unknown {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copy(member)]))
 }
 
-// As Fastify takes it: with or without the slash in front, and one at the end makes no difference.
+// As in Fastify, the leading slash is optional, and a trailing slash makes no difference.
 function readPrefix (prefix: unknown = ''): string {
   if (typeof prefix === 'string' && /^\/?([\w.~-]+\/)*[\w.~-]*$/.test(prefix)) return prefix.replace(/^(?=[^/])/, '/').replace(/\/$/, '')
-  throw refused('prefix must be a path such as /accounts')
+  throw optionError('prefix must be a path such as /accounts')
 }
 
 function readDatabase (databaseUrl: unknown, sql: Sql | undefined): string | Sql {
-  if (sql !== undefined && databaseUrl !== undefined) throw refused('databaseUrl and sql exclude each other')
+  if (sql !== undefined && databaseUrl !== undefined) throw optionError('databaseUrl and sql exclude each other: pass only one of them')
   if (sql !== undefined) return readClient(sql)
-  if (databaseUrl === undefined || databaseUrl === '') throw refused('databaseUrl or sql is required')
+  if (databaseUrl === undefined || databaseUrl === '') throw optionError('databaseUrl or sql is required')
   return readDatabaseUrl('databaseUrl', databaseUrl)
 }
 
 function readDatabaseUrl (name: string, given: unknown): string {
   if (typeof given === 'string' && isDatabaseUrl(given)) return given
-  // Without its value: it may hold a password.
-  throw refused(`${name} must be a URL such as postgres://user:password@host:5432/database`)
+  // The message does not contain the value, because it may contain a password.
+  throw optionError(`${name} must be a URL such as postgres://user:password@host:5432/database`)
 }
 
 function isEmitter (given: unknown): boolean {
-  return typeof given === 'object' && given !== null && ['on', 'removeListener', 'emit'].every((name) => typeof given[name as never] === 'function')
+  if (typeof given !== 'object' || given === null) return false
+  return ['on', 'removeListener', 'emit'].every((name) => typeof given[name as never] === 'function')
 }
 
 function readClient (sql: Sql): Sql {
-  if (typeof sql !== 'function' || typeof sql.unsafe !== 'function' || !sql.options) throw refused('sql must be a client made by postgres.js')
+  const isClient = typeof sql === 'function' && typeof sql.unsafe === 'function' && sql.options
+  if (!isClient) throw optionError('sql must be a client created by postgres.js')
   return sql
 }
 
 function readPolicy (rules: Partial<Policy> = {}): Policy {
   for (const [action, rule] of Object.entries(rules)) {
-    if (!(action in policy)) throw refused(`policy has no action ${action}`)
-    if (typeof rule !== 'function') throw refused(`policy of ${action} must be a function`)
+    if (!(action in policy)) throw optionError(`policy has no action ${action}`)
+    if (typeof rule !== 'function') throw optionError(`policy must have a function for ${action}`)
   }
   return { ...policy, ...rules }
 }

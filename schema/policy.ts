@@ -1,13 +1,13 @@
 import type { Role } from './user.ts'
 
-/** The user behind a verified bearer token. */
+/** The user behind a verified access token, with the session to which the token belongs. */
 export interface Actor {
   readonly id: string
   readonly role: Role
   readonly sessionId: string
 }
 
-/** Whether an actor may do something to what `ownerId` owns (the user itself, for a user record). */
+/** Returns whether an actor may perform an action on something that `ownerId` owns. A user record is owned by its user. */
 export type Rule = (actor: Actor, ownerId?: string) => boolean
 
 const member: Rule = () => true
@@ -15,8 +15,8 @@ const admin: Rule = (actor) => actor.role === 'admin'
 const owner: Rule = (actor, ownerId) => actor.role === 'admin' || actor.id === ownerId
 
 /**
- * Who may do what: the whole policy (contract 2). An actor is required for each of these; what is not named
- * here is anyone's. A host may pass rules of its own by the option `policy`.
+ * The whole policy: one rule per action (contract 2). Each action requires an actor. Everything that is not listed here is
+ * public. A host can replace rules with the option `policy`.
  */
 export const policy = {
   'users:create': admin,

@@ -1,20 +1,20 @@
 import { Type } from '@sinclair/typebox'
 import { Content, line, Title } from './text.ts'
 
-/** `createPost(input:)`, beyond what the SDL says (contract 7.6). */
+/** The rules for `createPost(input:)` that the SDL cannot express (contract 7.6). */
 export const CreatePost = Type.Object({ title: Title, content: Content })
 
-/** `updatePost(input:)`: null leaves a field as it is. */
+/** The rules for `updatePost(input:)`. A field that is null keeps its value and is removed before this check. */
 export const UpdatePost = Type.Object({
   title: Type.Optional(Title),
   content: Type.Optional(Content),
 })
 
-/** How many rows a GraphQL list has if the client does not say, and at the most. */
+/** The default and the maximum number of rows of a page in GraphQL. */
 export const USUAL_PAGE = 50
 export const LARGEST_PAGE = 100
 
-/** The arguments of a list. */
+/** The arguments of a GraphQL list. */
 export const ListArguments = Type.Object({
   first: Type.Integer({ minimum: 1, maximum: LARGEST_PAGE }),
   role: Type.Optional(line()),

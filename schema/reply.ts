@@ -1,28 +1,31 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 
-/** What every failure but a 400 carries (contract 1.3). */
+/** The body of every failure except 400 (contract 1.3). */
 export const ErrorReply = Type.Object({
-  error: Type.String({ description: 'What went wrong, for people' }),
+  error: Type.String({ description: 'What went wrong, for humans' }),
   code: Type.Optional(Type.String({ description: 'A stable identifier, for programs' })),
 }, { title: 'Error', description: 'The request failed' })
 
-/** What a 400 carries: all problems at once (contract 1.2). */
+/** The body of a 400 response: all problems at once (contract 1.2). */
 export const ErrorsReply = Type.Object({
-  errors: Type.Array(Type.String(), { description: 'One sentence a problem, in the order of the schema' }),
-}, { title: 'Errors', description: 'The input is wrong' })
+  errors: Type.Array(Type.String(), { description: 'One sentence per problem, in the order of the schema' }),
+}, { title: 'Errors', description: 'The input is invalid' })
 
-/** A 204: nothing to serialize. */
-export const NoContent = Type.Null({ description: 'Done; the answer is empty' })
+/** A 204 response, which has no body. */
+export const NoContent = Type.Null({ description: 'Done; the response has no body' })
 
 type Failure = 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 412 | 413 | 415 | 416 | 422 | 429 | 500 | 503 | 507
 
-/** The reply schemas of the statuses a route may fail with; 500 and 503 are every route's. */
+/** Returns the response schemas for the statuses with which a route may fail. Every route gets 500 and 503 in addition. */
 export function failures<Status extends Failure> (...statuses: Status[]) {
   return Object.fromEntries([...statuses, 500, 503].map((status) => [status, status === 400 ? ErrorsReply : ErrorReply])) as
     { [S in Exclude<Status, 400> | 500 | 503]: typeof ErrorReply } & (400 extends Status ? { 400: typeof ErrorsReply } : unknown)
 }
 
-/** One answer in several media types, each with a serializer of its own (the route chooses by `reply.type()`). */
+/**
+ * Returns the schema of a response that is available in several media types. Fastify compiles a serializer for each of them;
+ * the route selects one with `reply.type()`.
+ */
 export function content<Types extends Record<string, TSchema>> (description: string, types: Types) {
   const entries = Object.entries(types).map(([type, schema]) => [type, { schema }])
   return { description, content: Object.fromEntries(entries) as { [T in keyof Types]: { schema: Types[T] } } }

@@ -1,10 +1,11 @@
 import { Type, type StringOptions } from '@sinclair/typebox'
 
 /**
- * Text as Usher takes it (contract 1.8). The keywords are those of `schema/validator.ts`:
- * - `text: 'line'` refuses control characters and lone surrogates; `text: 'block'` lets tab and line ends pass;
- * - `trim` removes white space at both ends before anything is measured;
- * - `maxOctets` counts UTF-8; `uncommon` refuses the passwords that everybody tries first.
+ * Creates the schema of a text (contract 1.8). `schema/validator.ts` defines these keywords:
+ * - `text: 'line'` rejects control characters and lone surrogates; `text: 'block'` allows tabs and line breaks;
+ * - `trim` removes white space at both ends before other keywords are checked;
+ * - `maxOctets` limits the number of bytes in UTF-8;
+ * - `uncommon` rejects common passwords.
  */
 export const line = (options: StringOptions = {}) => Type.String({ ...options, text: 'line' })
 export const block = (options: StringOptions = {}) => Type.String({ ...options, text: 'block' })
@@ -12,13 +13,16 @@ export const block = (options: StringOptions = {}) => Type.String({ ...options, 
 /** A person's name: 1 to 200 characters, trimmed. */
 export const Name = line({ trim: true, minLength: 1, maxLength: 200 })
 
-/** An e-mail address of at most 254 octets (RFC 5321 4.5.3.1.3), trimmed; echoed as sent. */
+/** An e-mail address of at most 254 bytes (RFC 5321 4.5.3.1.3), trimmed, and otherwise returned as it was sent. */
 export const Email = line({ trim: true, format: 'email', maxOctets: 254 })
 
-/** A password to be set: 8 to 256 characters of any script (NIST 800-63B 3.1.1.2: no composition rules, no common ones). */
+/**
+ * A new password: 8 to 256 characters of any script. As NIST 800-63B 3.1.1.2 demands, there are no composition rules, and
+ * common passwords are rejected.
+ */
 export const NewPassword = line({ minLength: 8, maxLength: 256, uncommon: true })
 
-/** A password to be checked: whatever somebody typed, bounded. */
+/** A password to be verified: any text up to a maximum length. */
 export const Password = line({ maxLength: 1024 })
 
 /** A post's title: 1 to 200 characters, trimmed. */
@@ -27,9 +31,9 @@ export const Title = line({ trim: true, minLength: 1, maxLength: 200 })
 /** A post's content: up to 64 KiB. */
 export const Content = block({ maxOctets: 65536 })
 
-/** The account of all examples in the API reference, which can be sent unchanged. */
+/** The account in all examples of the API reference. The examples can be sent unchanged. */
 export const exampleUser = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'violet engine notes' }
 
 export const Id = Type.String({ description: 'UUIDv7' })
-/** A point in time: a `Date` here, RFC 3339 on the wire. */
+/** An instant: a `Date` in the code, RFC 3339 in responses. */
 export const Instant = Type.Unsafe<Date>({ type: 'string', format: 'date-time', description: 'RFC 3339, UTC' })

@@ -5,13 +5,13 @@ import { content } from './reply.ts'
 
 export const roles = ['admin', 'user'] as const
 
-/** What a user may be: an admin may do everything, a user looks after their own (see `schema/policy.ts`). */
+/** The role of a user: an admin has every permission, a user only those over the own record (see `schema/policy.ts`). */
 export type Role = typeof roles[number]
 
-// An enum, not a union of literals: its violation is one error, not one a literal.
+// This is an enum rather than a union of literals, because a union reports one error for each literal.
 const Role = Type.Unsafe<Role>({ type: 'string', enum: roles })
 
-/** A user record, as every reply carries it. */
+/** A user record in responses. */
 export const User = Type.Object({
   id: Id,
   name: Type.String(),
@@ -21,7 +21,7 @@ export const User = Type.Object({
   updatedAt: Instant,
 }, { title: 'User', description: 'A user' })
 
-/** POST /api/users (contract 2.3). */
+/** The body of POST /api/users (contract 2.3). */
 export const CreateUser = Type.Object({
   name: Name,
   email: Email,
@@ -29,7 +29,7 @@ export const CreateUser = Type.Object({
   password: Type.Optional(NewPassword),
 }, { title: 'CreateUser', examples: [{ name: exampleUser.name, email: exampleUser.email, role: 'user', password: exampleUser.password }] })
 
-/** PUT /api/users/{id} (contract 2.4). */
+/** The body of PUT /api/users/{id} (contract 2.4). */
 export const ReplaceUser = Type.Object({
   name: Name,
   email: Email,
@@ -41,12 +41,15 @@ export type ReplaceUser = Static<typeof ReplaceUser>
 
 export const UserParams = Type.Object({ id: Type.String() })
 
-/** GET /api/users (contract 2.1). A role that no user has is no error: the answer is empty. */
+/** The query of GET /api/users (contract 2.1). A role that no user has is not an error: the response is an empty list. */
 export const ListUsers = Type.Object({
   role: Type.Optional(line({ description: 'Only users of this role' })),
-  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Users a page' }),
-  after: Type.Optional(Type.String({ format: 'cursor', description: 'Cursor of the page, from the Link of the one before' })),
+  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Users per page' }),
+  after: Type.Optional(Type.String({
+    format: 'cursor',
+    description: 'The cursor of the page, from the `Link` header of the previous page',
+  })),
 })
 
-/** The list in each of its versions (contract 3). */
+/** The response of GET /api/users in each of its versions (contract 3). */
 export const UserList = content('Users, newest first', versions(User))

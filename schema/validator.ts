@@ -11,14 +11,14 @@ const trim: SchemaValidateFunction = (_: boolean, text: string, __, at) => {
   return true
 }
 
-// Usher validates by a compiler of its own, whatever options a host gave its validator: every problem is
-// reported, bodies are not coerced (contract 1.9), unknown members stay and are ignored.
+// Usher has its own validators, so the host's validator options have no effect: all problems are reported, bodies are not
+// coerced (contract 1.9), and unknown members are kept and ignored.
 const bodies = createAjv({ allErrors: true })
-// Query strings and paths are text by nature, so numbers are read from them. Ajv would take "Infinity" for a
-// number and, when strict, not hold it against a maximum.
+// Query strings and paths consist of text, so numbers are coerced. Ajv coerces "Infinity" to a number; with strictNumbers
+// it would not compare that number with a maximum.
 const texts = createAjv({ allErrors: true, coerceTypes: true, strictNumbers: false })
 
-/** Compiles a route's schemas; a failed validation is an `InvalidInput`. */
+/** Compiles a schema of a route into a validator, whose error is an `InvalidInput`. */
 export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpPart }) => {
   const validate = (httpPart === 'body' ? bodies : texts).compile(schema)
   return (data: unknown) => validate(data)
@@ -27,8 +27,8 @@ export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpP
 }
 
 /**
- * A check for input that does not come through a route, such as GraphQL arguments; compiled for the first. Throws
- * `InvalidInput`.
+ * Creates a function that validates input which does not come from a route, such as GraphQL arguments, and throws
+ * `InvalidInput` if it is invalid. The schema is compiled when the function is first called.
  */
 export function createCheck (schema: TObject): (data: unknown) => void {
   let validate: ValidateFunction | undefined
@@ -39,9 +39,10 @@ export function createCheck (schema: TObject): (data: unknown) => void {
 }
 
 function createAjv (options: object): Ajv {
-  // Without the meta-schema, whose compilation costs more than all else at start: TypeBox has made the schemas, and
-  // what is strict still refuses an unknown keyword.
-  const ajv = new Ajv({ ...options, meta: false, validateSchema: false, verbose: true, useDefaults: true, strict: true, strictRequired: false })
+  // Compiling the meta-schema would take longer than everything else at start. It is not needed: TypeBox has created the
+  // schemas, and strict mode still rejects unknown keywords.
+  const settings = { meta: false, validateSchema: false, verbose: true, useDefaults: true, strict: true, strictRequired: false }
+  const ajv = new Ajv({ ...options, ...settings })
   // ajv-formats is CommonJS: its default export sits one level deeper for ES modules.
   addFormats.default(ajv, { mode: 'fast', formats: ['email', 'date-time', 'uri'] })
   ajv.addFormat('cursor', isCursor)
@@ -50,7 +51,7 @@ function createAjv (options: object): Ajv {
     type: 'string',
     schemaType: 'boolean',
     modifying: true,
-    // The first of the rules on text.
+    // The other keywords for strings must see the trimmed text.
     before: 'maxLength',
     errors: false,
     validate: trim,
@@ -62,18 +63,24 @@ function createAjv (options: object): Ajv {
     schemaType: 'number',
     validate: (limit: number, text: string) => text.length <= limit && Buffer.byteLength(text) <= limit,
   })
-  ajv.addKeyword({ keyword: 'uncommon', type: 'string', schemaType: 'boolean', validate: (_: boolean, text: string) => !isCommonPassword(text) })
+  ajv.addKeyword({
+    keyword: 'uncommon',
+    type: 'string',
+    schemaType: 'boolean',
+    validate: (_: boolean, text: string) => !isCommonPassword(text),
+  })
   return ajv
 }
 
-// PostgreSQL's text refuses NUL, UTF-8 has no lone surrogates, and the other control characters serve nobody.
+// PostgreSQL's type text rejects NUL, UTF-8 cannot encode lone surrogates, and other control characters have no use in texts.
 function isText (kind: 'line' | 'block', text: string): boolean {
   // eslint-disable-next-line no-control-regex
   const controls = kind === 'line' ? /[\u0000-\u001f\u007f-\u009f]/ : /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/
   return !controls.test(text) && text.isWellFormed()
 }
 
-// One sentence a field: the first of its problems, fields in the order of the schema.
+// Returns one sentence for each invalid field, in the order of the schema. It describes the field's first problem, unless the
+// field has control characters: that problem takes precedence.
 function describe (schema: object, errors: readonly ErrorObject[]): string[] {
   const order = Object.keys((schema as TObject).properties)
   const sentences = new Map<string, string>()
@@ -81,8 +88,8 @@ function describe (schema: object, errors: readonly ErrorObject[]): string[] {
     const field = fieldOf(error)
     if (!sentences.has(field) || error.keyword === 'text') sentences.set(field, `${field} ${problem(error)}`)
   }
-  const place = (field: string) => order.indexOf(field.split('.')[0]!)
-  return [...sentences].sort(([a], [b]) => place(a) - place(b)).map(([, sentence]) => sentence)
+  const indexOf = (field: string) => order.indexOf(field.split('.')[0]!)
+  return [...sentences].sort(([a], [b]) => indexOf(a) - indexOf(b)).map(([, sentence]) => sentence)
 }
 
 function fieldOf ({ instancePath, keyword, params }: ErrorObject): string {
@@ -103,7 +110,7 @@ function problem ({ keyword, params, parentSchema, message }: ErrorObject): stri
     case 'format': return `must be ${formats[params.format]}`
     case 'minimum':
     case 'maximum': return `must be between ${parentSchema!.minimum} and ${parentSchema!.maximum}`
-    case 'additionalProperties': return `has no ${params.additionalProperty}`
+    case 'additionalProperties': return `has no member ${params.additionalProperty}`
     case 'enum': return `must be one of ${params.allowedValues.join(', ')}`
     default: return message!
   }
@@ -111,6 +118,6 @@ function problem ({ keyword, params, parentSchema, message }: ErrorObject): stri
 
 const formats: Readonly<Record<string, string>> = {
   email: 'an email address',
-  cursor: 'a cursor of a page before',
+  cursor: 'a cursor from a previous page',
   uri: 'an absolute URL',
 }

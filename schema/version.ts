@@ -5,30 +5,30 @@ const VERSION_1 = 'application/vnd.api.v1+json'
 const VERSION_2 = 'application/vnd.api.v2+json'
 const JSON_TYPE = 'application/json'
 
-/** The media types that exist, as a 406 names them (contract 3.3). */
+/** The media types that are available. A 406 response names them (contract 3.3). */
 export const mediaTypes = [JSON_TYPE, VERSION_1, VERSION_2] as const
 
 export type MediaType = typeof mediaTypes[number]
 
-// As they are sent: who asks for the parameter gets what who leaves it out does.
+// These are compared with `Accept` as they are sent, so that a client may ask for the charset or leave it out.
 const CHARSET = '; charset=utf-8'
 const available = mediaTypes.map((type) => type + CHARSET)
 
-/** The media type to answer with, or undefined where none is acceptable (contract 3, RFC 9110 12.5.1). */
+/** Returns the media type of the response, or undefined if the client accepts none (contract 3, RFC 9110 12.5.1). */
 export function negotiate (accept: string | undefined): MediaType | undefined {
-  // An empty field accepts nothing by the letter and everything in practice.
+  // By the letter of RFC 9110, an empty header accepts nothing. In practice it means everything.
   if (!accept?.trim()) return JSON_TYPE
   const negotiator = new Negotiator({ headers: { accept } })
   const best = negotiator.mediaType(available)
   if (best) return best.slice(0, -CHARSET.length) as MediaType
-  // Who asks for something else than a version, such as text/html, gets version 1 (contract 3.2), not a refusal.
+  // A client that asks for a type that is not a version, such as text/html, gets version 1 rather than 406 (contract 3.2).
   return negotiator.mediaTypes().some((type) => !type.startsWith('application/vnd.api.')) ? JSON_TYPE : undefined
 }
 
-/** Version 1 of a list: the bare array. */
+/** Returns the schema of version 1 of a list, the bare array. */
 const versionOne = <Item extends TSchema> (item: Item) => Type.Array(item)
 
-/** Version 2 of a list: an object that names its version and carries the page's cursor. */
+/** Returns the schema of version 2 of a list, an object with the version and the cursor of the next page. */
 const versionTwo = <Item extends TSchema> (item: Item) => Type.Object({
   version: Type.String({ description: 'The version of this representation: "2"' }),
   data: Type.Array(item),
@@ -38,14 +38,14 @@ const versionTwo = <Item extends TSchema> (item: Item) => Type.Object({
   }),
 })
 
-/** A list's reply in each of its versions, for `content()`; the route says which by `reply.type()`. */
+/** Returns the schemas of a list in each of its versions, for `content()`. The route selects one with `reply.type()`. */
 export const versions = <Item extends TSchema> (item: Item) => ({
   [JSON_TYPE]: versionOne(item),
   [VERSION_1]: versionOne(item),
   [VERSION_2]: versionTwo(item),
 })
 
-/** The body of a page in the version of its media type. */
+/** Returns the body of a page in the version that the media type names. */
 export function represent<Item> (type: MediaType, data: readonly Item[], page: { next: string | null, limit: number }) {
   return type === VERSION_2 ? { version: '2', data, page } : data
 }

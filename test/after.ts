@@ -1,4 +1,4 @@
-// Ends what test/before.ts has started, unless another run still uses it.
+// Stops the database that test/before.ts has started, unless another run still uses it.
 import { glob, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAlive } from '../node/embedded/cluster.ts'
@@ -12,7 +12,7 @@ async function isUsed (): Promise<boolean> {
   return runs.some((run) => isAlive(Number(run)))
 }
 
-// Ctrl-C ends a test before its teardowns, and the servers that it has started go on.
+// Ctrl-C ends a test before its teardowns, so the servers that it has started are still running.
 async function stopServers (): Promise<void> {
   for await (const file of glob('**/postgres/data/postmaster.pid', { cwd: fixtures })) {
     const pid = parseInt(await readFile(join(fixtures, file), 'utf8'))
@@ -27,6 +27,6 @@ if (!await isUsed()) {
   await stopServers()
   const server = await startEmbedded({ dataDir: folder, settings: { fsync: 'off' } })
   await server.stop()
-  // A run that has begun meanwhile has its own server there by now, or will.
+  // A run that has started meanwhile uses the folder for its own server.
   if (!await isUsed()) await rm(folder, { recursive: true, force: true, maxRetries: 5 })
 }

@@ -1,5 +1,5 @@
-// Starts the database of all tests, or joins the one that another run uses or a killed run has left. It goes on
-// when this script ends, and test/after.ts ends it.
+// Starts the database that all tests use. If another run uses one already, or a killed run has left one behind, this script
+// shares it. The database keeps running when this script exits, and test/after.ts stops it.
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
@@ -8,7 +8,7 @@ import { openCluster } from '../node/embedded/cluster.ts'
 import { startEmbedded } from '../node/embedded/server.ts'
 import { folder, template } from './helpers/database.ts'
 
-// A run is known by its tap process, which starts both scripts.
+// The id of the tap process identifies a run, because tap starts both scripts.
 await mkdir(`${folder}runs`, { recursive: true })
 await writeFile(`${folder}runs/${process.ppid}`, '')
 
@@ -24,21 +24,22 @@ async function prepare (): Promise<void> {
   const copy = `${folder}copy.${process.pid}`
   await mkdir(copy)
   await promisify(execFile)('cp', ['-a', `${template}/postgres`, copy])
-  // Tests create databases. Only a superuser can allow that, and none can connect to a server.
+  // Tests create databases. Only a superuser can permit this, and superusers cannot connect to a running server, so
+  // PostgreSQL runs in single-user mode.
   const { runAs: way, data } = await openCluster(copy, programs, false, () => {})
   await run([...way.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'], way, 'alter role usher createdb\n')
-  // Another run may have been faster.
+  // Renaming fails if another run has created the folder meanwhile.
   await rename(`${copy}/postgres`, `${folder}postgres`).catch(() => {})
   await rm(copy, { recursive: true })
 }
 
 const { url } = await start().catch(async () => {
-  // Without fsync a crash of the machine can leave a database that nobody needs any more.
+  // Without fsync, a crash of the machine can corrupt the database. Its contents are not needed, so it is created again.
   await rm(`${folder}postgres`, { recursive: true, force: true })
   return start()
 })
 await writeFile(`${folder}url.${process.pid}`, url)
 await rename(`${folder}url.${process.pid}`, `${folder}url`)
 
-// Not stopped on purpose.
+// The server keeps running on purpose.
 process.exit()

@@ -8,14 +8,14 @@ const GENERATED = 'routes/graphql/types.ts'
 const LINES = 200
 const LINES_OF_A_TEST = 500
 
-// What each layer may import of ours: itself and those below.
+// The layers from which the files of each layer may import: the layer itself and those below it.
 const below: Readonly<Record<string, readonly string[]>> = {
   schema: ['schema'],
   db: ['schema', 'db'],
   plugins: ['schema', 'db', 'plugins'],
   routes: ['schema', 'db', 'plugins', 'routes'],
 }
-// A host never loads this: it is the node around the plugin.
+// The node around the plugin, which a host never loads.
 const NODE = 'node'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -26,10 +26,10 @@ const layers = Object.keys(below).flatMap((floor) => list(`${floor}/**/*.ts`))
 const service = ['app.ts', ...layers]
 const code = [...service, ...list(`${NODE}/**/*.ts`)]
 
-// Every module that a file names: imports, type imports, re-exports and dynamic ones.
+// Returns the names of all modules that a file imports: imports, type imports, re-exports and dynamic imports.
 const importsOf = (file: string) => ts.preProcessFile(read(file)).importedFiles.map(({ fileName }) => fileName)
 
-// Of ours: as paths from the root.
+// Returns the imported files of this repository, as paths relative to its root.
 const ours = (file: string) => importsOf(file).filter((name) => name.startsWith('.')).map((name) => join(dirname(file), name))
 
 t.test('imports go down a layer or stay within it, never up', async (t) => {
@@ -52,7 +52,7 @@ t.test('only the node reads the environment, ends the process and writes to the 
   t.same(service.flatMap((file) => importsOf(file).filter((name) => /^(node:)?(process|console)$/.test(name)).map(() => file)), [])
 })
 
-t.test('plugins are wrapped by fastify-plugin, routes never', async (t) => {
+t.test('plugins use fastify-plugin and have a name, and routes do not use it', async (t) => {
   for (const file of list('plugins/**/*.ts')) {
     const code = read(file)
     if (!/^export default/m.test(code)) continue
@@ -62,7 +62,7 @@ t.test('plugins are wrapped by fastify-plugin, routes never', async (t) => {
   for (const file of list('routes/**/*.ts')) t.notOk(importsOf(file).includes('fastify-plugin'), file)
 })
 
-t.test('no file is long', async (t) => {
+t.test('source files have at most 200 lines and tests at most 500', async (t) => {
   for (const file of [...list('*.ts'), ...code, ...list('{bench,scripts,test}/**/*.ts')].filter((file) => file !== GENERATED)) {
     const lines = read(file).split('\n').length - 1
     t.ok(lines <= (layerOf(file) === 'test' ? LINES_OF_A_TEST : LINES), `${file}: ${lines}`)

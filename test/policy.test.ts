@@ -10,7 +10,7 @@ import { openSql } from './helpers/sql.ts'
 import { until } from './helpers/until.ts'
 import { fieldPart, filePart, post } from './helpers/uploads.ts'
 
-// The table of docs/policy.md says what to expect of every cell; this test walks all of them.
+// This test checks every cell of the table in docs/policy.md, which says what each actor may do.
 const policy = readFileSync(new URL('../docs/policy.md', import.meta.url), 'utf8')
 const columns = ['nobody', 'a user, what is theirs', "a user, another's", 'an admin'] as const
 const [, section = ''] = /^## Who may do what$([^]*?)^## /m.exec(policy)!
@@ -42,10 +42,10 @@ const addPerson = async (): Promise<{ id: string }> => (await inject('POST', '/a
 const sessionOf = async (of: Case) => JSON.parse(Buffer.from((await usher.login(of.owner)).token.split('.')[1]!, 'base64url').toString()).sid as string
 const sendUpload = (headers: object) => post(usher, [filePart('Text'), fieldPart('description', 'Words')], { headers })
 const upload = await sendUpload(admin.headers)
-/** Somebody of the same role, whom nobody misses. */
+/** Creates a user with the role of the actor, for requests that end sessions or change the password of the user. */
 const standIn = (actor: LoggedIn | undefined) => actor && usher.createUser({ role: actor === admin ? 'admin' : 'user' })
 
-// How each row is asked for.
+// The request of each row.
 const rows: Record<string, Send> = {
   'GET /api/users': rest('GET', '/api/users'),
   'GET /api/users/{id}': rest('GET', ({ owner }) => `/api/users/${owner.id}`),
@@ -98,14 +98,14 @@ const rows: Record<string, Send> = {
   'mutation deletePost': graphql(async ({ owner }) => `mutation { deletePost(id: "${await createPost(usher, owner)}") }`),
 }
 
-/** What an answer says, in the words of the table. */
+/** Returns the result of a response in the words of the table. */
 function verdictOf (response: LightMyRequestResponse): string {
   const { errors } = /json/.test(response.headers['content-type'] ?? '') ? response.json() : {}
   if (errors?.[0]?.extensions) return errors[0].extensions.code
   return response.statusCode < 400 ? 'yes' : `${response.statusCode}`
 }
 
-t.test('2 the table is complete: every route, every query and mutation', async (t) => {
+t.test('2 the table of docs/policy.md lists every route, query and mutation', async (t) => {
   const { paths } = (await inject('GET', '/docs/json')).json() as { paths: Record<string, object> }
   const routes = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`))
   const schema = buildSchema(readFileSync(new URL('../schema/schema.graphql', import.meta.url), 'utf8'))
@@ -117,7 +117,7 @@ t.test('2 the table is complete: every route, every query and mutation', async (
 })
 
 for (const [what = '', ...cells] of table) {
-  t.test(`2 ${what}`, async (t) => {
+  t.test(`2 ${what} is permitted as docs/policy.md says`, async (t) => {
     const cases: Case[] = [{ actor: undefined, owner: user }, { actor: user, owner: user }, { actor: user, owner: another }, { actor: admin, owner: another }]
     for (const [index, of] of cases.entries()) {
       t.equal(verdictOf(await rows[what]!(of.actor?.headers ?? {} as Record<string, string>, of)), cells[index], columns[index]!)
@@ -125,7 +125,7 @@ for (const [what = '', ...cells] of table) {
   })
 }
 
-t.test('1.5 no other token does what a good one does', async (t) => {
+t.test('1.5 protected operations reject cookies, passwords, and tokens that are invalid, expired or revoked', async (t) => {
   const [payload] = [JSON.parse(Buffer.from(admin.token.split('.')[1]!, 'base64url').toString())]
   const [{ id: kid, private_key: pem }] = await sql`select id, private_key from signing_keys` as unknown as [{ id: string, private_key: string }]
   const key = await importPKCS8(pem, 'EdDSA')
@@ -134,7 +134,7 @@ t.test('1.5 no other token does what a good one does', async (t) => {
   await inject('POST', '/api/auth/logout', { headers: ended.headers })
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
-  t.equal((await inject('GET', '/api/protected', { headers: bearer(await sign({})) })).statusCode, 200, 'one that is signed like this is good')
+  t.equal((await inject('GET', '/api/protected', { headers: bearer(await sign({})) })).statusCode, 200, 'the node accepts a valid token that was signed like this')
   const kinds: Record<string, Record<string, string>> = {
     'a cookie alone': { cookie: admin.cookie },
     'the password': { authorization: `Basic ${Buffer.from(`${admin.email}:${admin.password}`).toString('base64')}` },
@@ -146,7 +146,7 @@ t.test('1.5 no other token does what a good one does', async (t) => {
   }
   for (const [kind, headers] of Object.entries(kinds)) {
     for (const [what = '', nobody] of table) {
-      // Logout takes the cookie too.
+      // Logout accepts the cookie as well.
       if (nobody === 'yes' || (kind === 'a cookie alone' && what === 'POST /api/auth/logout')) continue
       const verdict = verdictOf(await rows[what]!(headers, { actor: undefined, owner: user }))
       t.ok(['401', 'UNAUTHENTICATED', 'INVALID_TOKEN'].includes(verdict), `${kind}: ${what}: ${verdict}`)

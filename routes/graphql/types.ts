@@ -14,7 +14,7 @@ export type Scalars = {
   Boolean: { input: boolean; output: boolean; }
   Int: { input: number; output: number; }
   Float: { input: number; output: number; }
-  /** A point in time: RFC 3339, UTC. */
+  /** An instant in RFC 3339 format, in UTC. */
   DateTime: { input: Date; output: Date; }
 };
 
@@ -28,7 +28,7 @@ export type User = {
   email: Scalars['String']['output'];
   role: Role;
   createdAt: Scalars['DateTime']['output'];
-  /** Their newest posts; at most 100. */
+  /** The user's newest posts. `first` is at most 100. */
   posts: Array<Post>;
 };
 
@@ -39,7 +39,7 @@ export type UserPostsArgs = {
 
 export type Post = {
   id: Scalars['ID']['output'];
-  /** Where it stands in the order of all posts, that of their commits: as `after`, it has the posts that follow. */
+  /** The post's position in commit order. Pass it as `after` to get the posts that follow. */
   cursor: Scalars['String']['output'];
   title: Scalars['String']['output'];
   content: Scalars['String']['output'];
@@ -77,15 +77,15 @@ export type PostConnection = {
 };
 
 export type Query = {
-  /** A user; an unknown one is an error. */
+  /** Returns a user. An unknown id is an error. */
   user?: Maybe<User>;
-  /** Users, newest first; at most 100 a page. */
+  /** Returns a page of users, newest first. `first` is at most 100. */
   users: UserConnection;
-  /** A post, or null. */
+  /** Returns a post, or null if it does not exist. */
   post?: Maybe<Post>;
-  /** Posts, newest first; at most 100 a page. */
+  /** Returns a page of posts, newest first. `first` is at most 100. */
   posts: PostConnection;
-  /** The user behind the bearer token, or null without one. */
+  /** Returns the user to whom the bearer token belongs, or null if the request has no token. */
   me?: Maybe<User>;
 };
 
@@ -113,19 +113,23 @@ export type QueryPostsArgs = {
   after?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** Title: 1 to 200 characters. Content: up to 64 KiB. Author: the actor; an admin may name another. */
+/**
+ * `title` has 1 to 200 characters, `content` up to 64 KiB. `authorId` is by default the user to whom the bearer token belongs.
+ * Only an admin may name another user.
+ */
 export type CreatePostInput = {
   title: Scalars['String']['input'];
   content: Scalars['String']['input'];
   authorId?: InputMaybe<Scalars['ID']['input']>;
 };
 
+/** A field that is absent or null keeps its value. */
 export type UpdatePostInput = {
   title?: InputMaybe<Scalars['String']['input']>;
   content?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** Each needs a bearer token. */
+/** Every mutation requires a bearer token. */
 export type Mutation = {
   createPost: Post;
   updatePost: Post;
@@ -133,29 +137,29 @@ export type Mutation = {
 };
 
 
-/** Each needs a bearer token. */
+/** Every mutation requires a bearer token. */
 export type MutationCreatePostArgs = {
   input: CreatePostInput;
 };
 
 
-/** Each needs a bearer token. */
+/** Every mutation requires a bearer token. */
 export type MutationUpdatePostArgs = {
   id: Scalars['ID']['input'];
   input: UpdatePostInput;
 };
 
 
-/** Each needs a bearer token. */
+/** Every mutation requires a bearer token. */
 export type MutationDeletePostArgs = {
   id: Scalars['ID']['input'];
 };
 
 export type Subscription = {
   /**
-   * Every post from now on, or every one of an author: each once, in the order of their commits. With `after`, the cursor
-   * of a post, from that one on: who was away gets what was missed, and whoever has read the newest page of posts goes on
-   * from its `startCursor`.
+   * Delivers every new post, or every new post of one author, exactly once and in commit order. With `after`, the cursor of
+   * a post, it starts with the posts that follow that one. Reconnecting clients receive what they missed. Clients that
+   * have read the newest page of `posts` continue from its `startCursor`.
    */
   postCreated: Post;
 };

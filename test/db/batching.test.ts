@@ -3,7 +3,7 @@ import t from 'tap'
 import { again, batchCalls } from '../../db/batching.ts'
 import { createUsher } from '../helpers/app.ts'
 
-/** Reads whose statements are answered by hand. */
+/** Creates a batched read whose statements the test completes itself. */
 function createReads () {
   const statements: { keys: string[], answer: () => void, fail: (error: Error) => void }[] = []
   const read = batchCalls((keys: string[]) => new Promise<(string | undefined)[]>((resolve, reject) => {
@@ -12,26 +12,26 @@ function createReads () {
   return { read, statements }
 }
 
-// Of the model test. Ten thousand take a while: `MODEL_CASES=10000 npx tap test/db/batching.test.ts`.
+// The number of cases of the model test. `MODEL_CASES=10000 npx tap test/db/batching.test.ts` runs more, which takes longer.
 const CASES = Number(process.env['MODEL_CASES'] ?? 2000)
 
 const turn = () => new Promise(setImmediate)
 
-/** As many turns as a call may gather items for. */
+/** Resolves after as many turns of the event loop as a batch may collect items. */
 async function turns (): Promise<void> {
   for (let count = 0; count < 5; count++) await turn()
 }
 
-t.test('SPEED 2 the keys that one turn of the event loop asks for go out as one statement', async (t) => {
+t.test('SPEED 2 reads of one turn of the event loop are sent as one statement', async (t) => {
   const { read, statements } = createReads()
   const answers = Promise.all([read('a'), read('b'), read('a'), read('unknown')])
   await turns()
-  t.strictSame(statements.map(({ keys }) => keys), [['a', 'b', 'unknown']], 'the same key once')
+  t.strictSame(statements.map(({ keys }) => keys), [['a', 'b', 'unknown']], 'a repeated key is sent once')
   statements[0]!.answer()
   t.strictSame(await answers, ['value of a', 'value of b', 'value of a', undefined])
 })
 
-t.test('SPEED 2 a statement waits while each turn brings more for it, and no longer', async (t) => {
+t.test('SPEED 2 a batch is sent as soon as a turn of the event loop adds no items to it', async (t) => {
   const { read, statements } = createReads()
   const answers = [read('1'), read('2')]
   await turn()
@@ -44,7 +44,7 @@ t.test('SPEED 2 a statement waits while each turn brings more for it, and no lon
 
   const alone = read('alone')
   await turn()
-  t.strictSame(statements[1]!.keys, ['alone'], 'nothing else came: it goes at once')
+  t.strictSame(statements[1]!.keys, ['alone'], 'nothing was added, so it is sent at once')
   for (const { answer } of statements) answer()
   await Promise.all([...answers, alone])
 
@@ -53,12 +53,12 @@ t.test('SPEED 2 a statement waits while each turn brings more for it, and no lon
     many.push(read(`a${count}`), read(`b${count}`))
     await turn()
   }
-  t.equal(many.length, 8, 'and it does not wait for ever')
+  t.equal(many.length, 8, 'the number of turns is limited')
   statements[2]!.answer()
   await Promise.all(many)
 })
 
-t.test('SPEED 2 at most two statements are in flight; what comes meanwhile goes out together when one returns', async (t) => {
+t.test('SPEED 2 at most two statements are in flight, and items that arrive meanwhile are sent together when one returns', async (t) => {
   const { read, statements } = createReads()
   const first = read('1')
   await turns()
@@ -72,14 +72,14 @@ t.test('SPEED 2 at most two statements are in flight; what comes meanwhile goes 
   statements[1]!.answer()
   t.equal(await second, 'value of 2')
   await turns()
-  t.strictSame(statements[2]!.keys, ['3', '4', '1'], 'a key that is in flight is asked for again')
+  t.strictSame(statements[2]!.keys, ['3', '4', '1'], 'a key that is in flight is read again')
   statements[2]!.answer()
   t.strictSame(await Promise.all([...third, fourth]), ['value of 3', 'value of 4', 'value of 1'])
   statements[0]!.answer()
   t.equal(await first, 'value of 1')
 })
 
-t.test('SPEED 2 a statement that fails, fails those it carries, once; the next ones work', async (t) => {
+t.test('SPEED 2 a statement that fails rejects the items of its batch only', async (t) => {
   const { read, statements } = createReads()
   const failed = [read('a'), read('b')]
   await turns()
@@ -92,10 +92,10 @@ t.test('SPEED 2 a statement that fails, fails those it carries, once; the next o
 
   const throwing = batchCalls(() => { throw new Error('before it is sent') })
   await t.rejects(throwing('a'), { message: 'before it is sent' })
-  await t.rejects(throwing('a'), { message: 'before it is sent' }, 'and again')
+  await t.rejects(throwing('a'), { message: 'before it is sent' }, 'the next call works in the same way')
 })
 
-t.test('1.12 a write whose client may not act any more when it would be sent is rejected, and the others go out', async (t) => {
+t.test('1.12 a write is rejected if its client is no longer allowed to act when the batch is sent, and the others are sent', async (t) => {
   const written: string[][] = []
   let release = () => {}
   const write = batchCalls(async (rows: string[]) => {
@@ -117,7 +117,7 @@ t.test('1.12 a write whose client may not act any more when it would be sent is 
   }
   live = false
   release()
-  t.equal(await first, 'first', 'what was sent before is not taken back')
+  t.equal(await first, 'first', 'a write that was sent before completes')
   await t.rejects(waiting.ended, { code: 'INVALID_TOKEN' })
   await t.rejects(waiting.asked, { code: 'INVALID_TOKEN' })
   await t.rejects(waiting.unknown, { message: 'nobody knows' })
@@ -125,10 +125,10 @@ t.test('1.12 a write whose client may not act any more when it would be sent is 
   release()
   t.same(await Promise.all([waiting.lives, waiting.askedAndLives, waiting.anonymous]), ['lives', 'asked and lives', 'anonymous'])
   await t.rejects(write('alone', client(() => false)), { code: 'INVALID_TOKEN' })
-  t.same(written, [['first'], ['lives', 'asked and lives', 'anonymous']], 'nothing is sent for nobody')
+  t.same(written, [['first'], ['lives', 'asked and lives', 'anonymous']], 'an empty batch is not sent')
 })
 
-t.test('SPEED 2 more than a thousand keys are split, in their order', async (t) => {
+t.test('SPEED 2 more than a thousand keys are split into several statements, in order', async (t) => {
   const { read, statements } = createReads()
   const answers = Promise.all(Array.from({ length: 2500 }, (_, index) => read(`${index}`)))
   for (let sent = 1; sent <= 3; sent++) {
@@ -140,7 +140,7 @@ t.test('SPEED 2 more than a thousand keys are split, in their order', async (t) 
   t.equal(statements[1]!.keys[0], '1000')
 })
 
-t.test('SPEED 2 a write that was acknowledged is seen by every read that is asked for after it', async (t) => {
+t.test('SPEED 2 reads see every write that was acknowledged before they were requested', async (t) => {
   const { app, admin, createUser } = await createUsher(t)
   const base = await app.listen({ port: 0, host: '127.0.0.1' })
   const { id, email } = await createUser()
@@ -156,10 +156,10 @@ t.test('SPEED 2 a write that was acknowledged is seen by every read that is aske
     while (seen.version < 300) {
       const mine = ++seen.version
       const { status } = await put(`${mine}`)
-      // A node on a busy machine may refuse a write. That one counts as unacknowledged.
+      // A node on a busy machine may reject a write. That write counts as not acknowledged.
       if (status === 503) continue
       if (status !== 200) throw new Error(`${status}`)
-      // One writer, so that the names only grow.
+      // There is only one writer, so the number in the name never decreases.
       seen.acknowledged = mine
     }
   }
@@ -180,8 +180,8 @@ t.test('SPEED 2 a write that was acknowledged is seen by every read that is aske
   t.equal(seen.stale, 0)
 })
 
-t.test('SPEED 2 what waits is bounded in number and in time: OVERLOADED, and the rest goes on', async (t) => {
-  // The time limit does not keep a process alive.
+t.test('SPEED 2 waiting items are limited in number and in time; items beyond a limit fail with OVERLOADED', async (t) => {
+  // The timer of the time limit does not keep the process alive.
   const alive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(alive))
   const sent: string[][] = []
@@ -194,15 +194,15 @@ t.test('SPEED 2 what waits is bounded in number and in time: OVERLOADED, and the
   const first = read('first')
   await turns()
   const late = Promise.allSettled([read('a'), read('b')])
-  await t.rejects(read('c'), { code: 'OVERLOADED' }, 'no room, at once')
-  t.match(await late, [{ reason: { code: 'OVERLOADED' } }, { reason: { code: 'OVERLOADED' } }], 'waited too long')
+  await t.rejects(read('c'), { code: 'OVERLOADED' }, 'too many items wait: it fails at once')
+  t.match(await late, [{ reason: { code: 'OVERLOADED' } }, { reason: { code: 'OVERLOADED' } }], 'they have waited for too long')
   answer.resolve()
   t.equal(await first, 'first')
   t.equal(await read('d'), 'd')
-  t.strictSame(sent, [['first'], ['d']], 'what was given up is not sent')
+  t.strictSame(sent, [['first'], ['d']], 'rejected items are not sent')
 })
 
-t.test('SPEED 2 what waited only because the event loop was busy is sent', async (t) => {
+t.test('SPEED 2 items that waited for too long only because the event loop was blocked are sent', async (t) => {
   const patience = 20
   const stall = () => { for (const since = performance.now(); performance.now() - since < 2 * patience;); }
   const answers: (() => void)[] = []
@@ -212,7 +212,7 @@ t.test('SPEED 2 what waited only because the event loop was busy is sent', async
   while (answers.length === 0) await turn()
   await turns()
 
-  // The answer arrives during the stall, and Node runs the timers before it reads the answer.
+  // The result arrives while the event loop is blocked, and Node.js runs timers before it reads the result.
   const second = read('second')
   setImmediate(() => answers[0]!())
   stall()
@@ -222,7 +222,7 @@ t.test('SPEED 2 what waited only because the event loop was busy is sent', async
   t.equal(await second, 'second')
 })
 
-t.test('SPEED 2 what a statement leaves out is part of the next one, with those who ask for the same meanwhile', async (t) => {
+t.test('SPEED 2 items that a statement leaves out are part of the next batch, together with new requests for the same items', async (t) => {
   const calls: string[][] = []
   const returned: (() => void)[] = []
   const read = batchCalls(async (keys: string[]) => {
@@ -248,7 +248,7 @@ t.test('SPEED 2 what a statement leaves out is part of the next one, with those 
   t.same(calls, [['a', 'b', 'c'], ['b', 'd'], ['d']])
 })
 
-t.test('SPEED 2 nothing is done for those who have gone, unless somebody else waits for the same', async (t) => {
+t.test('SPEED 2 items of disconnected clients are not sent unless another client waits for the same item', async (t) => {
   const { read, statements } = createReads()
   const [gone, here] = [{ destroyed: false }, { destroyed: false }]
   const answers = Promise.allSettled([read('dropped', gone), read('shared', gone), read('shared', here), read('own')])
@@ -260,18 +260,18 @@ t.test('SPEED 2 nothing is done for those who have gone, unless somebody else wa
 
   const last = read('dropped', gone)
   await t.rejects(last, { code: 'CLIENT_GONE' })
-  t.equal(statements.length, 1, 'no statement for nobody')
+  t.equal(statements.length, 1, 'no statement is sent')
 })
 
-t.test('SPEED 3 of writes that go together each is answered for itself', async (t) => {
+t.test('SPEED 3 each write of a batch has its own result', async (t) => {
   const write = batchCalls(async (items: { value: number }[]) => items.map(({ value }) => value < 0 ? new Error('refused') : value))
   const item = { value: 1 }
   const results = await Promise.allSettled([write(item), write({ value: 1 }), write({ value: -1 })])
   t.match(results, [{ value: 1 }, { value: 1 }, { reason: { message: 'refused' } }])
 })
 
-t.test('SPEED 2 for any interleaving of writes and reads, a read sees every write that was acknowledged before it', async (t) => {
-  // The database is a map that grows; a statement sees it as it is at some moment between being sent and answered.
+t.test('SPEED 2 for any order of writes and reads, a read sees every write that was acknowledged before it', async (t) => {
+  // The database is a map of versions. A statement sees its state at some moment between being sent and returning.
   const operation = fc.oneof(fc.record({ write: fc.constantFrom('a', 'b', 'c') }), fc.record({ read: fc.constantFrom('a', 'b', 'c') }))
   let cases = 0
   await fc.assert(fc.asyncProperty(fc.scheduler(), fc.array(operation, { minLength: 1, maxLength: 12 }), async (scheduler, operations) => {
@@ -303,7 +303,7 @@ t.test('SPEED 2 for any interleaving of writes and reads, a read sees every writ
     const all = task.then(() => Promise.all(running)).then(() => { state.done = true })
     while (!state.done) {
       if (scheduler.count() > 0) await scheduler.waitOne()
-      // What waits is sent between any two of these steps.
+      // Waiting batches can be sent between any two of these steps.
       await turn()
     }
     await all

@@ -18,7 +18,7 @@ async function migrationsOf (schema: string): Promise<string[]> {
   }
 }
 
-/** A schema of its own for a test, as a node that started has left it. */
+/** Creates a migrated schema for a test. */
 async function createSchema (t: Test): Promise<string> {
   const { db, close } = await openConnection(t)
   const schema = uniqueSchema(t.name)
@@ -27,7 +27,7 @@ async function createSchema (t: Test): Promise<string> {
   return schema
 }
 
-t.test('8 migrations run once however many nodes start together, and all of them serve', async (t) => {
+t.test('8 if several nodes start at the same time, each migration runs once, and all nodes work', async (t) => {
   const schema = uniqueSchema(t.name)
   const database = await testDatabaseUrl()
   const nodes = Array.from({ length: 3 }, () => createUsher(t, { schema }))
@@ -39,7 +39,7 @@ t.test('8 migrations run once however many nodes start together, and all of them
   for (const { inject } of ushers) t.equal((await inject('GET', `/api/users/${id}`)).json().name, 'Everywhere')
 })
 
-t.test('8 a database from before migrates on start, and keeps its data', async (t) => {
+t.test('8 an older database is migrated at start and keeps its data', async (t) => {
   const schema = await createSchema(t)
   const id = randomUUID()
   const direct = postgres(await testDatabaseUrl(), { max: 1, onnotice: () => {} })
@@ -53,7 +53,7 @@ t.test('8 a database from before migrates on start, and keeps its data', async (
   t.ok((await migrationsOf(schema)).includes('0004-uploads'))
 })
 
-t.test('8 a node starts beside a newer one, whose migrations it does not know', async (t) => {
+t.test('8 a node can start on a database that a newer version has migrated', async (t) => {
   const schema = await createSchema(t)
   const direct = postgres(await testDatabaseUrl(), { max: 1 })
   await direct`insert into ${direct(schema)}.migrations values ('9999-future', 'later')`
@@ -62,12 +62,12 @@ t.test('8 a node starts beside a newer one, whose migrations it does not know', 
   t.equal((await inject('GET', '/api/users')).statusCode, 200)
 })
 
-t.test('8 a migration that fails leaves nothing behind, and the next start begins anew', async (t) => {
+t.test('8 a failed migration is rolled back, and the next start runs it again', async (t) => {
   const { db } = await openConnection(t)
   const schema = uniqueSchema(t.name)
   await sql`create schema ${sql.id(schema)}`.execute(db)
   await sql`create table ${sql.id(schema, 'posts')} ()`.execute(db)
-  await t.rejects(migrate(db, schema), { code: '42P07' }, 'a table of that name is there')
+  await t.rejects(migrate(db, schema), { code: '42P07' }, 'the table exists already')
   const { rows } = await sql`select tablename from pg_tables where schemaname = ${schema}`.execute(db)
   t.strictSame([...rows], [{ tablename: 'posts' }])
   await sql`drop table ${sql.id(schema, 'posts')}`.execute(db)
@@ -75,11 +75,11 @@ t.test('8 a migration that fails leaves nothing behind, and the next start begin
   t.match((await migrationsOf(schema)).slice(0, 4), ALL)
 })
 
-t.test('8 a role that may create nothing starts on a database that is up to date', async (t) => {
+t.test('8 a database role without the right to create tables can start on a database that is up to date', async (t) => {
   const schema = await createSchema(t)
   const database = postgres(await testDatabaseUrl(), { max: 1 })
   t.teardown(() => database.end())
-  // What the rights of a role would do, the session's setting does for whoever cannot make roles.
+  // The role of the tests may not be allowed to create roles. A read-only connection rejects changes in the same way.
   const { db } = await openConnection(t, { database, schema })
   await database`set default_transaction_read_only = on`
   await t.resolves(migrate(db, schema))

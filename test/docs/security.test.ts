@@ -9,7 +9,7 @@ const documents = ['SECURITY.md', 'docs/security.md', 'docs/asvs.md']
 
 const statuses = ['met', 'partly', 'not met', 'host', 'n/a'] as const
 
-// The requirements of OWASP ASVS 5.0.0: each section with those of level 1 and those of level 2.
+// The requirements of OWASP ASVS 5.0.0: the numbers of levels 1 and 2 in each section.
 const sections: [section: string, level1: number[], level2: number[]][] = [
   ['V1.1', [], [1, 2]],
   ['V1.2', [1, 2, 3, 4, 5], [6, 7, 8, 9]],
@@ -93,7 +93,7 @@ const expected = sections.flatMap(([section, level1, level2]) => [
   ...level2.map((number) => ({ id: `${section}.${number}`, level: '2' })),
 ])
 
-/** Returns the cells of the lines of a document's tables that match a pattern. */
+/** Returns the cells of each table row in a document whose line matches a pattern. */
 function rowsOf (file: string, pattern: RegExp): string[][] {
   const lines = read(file).split('\n').filter((line) => pattern.test(line))
   return lines.map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()))
@@ -105,7 +105,7 @@ const requirements = rowsOf('docs/asvs.md', /^\| V\d/)
 const count = (status: string, level?: string) =>
   requirements.filter((row) => row.status === status && (level === undefined || row.level === level)).length
 
-t.test('every file that the documents name exists', async (t) => {
+t.test('every file that the security documents name exists', async (t) => {
   for (const document of documents) {
     const text = read(document)
     const paths = [...text.matchAll(/`((?:[\w.-]+\/)*[\w.-]+\.(?:ts|js|md|conf|ini|json|graphql|sh))`/g)].map(([, path]) => path!)
@@ -116,7 +116,7 @@ t.test('every file that the documents name exists', async (t) => {
   }
 })
 
-t.test('every link to a section leads to a heading', async (t) => {
+t.test('every link to a section of a document leads to an existing heading', async (t) => {
   const slug = (heading: string) => heading.toLowerCase().replaceAll(/[^\w\- ]/g, '').replaceAll(' ', '-')
   for (const document of documents) {
     for (const [, file, section] of read(document).matchAll(/\]\(([^)#:]*\.md)#([^)]+)\)/g)) {
@@ -134,14 +134,14 @@ t.test('every requirement of ASVS levels 1 and 2 is listed once, in order, with 
   t.same(requirements.map(({ id, level }) => ({ id, level })), [...expected].sort(inOrder))
 })
 
-t.test('every requirement has a paraphrase, a status and a place or a reason', async (t) => {
+t.test('every requirement has a paraphrase, a status, and a place in the code or a reason', async (t) => {
   for (const { id, requirement, status, where } of requirements) {
     t.ok((statuses as readonly unknown[]).includes(status), `${id}: ${status}`)
     t.ok(requirement && where, `${id} is complete`)
   }
 })
 
-t.test('the summaries give the numbers of the tables', async (t) => {
+t.test('the numbers in the summaries match the tables', async (t) => {
   const summary = statuses.map((status) => [count(status, '1'), count(status, '2'), count(status)].map(String))
   t.same(rowsOf('docs/asvs.md', /^\| `/).map((cells) => cells.slice(2)), summary)
   const [, listed = ''] = /^`not met`: ([^]+?)\n\n/m.exec(read('docs/asvs.md'))!

@@ -5,7 +5,7 @@ import { hostOf, openSocket, post } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
 import { findFaults, noFaults, startWrites } from '../helpers/writes.ts'
 
-t.test('SPEED 3 writes that go together with those of many others, on two nodes', async (t) => {
+t.test('SPEED 3 writes that share a batch with writes of others, on two nodes', async (t) => {
   const usher = await createUsher(t)
   const nodes = [usher, await createUsher(t, usher.options)]
   const { admin, inject } = usher
@@ -24,7 +24,7 @@ t.test('SPEED 3 writes that go together with those of many others, on two nodes'
     return data?.createPost?.title ?? errors?.[0]?.extensions.code
   }
 
-  await t.test('2.3 of two with one address, in whatever batches, one is created and one gets 409', async (t) => {
+  await t.test('2.3 of two users with the same address, in the same batch or not, one is created and the other gets 409', async (t) => {
     for (let round = 0; round < 20; round++) {
       const answers = Array.from({ length: 5 }, async (_, index) => {
         const first = create(`pair-${round}-${index}@example.com`)
@@ -37,7 +37,7 @@ t.test('SPEED 3 writes that go together with those of many others, on two nodes'
     t.same(await sql`select count(*)::int from users where email ilike 'pair-%'`, [{ count: 100 }])
   })
 
-  await t.test('7.6 an author who is being deleted, or is gone, is the error of those posts alone that name him', async (t) => {
+  await t.test('7.6 if an author is being deleted or does not exist, only the posts with this author fail', async (t) => {
     for (let round = 0; round < 5; round++) {
       const [gone, stays] = await Promise.all(['gone', 'stays'].map(async (name) => (await create(`${name}-${round}@example.com`)).json().id))
       await sql.begin(async (deletion) => {
@@ -52,14 +52,14 @@ t.test('SPEED 3 writes that go together with those of many others, on two nodes'
   await Promise.all(loads.map((load) => load.stop()))
   const sent = loads.flatMap(({ sent }) => sent)
 
-  await t.test('SPEED 3 nobody else has noticed', async (t) => {
+  await t.test('SPEED 3 all other writes have succeeded', async (t) => {
     t.strictSame(sent.filter(({ id }) => !id), [])
     t.strictSame(await findFaults(sql, sent), noFaults)
     const batches = await sql`select count(*)::int from users group by xmin having count(*) > 1`
-    t.ok(batches.length > 0, 'rows of several requests came by one statement')
+    t.ok(batches.length > 0, 'some statements inserted rows of several requests')
   })
 
-  await t.test('7.7 each post is told to the subscribers of each node, in the order of commit', async (t) => {
+  await t.test('7.7 the subscribers of each node receive each post once, in commit order', async (t) => {
     const committed = await sql`select id from posts order by position`.then((rows) => rows.map(({ id }) => id))
     for (const socket of subscribers) {
       const told: string[] = []

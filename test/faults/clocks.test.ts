@@ -10,7 +10,7 @@ type Headers = Record<string, string>
 const HOUR_MS = 3_600_000
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
-t.test('4 nodes whose clocks are an hour off issue and check tokens by the clock of the database', async (t) => {
+t.test('4 nodes whose clocks are wrong by an hour issue and verify tokens by the clock of the database', async (t) => {
   const databaseUrl = await createDatabase(t)
   const cwd = t.testdir()
   const options = { databaseUrl, schema: 'usher', uploadsDir: `${cwd}/uploads`, admin }
@@ -26,24 +26,25 @@ t.test('4 nodes whose clocks are an hour off issue and check tokens by the clock
     const name = offBy < 0 ? 'behind' : 'ahead'
 
     const { headers } = await wrong.login(admin)
-    t.strictSame([await statusAt(wrong, headers), await statusAt(right, headers)], [200, 200], `${name}: its tokens work everywhere`)
+    t.strictSame([await statusAt(wrong, headers), await statusAt(right, headers)], [200, 200], `${name}: its tokens are valid on all nodes`)
     const user = await right.createUser()
-    t.equal(await statusAt(wrong, user.headers), 200, `${name}: it accepts those of others`)
+    t.equal(await statusAt(wrong, user.headers), 200, `${name}: it accepts tokens of other nodes`)
     await right.inject('POST', '/api/auth/logout', { headers: user.headers })
-    await until('the end has arrived', async () => await statusAt(wrong, user.headers) === 401)
+    await until('the node rejects the ended session', async () => await statusAt(wrong, user.headers) === 401)
 
     const { headers: expiring } = await brief.login(await right.createUser())
     t.equal(await statusAt(wrong, expiring), 200)
-    await until('it has expired', async () => await statusAt(wrong, expiring) === 401)
-    await until('it says so', () => wrong.stdout.includes('The clock of this machine differs from the database clock, which is used instead'))
+    await until('the token has expired', async () => await statusAt(wrong, expiring) === 401)
+    await until('the difference is logged', () => wrong.stdout.includes('The clock of this machine differs from the database clock, which is used instead'))
     t.ok(wrong.stdout.includes(`"difference":${offBy / 1000}`))
     if (offBy > 0) return
     const late = await startNode(t, { cwd, settings, inject })
-    t.strictSame([await statusAt(late, expiring), await statusAt(late, user.headers)], [401, 401], `${name}: nor does one that starts afterwards accept them`)
+    const statuses = [await statusAt(late, expiring), await statusAt(late, user.headers)]
+    t.strictSame(statuses, [401, 401], `${name}: a node that starts afterwards rejects them as well`)
   }))
 })
 
-t.test('4 the clock of a machine is set forward and back: its node forgets no session that has ended', async (t) => {
+t.test('4 if the clock of a machine is set forward and back, its node still rejects all ended sessions', async (t) => {
   const usher = await createUsher(t)
   const [gone, other] = [await usher.createUser(), await usher.createUser()]
   const { now } = Date
@@ -57,7 +58,7 @@ t.test('4 the clock of a machine is set forward and back: its node forgets no se
   t.equal(await statusAt(usher, other.headers), 401)
 })
 
-t.test('4 a session has ended when it was deleted, not when the transaction that did so began', async (t) => {
+t.test('4 the time at which a session ended is that of its deletion, not the beginning of the transaction', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const { began, ended } = await sql.begin(async (sql) => {

@@ -12,7 +12,7 @@ t.test('SPEED 3 kill -9 of PostgreSQL under write load', async (t) => {
   const { postmaster } = database
 
   for (const [what, rounds] of [['the postmaster', 2], ['one backend', 3]] as const) {
-    await t.test(`1.10 of ${what}: 503 until it is back, and what was acknowledged is there, once`, async (t) => {
+    await t.test(`1.10 kill -9 of ${what}: writes get 503 until it is available, and acknowledged ones are stored once`, async (t) => {
       const usher = await createUsher(t, { databaseUrl: database.url })
       const { admin, options } = usher
       const writes = startWrites({ url: `http://${await hostOf(usher)}`, headers: admin.headers })
@@ -22,20 +22,20 @@ t.test('SPEED 3 kill -9 of PostgreSQL under write load', async (t) => {
         const refused = what === 'the postmaster' && writes.refuse()
         process.kill(victim, 'SIGKILL')
         await refused
-        // With one backend go all, and PostgreSQL recovers, at times before anybody has asked it for more.
-        await until('they are gone', () => ![victim, ...others].some(isAlive))
-        // By themselves.
+        // If one backend is killed, PostgreSQL ends all of them and recovers, sometimes before the next statement arrives.
+        await until('the processes have ended', () => ![victim, ...others].some(isAlive))
+        // Service resumes without intervention.
         await writes.acknowledge(200)
       }
       await writes.stop()
 
       const { sent } = writes
       t.comment(`${sent.filter(({ id }) => id).length} acknowledged, ${sent.filter(({ refusal }) => refusal).length} refused`)
-      t.strictSame(sent.filter(({ id, refusal }) => !id && !refusal), [], 'each is answered')
-      t.strictSame(sent.filter((write) => write.refusal && !isAway(write)).slice(0, 3), [], 'where not served, 503, and when to come back')
+      t.strictSame(sent.filter(({ id, refusal }) => !id && !refusal), [], 'every write got a response')
+      t.strictSame(sent.filter((write) => write.refusal && !isAway(write)).slice(0, 3), [], 'rejected writes got 503 with Retry-After')
       t.strictSame(await findFaults(openSql(t, usher), sent), noFaults)
 
-      // One that writes first. Asked over a connection of its own, which nobody has killed.
+      // Returns the backends of Usher, one that writes first. It uses a new connection, because PostgreSQL has closed all others.
       async function listBackends (): Promise<number[]> {
         const sql = openSql(t, usher)
         const rows = await sql`select pid from pg_stat_activity where application_name = 'usher'
@@ -47,7 +47,8 @@ t.test('SPEED 3 kill -9 of PostgreSQL under write load', async (t) => {
   }
 })
 
-// GraphQL says so in its own way (contract 7.1). Whoever has waited for too long while the database was away is refused, too.
+// GraphQL responds with status 200 (contract 7.1). A write that has waited for too long while the database was unavailable gets
+// OVERLOADED.
 function isAway ({ kind, refusal: { status, retryAfter, code } = { status: 0, retryAfter: null, code: '' } }: Write): boolean {
   const isAnswer = kind === 'post' ? status === 200 : status === 503 && retryAfter === '1'
   return isAnswer && ['DATABASE_UNAVAILABLE', 'OVERLOADED'].includes(code)

@@ -13,7 +13,7 @@ import { until } from '../helpers/until.ts'
 const EVENTS = 'subscription { postCreated { title content } }'
 const CONTENT = 'x'.repeat(60_000)
 
-/** Sends a request as it is. */
+/** Sends the head and body of a request over a new connection. Resolves to its socket when the server has received the head. */
 async function send (t: Test, { app }: TestUsher, head: string[], body = '', length = body.length): Promise<Socket> {
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
   t.teardown(() => socket.destroy())
@@ -28,7 +28,7 @@ async function send (t: Test, { app }: TestUsher, head: string[], body = '', len
 interface Line { level: number, msg: string }
 const DEBUG = 20
 
-/** The settings of a server that logs to `lines`. */
+/** Options of servers that log to `lines`. */
 const servers: Record<string, (lines: Line[]) => FastifyServerOptions> = {
   'in a host': (lines) => ({ logger: { level: 'debug', stream: createLog(lines) } }),
   'on the node': (lines) => {
@@ -36,16 +36,16 @@ const servers: Record<string, (lines: Line[]) => FastifyServerOptions> = {
     return { ...options, logger: { ...logger as object, stream: createLog(lines) } } as FastifyServerOptions
   },
 }
-// What Fastify says of each request is the host's to choose.
+// Fastify logs these messages for each request. The host decides whether it does.
 const OF_FASTIFY = ['incoming request', 'request completed', 'stream closed prematurely']
 
 const createLog = (lines: Line[]) => ({ write: (line: string) => { lines.push(JSON.parse(line)) } })
 
 for (const [where, server] of Object.entries(servers)) {
-  t.test(`a client that disconnects is nobody’s error, at any moment, ${where}`, (t) => disconnect(t, where, server))
+  t.test(`a client that disconnects at any moment causes no error in the log, ${where}`, (t) => disconnect(t, where, server))
 }
 
-t.test('a response of the node that fails is logged', async (t) => {
+t.test('the node logs a response that fails', async (t) => {
   const lines: Line[] = []
   const app = Fastify(servers['on the node']!(lines))
   t.teardown(() => app.close())
@@ -81,7 +81,7 @@ async function disconnect (t: Test, where: string, server: (lines: Line[]) => Fa
     'an event stream by GET': [[inAddress, accept]],
     'an event stream by POST': [['POST /graphql', accept, json, authorization], operation(EVENTS)],
     'an event stream whose body is half sent': [['POST /graphql', accept, json], '{"query":', 100],
-    'an event stream that is refused': [['POST /graphql', accept, json], operation('subscription { nothing }')],
+    'an event stream that is rejected': [['POST /graphql', accept, json], operation('subscription { nothing }')],
     'an event stream of a query': [['POST /graphql', accept, json], all],
     'a query': [['POST /graphql', json], all],
     'a page': [['GET /graphql', 'accept: text/html']],
@@ -106,7 +106,7 @@ async function disconnect (t: Test, where: string, server: (lines: Line[]) => Fa
       }
       socket.resetAndDestroy()
     }
-    await until('they are gone', async () => await connections() <= 1)
+    await until('the connections are closed', async () => await connections() <= 1)
     await createPost(usher, admin)
     t.same(lines.filter(({ level, msg }) => level > DEBUG && !(where === 'in a host' && OF_FASTIFY.includes(msg))), [], what)
   }

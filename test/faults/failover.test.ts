@@ -5,11 +5,11 @@ import { createPost, openSocket, post, titles } from '../helpers/graphql.ts'
 import { startReplicas } from '../helpers/replicas.ts'
 import { until } from '../helpers/until.ts'
 
-// PostgreSQL replicates sequences some numbers ahead: with more posts than these are lost, positions are given out again.
+// PostgreSQL replicates sequences some numbers ahead. If more posts than this are lost, their positions are assigned again.
 const LOST = 40
 
-t.test('7.7 a standby takes over without the latest posts: subscriptions that may miss posts fail with CURSOR_LOST', async (t) => {
-  // Otherwise tap would remove the folder first.
+t.test('7.7 if a standby takes over without the latest posts, subscriptions that may miss posts fail with CURSOR_LOST', async (t) => {
+  // Without an earlier teardown, tap would remove the folder before the servers that use it have stopped.
   t.teardown(() => {})
   const folder = t.testdir()
   const replicas = await startReplicas(t, folder, { synchronous: false })
@@ -39,21 +39,21 @@ t.test('7.7 a standby takes over without the latest posts: subscriptions that ma
   replicas.killPrimary()
   await replicas.promote()
   let first: string | undefined
-  await until('writes go on', async () => {
+  await until('writes succeed again', async () => {
     first = await create('New 0')
     return first
   })
 
   t.match(await running.next(), { type: 'error', id: 'posts', payload: [lost] }, 'a running subscription fails')
   const early = await subscribe(`(after: "${afterLost.at(-1)}")`)
-  t.match(await early.next(), { type: 'error', payload: [lost] }, 'a cursor behind the posts fails')
+  t.match(await early.next(), { type: 'error', payload: [lost] }, 'a cursor after the last post fails')
   for (let count = 1; count < LOST + 40; count++) await createPost(usher, admin, `New ${count}`)
   const late = await subscribe(`(after: "${afterLost.at(-1)}")`)
-  t.match(await late.next(), { type: 'error', payload: [lost] }, 'so it does when its position was given out again')
+  t.match(await late.next(), { type: 'error', payload: [lost] }, 'it also fails when its position has been assigned again')
   t.match(await (await events(afterLost.at(-1)!)).answers(1), [{ data: null, errors: [lost] }])
 
   const before = await subscribe(`(after: "${replicated}")`)
-  t.same(await titles(before, LOST + 40), Array.from({ length: LOST + 40 }, (_, count) => `New ${count}`), 'an earlier cursor leads on')
+  t.same(await titles(before, LOST + 40), Array.from({ length: LOST + 40 }, (_, count) => `New ${count}`), 'an earlier cursor still works')
   const after = await subscribe(`(after: "${first}")`)
   t.same(await titles(after, 1), ['New 1'])
 })

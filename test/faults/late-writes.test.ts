@@ -7,7 +7,7 @@ import { createProxy } from '../helpers/proxy.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
-t.test('1.11 a write that was answered with 503 undoes nothing that was acknowledged later', async (t) => {
+t.test('1.11 a write that got 503 does not undo a later, acknowledged write', async (t) => {
   const application = `late writes ${process.pid}`
   const proxy = await createProxy(t, `${await testDatabaseUrl()}?application_name=${encodeURIComponent(application)}`)
   const one = await createUsher(t)
@@ -24,26 +24,26 @@ t.test('1.11 a write that was answered with 503 undoes nothing that was acknowle
   const backends = async () => (await sql`select pid from pg_stat_activity where application_name = ${application}`).map(({ pid }) => pid as number)
   const signal = (pids: number[], name: NodeJS.Signals) => { for (const pid of pids) process.kill(pid, name) }
   const faults: Record<string, [begin: (pids: number[]) => void, end: (pids: number[]) => void]> = {
-    'the network holds it': [proxy.freeze, proxy.thaw],
+    'the network delays it': [proxy.freeze, proxy.thaw],
     'its PostgreSQL processes are stopped': [(pids) => signal(pids, 'SIGSTOP'), (pids) => signal(pids, 'SIGCONT')],
   }
 
   for (const [how, [begin, end]] of Object.entries(faults)) {
     for (let round = 0; round < 2; round++) {
-      await until('both serve', async () => String(await write(two, 'Before')) === '200,')
+      await until('both nodes can write', async () => String(await write(two, 'Before')) === '200,')
       const former = await backends()
       begin(former)
       t.strictSame(await write(two, 'Late'), [503, 'DATABASE_UNAVAILABLE'], how)
       t.strictSame(await write(one, 'Acknowledged'), [200, undefined])
       end(former)
-      await until('what was held is over', async () => (await backends()).every((pid) => !former.includes(pid)))
+      await until('the delayed connections are closed', async () => (await backends()).every((pid) => !former.includes(pid)))
       const [row] = await sql`select name, title from users, posts where users.id = ${user.id} and posts.id = ${postId}`
       t.strictSame({ ...row }, { name: 'Acknowledged', title: 'Acknowledged' }, how)
     }
   }
 })
 
-t.test('1.11 a write that comes late since others stalled on its connection is sent again', async (t) => {
+t.test('1.11 a write that PostgreSQL receives too late, because others on its connection waited for a lock, is sent again', async (t) => {
   const usher = await createUsher(t, { poolSize: 2 })
   const users = [await usher.createUser(), await usher.createUser(), await usher.createUser()]
   const sql = openSql(t, usher)

@@ -7,7 +7,7 @@ import { findFaults, noFaults, startWrites, type Write } from '../helpers/writes
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
-t.test('SPEED 3 kill -9 of the node under write load: what was acknowledged is there, once, and served by the next node', async (t) => {
+t.test('SPEED 3 kill -9 of a node under write load: acknowledged writes are stored once, and the next node returns them', async (t) => {
   const databaseUrl = await createDatabase(t)
   const cwd = t.testdir()
   const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
@@ -23,8 +23,8 @@ t.test('SPEED 3 kill -9 of the node under write load: what was acknowledged is t
     t.equal(await node.ended, 'SIGKILL')
     await writes.ended
     sent.push(...writes.sent)
-    t.equal(writes.sent.filter(({ id, refusal }) => !id && !refusal).length, 32, 'each client was waiting for its last one')
-    // What was sent and not answered may still be committed.
+    t.equal(writes.sent.filter(({ id, refusal }) => !id && !refusal).length, 32, 'each client was waiting for one response')
+    // Writes that were sent may still be committed without a response.
     await until('the connections of the node are closed', async () => (await sql`
       select from pg_stat_activity where application_name = 'usher' and datname = current_database()`).length === 0)
     t.strictSame(await findFaults(sql, sent), noFaults)
@@ -60,10 +60,10 @@ async function listPosts (url: string): Promise<string[]> {
   return ids
 }
 
-// Until it is served: on a machine that has no time for it the database may seem to be away.
+// Repeats the request until it succeeds, because on a busy machine the database may seem to be unavailable.
 async function ask (url: string, init?: RequestInit): Promise<{ body: any, headers: Headers }> {
   let answer = { body: {} as any, headers: new Headers() }
-  await until(`${url} is served`, async () => {
+  await until(`${url} responds`, async () => {
     const response = await fetch(url, init)
     answer = { body: await response.json(), headers: response.headers }
     return response.status === 200 && !answer.body.errors

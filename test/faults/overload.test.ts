@@ -6,7 +6,7 @@ import { post } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
-// What may wait, what goes in one statement, and how many of these run at once: `db/batching.ts`, `plugins/database.ts`.
+// How many writes may wait, and how many are in flight: two statements of 100 items (`db/batching.ts`, `plugins/database.ts`).
 const WAITING = 10_000
 const IN_FLIGHT = 2 * 100
 
@@ -14,7 +14,7 @@ const created = '201'
 const overloaded = '503 OVERLOADED, retry after 1'
 const cancelled = '503 DATABASE_UNAVAILABLE, retry after 1'
 
-/** Holds a lock that every insert waits for, and no read; the function that it returns gives it back. */
+/** Takes a lock for which inserts wait, but not reads. Returns a function that releases it. */
 async function lockUsers (sql: Sql): Promise<() => Promise<void>> {
   const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const ended = sql.begin(async (sql) => {
@@ -34,7 +34,7 @@ async function create ({ inject, admin }: TestUsher, email: string): Promise<str
   return statusCode === 201 ? created : `${statusCode} ${JSON.parse(body).code}, retry after ${headers['retry-after']}`
 }
 
-/** Sends a creation, and when it waits for the lock so many more at once: what is answered, as it comes. */
+/** Creates a user, and when this waits for the lock, `count` more users at the same time. `answers` collects the results. */
 async function createMany (usher: TestUsher, sql: Sql, count: number) {
   const answers: string[] = []
   let look = () => {}
@@ -43,23 +43,23 @@ async function createMany (usher: TestUsher, sql: Sql, count: number) {
     look()
   }
   const first = send(undefined, count)
-  await until('it waits', async () => (await sql`select from pg_locks where relation = 'users'::regclass and not granted`).length > 0)
+  await until('the first one waits', async () => (await sql`select from pg_locks where relation = 'users'::regclass and not granted`).length > 0)
   const all = Promise.all([first, ...Array.from({ length: count }).map(send)])
   return {
     answers,
     all,
-    /** Resolves when so many are answered. */
+    /** Resolves when `count` requests have got a response. */
     answered: (count: number) => new Promise<void>((resolve) => { look = () => { if (answers.length >= count) resolve() } }),
   }
 }
 
-/** After the lock: what was created is there, and nothing that was refused; whoever comes later is served. */
+/** Checks after the release of the lock that exactly the acknowledged users exist, and that later requests succeed. */
 async function judge (t: Test, usher: TestUsher, sql: Sql, answers: string[]): Promise<void> {
   const { length } = answers.filter((answer) => answer === created)
   t.comment(`${length} of ${answers.length} created`)
   t.ok(length > 0)
-  // A machine that is busy with all of these may take the database for away, and then nobody knows of the statements on
-  // their way.
+  // On a machine that is busy with all these requests, the node may regard the database as unavailable. Statements in flight
+  // then get 503, whether or not they are committed.
   const undecided = answers.filter((answer) => answer === cancelled).length
   t.strictSame(answers.filter((answer) => ![overloaded, created, cancelled].includes(answer)), [])
   const [{ count }] = await sql`select count(*)::int from users where email like 'many-%'` as unknown as [{ count: number }]
@@ -68,31 +68,31 @@ async function judge (t: Test, usher: TestUsher, sql: Sql, answers: string[]): P
   t.strictSame(new Set(later), new Set([created]))
 }
 
-t.test('SPEED 3 more writes than may wait for a locked table: 503 at once, and the others are served when it is free', async (t) => {
+t.test('SPEED 3 if too many writes wait for a locked table, some get 503 at once, and the others succeed later', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const release = await lockUsers(sql)
   const { answers, all, answered } = await createMany(usher, sql, WAITING + IN_FLIGHT + 1300)
   await answered(1300)
-  await until('reads go on', async () => (await usher.inject('GET', `/api/users/${usher.admin.id}`)).statusCode === 200)
+  await until('reads succeed', async () => (await usher.inject('GET', `/api/users/${usher.admin.id}`)).statusCode === 200)
   await release()
   await all
   await judge(t, usher, sql, answers)
 })
 
-t.test('SPEED 3 writes that wait for a locked table for longer than they may: 503, while those that were sent wait on', async (t) => {
+t.test('SPEED 3 writes that wait for too long for a locked table get 503, while those in flight continue to wait', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const release = await lockUsers(sql)
   const { answers, all, answered } = await createMany(usher, sql, IN_FLIGHT + 300)
   await answered(300)
-  t.strictSame(new Set(answers), new Set([overloaded]), 'before a statement is given up')
+  t.strictSame(new Set(answers), new Set([overloaded]), 'before statements in flight are cancelled')
   await release()
   await all
   await judge(t, usher, sql, answers)
 })
 
-t.test('SPEED 3 a write that waits longer than a statement may is cancelled: 503, and the later ones succeed', async (t) => {
+t.test('SPEED 3 a write that exceeds the time limit of statements is cancelled with 503, and later ones succeed', async (t) => {
   const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=500` })
   const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
   const release = await lockUsers(sql)

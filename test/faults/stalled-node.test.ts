@@ -13,7 +13,7 @@ const LEASE_MS = 100
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const mutation = { query: 'mutation { createPost(input: { title: "A", content: "B" }) { id } }' }
 
-t.test('4 a node that was paused accepts no token of a session that ended meanwhile', async (t) => {
+t.test('4 a node that was paused rejects tokens of sessions that ended meanwhile', async (t) => {
   const url = await createDatabase(t)
   const cwd = t.testdir()
   const one = await createUsher(t, { databaseUrl: url, schema: 'usher', uploadsDir: `${cwd}/uploads`, admin })
@@ -31,7 +31,7 @@ t.test('4 a node that was paused accepts no token of a session that ended meanwh
 
     two.child.kill('SIGSTOP')
     t.equal((await one.inject('POST', '/api/auth/logout', { headers: user.headers })).statusCode, 204)
-    // They wait on its connections when it goes on, and are read before what the database has told it.
+    // These requests are waiting when the node continues. It reads them before the notification of the database arrives.
     proxy.delayReplies(100)
     const onSocket = Promise.race([socket.run(mutation.query), socket.closed])
     const waiting: Promise<unknown>[] = [...Array.from({ length: 8 }, read), ...Array.from({ length: 4 }, write)]
@@ -44,7 +44,7 @@ t.test('4 a node that was paused accepts no token of a session that ended meanwh
   t.equal((await sql`select from posts`).length, 0, 'nothing was written')
 })
 
-t.test('4 1.10 a database whose answers take 350 ms: live tokens work, and those of ended sessions do not', async (t) => {
+t.test('4 1.10 if the database responds after 350 ms, valid tokens are accepted, and those of ended sessions are rejected', async (t) => {
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)
   const one = await createUsher(t)
@@ -65,11 +65,11 @@ t.test('4 1.10 a database whose answers take 350 ms: live tokens work, and those
     t.equal(await statusOf(two, session), 200)
     t.equal((await one.inject('POST', '/api/auth/logout', { headers: session.headers })).statusCode, 204)
     await delay(LEASE_MS)
-    t.equal(await statusOf(two, session), 401, 'though the news is still on its way')
+    t.equal(await statusOf(two, session), 401, 'although the notification has not arrived yet')
   }
 })
 
-t.test('2.5 a node that stalls while it deletes an admin keeps others from changing one for a second', async (t) => {
+t.test('2.5 a node that stalls while it deletes an admin blocks changes of other admins for a second at most', async (t) => {
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)
   const one = await createUsher(t, { databaseUrl: `${databaseUrl}?statement_timeout=5000` })
@@ -79,16 +79,16 @@ t.test('2.5 a node that stalls while it deletes an admin keeps others from chang
   const isWaiting = async () => (await sql`
     select from pg_stat_activity where query ilike '%for no key update%' and query like ${`%${one.options.schema}%`} and wait_event_type = 'Lock'`).length > 0
 
-  // Another transaction holds it up in the middle, until the node cannot go on any more.
+  // Another transaction blocks the deletion until the connections of the node are frozen, so that the node cannot complete it.
   const lock = await sql.reserve()
   await lock`begin`
   await lock`select from users where id = ${gone.id} for no key update`
   const deletion = two.inject('DELETE', `/api/users/${gone.id}`, { headers: one.admin.headers })
-  await until('it waits', isWaiting)
+  await until('the deletion waits', isWaiting)
   proxy.freeze()
   await lock`rollback`
   lock.release()
-  await until('it has the locks', async () => !await isWaiting())
+  await until('the deletion has the locks', async () => !await isWaiting())
 
   const change = await one.inject('PUT', `/api/users/${other.id}`, { headers: one.admin.headers, payload: { name: 'Other', email: other.email, role: 'user' } })
   t.equal(change.statusCode, 200, 'not 503, after five seconds')

@@ -6,16 +6,16 @@ import { startDatabase } from '../helpers/database.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
-// Far more than a second, and less than PostgreSQL needs to cancel a statement.
+// Much longer than a second, and shorter than the time after which PostgreSQL cancels a statement.
 const HANG_MS = 8_000
 
-/** The options of a Fastify whose log messages about the database are kept. */
+/** Returns Fastify options that collect the log messages about the database. */
 function keepLog (lines: string[]) {
   const keep = ({ msg }: { msg: string }) => { if (msg.startsWith('The database') && !msg.endsWith('try again')) lines.push(msg) }
   return { logger: { level: 'info', stream: { write: (line: string) => keep(JSON.parse(line)) } } }
 }
 
-t.test('1.10 only heartbeats are answered', async (t) => {
+t.test('1.10 the database responds to heartbeats only', async (t) => {
   const { url, dataDir, postmaster } = await startDatabase(t)
   const lines: string[] = []
   const usher = await createUsher(t, { databaseUrl: url, uploadsDir: dataDir }, keepLog(lines))
@@ -45,16 +45,16 @@ t.test('1.10 only heartbeats are answered', async (t) => {
     t.ok(performance.now() - since < HANG_MS, 'long before PostgreSQL would have cancelled it')
   }
 
-  await t.test('the processes of the pool are stopped: 503 at once, then new ones serve', async (t) => {
+  await t.test('if the processes of the pool are paused, requests get 503 at once, and then new connections are used', async (t) => {
     await Promise.all([read(), write()])
     await stopBackends()
     await failsAtOnce(t)
-    await until('it serves again', async () => (await read()).statusCode === 200)
+    await until('reads succeed', async () => (await read()).statusCode === 200)
     t.strictSame(lines, ['The database answers heartbeats, but no statements'])
     resume()
   })
 
-  await t.test('and no new ones can be connected to: every request gets 503 at once, until they continue', async (t) => {
+  await t.test('if new connections are not possible either, every request gets 503 at once until the processes continue', async (t) => {
     await read()
     const main = await postmaster()
     process.kill(main, 'SIGSTOP')
@@ -63,12 +63,12 @@ t.test('1.10 only heartbeats are answered', async (t) => {
     for (let request = 0; request < 3; request++) await failsAtOnce(t)
     t.equal((await usher.inject('GET', '/health/ready')).statusCode, 503)
     resume()
-    await until('it serves again', async () => (await read()).statusCode === 200)
+    await until('reads succeed', async () => (await read()).statusCode === 200)
     t.equal(lines.at(-1), 'The database answers statements again')
   })
 })
 
-t.test('1.10 a statement that waits for a lock is no stall: the others are served, and it ends', async (t) => {
+t.test('1.10 a statement that waits for a lock does not count as a stall: others succeed, and it completes', async (t) => {
   const lines: string[] = []
   const usher = await createUsher(t, {}, keepLog(lines))
   const sql = openSql(t, usher)
@@ -80,7 +80,7 @@ t.test('1.10 a statement that waits for a lock is no stall: the others are serve
     renamed = rename()
     await untilBlocked(sql, usher)
     const since = performance.now()
-    await until('it has waited for long enough to be suspicious', () => performance.now() - since > 1500)
+    await until('it has waited for longer than a stall takes to be detected', () => performance.now() - since > 1500)
     t.equal((await usher.inject('GET', `/api/users/${user.id}`)).statusCode, 200)
   })
   t.equal((await renamed!).statusCode, 200)

@@ -46,7 +46,7 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
       ['POST', '/api/users', { headers, payload: { name: 'x'.repeat(2 ** 20) } }, 413, { error: 'The request body is too large', code: 'PAYLOAD_TOO_LARGE' }],
       ['GET', '/api/unknown', {}, 404, { error: 'Not found', code: 'NOT_FOUND' }],
       ['PATCH', '/api/users', {}, 405, { error: 'PATCH is not allowed here', code: 'METHOD_NOT_ALLOWED' }],
-      ['GET', '/api/users', { headers: { accept: 'application/vnd.api.v9+json' } }, 406, { error: 'Available: application/json, application/vnd.api.v1+json, application/vnd.api.v2+json', code: 'NOT_ACCEPTABLE' }],
+      ['GET', '/api/users', { headers: { accept: 'application/vnd.api.v9+json' } }, 406, { error: 'None of the accepted media types is available. Available: application/json, application/vnd.api.v1+json, application/vnd.api.v2+json', code: 'NOT_ACCEPTABLE' }],
     ]
     for (const [method, path, rest, status, body] of refusals) {
       const response = await inject(method, path, rest)

@@ -11,7 +11,7 @@ const form = ['--x', 'content-disposition: form-data; name="file"; filename="a.t
 
 type Mount = (app: FastifyInstance) => Promise<void>
 
-// What a host may ask of itself: each is answered the same with Usher in it as without.
+// Requests to routes of the host. Each must get the same response with and without Usher.
 const requests: InjectOptions[] = [
   { url: '/mine' },
   { url: '/mine/' },
@@ -62,7 +62,7 @@ async function answers (app: FastifyInstance): Promise<object[]> {
   return all
 }
 
-// What goes by sockets and by raw bytes.
+// Exchanges messages over sockets and sends raw bytes, and returns everything that was received.
 async function conversations (t: Test, app: FastifyInstance): Promise<object> {
   const { port, ws, url } = await listen(app)
   const own = await openSocket(t, `${ws}/ws`, ['any'])
@@ -101,7 +101,7 @@ const hosts: Record<string, (mount: Mount, seen: string[]) => Mount> = {
 }
 
 for (const [name, build] of Object.entries(hosts)) {
-  t.test(`9 a host with ${name}`, async (t) => {
+  t.test(`9 Usher works in a host with ${name}`, async (t) => {
     const without = openHost(t)
     without.decorateRequest('actor', null)
     await build(async () => {}, [])(without)
@@ -111,17 +111,17 @@ for (const [name, build] of Object.entries(hosts)) {
     await build(async (app) => { await app.register(usher, options) }, [])(app)
     await app.ready()
 
-    await t.test('9 the host answers as it did', async (t) => {
+    await t.test('9 the responses of the host are the same as without Usher', async (t) => {
       const [before, after] = [await answers(without), await answers(app)]
       for (const [index, request] of requests.entries()) t.strictSame(after[index], before[index], `${request.method ?? 'GET'} ${request.url}`)
       t.strictSame(await conversations(t, app), await conversations(t, without))
     })
 
-    await t.test('9 Usher answers as it does alone', async (t) => surface(t, await withUsers(app, options)))
+    await t.test('9 the responses of Usher are the same as without other plugins', async (t) => surface(t, await withUsers(app, options)))
   })
 }
 
-t.test('9 a host that puts all payloads into an envelope does so to its own: those of Usher keep their contract', async (t) => {
+t.test('9 a preSerialization hook and a serializer of the host do not change the responses of Usher', async (t) => {
   const app = openHost(t)
   app.addHook('preSerialization', async (_, __, payload) => ({ envelope: payload }))
   app.setReplySerializer((payload) => `${JSON.stringify(payload)} of the host`)

@@ -8,7 +8,7 @@ import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 const admin = { email: 'admin@example.com', password: 'horse battery staple' }
 const databaseUrl = 'postgres://somebody:secret@127.0.0.1:1/none'
 
-t.test('9 a client of the host serves and stays open', async (t) => {
+t.test('9 with the option sql, Usher uses the client of the host and does not close it', async (t) => {
   const sql = postgres(await testDatabaseUrl(), { max: 2 })
   t.teardown(() => sql.end())
   const options: UsherOptions = { sql, schema: uniqueSchema(t.name), uploadsDir: t.testdir(), admin }
@@ -25,20 +25,20 @@ t.test('9 a client of the host serves and stays open', async (t) => {
   t.strictSame([...await sql`select count(*)::int from ${sql(schema!)}.users`], [{ count: 1 }])
 })
 
-t.test('9 a wrong option is refused at boot, by a sentence that names it', async (t) => {
+t.test('9 an invalid option makes the start fail with a sentence that names it', async (t) => {
   const sql = postgres(databaseUrl)
   const needed = { databaseUrl }
   const refused: [options: object, message: string][] = [
     [{}, 'databaseUrl or sql is required'],
     [{ databaseUrl: undefined }, 'databaseUrl or sql is required'],
     [{ databaseUrl: '' }, 'databaseUrl or sql is required'],
-    [{ databaseUrl, sql }, 'databaseUrl and sql exclude each other'],
+    [{ databaseUrl, sql }, 'databaseUrl and sql exclude each other: pass only one of them'],
     [{ databaseUrl: 5432 }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ databaseUrl: 'mysql://user:secret@host/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ databaseUrl: 'postgres://user:secret@ho st:x/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ ...needed, notificationsUrl: 'mysql://user:secret@host/db' }, 'notificationsUrl must be a URL such as postgres://user:password@host:5432/database'],
-    [{ sql: 'postgres://' }, 'sql must be a client made by postgres.js'],
-    [{ sql: () => {} }, 'sql must be a client made by postgres.js'],
+    [{ sql: 'postgres://' }, 'sql must be a client created by postgres.js'],
+    [{ sql: () => {} }, 'sql must be a client created by postgres.js'],
     [{ ...needed, databaseURL: databaseUrl }, 'there is no option databaseURL'],
     [{ ...needed, onFristAdmin: () => {} }, 'there is no option onFristAdmin'],
     [{ ...needed, onFirstAdmin: true }, 'onFirstAdmin must be a function'],
@@ -61,14 +61,14 @@ t.test('9 a wrong option is refused at boot, by a sentence that names it', async
     [{ ...needed, emitter: 'redis' }, 'emitter must be an mqemitter'],
     [{ ...needed, emitter: { on () {}, emit () {} } }, 'emitter must be an mqemitter'],
     [{ ...needed, policy: { 'users:creat': () => true } }, 'policy has no action users:creat'],
-    [{ ...needed, policy: { 'users:create': true } }, 'policy of users:create must be a function'],
+    [{ ...needed, policy: { 'users:create': true } }, 'policy must have a function for users:create'],
   ]
   for (const [options, message] of refused) {
     await t.rejects(async () => Fastify().register(usher, options), { message: `usher: ${message}` }, message)
   }
 })
 
-t.test('9 the options of the host stay as they were given', async (t) => {
+t.test('9 Usher does not change the options that the host passes', async (t) => {
   const options: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(t.name),
@@ -87,7 +87,7 @@ t.test('9 the options of the host stay as they were given', async (t) => {
   t.equal((await inject('POST', '/api/users', { headers, payload: { name: 'Ada', email: 'ada@example.com' } })).statusCode, 201, 'a rule of the host')
 })
 
-t.test('9 where the database cannot be reached, boot fails with the cause', async () => {
+t.test('9 if the database cannot be reached, the start fails with the cause', async () => {
   const app = Fastify()
   await t.rejects(async () => app.register(usher, { databaseUrl }), { code: 'DATABASE_UNAVAILABLE', cause: { code: 'ECONNREFUSED' } })
   await app.close()

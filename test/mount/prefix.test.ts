@@ -7,7 +7,7 @@ import { mountOptions, openHost } from '../helpers/host.ts'
 import { upload } from '../helpers/uploads.ts'
 import { listen, openSocket } from '../helpers/wire.ts'
 
-// One schema and one folder for all mounts, one after the other.
+// All mounts, one after the other, use the same database schema and folder.
 const { prefix: _, ...options } = await mountOptions(t)
 
 async function pathsIn (t: Test, app: FastifyInstance, prefix: string) {
@@ -27,7 +27,7 @@ async function pathsIn (t: Test, app: FastifyInstance, prefix: string) {
     file: (await app.inject(fileUrl)).body,
     socket: socket.protocol,
     docs: (await usher.inject('GET', '/docs/')).statusCode,
-    // What a client that reads the document calls.
+    // The path to which a client sends requests that it derives from the OpenAPI document.
     documented: `${new URL(document.servers?.[0]?.url ?? '', 'http://host/').pathname.replace(/\/$/, '')}${Object.keys(document.paths).find((path) => path.endsWith('/api/users'))}`,
   }
 }
@@ -57,7 +57,7 @@ const mounts: [name: string, prefix: string, outer: string | undefined, given: s
 ]
 
 for (const [name, prefix, outer, given] of mounts) {
-  t.test(`9 everything answered respects the prefix: ${name}`, async (t) => {
+  t.test(`9 all addresses in responses contain the prefix: ${name}`, async (t) => {
     const app = openHost(t)
     const mount = (scope: FastifyInstance) => scope.register(usher, { ...options, ...given !== undefined && { prefix: given } })
     if (outer === undefined) await mount(app)
@@ -67,7 +67,7 @@ for (const [name, prefix, outer, given] of mounts) {
   })
 }
 
-t.test('9 a prefix that is no fixed path is refused', async (t) => {
+t.test('9 a prefix that is not a fixed path is rejected', async (t) => {
   for (const prefix of ['/:tenant', '/a*', '/a//b', '//', '/ü', '/a?b', 'http://x']) {
     await t.rejects(async () => Fastify().register(usher, { ...options, prefix }), { message: 'usher: prefix must be a path such as /accounts' }, prefix)
   }

@@ -5,7 +5,7 @@ import { addHooks, mountOptions, openHost } from '../helpers/host.ts'
 
 const options = await mountOptions(t)
 
-t.test('9 app.usher.authenticate guards routes of the host', async (t) => {
+t.test('9 app.usher.authenticate protects routes of the host', async (t) => {
   const app = openHost(t)
   app.setErrorHandler((error: Error & { statusCode: number, code: string }, _, reply) =>
     reply.code(error.statusCode).send({ host: [error.statusCode, error.code, error.message] }))
@@ -15,7 +15,7 @@ t.test('9 app.usher.authenticate guards routes of the host', async (t) => {
   const { admin, createUser } = await withUsers(app, options)
   const get = (url: string, authorization?: string) => app.inject({ url, headers: authorization === undefined ? {} : { authorization } })
 
-  await t.test('the token of a user: request.actor', async (t) => {
+  await t.test('with a valid token, request.actor is the user', async (t) => {
     const { statusCode, body } = await get('/mine', admin.headers.authorization)
     const actor = JSON.parse(body)
     t.equal(statusCode, 200)
@@ -23,7 +23,7 @@ t.test('9 app.usher.authenticate guards routes of the host', async (t) => {
     t.strictSame([actor.id, actor.role], [admin.id, 'admin'])
   })
 
-  await t.test('no token, a bad one, an ended one: 401 by the error handler of the host', async (t) => {
+  await t.test('without a token, or if it is invalid or revoked, the error handler of the host sends 401', async (t) => {
     const missing = await get('/mine')
     t.strictSame([missing.statusCode, missing.headers['www-authenticate']], [401, 'Bearer'])
     t.strictSame(missing.json(), { host: [401, 'UNAUTHENTICATED', 'A bearer token is required'] })
@@ -36,12 +36,12 @@ t.test('9 app.usher.authenticate guards routes of the host', async (t) => {
     t.equal((await get('/mine', user.headers.authorization)).statusCode, 401)
   })
 
-  await t.test('request.actor is null elsewhere', async (t) => {
+  await t.test('request.actor is null on routes without authentication', async (t) => {
     t.strictSame((await get('/open', admin.headers.authorization)).json(), { actor: null })
   })
 })
 
-t.test('9 hooks of the host, but those that rewrite payloads, guard and mark the routes of Usher like those of any plugin, whenever they were added', async (t) => {
+t.test('9 hooks of the host, except those that rewrite payloads, run for the routes of Usher, whenever they were added', async (t) => {
   const app = openHost(t)
   const seen: string[] = []
   addHooks(app, seen)

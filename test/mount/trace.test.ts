@@ -8,7 +8,7 @@ import { addHooks, addPlugins, addSettings, mountOptions, openHost } from '../he
 
 const options = await mountOptions(t)
 
-/** All that a host has that a plugin could touch: by name, with what it is. */
+/** Returns everything in a host that a plugin could change: members, hooks, parsers, schemas and listeners. */
 async function describe (app: FastifyInstance) {
   let seen: { request: FastifyRequest, reply: FastifyReply } | undefined
   app.get('/seen', async (request, reply) => { seen = { request, reply } })
@@ -33,7 +33,7 @@ const listenersOf = (emitter: EventEmitter) => Object.fromEntries(emitter.eventN
 
 const membersOf = (value: object) => Reflect.ownKeys(value).map(String).sort()
 
-// The functions of each kind, from where Fastify keeps them: it has no way to ask.
+// Returns the number of hooks of each kind. It reads an internal member, because Fastify has no method for this.
 function hooksOf (app: FastifyInstance): Record<string, number> {
   const symbol = Object.getOwnPropertySymbols(app).find(({ description }) => description === 'fastify.hooks')!
   const hooks = (app as unknown as Record<symbol, Record<string, unknown[]>>)[symbol]!
@@ -68,12 +68,12 @@ for (const [name, build] of Object.entries(hosts)) {
     t.strictSame([...Object.keys(Object.getOwnPropertyDescriptors(Reflect.get(app, 'accounts')))], ['authenticate'])
 
     t.strictSame(after.process, before.process)
-    // The socket's way in.
+    // Usher adds one listener for upgrades, which accepts its sockets.
     t.strictSame(after.server, { ...before.server, upgrade: (before.server.upgrade ?? 0) + 1 })
   })
 }
 
-t.test('9 the decorator is renamed by decoratorName, and a name that is taken is refused', async (t) => {
+t.test('9 decoratorName renames the decorator, and a name that exists already is rejected', async (t) => {
   const app = openHost(t)
   app.decorate('accounts', 'mine')
   await t.rejects(async () => app.register(usher, { ...options, decoratorName: 'accounts' }), { message: 'usher: decoratorName accounts is taken in this app' })
@@ -82,17 +82,17 @@ t.test('9 the decorator is renamed by decoratorName, and a name that is taken is
   await t.rejects(async () => other.register(usher, options), { message: 'usher: this app has a request decorator named actor already' })
 })
 
-t.test('9 Usher reads no environment, writes nothing, takes no signal and lets the process end by itself', async (t) => {
+t.test('9 Usher reads no environment variables, writes no output, handles no signals and does not keep the process alive', async (t) => {
   const child = fork(new URL('./fixtures/silent-host.ts', import.meta.url), {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // A setting of the node would fail or change something.
+    // If Usher read these settings of the node, it would fail or behave differently.
     env: { PATH: process.env.PATH, PORT: 'nonsense', DATABASE_URL: 'nonsense', PUBLIC_URL: 'nonsense', ADMIN_EMAIL: 'nonsense', UPLOAD_MAX_BYTES: '1' },
   })
   const output = Promise.all([text(child.stdout!), text(child.stderr!)])
   child.send(options)
   const [report] = await once(child, 'message')
   t.strictSame(report, { status: 200, signals: [] })
-  // Nothing is left open that would keep it alive: otherwise it never exits.
+  // If Usher left something open, the process would never exit.
   const [code] = await once(child, 'exit')
   t.equal(code, 0)
   t.strictSame(await output, ['', ''])

@@ -6,7 +6,7 @@ import { mountOptions, openHost } from '../helpers/host.ts'
 import { upload } from '../helpers/uploads.ts'
 import { listen, openSocket } from '../helpers/wire.ts'
 
-t.test('9 two mounts in one app know nothing of each other', async (t) => {
+t.test('9 two mounts in one app are independent of each other', async (t) => {
   const app = openHost(t)
   const ours = { ...await mountOptions(t, '/ours'), decoratorName: 'ours' }
   const theirs = { ...await mountOptions(t, '/theirs'), decoratorName: 'theirs' }
@@ -38,7 +38,7 @@ t.test('9 two mounts in one app know nothing of each other', async (t) => {
     t.equal((await one.inject('GET', '/api/protected', { headers: one.admin.headers })).statusCode, 200)
   })
 
-  await t.test('an actor of one, set by a hook of the host, is nobody to the other', async (t) => {
+  await t.test('an actor of one mount, set by a hook of the host, is not an actor of the other mount', async (t) => {
     const host = openHost(t)
     const [first, second] = [{ ...ours, prefix: '/first', decoratorName: 'first' }, { ...theirs, prefix: '/second', decoratorName: 'second' }]
     host.addHook('onRequest', async (request, reply) => {
@@ -51,14 +51,14 @@ t.test('9 two mounts in one app know nothing of each other', async (t) => {
     t.equal(response.statusCode, 200)
   })
 
-  await t.test('posts, by their sockets', async (t) => {
+  await t.test('posts over their sockets', async (t) => {
     const heard: string[] = []
     for (const { prefix, inject, admin } of [one, two]) {
       const { say, hear } = await openSocket(t, `${ws}${prefix}/graphql`, ['graphql-transport-ws'])
       say({ type: 'connection_init' })
       await hear()
       say({ type: 'subscribe', id: '1', payload: { query: 'subscription { postCreated { title } }' } })
-      // Answered when the subscription before it has begun.
+      // The response arrives when the subscription has started.
       say({ type: 'subscribe', id: '2', payload: { query: '{ __typename }' } })
       await hear()
       await hear()
@@ -78,18 +78,18 @@ t.test('9 two mounts in one app know nothing of each other', async (t) => {
 
 const first = await createUsher(t)
 
-t.test('9 of two apps in one process, one may close while the other serves', async (t) => {
+t.test('9 of two apps in one process, one can close while the other continues to work', async (t) => {
   const other = await createUsher(t, { ...first.options, prefix: '/other' })
   await other.app.close()
   t.equal((await first.inject('GET', '/api/users')).statusCode, 200)
 })
 
-t.test('4 two nodes on one database: a logout on one is refused by the other', async (t) => {
+t.test('4 after a logout on one node, another node on the same database rejects the token', async (t) => {
   const second = await createUsher(t, first.options)
   const user = await first.createUser()
   const on = async (node: TestUsher) => (await node.inject('GET', '/api/protected', { headers: user.headers })).statusCode
   t.strictSame([await on(first), await on(second)], [200, 200])
   t.equal((await first.inject('POST', '/api/auth/logout', { headers: user.headers })).statusCode, 204)
   t.equal(await on(first), 401)
-  await until('the other one refuses it', async () => await on(second) === 401)
+  await until('the other node rejects the token', async () => await on(second) === 401)
 })

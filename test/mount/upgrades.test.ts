@@ -3,7 +3,7 @@ import usher from '../../app.ts'
 import { mountOptions, openHost } from '../helpers/host.ts'
 import { listen, sendRaw, withoutDate } from '../helpers/wire.ts'
 
-t.test('9 upgrades that are none of Usher are answered as without it, also where nobody takes any', async (t) => {
+t.test('9 upgrade requests that are not for Usher get the same response as without it, even if the host handles no upgrades', async (t) => {
   const key = 'sec-websocket-version: 13\r\nsec-websocket-key: MDEyMzQ1Njc4OTAxMjM0NQ=='
   const upgrades = [
     'GET /mine?a=1 HTTP/1.1\r\nhost: x\r\nconnection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n',

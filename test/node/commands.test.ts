@@ -22,7 +22,7 @@ const { pathname, port } = new URL(DATABASE_URL)
 /** The working directory of commands and nodes. */
 const cwd = t.testdir()
 
-/** Runs `usher` with arguments: what it printed, and its exit code. */
+/** Runs `usher` with arguments. Resolves to its output and its exit code. */
 async function usher (args: string, { input = '', settings = {}, cwd: where = cwd }: { input?: string, settings?: Record<string, string>, cwd?: string } = {}) {
   const { command, env } = nodeCommand([server, ...args.split(' ').filter(Boolean)])
   const child = spawn(...command, { cwd: where, env: { ...env, DATABASE_URL, ...settings } })
@@ -31,7 +31,7 @@ async function usher (args: string, { input = '', settings = {}, cwd: where = cw
   return { stdout, stderr, code }
 }
 
-t.test('usage', { buffered: true }, async (t) => {
+t.test('--help lists commands and options, and wrong usage is reported in a sentence', { buffered: true }, async (t) => {
   const { stdout, code } = await usher('--help')
   t.equal(code, 0)
   for (const command of ['start', 'migrate', 'admin create', 'keys rotate', 'sessions end', 'uploads clean']) t.match(stdout, new RegExp(`^  ${command} `, 'm'))
@@ -58,13 +58,13 @@ t.test('usage', { buffered: true }, async (t) => {
   t.same([unreachable.code, unreachable.stderr], [1, 'DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).\n'])
 })
 
-t.test('a database is brought up to date, and used by commands while a node runs', { buffered: true }, async (t) => {
+t.test('usher migrate updates a database, and other commands work while a node runs', { buffered: true }, async (t) => {
   t.same(await usher('migrate'), { stdout: `Up to date: database "${pathname.slice(1)}" on 127.0.0.1:${port}, uploads in ${cwd}/data\n`, stderr: '', code: 0 })
   const node = await startNode(t, { cwd, settings: { DATABASE_URL, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
   const status = async (headers: Record<string, string>) => (await node.fetch('/api/protected', { headers })).status
   const until401 = async (headers: Record<string, string>) => { while (await status(headers) !== 401); }
 
-  t.test('admin create', async (t) => {
+  t.test('admin create creates an admin with a given or a random password', async (t) => {
     const made = await usher('admin create --email second@example.com')
     t.equal(made.code, 0)
     const [, password = ''] = /^Admin second@example.com is there, password (\S{20}) \(not shown again\)\n$/.exec(made.stdout)!
@@ -79,7 +79,7 @@ t.test('a database is brought up to date, and used by commands while a node runs
     t.same(await usher('admin create --email fourth@example.com --password-stdin', { input: 'password1' }), { stdout: '', stderr: 'password is too common\n', code: 1 })
   })
 
-  t.test('sessions end: one, those of a user, all; the node refuses their tokens', async (t) => {
+  t.test('sessions end ends one session, those of a user or all, and the node rejects their tokens', async (t) => {
     const [first, second, third] = [await node.login(admin), await node.login(admin), await node.login(admin)]
     const other = await node.login({ email: 'third@example.com', password: 'a long passphrase' })
     const { sid, sub } = JSON.parse(Buffer.from(first.token.split('.')[1]!, 'base64url').toString())
@@ -100,7 +100,7 @@ t.test('a database is brought up to date, and used by commands while a node runs
     await until401(other.headers)
   })
 
-  t.test('keys rotate: the node has the key at once, and its tokens stay good', async (t) => {
+  t.test('keys rotate adds a key that the node publishes at once, and existing tokens remain valid', async (t) => {
     const { headers } = await node.login(admin)
     const { stdout, code } = await usher('keys rotate')
     t.equal(code, 0)
@@ -111,7 +111,7 @@ t.test('a database is brought up to date, and used by commands while a node runs
     t.equal(await status(headers), 200)
   })
 
-  t.test('keys rotate --now: every other key is revoked, and sessions go on', async (t) => {
+  t.test('keys rotate --now revokes all other keys, and sessions can be refreshed', async (t) => {
     const { headers, cookie } = await node.login(admin)
     const { stdout, code } = await usher('keys rotate --now')
     t.equal(code, 0)
@@ -122,7 +122,7 @@ t.test('a database is brought up to date, and used by commands while a node runs
     t.equal(await status({ authorization: `Bearer ${(await refreshed.json() as { token: string }).token}` }), 200)
   })
 
-  t.test('the account log knows of all that', async (t) => {
+  t.test('the account log records these commands', async (t) => {
     const { headers } = await node.login(admin)
     const entries = await (await node.fetch('/api/audit?limit=1000', { headers })).json() as { action: string, userAgent: string, actorId: null }[]
     const ours = entries.filter(({ userAgent }) => userAgent === 'usher command line')
@@ -131,7 +131,7 @@ t.test('a database is brought up to date, and used by commands while a node runs
   })
 })
 
-t.test('5.5 uploads clean removes files without a record, on confirmation', { buffered: true }, async (t) => {
+t.test('5.5 uploads clean removes files without a record after a confirmation', { buffered: true }, async (t) => {
   const cwd = t.testdir()
   const files = join(cwd, 'data/uploads/files')
   const old = async (name: string) => {
@@ -170,7 +170,7 @@ t.test('5.5 uploads clean removes files without a record, on confirmation', { bu
   t.match(await clean('--yes --ignore-other-databases'), { stdout: /1 file removed\.\n$/, code: 0 })
 })
 
-t.test('an irreversible step is confirmed by a person', { buffered: true }, async (t) => {
+t.test('a question on the terminal is confirmed by y or yes only', { buffered: true }, async (t) => {
   const answer = async (text: string) => {
     const [input, output] = [Object.assign(new PassThrough(), { isTTY: true }), new PassThrough()]
     const confirmed = confirm('Remove it?', input, output)

@@ -9,7 +9,7 @@ import { handleUpgrades } from '../../routes/graphql/live/ws/upgrades.ts'
 import { parseSettings } from '../../node/settings.ts'
 import { listen, sendRaw } from '../helpers/wire.ts'
 
-/** The node's HTTP server, with a route of its own. */
+/** Starts the HTTP server of the node with one route. */
 async function startServer (t: Test) {
   const setHeaders = await createHeaders([])
   const app = Fastify(serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), setHeaders))
@@ -23,7 +23,7 @@ const NOT_FOUND = { error: 'Not found', code: 'NOT_FOUND' }
 const NOT_ALLOWED = { error: 'CONNECT is not allowed here', code: 'METHOD_NOT_ALLOWED' }
 const NO_HTTP = { errors: ['request is not valid HTTP'] }
 
-t.test('1.4 every form of a request is answered in our shape', async (t) => {
+t.test('1.4 responses to unusual and malformed HTTP requests have the shapes of the contract', async (t) => {
   const { port } = await startServer(t)
   const close = 'connection: close\r\n\r\n'
   const cases: [request: string, status: number, body: object][] = [
@@ -54,7 +54,7 @@ t.test('1.4 every form of a request is answered in our shape', async (t) => {
   }
 })
 
-t.test('1.4 a client that hangs up in the middle of a CONNECT disturbs nobody', async (t) => {
+t.test('1.4 a client that disconnects during a CONNECT request has no effect on others', async (t) => {
   const { app, port, url } = await startServer(t)
   for (let round = 0; round < 20; round++) {
     const socket = connect(port, '127.0.0.1')
@@ -66,7 +66,7 @@ t.test('1.4 a client that hangs up in the middle of a CONNECT disturbs nobody', 
   t.equal((await fetch(`${url}/here`)).status, 200)
 })
 
-t.test('1.13 a client that asks for one upgrade after the other leaves no listeners behind', async (t) => {
+t.test('1.13 repeated upgrade requests on one connection leave no listeners behind', async (t) => {
   const { app, port } = await startServer(t)
   handleUpgrades(app.server, '/graphql', () => {})
   app.server.on('connection', (socket) => { socket.on('close', () => {}) })

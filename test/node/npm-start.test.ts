@@ -10,14 +10,14 @@ const root = join(import.meta.dirname, '../..')
 
 t.jobs = 2
 
-/** Runs `npm start` as a terminal does, in a process group of its own, until the node listens. */
+/** Runs `npm start` in its own process group, as a terminal does. Resolves when the node listens. */
 async function npmStart (t: Test) {
   const dataDir = await prepareFolder(t)
   const { env: inherited } = nodeCommand([])
   const env = { ...inherited, PORT: '0', DATA_DIR: dataDir, ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' }
   const npm = spawn('env', ['-u', 'NODE_OPTIONS', 'npm', 'start'], { cwd: root, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
   let output = ''
-  // Every process that npm has started holds the other end of this pipe.
+  // All processes that npm has started hold the other end of this pipe, so it closes when all of them have ended.
   const ended = once(npm, 'close')
   const listens = new Promise<void>((resolve) => {
     npm.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -32,7 +32,7 @@ async function npmStart (t: Test) {
   return { npm, ended, postmaster: join(dataDir, 'postgres/data/postmaster.pid'), output: () => output }
 }
 
-t.test('8 npm start: SIGTERM to npm alone stops the node and PostgreSQL', { buffered: true }, async (t) => {
+t.test('8 npm start: SIGTERM to the npm process stops the node and PostgreSQL', { buffered: true }, async (t) => {
   const { npm, ended, postmaster, output } = await npmStart(t)
   t.ok(existsSync(postmaster))
   npm.kill('SIGTERM')

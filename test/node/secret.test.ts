@@ -13,7 +13,7 @@ import { nodeCommand, spawnNode, startNode, stopNode } from '../helpers/node.ts'
 const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const SEALED = /^sealed1\./
 
-t.test('4 the secret of a data folder is made once, whoever is first, and only its owner may read it', async (t) => {
+t.test('4 nodes that start at the same time create one secret in the data folder, which only its owner may read', async (t) => {
   const folder = t.testdir()
   const secrets = await Promise.all(Array.from({ length: 20 }, () => readSecret(folder)))
   t.match(secrets[0], /^[\w-]{43}$/)
@@ -23,14 +23,14 @@ t.test('4 the secret of a data folder is made once, whoever is first, and only i
   t.equal((await stat(join(folder, 'secret'))).mode & 0o777, 0o600)
 })
 
-t.test('4 a secret that can be neither read nor made stops the start', async (t) => {
+t.test('4 the start fails if the secret can be neither read nor created', async (t) => {
   const folder = t.testdir({ taken: { secret: {} }, dangling: {} })
   await symlink('nowhere', join(folder, 'dangling/secret'))
   await t.rejects(readSecret(join(folder, 'taken')), { message: `DATA_DIR: ${folder}/taken/secret cannot be read.` })
   await t.rejects(readSecret(join(folder, 'dangling')), { message: `DATA_DIR: ${folder}/dangling/secret cannot be created.` })
 })
 
-t.test('4 with its own PostgreSQL a node encrypts the signing keys, and the commands know the secret', async (t) => {
+t.test('4 with the embedded PostgreSQL, the node and the commands encrypt signing keys with the secret of the data folder', async (t) => {
   const cwd = await prepareFolder(t)
   const DATA_DIR = cwd
   const node = await startNode(t, { cwd, settings: { DATA_DIR, ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
@@ -50,7 +50,7 @@ t.test('4 with its own PostgreSQL a node encrypts the signing keys, and the comm
   const other = await startNode(t, { cwd, settings: { DATA_DIR, PUBLIC_URL: 'http://localhost:3000' } })
   t.equal((await other.fetch('/api/protected', { headers })).status, 200)
 
-  t.test('4 and warns of settings that leave something open', async (t) => {
+  t.test('4 a node warns if SECRET is missing, or TRUST_PROXY with an https PUBLIC_URL', async (t) => {
     const SECRET = await readSecret(DATA_DIR)
     const plain = spawnNode(t, { cwd, settings: { DATABASE_URL: url } })
     t.equal(await plain.ended, 1)
@@ -63,13 +63,13 @@ t.test('4 with its own PostgreSQL a node encrypts the signing keys, and the comm
     for (const { stdout } of [proxied, other]) t.notMatch(stdout, /"level":40/)
   })
 
-  t.test('4 and does not start without the secret', async (t) => {
+  t.test('4 a node does not start without the secret', async (t) => {
     const folder = await prepareFolder(t)
     await mkdir(join(folder, 'secret'))
     const node = spawnNode(t, { cwd: folder, settings: { DATA_DIR: folder } })
     t.equal(await node.ended, 1)
     t.equal(node.stderr, `DATA_DIR: ${folder}/secret cannot be read.\n`)
-    t.notOk((await readdir(join(folder, 'postgres/data'))).includes('postmaster.pid'), 'and leaves no PostgreSQL running')
+    t.notOk((await readdir(join(folder, 'postgres/data'))).includes('postmaster.pid'), 'no PostgreSQL is left running')
   })
   t.equal(await stopNode(other), 0)
 })

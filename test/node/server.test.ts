@@ -14,7 +14,7 @@ const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const SECRET = 'a secret of many words'
 const databaseUrl = await createDatabase(t)
 
-/** A node on the database of this file. */
+/** Returns the options of a node that uses the database of this file. */
 function connected (t: Test, settings: Record<string, string> = {}, rest: Partial<NodeOptions> = {}): NodeOptions {
   const given = { DATABASE_URL: databaseUrl, SECRET, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
   return { cwd: t.testdir(), settings: { ...given, ...settings }, ...rest }
@@ -22,7 +22,7 @@ function connected (t: Test, settings: Record<string, string> = {}, rest: Partia
 
 const unknown = '/api/users/0190a0b0-0000-7000-8000-000000000000'
 
-t.test('8 a start keeps what it has compiled for the next one, and gives back what only it needed', { buffered: true }, async (t) => {
+t.test('8 the node caches compiled code for the next start, and frees memory that only the start needed', { buffered: true }, async (t) => {
   const kept = join(import.meta.dirname, '../../node_modules/.cache/usher')
   await rm(kept, { recursive: true, force: true })
   const first = await startNode(t, connected(t, { LOG_LEVEL: 'debug' }, { compileCache: true }))
@@ -30,14 +30,14 @@ t.test('8 a start keeps what it has compiled for the next one, and gives back wh
   t.match(first.stdout, '"status":"fulfilled"')
   t.equal((await first.fetch(unknown)).status, 404)
   t.equal(await stopNode(first), 0)
-  t.equal((await readdir(kept)).length, 1, 'of this version of Node')
+  t.equal((await readdir(kept)).length, 1, 'the cache of this version of Node.js')
 
   const second = await startNode(t, connected(t, {}, { compileCache: true }))
   t.equal((await second.fetch(unknown)).status, 404)
   t.match(await second.login(admin), { token: String })
 })
 
-t.test('8 a first start needs no settings, and its data survive restarts and kill -9', { buffered: true }, async (t) => {
+t.test('8 the first start needs no settings, and the data survive restarts and kill -9', { buffered: true }, async (t) => {
   const cwd = t.testdir()
   const first = await startNode(t, { cwd, settings: { LOG_LEVEL: 'trace', PRINT_SECRETS: 'true' } })
   const [, email = '', password = ''] = await first.said(/The first admin is (\S+), password (\S+) \(not shown again\)/)
@@ -47,7 +47,7 @@ t.test('8 a first start needs no settings, and its data survive restarts and kil
     `Usher listens on ${first.url}`,
     `  data: ${cwd}/data (embedded PostgreSQL)`,
     `  docs: ${first.url}/docs, GraphiQL: ${first.url}/graphql\n`,
-  ].join('\n')), 'says where it listens, where its data and its docs are')
+  ].join('\n')), 'prints the address, the place of the data and the address of the documentation')
 
   const { token, cookie, headers } = await first.login({ email, password })
   t.equal((await first.fetch(`/api/protected?secret=${token}`, { headers: { ...headers, cookie } })).status, 200)
@@ -58,7 +58,7 @@ t.test('8 a first start needs no settings, and its data survive restarts and kil
   t.equal(await stopNode(first), 0)
   t.equal(first.stderr.split('\n').at(-2), 'Usher stops on SIGTERM')
   t.match(first.stdout, 'PostgreSQL: left running for the nodes that use it')
-  t.equal((await second.fetch('/api/protected', { headers })).status, 200, 'the other goes on')
+  t.equal((await second.fetch('/api/protected', { headers })).status, 200, 'the other node continues to work')
 
   const lines = first.stdout.trim().split('\n').map((line) => JSON.parse(line))
   t.match(lines.find(({ req }) => req?.url === '/api/protected'), { level: 20, reqId: /^[\w-]{8}-\w+$/, req: { method: 'GET', remoteAddress: '127.0.0.1' }, res: { statusCode: 200 } })
@@ -71,14 +71,14 @@ t.test('8 a first start needs no settings, and its data survive restarts and kil
   await second.ended
 
   const third = await startNode(t, { cwd })
-  t.equal((await third.fetch(created.headers.get('location')!)).status, 200, 'what was acknowledged is there')
+  t.equal((await third.fetch(created.headers.get('location')!)).status, 200, 'the acknowledged user exists')
   t.match(await third.login({ email, password }), { token: String })
   t.notMatch(third.stderr, /first admin/)
   t.equal(await stopNode(third, 'SIGINT'), 0)
   t.notOk((await readdir(join(cwd, 'data/postgres/data'))).includes('postmaster.pid'), 'the database stops with the last node')
 })
 
-t.test('8 with DATABASE_URL and settings from .env; no CORS, and nobody’s word for TLS, unless set', { buffered: true }, async (t) => {
+t.test('8 settings are read from .env, and CORS and X-Forwarded-Proto are off by default', { buffered: true }, async (t) => {
   const cwd = t.testdir({ '.env': `DATABASE_URL=${databaseUrl}\nSECRET=${SECRET}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\n` })
   const node = await startNode(t, { cwd })
   const { host, password, pathname } = new URL(databaseUrl)
@@ -96,7 +96,7 @@ t.test('8 with DATABASE_URL and settings from .env; no CORS, and nobody’s word
   t.equal(answer.headers.get('cross-origin-resource-policy'), 'same-origin')
   t.equal(answer.headers.get('strict-transport-security'), null)
 
-  await t.test('8 SIGTERM: requests in flight finish, idle connections close, sockets close with 1001, exit 0', async (t) => {
+  await t.test('8 SIGTERM: requests in flight finish, idle connections and sockets (1001) are closed, exit code 0', async (t) => {
     const [busy, kept, fresh] = [await node.beginLogin(admin), await node.connect(), await node.connect()]
     kept.socket.write('GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n')
     await once(kept.socket, 'data')
@@ -104,13 +104,13 @@ t.test('8 with DATABASE_URL and settings from .env; no CORS, and nobody’s word
     await once(socket, 'open')
     const closed = once(socket, 'close')
 
-    // One Ctrl-C under npm: the signal comes twice.
+    // With npm, one Ctrl-C leads to two signals.
     node.child.kill('SIGTERM')
     node.child.kill('SIGINT')
     t.match(await kept.answer, '{"status":"ok"}')
     t.equal((await closed)[0], 1001)
     t.equal(await fresh.answer, '', 'a connection opened ahead of any request')
-    await t.rejects(node.fetch('/health/live'), 'nobody new is let in')
+    await t.rejects(node.fetch('/health/live'), 'new connections are not accepted')
     busy.socket.write(busy.rest)
     t.match(await busy.answer, /\r\n\r\nHTTP\/1\.1 200 OK\r\n[^]*"token":/)
     t.equal(await node.ended, 0)
@@ -118,11 +118,11 @@ t.test('8 with DATABASE_URL and settings from .env; no CORS, and nobody’s word
   t.equal(node.stdout, '')
 })
 
-t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for what reaches no route', { buffered: true }, async (t) => {
+t.test('8 the node sets headers and CORS, and formats errors of requests that reach no route', { buffered: true }, async (t) => {
   const origin = 'https://app.example.com'
   const node = await startNode(t, connected(t, { CORS_ORIGIN: `${origin}, https://other.example.com`, TRUST_PROXY: 'loopback' }))
 
-  t.test('8 security headers on every answer, HSTS over TLS', async (t) => {
+  t.test('8 every response has security headers, and HSTS over TLS', async (t) => {
     const expected = {
       'content-security-policy': "default-src 'none';frame-ancestors 'none'",
       'cross-origin-resource-policy': 'cross-origin',
@@ -140,14 +140,14 @@ t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for
     t.equal(headers.get('strict-transport-security'), 'max-age=31536000; includeSubDomains')
   })
 
-  t.test('8 the request id is the one sent, or one of its own', async (t) => {
+  t.test('8 the request id is the one that the client sends, or a generated one', async (t) => {
     const id = async (sent: string) => (await node.fetch('/health/live', { headers: { 'x-request-id': sent } })).headers.get('x-request-id')
     t.equal(await id('0190a0b0-0000-7000'), '0190a0b0-0000-7000')
     t.match(await id('no id'), /^[\w-]{8}-\w+$/)
     t.not(await id(''), await id(''))
   })
 
-  t.test('8 CORS: a preflight, an answer, another origin', async (t) => {
+  t.test('8 CORS: preflight requests and responses name the allowed origin, and not another one', async (t) => {
     const preflight = await node.fetch('/api/users', { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'PUT' } })
     t.equal(preflight.status, 204)
     t.equal(preflight.headers.get('access-control-allow-origin'), origin)
@@ -162,14 +162,14 @@ t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for
     t.equal((await node.fetch('/api/users', { headers: { origin: 'https://evil.example.com' } })).headers.get('access-control-allow-origin'), null)
   })
 
-  t.test('1.4 OPTIONS that is no preflight is a method like another', async (t) => {
+  t.test('1.4 OPTIONS that is not a preflight request is treated like any other method', async (t) => {
     t.equal((await node.fetch('/api/users', { method: 'OPTIONS' })).status, 405)
     const unknown = await node.fetch('/nothing', { method: 'OPTIONS' })
     t.equal(unknown.status, 404)
     t.same(await unknown.json(), { error: 'Not found', code: 'NOT_FOUND' })
   })
 
-  t.test('8 a named origin may use the session cookie, another may not', async (t) => {
+  t.test('8 pages of an origin in CORS_ORIGIN may use the session cookie, other pages may not', async (t) => {
     const { cookie } = await node.login(admin)
     const logout = (from: string) => node.fetch('/api/auth/logout', { method: 'POST', headers: { cookie, origin: from } })
     t.equal((await logout('https://evil.example.com')).status, 403)
@@ -188,7 +188,7 @@ t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for
     t.same(await response.json(), { errors: ['address is malformed'] })
   })
 
-  t.test('2.2 an id of 10,000 characters is an unknown one: 404 {error}', async (t) => {
+  t.test('2.2 an id of 10,000 characters is unknown: 404 {error}', async (t) => {
     const response = await node.fetch(`/api/users/${'x'.repeat(10_000)}`)
     t.equal(response.status, 404)
     t.same(await response.json(), { error: 'User not found', code: 'USER_NOT_FOUND' })
@@ -197,18 +197,18 @@ t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for
   const broken: [what: string, bytes: string, answer: string][] = [
     ['an over-long URL or header', `GET /${'x'.repeat(17_000)} HTTP/1.1\r\nhost: x\r\n\r\n`, 'HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: 76\r\nConnection: close\r\n\r\n{"error":"The address and headers are too large","code":"HEADERS_TOO_LARGE"}'],
     ['no Host', 'GET /api/users HTTP/1.1\r\nconnection: close\r\n\r\n', '{"errors":["host header is required"]}'],
-    ['an expectation', 'GET /api/users HTTP/1.1\r\nhost: x\r\nexpect: wonders\r\nconnection: close\r\n\r\n', '{"error":"No expectation but 100-continue is met","code":"EXPECTATION_FAILED"}'],
+    ['an expectation', 'GET /api/users HTTP/1.1\r\nhost: x\r\nexpect: wonders\r\nconnection: close\r\n\r\n', '{"error":"The only supported expectation is 100-continue","code":"EXPECTATION_FAILED"}'],
     ['what is not HTTP', 'HELLO\r\n\r\n', 'HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: 40\r\nConnection: close\r\n\r\n{"errors":["request is not valid HTTP"]}'],
   ]
   for (const [what, bytes, expected] of broken) {
-    t.test(`1.4 ${what}: our shape, and the connection is closed`, async (t) => {
+    t.test(`1.4 ${what}: the response has the shape of the contract, and the connection is closed`, async (t) => {
       const { socket, answer } = await node.connect()
       socket.write(bytes)
       t.ok((await answer).endsWith(expected), await answer)
     })
   }
 
-  t.test('1.4 a client that is still sending when its request is rejected is not reset, and is closed in the end', async (t) => {
+  t.test('1.4 a client that is still sending when its request is rejected can read the response', async (t) => {
     const { hostname, port } = new URL(node.url)
     const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
     const errors: Error[] = []
@@ -218,15 +218,15 @@ t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for
     t.match(String(answer), /^HTTP\/1.1 431 /)
     for (let chunk = 0; chunk < 3; chunk++) {
       await new Promise((resolve) => socket.write('x'.repeat(100_000), resolve))
-      // By its response the node has read what was sent before.
+      // When this response arrives, the node has read the chunk before it.
       t.equal((await node.fetch('/health/live')).status, 200)
     }
     t.same(errors, [])
-    // Its own side stays open: it learns by what it sends that the node no longer reads.
+    // The client has not closed its side. Only when it sends does it find out that the node no longer reads.
     await until('the connection is reset', () => errors.length > 0 || (socket.write('x'), false))
   })
 
-  t.test('8 a connection reset is nobody’s error', async (t) => {
+  t.test('8 a connection that the client resets does not disturb the node', async (t) => {
     const { socket, answer } = await node.connect()
     socket.write('POST /api/auth/login HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{')
     socket.resetAndDestroy()
@@ -234,13 +234,13 @@ t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for
     t.equal((await node.fetch('/health/live')).status, 200)
   })
 
-  t.test('8 SIGTERM behind a proxy: a connection that is kept alive is answered once more, and told to close', async (t) => {
+  t.test('8 SIGTERM behind a proxy: a kept-alive connection gets one more response, with `connection: close`', async (t) => {
     const [busy, kept] = [await node.beginLogin(admin), await node.connect()]
     const get = 'GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n'
     kept.socket.write(get)
     await once(kept.socket, 'data')
     node.child.kill('SIGTERM')
-    await until('nobody new is let in', () => node.connect().then(({ socket }) => { socket.destroy() }, () => true))
+    await until('new connections are not accepted', () => node.connect().then(({ socket }) => { socket.destroy() }, () => true))
     kept.socket.write(get)
     busy.socket.write(busy.rest)
     t.match(await kept.answer, /\r\nconnection: keep-alive\r\n[^]*{"status":"ok"}HTTP\/1\.1 200 OK\r\nconnection: close\r\n[^]*{"status":"ok"}$/i)
@@ -249,16 +249,16 @@ t.test('8 what a host would own: headers, CORS, and the shapes of contract 1 for
   })
 })
 
-t.test('8 CORS_ORIGIN=*: any origin reads answers, none with credentials', { buffered: true }, async (t) => {
+t.test('8 CORS_ORIGIN=*: any origin may read responses, but without credentials', { buffered: true }, async (t) => {
   const node = await startNode(t, connected(t, { CORS_ORIGIN: '*', TRUST_PROXY: 'true' }))
   const { headers } = await node.fetch('/health/live', { headers: { origin: 'https://a.example.com', 'x-forwarded-proto': 'https' } })
   t.equal(headers.get('access-control-allow-origin'), '*')
   t.equal(headers.get('access-control-allow-credentials'), null)
   t.equal(headers.get('strict-transport-security'), 'max-age=31536000; includeSubDomains')
 
-  t.test('8 a second signal ends it at once', async (t) => {
+  t.test('8 a second signal ends the node at once', async (t) => {
     await node.beginLogin(admin)
-    // Those of the first moments pass for one Ctrl-C.
+    // Signals within the first moments count as one Ctrl-C, so the signal is repeated.
     const again = setInterval(() => node.child.kill('SIGTERM'), 100)
     t.equal(await node.ended, 1)
     clearInterval(again)
@@ -266,7 +266,7 @@ t.test('8 CORS_ORIGIN=*: any origin reads answers, none with credentials', { buf
   })
 })
 
-t.test('8 SIGTERM during the start: what was started is stopped', { buffered: true }, async (t) => {
+t.test('8 SIGTERM during the start stops everything that was started', { buffered: true }, async (t) => {
   const inject = 'process.on("newListener", (name) => name === "SIGTERM" && setImmediate(() => process.kill(process.pid, "SIGTERM")))'
   const cwd = await prepareFolder(t)
   const node = spawnNode(t, { cwd, settings: { DATA_DIR: cwd }, inject })
@@ -276,13 +276,13 @@ t.test('8 SIGTERM during the start: what was started is stopped', { buffered: tr
   t.notOk((await readdir(join(cwd, 'postgres/data'))).includes('postmaster.pid'))
 })
 
-t.test('8 an unexpected error is logged, the node stops and fails', { buffered: true }, async (t) => {
+t.test('8 an unexpected error is logged, and the node stops with exit code 1', { buffered: true }, async (t) => {
   const node = await startNode(t, connected(t, {}, { inject: 'process.once("SIGWINCH", () => { throw new Error("a bug") })' }))
   t.equal(await stopNode(node, 'SIGWINCH'), 1)
   t.match(node.stdout, /"level":60[^\n]*"message":"a bug"[^\n]*"msg":"unexpected, stopping"/, { words: node.stderr })
 })
 
-t.test('8 a bad start: one sentence, exit 1', { buffered: true }, async (t) => {
+t.test('8 a start that fails prints one sentence and exits with code 1', { buffered: true }, async (t) => {
   t.jobs = 2
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
@@ -299,11 +299,11 @@ t.test('8 a bad start: one sentence, exit 1', { buffered: true }, async (t) => {
     ['a bad setting', { PORT: 'http' }, 'PORT must be a whole number from 0 (any free port) to 65535.'],
     ['a port that is taken', { PORT: `${port}` }, `PORT ${port} is taken on 127.0.0.1: stop what listens there, or set another one (0 for any free one).`],
     ['a host that is another machine', { HOST: '192.0.2.1' }, 'HOST 192.0.2.1 with PORT 0 cannot be listened on (EADDRNOTAVAIL).'],
-    ['a database that is not there', { DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `DATABASE_URL: "d" on 127.0.0.1:${free} cannot be reached (ECONNREFUSED).`],
+    ['a database that cannot be reached', { DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `DATABASE_URL: "d" on 127.0.0.1:${free} cannot be reached (ECONNREFUSED).`],
     ['a wrong password', { DATABASE_URL: `postgres://usher:secret@${host}${pathname}` }, `DATABASE_URL: "${pathname.slice(1)}" on ${host} refuses: password authentication failed for user "usher".`],
-    ['notifications from nobody', { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `NOTIFICATIONS_URL cannot be listened to: connect ECONNREFUSED 127.0.0.1:${free}`],
+    ['a database for notifications that cannot be reached', { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `NOTIFICATIONS_URL cannot be listened to: connect ECONNREFUSED 127.0.0.1:${free}`],
     ['a folder that is a file', { DATABASE_URL: '', DATA_DIR: join(folder, 'file') }, `The database in ${folder}/file cannot be opened (EEXIST at ${folder}/file): start the node as the user who owns it, or choose another DATA_DIR.`],
-    ['uploads that cannot be kept', { DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used: ENOTDIR: not a directory, mkdir '${folder}/file/uploads/tmp'`],
+    ['uploads that cannot be stored', { DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used: ENOTDIR: not a directory, mkdir '${folder}/file/uploads/tmp'`],
   ]
   for (const [what, settings, sentence] of bad) {
     t.test(`8 ${what}`, { buffered: true }, async (t) => {
@@ -314,7 +314,7 @@ t.test('8 a bad start: one sentence, exit 1', { buffered: true }, async (t) => {
     })
   }
 
-  t.test('8 a first admin whose password is a common one', { buffered: true }, async (t) => {
+  t.test('8 a common password for the first admin', { buffered: true }, async (t) => {
     const node = spawnNode(t, { cwd: t.testdir(), settings: { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: 'password1' } })
     t.equal(await node.ended, 1)
     t.equal(node.stderr, 'ADMIN_PASSWORD is too common\n')

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { parseSettings, requireNode } from '../../node/settings.ts'
 
-t.test('8 settings: every one has a default or may be absent', async (t) => {
+t.test('8 settings: each has a default or is optional', async (t) => {
   t.same(parseSettings({}), {
     HOST: '127.0.0.1',
     PORT: 3000,
@@ -14,11 +14,11 @@ t.test('8 settings: every one has a default or may be absent', async (t) => {
   })
 })
 
-t.test('8 settings: an empty variable counts as absent, an unknown one is ignored', async (t) => {
+t.test('8 settings: an empty variable counts as absent, and an unknown one is ignored', async (t) => {
   t.same(parseSettings({ PORT: '', HOST: '', DATABASE_URL: '', CORS_ORIGIN: '', HOME: '/root', port: '9' }), parseSettings({}))
 })
 
-t.test('8 settings: all of them', async (t) => {
+t.test('8 settings: all are read from the environment', async (t) => {
   t.same(parseSettings({
     HOST: '0.0.0.0',
     PORT: '0',
@@ -74,7 +74,7 @@ const from = 'MAIL_FROM must be an email address, or one with a name such as Ush
 const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
 const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
 
-t.test('8 settings: MAIL_FROM may be an address alone, and either page serves with SMTP_URL', async (t) => {
+t.test('8 settings: MAIL_FROM may be an address without a name, and SMTP_URL needs PUBLIC_URL or PASSWORD_URL', async (t) => {
   const mail = { SMTP_URL: 'smtp://127.0.0.1:1025', MAIL_FROM: 'usher@example.com' }
   t.match(parseSettings({ ...mail, PUBLIC_URL: 'https://api.example.com' }), mail)
   t.match(parseSettings({ ...mail, PASSWORD_URL: 'https://app.example.com' }), mail)
@@ -125,12 +125,12 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
 ]
 
 for (const [setting, sentence] of bad) {
-  t.test(`8 settings: ${JSON.stringify(setting)} is refused by one sentence`, async (t) => {
+  t.test(`8 settings: ${JSON.stringify(setting)} is rejected with one sentence`, async (t) => {
     t.throws(() => parseSettings(setting), new Error(sentence))
   })
 }
 
-t.test('8 a Node that is too old is named in one sentence', async (t) => {
+t.test('8 a version of Node.js that is too old is rejected with one sentence', async (t) => {
   for (const version of ['24.0.0', '22.18.0', '23.1.0', process.versions.node]) requireNode(version)
   t.throws(() => requireNode('20.20.2'), { message: 'Usher needs Node.js 22.18 or later; this is 20.20.2.' })
   t.throws(() => requireNode('22.17.1'), { message: 'Usher needs Node.js 22.18 or later; this is 22.17.1.' })

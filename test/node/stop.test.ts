@@ -18,7 +18,7 @@ t.jobs = 3
 
 interface Asked { head: string, body?: string, length?: number }
 
-/** Sends a request and takes no more of the response than its first bytes. */
+/** Sends a request, or a part of it, and reads no more of the response than its first bytes. */
 async function askAndStall (t: Test, host: string, { head, body = '', length = body.length }: Asked): Promise<void> {
   const { hostname, port } = new URL(`http://${host}`)
   const socket = connect(Number(port), hostname).on('error', () => {})
@@ -29,7 +29,7 @@ async function askAndStall (t: Test, host: string, { head, body = '', length = b
   socket.pause()
 }
 
-/** What clients leave open that neither read nor send. */
+/** Returns requests that stay open because their clients neither read nor send. */
 function stalled (authorization: string, fileUrl: string): Asked[] {
   const json = 'content-type: application/json\r\n'
   return [
@@ -47,10 +47,10 @@ async function upload (url: string, headers: { authorization: string }): Promise
   return ((await response.json()) as { fileUrl: string }).fileUrl
 }
 
-t.test('8 a stop comes to its end in order, whatever clients do: mail is sent, then PostgreSQL stops', { buffered: true }, async (t) => {
+t.test('8 a node stops in order even if clients stall: it sends remaining mail, then stops PostgreSQL', { buffered: true }, async (t) => {
   const cwd = await prepareFolder(t)
   let attempts = 0
-  // Greylisting: the first attempt is put off.
+  // The mail server greylists: it defers the first attempt.
   const mails = await startMailServer(t, () => attempts++ === 0 ? 451 : undefined)
   const admin = { email: 'root@example.com', password: 'horse battery staple' }
   const node = await startNode(t, {
@@ -75,12 +75,12 @@ t.test('8 a stop comes to its end in order, whatever clients do: mail is sent, t
   while (!node.stdout.includes('A mail could not be sent yet')) await once(node.child.stdout!, 'data')
 
   t.equal(await stopNode(node), 0)
-  t.equal((await mails.of(admin.email, 1)).length, 1, 'the mail that waited for another attempt')
+  t.equal((await mails.of(admin.email, 1)).length, 1, 'the deferred mail is sent')
   t.match(node.stdout, 'PostgreSQL: stopped')
   t.notOk((await readdir(join(cwd, 'postgres/data'))).includes('postmaster.pid'))
 })
 
-t.test('8 a node whose output nobody reads any more stops like any other', { buffered: true }, async (t) => {
+t.test('8 a node stops normally if its output is no longer read', { buffered: true }, async (t) => {
   const cwd = await prepareFolder(t)
   const node = await startNode(t, { cwd, settings: { DATA_DIR: cwd, LOG_LEVEL: 'debug', ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
   node.child.stdout!.destroy()
@@ -90,7 +90,7 @@ t.test('8 a node whose output nobody reads any more stops like any other', { buf
   t.notOk((await readdir(join(cwd, 'postgres/data'))).includes('postmaster.pid'))
 })
 
-t.test('8 an app of a host closes, too, while clients of Usher do not read or send', { buffered: true }, async (t) => {
+t.test('8 the app of a host can close while clients of Usher stall', { buffered: true }, async (t) => {
   const usher = await createUsher(t, {}, { forceCloseConnections: false })
   const sql = openSql(t, usher)
   const host = await hostOf(usher)

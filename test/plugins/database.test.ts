@@ -129,7 +129,7 @@ t.test('9 two mounts in one process, on different databases: one is away, the ot
   proxy.refuse()
   await until('away', async () => (await one.inject('GET', '/api/users')).statusCode === 503)
   const away = await one.inject('GET', '/api/users')
-  t.strictSame(away.json(), { error: 'The database is away, try again', code: 'DATABASE_UNAVAILABLE' })
+  t.strictSame(away.json(), { error: 'The database is unavailable, try again', code: 'DATABASE_UNAVAILABLE' })
   t.equal(away.headers['retry-after'], '1')
   t.equal((await two.inject('GET', `/api/users/${id}`)).statusCode, 200)
   t.equal((await one.inject('GET', `/api/users/${id}`)).statusCode, 503)

@@ -110,7 +110,7 @@ t.test('8 who did what and when', async (t) => {
 
   t.test('8 a query that is wrong: 400 with all its problems', async (t) => {
     const action = 'action must be one of login, login.failed, logout, session.refresh-reuse, session.end, password.change, password.change-failed, password.reset-request, password.reset, user.create, user.invite, user.email-change, user.role-change, user.delete, keys.rotate, access.denied, access.throttled'
-    const [limit, after] = ['limit must be between 1 and 1000', 'after must be a cursor of a page before']
+    const [limit, after] = ['limit must be between 1 and 1000', 'after must be a cursor from a previous page']
     const refused: Record<string, string[]> = {
       'limit=0': [limit],
       'limit=1001': [limit],

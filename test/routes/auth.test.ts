@@ -205,7 +205,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     const session = await login(user)
     for (const origin of ['https://evil.example', 'http://localhost:81', 'https://localhost:80', 'http://localhost:80.evil.example', 'null', 'http://sub.localhost:80']) {
       const response = await inject('POST', '/api/auth/logout', { headers: { cookie: session.cookie, origin, host: 'localhost:80' } })
-      t.same([response.statusCode, response.json()], [403, { error: 'This is not for pages of that origin', code: 'ORIGIN_NOT_ALLOWED' }], origin)
+      t.same([response.statusCode, response.json()], [403, { error: 'Pages of this origin may not send this request', code: 'ORIGIN_NOT_ALLOWED' }], origin)
     }
     t.equal((await inject('GET', '/api/protected', { headers: session.headers })).statusCode, 200)
   })

@@ -72,8 +72,8 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /api/redirect': '302 500 503 ',
     })
     t.strictSame(document.components.securitySchemes, {
-      bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'The `token` of a login' },
-      session: { type: 'apiKey', in: 'cookie', name: 'usher_session', description: 'The cookie of a login' },
+      bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'The `token` in the response to a login' },
+      session: { type: 'apiKey', in: 'cookie', name: 'usher_session', description: 'The cookie that a login sets' },
     })
   })
 
@@ -187,7 +187,7 @@ t.test('8 GET /docs/json', async (t) => {
 t.test('9 under a prefix and with a public address the reference names both', async (t) => {
   const { inject } = await createUsher(t, { ...options, prefix: '/accounts', publicUrl: 'https://example.com/base/' })
   const { servers, paths, info } = (await inject('GET', '/docs/json')).json<Document>()
-  t.strictSame(servers, [{ url: '/base/accounts' }, { url: 'https://example.com/base/accounts', description: 'The public address' }])
+  t.strictSame(servers, [{ url: '/base/accounts' }, { url: 'https://example.com/base/accounts', description: 'The public URL' }])
   t.ok(paths['/api/users'])
   t.match(info.description, '(/base/accounts/graphql)')
   t.match((await inject('GET', '/docs')).headers['content-security-policy'], "connect-src 'self' https://example.com;")

@@ -202,7 +202,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     t.equal((await confirm(tokenIn(mail!))).statusCode, 204)
     t.equal(await tries(user, NEXT), 200)
     t.same(await actions(user.id), ['user.create', 'user.invite', 'password.reset', 'login'])
-    t.same((await invite(user.id)).json(), { error: 'The user has a password already', code: 'PASSWORD_IS_SET' })
+    t.same((await invite(user.id)).json(), { error: 'The user already has a password', code: 'PASSWORD_IS_SET' })
     for (const id of [randomUUID(), 'x']) t.equal((await invite(id)).json().code, 'USER_NOT_FOUND')
     t.equal((await invite(user.id, await createUser())).statusCode, 403)
     t.equal((await inject('POST', `/api/users/${user.id}/invitation`)).statusCode, 401)

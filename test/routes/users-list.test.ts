@@ -39,7 +39,7 @@ t.test('2.1 every user of ?role= has that role (given)', async (t) => {
 
 t.test('2.1 a query that is wrong: 400 with all its problems', async (t) => {
   const limits = 'limit must be between 1 and 1000'
-  const cursor = 'after must be a cursor of a page before'
+  const cursor = 'after must be a cursor from a previous page'
   const refused: Record<string, string[]> = {
     'role=admin&role=user': ['role must be a string'],
     'role=a%00b': ['role must not contain control characters'],

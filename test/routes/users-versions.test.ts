@@ -95,7 +95,7 @@ t.test('3 versions of GET /api/users', async (t) => {
       t.equal(response.statusCode, 406, accept)
       t.equal(response.headers['content-type'], JSON_TYPE)
       t.equal(response.headers.vary, 'Accept')
-      t.same(response.json(), { error: `Available: application/json, ${V1}, ${V2}`, code: 'NOT_ACCEPTABLE' }, accept)
+      t.same(response.json(), { error: `None of the accepted media types is available. Available: application/json, ${V1}, ${V2}`, code: 'NOT_ACCEPTABLE' }, accept)
     }
   })
 

@@ -10,7 +10,7 @@ function cost (source: string, variables: Record<string, unknown> = {}): number 
   return evaluate(costOf(schema, document, getOperationAST(document)!), variables)
 }
 
-t.test('7.8 each field counts for every row it is in, and each row that is read counts', async (t) => {
+t.test('7.8 the cost is the number of rows plus the number of fields in each row', async (t) => {
   t.equal(cost('{ me { id name } }'), 3)
   t.equal(cost('{ posts(first: 10) { nodes { id } } }'), 1 + 10 + 1 + 10)
   t.equal(cost('{ posts(first: 10) { nodes { id title } pageInfo { hasNextPage } } }'), 1 + 10 + 1 + 20 + 2)
@@ -22,7 +22,7 @@ t.test('7.8 each field counts for every row it is in, and each row that is read 
   t.equal(cost('subscription { postCreated { author { posts(first: 3) { id } } } }'), 1 + 1 + 1 + 3 + 3)
 })
 
-t.test('7.8 aliases count, common fields of fragments count once, and directives make no difference', async (t) => {
+t.test('7.8 aliases count as fields, fields that fragments have in common count once, and directives are ignored', async (t) => {
   t.equal(cost('{ me { a: id b: id } }'), 3)
   t.equal(cost('{ me { id id } }'), 2)
   t.equal(cost('{ me { ...A ...B ... on User { id } } } fragment A on User { id name } fragment B on User { ...A posts(first: 2) { id } }'), 1 + 2 + 1 + 2 + 2)
@@ -35,12 +35,12 @@ t.test('7.8 the size of a page may be a variable', async (t) => {
   t.same(sizes('query ($first: Int) { posts(first: $first) { nodes { id } } }', 7, undefined, null), [7, 50, 50])
   t.same(sizes('query ($first: Int = 20) { posts(first: $first) { nodes { id } } }', 7, undefined, null), [7, 20, 50])
   t.same(sizes('query ($first: Int = null) { posts(first: $first) { nodes { id } } }', undefined), [50])
-  t.same(sizes('query ($first: Int) { posts(first: $first) { nodes { id } } }', 1e9, -5, 'x', NaN), [100, 0, 100, 100], 'execution refuses what is wrong')
+  t.same(sizes('query ($first: Int) { posts(first: $first) { nodes { id } } }', 1e9, -5, 'x', NaN), [100, 0, 100, 100], 'execution rejects these sizes')
   t.same(sizes('{ posts(first: 1000000) { nodes { id } } }', undefined), [100])
   t.equal(cost('query ($a: Int, $b: Int) { users(first: $a) { nodes { id posts(first: $b) { id } } } }', { a: 3, b: 4 }), 1 + 3 + 1 + 3 * (1 + 1 + 4 + 4))
 })
 
-t.test('7.8 introspection is within the default budget, its lists have an assumed length', async (t) => {
+t.test('7.8 introspection costs less than the default limit, and its lists have an assumed length', async (t) => {
   t.ok(cost(getIntrospectionQuery({ specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true })) < 12_500)
   t.equal(cost('{ __schema { types { name fields { name } } } }'), 1 + 1 + 5 * (1 + 1 + 5))
   t.equal(cost('{ __type(name: "User") { name } }'), 2)

@@ -5,7 +5,7 @@ import { checkLimits, limits } from '../../schema/graphql-limits.ts'
 const check = (source: string) => () => checkLimits(parse(source))
 const nest = (levels: number) => `${'me { '.repeat(levels - 1)}id ${'} '.repeat(levels - 1)}`
 
-t.test('7.8 depth is counted in fields, whatever they are wrapped in', async (t) => {
+t.test('7.8 the depth of a document is counted in nested fields, also through fragments', async (t) => {
   t.doesNotThrow(check(`{ ${nest(10)} }`))
   t.throws(check(`{ ${nest(11)} }`), { message: 'The document is deeper than 10 levels', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } })
   t.doesNotThrow(check(`{ ... { ... on Query { ${nest(10)} } } }`))
@@ -16,7 +16,7 @@ t.test('7.8 depth is counted in fields, whatever they are wrapped in', async (t)
   t.throws(check(`subscription { ${nest(11)} }`), { message: 'The document is deeper than 10 levels' })
 })
 
-t.test('7.8 introspection goes deeper, and has an end', async (t) => {
+t.test('7.8 introspection has a larger limit of depth', async (t) => {
   t.doesNotThrow(check(getIntrospectionQuery({ specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true })))
   const types = (levels: number) => `{ __schema { types { ${'ofType { '.repeat(levels - 3)}name ${'} '.repeat(levels - 3)} } } }`
   t.doesNotThrow(check(types(20)))
@@ -24,7 +24,7 @@ t.test('7.8 introspection goes deeper, and has an end', async (t) => {
   t.throws(check(`{ me { ...F } } fragment F on User ${types(21)}`), { message: 'The document is deeper than 20 levels' })
 })
 
-t.test('7.8 fields, aliases and directives are counted where they are spread', async (t) => {
+t.test('7.8 fields, aliases and directives of a fragment count for every spread', async (t) => {
   const fields = (count: number) => Array.from({ length: count }, (_, index) => `f${index}`).join(' ')
   t.doesNotThrow(check(`{ ${fields(limits.fields)} }`))
   t.throws(check(`{ ${fields(limits.fields + 1)} }`), { message: 'The document has more than 500 fields' })
@@ -39,7 +39,7 @@ t.test('7.8 fields, aliases and directives are counted where they are spread', a
   t.throws(check('{ ...F ...F ...F } fragment F on Query { a: id b: id c: id d: id e: id f: id g: id h: id i: id j: id k: id l: id m: id n: id o: id p: id q: id }'), { message: 'The document has more than 50 aliases' })
 })
 
-t.test('7.8 fragments: a bomb is refused, a cycle too, an unknown one is left to validation', async (t) => {
+t.test('7.8 fragments that multiply each other or form a cycle are rejected, and unknown ones are left to validation', async (t) => {
   const bomb = Array.from({ length: 60 }, (_, index) => `fragment F${index} on Query { ...F${index + 1} ...F${index + 1} }`).join(' ')
   t.throws(check(`{ ...F0 } ${bomb} fragment F60 on Query { id }`), { message: 'The document has more than 500 fields' })
   t.throws(check('{ ...A } fragment A on Query { ...A }'), { message: 'Fragment A spreads itself' })
@@ -48,12 +48,12 @@ t.test('7.8 fragments: a bomb is refused, a cycle too, an unknown one is left to
   t.doesNotThrow(check('{ id } fragment A on Query { ...A }'))
 })
 
-t.test('7.8 aliases are short', async (t) => {
+t.test('7.8 aliases have at most 100 characters', async (t) => {
   t.doesNotThrow(check(`{ ${'a'.repeat(limits.aliasLength)}: id }`))
   t.throws(check(`{ me { ${'a'.repeat(limits.aliasLength + 1)}: id } }`), { message: 'An alias is longer than 100 characters' })
 })
 
-t.test('7.8 pairs of fields with the same key are limited, at every level and in fragments', async (t) => {
+t.test('7.8 the number of pairs of fields with the same key is limited, at every level and in fragments', async (t) => {
   const message = 'The document has more than 2000 pairs of fields with the same name'
   t.doesNotThrow(check(`{ ${'id '.repeat(63)} }`))
   t.throws(check(`{ ${'id '.repeat(64)} }`), { message })

@@ -8,7 +8,7 @@ import { createCheck } from '../../schema/validator.ts'
 
 const ID = '0190a5b4-7c3e-7d11-8abc-0123456789ab'
 
-// The sentences that an input gets.
+// Returns the error messages for an input.
 function problems (check: () => unknown): readonly string[] {
   try {
     check()
@@ -18,7 +18,7 @@ function problems (check: () => unknown): readonly string[] {
   }
 }
 
-t.test('1.2 input that comes by no route is checked as a body is', async (t) => {
+t.test('1.2 input that does not come from a route is validated like a body', async (t) => {
   const check = createCheck(Type.Object({ title: Title, content: Content, tags: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))) }))
   const long = { title: 't'.repeat(201), content: 'é'.repeat(32769) }
   t.same(problems(() => check({})), ['title is required', 'content is required'])
@@ -30,7 +30,7 @@ t.test('1.2 input that comes by no route is checked as a body is', async (t) => 
   t.throws(() => check(long), { message: 'title must be at most 200 characters; content must be at most 65536 bytes' })
 })
 
-t.test('1.8 a title is trimmed before it is measured; content keeps its line ends and tabs', async (t) => {
+t.test('1.8 a title is trimmed before its length is checked, and content keeps its line breaks and tabs', async (t) => {
   const check = createCheck(Type.Object({ title: Title, content: Content }))
   const given = { title: `  ${'t'.repeat(200)}\n`, content: ' a\r\n\tb ' }
   check(given)
@@ -38,15 +38,15 @@ t.test('1.8 a title is trimmed before it is measured; content keeps its line end
   t.same(problems(() => check({ title: 'x', content: 'x'.repeat(65536) })), [])
 })
 
-t.test('2 a cursor is the id of a row, and nothing else is one', async (t) => {
+t.test('2 a cursor contains the id of a row, and other texts are rejected', async (t) => {
   t.match(encodeCursor(ID), /^[\w-]{22}$/)
   t.equal(decodeCursor(encodeCursor(ID)), ID)
   for (const cursor of ['', ID, 'x', `${encodeCursor(ID)}=`, `${encodeCursor(ID)}\n`, ` ${encodeCursor(ID)}`, 'é'.repeat(22)]) {
-    t.throws(() => decodeCursor(cursor), { errors: ['after must be a cursor of a page before'] }, JSON.stringify(cursor))
+    t.throws(() => decodeCursor(cursor), { errors: ['after must be a cursor from a previous page'] }, JSON.stringify(cursor))
   }
 })
 
-t.test('9 a wrong option stops the start with one sentence that names it', async (t) => {
+t.test('9 an invalid option makes the start fail with a sentence that names it', async (t) => {
   const databaseUrl = 'postgres://localhost/usher'
   const wrong: [UsherOptions, string | RegExp][] = [
     [{ databaseUrl, publicUrl: 'mailto:ada@example.com' }, /^usher: publicUrl must match pattern/],

@@ -10,7 +10,7 @@ import { until } from '../../helpers/until.ts'
 const unavailable = { code: 'DATABASE_UNAVAILABLE' }
 const POOL_SIZE = 4
 
-/** A table of its own for a test. */
+/** Creates a table for a test. */
 async function createTable (t: Test, { db }: TestConnection): Promise<ReturnType<typeof sql.id>> {
   const name = `d_${process.pid}_${performance.now().toString().replace('.', '_')}`
   await sql`create table ${sql.id(name)} (id int primary key)`.execute(db)
@@ -27,7 +27,7 @@ async function count ({ db }: TestConnection, table: ReturnType<typeof sql.id>):
   return row!.count
 }
 
-t.test('SPEED 1 statements outside of transactions share connections: reads some, writes others', async (t) => {
+t.test('SPEED 1 statements outside of transactions share connections, some of which are for reads and the others for writes', async (t) => {
   const { db } = await openConnection(t, { poolSize: 4 })
   const pid = sql<number>`pg_backend_pid()`.as('pid')
   const read = async () => (await db.selectNoFrom(pid).executeTakeFirstOrThrow()).pid
@@ -40,7 +40,7 @@ t.test('SPEED 1 statements outside of transactions share connections: reads some
   t.equal(new Set([...reads, ...writes]).size, 4)
 })
 
-t.test('1.13 reads are answered while as many writes as there are connections wait for a lock', async (t) => {
+t.test('1.13 reads succeed while as many writes as there are connections wait for a lock', async (t) => {
   const connection = await openConnection(t, { poolSize: 2 })
   const table = await createTable(t, connection)
   const { db, query } = connection
@@ -49,24 +49,24 @@ t.test('1.13 reads are answered while as many writes as there are connections wa
   await db.transaction().execute(async (trx) => {
     await update.execute(trx)
     const waiting = Array.from({ length: 10 }, () => update.execute(db))
-    await until('one waits', async () => (await db.selectFrom(sql<{ locks: number }>`pg_stat_activity`.as('activity'))
+    await until('an update waits', async () => (await db.selectFrom(sql<{ locks: number }>`pg_stat_activity`.as('activity'))
       .where(sql<boolean>`wait_event_type = 'Lock' and query like ${'update %'}`).selectAll().execute()).length > 0)
     t.teardown(() => Promise.all(waiting))
   })
   t.strictSame(await query('select 1 as one'), [{ one: 1 }])
 })
 
-t.test('1.13 statements that wait for an answer are bounded in number', async (t) => {
-  const gate = createCircuitBreaker({ room: 1 })
+t.test('1.13 the number of statements in flight is limited', async (t) => {
+  const breaker = createCircuitBreaker({ room: 1 })
   const { promise, resolve } = Promise.withResolvers<number>()
-  const first = gate.run(() => promise)
-  await t.rejects(gate.run(() => t.fail('must not be sent') as never), { code: 'OVERLOADED' })
+  const first = breaker.run(() => promise)
+  await t.rejects(breaker.run(() => t.fail('must not be sent') as never), { code: 'OVERLOADED' })
   resolve(1)
   t.equal(await first, 1)
-  t.equal(await gate.run(async () => 2), 2)
+  t.equal(await breaker.run(async () => 2), 2)
 })
 
-t.test('9 the connections are Usher\'s own, whatever a client of the host translates', async (t) => {
+t.test('9 Usher opens its own connections, so transforms and types of the client of the host have no effect', async (t) => {
   const own = postgres(await testDatabaseUrl(), { max: 1, transform: postgres.camel, types: { date: { to: 1184, from: [1184], serialize: String, parse: String } } })
   t.teardown(() => own.end())
   const { db } = await openConnection(t, { database: own })
@@ -76,14 +76,14 @@ t.test('9 the connections are Usher\'s own, whatever a client of the host transl
   t.not(row!.a_pid, mine[0]!.pid)
 })
 
-t.test('8 settings of PostgreSQL in the URL count', async (t) => {
+t.test('8 settings of PostgreSQL in the database URL have an effect', async (t) => {
   const { query } = await openConnection(t, { database: `${await testDatabaseUrl()}?statement_timeout=1234` })
   t.strictSame(await query('show statement_timeout'), [{ statement_timeout: '1234ms' }])
   t.strictSame(await query('show idle_in_transaction_session_timeout'), [{ idle_in_transaction_session_timeout: '1s' }])
   t.strictSame(await query('show application_name'), [{ application_name: 'usher' }])
 })
 
-t.test('SPEED 1 many statements are on their way on one connection at once', async (t) => {
+t.test('SPEED 1 statements are pipelined on a connection', async (t) => {
   const { db, query, proxy } = await openConnection(t, { poolSize: 1 })
   await query('select 1')
   await sql`select ${0}::int as index`.execute(db)
@@ -95,7 +95,7 @@ t.test('SPEED 1 many statements are on their way on one connection at once', asy
   t.equal(proxy.dialed, 1)
 })
 
-t.test('7.8 arrays go out as parameters of their types', async (t) => {
+t.test('7.8 arrays are sent as parameters of their types', async (t) => {
   const { db } = await openConnection(t)
   const texts = ['', 'plain', 'a,b', '{"x"}', 'back\\slash', "quote'", 'NULL', '日本', null]
   const { rows: [row] } = await sql<Record<string, unknown>>`select
@@ -106,7 +106,7 @@ t.test('7.8 arrays go out as parameters of their types', async (t) => {
   })
 })
 
-t.test('SPEED 1 a transaction has its connection, its isolation level and its access mode', async (t) => {
+t.test('SPEED 1 a transaction runs on one connection, with its isolation level and access mode', async (t) => {
   const { db } = await openConnection(t)
   const show = sql<{ level: string, mode: string, pid: number }>`select current_setting('transaction_isolation') as level, current_setting('transaction_read_only') as mode, pg_backend_pid() as pid`
   const rows = await db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(async (trx) =>
@@ -117,7 +117,7 @@ t.test('SPEED 1 a transaction has its connection, its isolation level and its ac
   t.match(plain.rows[0], { level: 'read committed', mode: 'off' })
 })
 
-t.test('SPEED 1 a transaction whose body throws is rolled back, and its connection serves again: more often than the pool is large', async (t) => {
+t.test('SPEED 1 a transaction whose body throws is rolled back, and its connection can be used again', async (t) => {
   const connection = await openConnection(t, { poolSize: POOL_SIZE })
   const table = await createTable(t, connection)
   const { db } = connection
@@ -136,17 +136,18 @@ t.test('SPEED 1 a transaction whose body throws is rolled back, and its connecti
   t.equal(await count(connection, table), 1)
 })
 
-t.test('1.10 a connection lost in the middle of a transaction: 503, nothing half-written, none leaked', async (t) => {
+t.test('1.10 if a connection is lost during a transaction, it fails with 503 and is rolled back, and no connection leaks', async (t) => {
   const connection = await openConnection(t, { poolSize: POOL_SIZE })
   const table = await createTable(t, connection)
   const { db, proxy } = connection
   for (let round = 0; round < POOL_SIZE * 3; round++) {
-    // The connection is closed by the server while a statement runs,
+    // The server closes the connection while a statement runs.
     await t.rejects(db.transaction().execute(async (trx) => {
       await sql`insert into ${table} values (${round})`.execute(trx)
       await sql`select pg_terminate_backend(pg_backend_pid())`.execute(trx)
     }), unavailable)
-    // or reset while none does; the next one must not run on another connection, outside of the transaction.
+    // The connection is reset while no statement runs. The next statement must not run on another connection, outside of the
+    // transaction.
     await t.rejects(db.transaction().execute(async (trx) => {
       await sql`insert into ${table} values (${round})`.execute(trx)
       proxy.cut()
@@ -157,41 +158,41 @@ t.test('1.10 a connection lost in the middle of a transaction: 503, nothing half
       await sql`insert into ${table} values (${round})`.execute(trx)
       proxy.cut()
       for (let turns = 0; turns < 20; turns++) await turn()
-    }), unavailable, 'also where it only has to commit')
+    }), unavailable, 'also if only the commit remains')
   }
-  await until('serves', () => count(connection, table).then(() => true, () => false))
+  await until('the database is available', () => count(connection, table).then(() => true, () => false))
   t.equal(await count(connection, table), 0)
 })
 
-t.test('1.10 the gate shuts in the middle of a transaction of a host\'s client: rolled back once the database is back', async (t) => {
+t.test('1.10 if the circuit breaker opens during a transaction on a client of the host, it is rolled back', async (t) => {
   const { proxy } = await openConnection(t)
   const own = postgres(proxy.url, { max: 2, connect_timeout: 5 })
   t.teardown(() => own.end({ timeout: 0 }))
   const connection = await openConnection(t, { database: own })
   const table = await createTable(t, connection)
-  const { db, breaker: gate, notifications } = connection
+  const { db, breaker, notifications } = connection
   await notifications.start()
   await t.rejects(db.transaction().execute(async (trx) => {
     await sql`insert into ${table} values (1)`.execute(trx)
     proxy.freeze()
     await sql`insert into ${table} values (2)`.execute(trx)
   }), unavailable)
-  t.notOk(gate.closed)
+  t.notOk(breaker.closed)
 
-  // One that begins as the gate shuts is rolled back as well.
+  // A transaction that begins while the circuit breaker opens is rolled back as well.
   proxy.thaw()
-  await until('open', () => gate.closed)
-  await until('answers', () => count(connection, table).then(() => true, () => false))
+  await until('the circuit breaker is closed', () => breaker.closed)
+  await until('the database is available', () => count(connection, table).then(() => true, () => false))
   proxy.freeze()
   await t.rejects(db.transaction().execute(async () => t.fail('must not begin')), unavailable)
   proxy.thaw()
-  await until('open', () => gate.closed)
+  await until('the circuit breaker is closed', () => breaker.closed)
   t.equal(await count(connection, table), 0)
   const { rows } = await sql`select 1 from pg_locks where relation = ${table}::regclass and mode = 'RowExclusiveLock'`.execute(db).catch(() => ({ rows: [] }))
   t.equal(rows.length, 0)
 })
 
-t.test('1.10 a statement beyond its time, a deadlock and too many connections: 503', async (t) => {
+t.test('1.10 a statement that exceeds its time limit, a deadlock and too many connections lead to 503', async (t) => {
   const { query } = await openConnection(t, { statementTimeout: 50 })
   await t.rejects(query('select pg_sleep(5)'), { ...unavailable, cause: { code: '57014' } })
 
@@ -199,27 +200,27 @@ t.test('1.10 a statement beyond its time, a deadlock and too many connections: 5
   for (const code of ['53300', '40P01', '40001', '25006', '28P01']) {
     await t.rejects(ask(`do $$ begin raise 'as PostgreSQL would' using errcode = '${code}'; end $$`), { ...unavailable, cause: { code } })
   }
-  await t.rejects(ask('select 1/0'), { code: '22012' }, 'what PostgreSQL answers stays as it is')
+  await t.rejects(ask('select 1/0'), { code: '22012' }, 'other errors of PostgreSQL are not changed')
 })
 
-t.test('1.10 one connection of the pool goes silent: its statements get a 503 in the end, and the next ones another connection', async (t) => {
-  const { query, notifications, proxy, breaker: gate } = await openConnection(t, { poolSize: 1, statementTimeout: 100 })
+t.test('1.10 if one connection of the pool stops responding, its statements get 503, and later ones use another connection', async (t) => {
+  const { query, notifications, proxy, breaker } = await openConnection(t, { poolSize: 1, statementTimeout: 100 })
   await notifications.start()
   await query('select 1')
   proxy.abandon('newest')
   const waiting = query('select 1')
   await t.rejects(waiting, unavailable)
-  t.ok(gate.closed, 'no outage')
+  t.ok(breaker.closed, 'no outage')
   t.strictSame(await query('select 1 as one'), [{ one: 1 }])
 })
 
-t.test('1.10 connections that cannot be opened leave those that are open alone', async (t) => {
+t.test('1.10 a failure to open a connection has no effect on open connections', async (t) => {
   const { query, proxy, db } = await openConnection(t, { poolSize: 4 })
   const pid = async () => (await query<{ pid: number }>('select pg_backend_pid() as pid'))[0]!.pid
   const first = await pid()
   await db.transaction().execute(async (trx) => {
     proxy.stopListening()
-    // The first connection for reads is wanted, and refused.
+    // This is the first read, so it needs a new connection, which is refused.
     await t.rejects(db.selectNoFrom(sql`1`.as('one')).execute(), { ...unavailable, cause: { code: 'ECONNREFUSED' } })
     await t.rejects(db.transaction().execute(async () => t.fail('must not begin')), { ...unavailable, cause: { code: 'ECONNREFUSED' } })
     await sql`select 1`.execute(trx)
@@ -227,25 +228,25 @@ t.test('1.10 connections that cannot be opened leave those that are open alone',
   t.equal(await pid(), first)
 })
 
-t.test('1.10 a statement that PostgreSQL has not run is no success', async (t) => {
+t.test('1.10 a statement that PostgreSQL has not executed fails', async (t) => {
   const { query } = await openConnection(t)
   await t.rejects(query(''), unavailable)
 })
 
-t.test('SPEED 1 streaming is refused', async (t) => {
+t.test('SPEED 1 streaming is not supported', async (t) => {
   const { db } = await openConnection(t)
   const stream = db.selectFrom('users').selectAll().stream()
   await t.rejects(stream.next(), { message: 'Streaming is not supported: page by keyset instead' })
   await db.destroy()
 })
 
-t.test('SPEED 1 the tables of a database can be listed by Kysely itself', async (t) => {
+t.test('SPEED 1 introspection of Kysely works', async (t) => {
   const connection = await openConnection(t)
   const schemas = await connection.db.introspection.getSchemas()
   t.ok(schemas.some(({ name }) => name === 'public'))
 })
 
-t.test('1.3 what PostgreSQL notes beside its answers is not printed', async (t) => {
+t.test('1.3 notices of PostgreSQL are not printed', async (t) => {
   const { query } = await openConnection(t)
   const printed = t.capture(console, 'log')
   await query("do $$ begin raise notice 'by the way'; end $$")

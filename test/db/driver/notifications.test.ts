@@ -9,77 +9,77 @@ import { until } from '../../helpers/until.ts'
 
 const unavailable = { code: 'DATABASE_UNAVAILABLE' }
 
-t.test('4 every message of a channel arrives, also those that are sent while the connection is made anew', async (t) => {
-  const { notifications, query, proxy, breaker: gate } = await openConnection(t)
+t.test('4 listeners receive the notifications of their channel, and look for missed ones after a reconnect', async (t) => {
+  const { notifications, query, proxy, breaker } = await openConnection(t)
   const heard: string[] = []
   let connects = 0
   notifications.listen('n_one', (payload) => heard.push(payload), async () => { connects++ })
   notifications.listen('n_two', (payload) => heard.push(`two ${payload}`))
   t.notOk(notifications.connected)
   await notifications.start()
-  await until('connected', () => notifications.connected)
+  await until('notifications are connected', () => notifications.connected)
   t.equal(connects, 1)
 
   await query("select pg_notify('n_one', 'a'), pg_notify('n_two', 'b'), pg_notify('n_three', 'c')")
-  await until('heard', () => heard.length === 2)
+  await until('both notifications have arrived', () => heard.length === 2)
   t.strictSame(heard, ['a', 'two b'])
 
   proxy.cut()
-  await until('lost', () => !notifications.connected)
-  t.ok(gate.closed, 'one lost connection is no outage')
-  await until('connected', () => notifications.connected)
-  t.equal(connects, 2, 'asked for what was missed')
+  await until('the connection is lost', () => !notifications.connected)
+  t.ok(breaker.closed, 'one lost connection is not an outage')
+  await until('notifications are connected', () => notifications.connected)
+  t.equal(connects, 2, 'the listener looks for missed notifications')
 })
 
-t.test('4 a node that has lost touch knows within 100 ms, long before the database counts as away', async (t) => {
-  const { notifications, breaker: gate, query, proxy } = await openConnection(t)
+t.test('4 a node detects within 100 ms that notifications may be missing, before the database counts as unavailable', async (t) => {
+  const { notifications, breaker, query, proxy } = await openConnection(t)
   await notifications.start()
   await query('select 1')
   proxy.freeze()
-  await until('lost touch', () => !notifications.connected)
-  t.ok(gate.closed, 'no outage yet')
+  await until('notifications are not connected', () => !notifications.connected)
+  t.ok(breaker.closed, 'no outage yet')
   proxy.thaw()
-  await until('in touch', () => notifications.connected)
-  t.ok(gate.closed)
+  await until('notifications are connected', () => notifications.connected)
+  t.ok(breaker.closed)
 })
 
-t.test('1.10 the gate shuts within a second of a silent database, and waiting statements fail at once', async (t) => {
-  const { notifications, breaker: gate, query, proxy, logged } = await openConnection(t)
+t.test('1.10 the circuit breaker opens within a second if the database does not respond, and waiting statements fail at once', async (t) => {
+  const { notifications, breaker, query, proxy, logged } = await openConnection(t)
   await notifications.start()
   await query('select 1')
   proxy.freeze()
   await t.rejects(query('select 1'), unavailable)
-  t.notOk(gate.closed)
+  t.notOk(breaker.closed)
   await t.rejects(query('select 1'), unavailable)
 
   const dialed = proxy.dialed
   await delay(1000)
-  t.ok(proxy.dialed - dialed <= 11, 'the database is not hammered')
+  t.ok(proxy.dialed - dialed <= 11, 'the node does not try to connect too often')
   proxy.abandon()
-  await until('open', () => gate.closed)
-  t.strictSame(await query('select 1 as one'), [{ one: 1 }], 'on a connection that lives')
-  t.strictSame(logged, ['The database is unavailable', 'The database is available again'], 'each change is logged once')
+  await until('the circuit breaker is closed', () => breaker.closed)
+  t.strictSame(await query('select 1 as one'), [{ one: 1 }], 'on a live connection')
+  t.strictSame(logged, ['The database is unavailable', 'The database is available again'], 'the log has one message for each')
 })
 
-t.test('1.10 a proxy that accepts and hangs up is dialed ten times a second, not without end', async (t) => {
-  const { notifications, breaker: gate, proxy } = await openConnection(t)
+t.test('1.10 if a proxy accepts connections and closes them, the node connects at most ten times a second', async (t) => {
+  const { notifications, breaker, proxy } = await openConnection(t)
   await notifications.start()
   proxy.hangUp()
-  await until('shut', () => !gate.closed)
+  await until('the circuit breaker is open', () => !breaker.closed)
   const dialed = proxy.dialed
   await delay(1000)
   t.ok(proxy.dialed - dialed <= 11)
   await proxy.listen()
-  await until('open', () => gate.closed)
+  await until('the circuit breaker is closed', () => breaker.closed)
 })
 
-t.test('1.10 the listener cannot be had, but others get answers: no outage', async (t) => {
+t.test('1.10 it is not an outage if only the connection of notifications cannot be opened', async (t) => {
   const name = `alone ${process.pid}`
   const own = postgres(await testDatabaseUrl(), { max: 1, connection: { application_name: name } })
   t.teardown(() => own.end())
-  const { notifications, breaker: gate, logged, query, proxy } = await openConnection(t, { database: own })
+  const { notifications, breaker, logged, query, proxy } = await openConnection(t, { database: own })
   await notifications.start()
-  // The connections that are open serve on; whoever connects from now on gets no answer.
+  // Open connections continue to work. New connections get no response from now on.
   await query('select 2')
   await own`select 2`
   const { options } = own
@@ -88,21 +88,21 @@ t.test('1.10 the listener cannot be had, but others get answers: no outage', asy
   proxy.freeze()
   const enough = new AbortController()
   const asked = (async () => { while (!enough.signal.aborted) await query('select 2') })()
-  // The listening connection is the one whose last statement was a heartbeat, which may be yet to come.
-  await until('terminated', async () => (await own`
+  // The connection of notifications is the one whose last statement is a heartbeat. It may not have sent one yet.
+  await until('the connection of notifications is terminated', async () => (await own`
     select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and query = ${HEARTBEAT}`).length > 0)
-  await until('lost', () => !notifications.connected)
+  await until('the connection is lost', () => !notifications.connected)
   await delay(700)
-  t.ok(gate.closed)
+  t.ok(breaker.closed)
   options.port[0] = port
   proxy.abandon()
-  await until('connected', () => notifications.connected)
+  await until('notifications are connected', () => notifications.connected)
   enough.abort()
   await asked
   t.strictSame(logged, [])
 })
 
-t.test('4 what throws in a listener or on connecting is not lost: all begins anew', async (t) => {
+t.test('4 if a listener or its connect callback throws, the node reconnects', async (t) => {
   const { notifications, query } = await openConnection(t)
   let [connects, failures] = [0, 0]
   notifications.listen('n_throw', () => { throw new Error('cannot take it in') }, async () => {
@@ -110,13 +110,13 @@ t.test('4 what throws in a listener or on connecting is not lost: all begins ane
   })
   await notifications.start()
   await query("select pg_notify('n_throw', '')")
-  await until('lost touch', () => connects === 2)
-  await until('asked again', () => connects === 3)
-  await until('connected', () => notifications.connected)
+  await until('the node has reconnected', () => connects === 2)
+  await until('the node has reconnected again', () => connects === 3)
+  await until('notifications are connected', () => notifications.connected)
 })
 
-t.test('1.10 the database freezes while the node asks for what it missed: no hang', async (t) => {
-  const { notifications, query, proxy, breaker: gate } = await openConnection(t)
+t.test('1.10 the node recovers if the database stops responding while it looks for missed notifications', async (t) => {
+  const { notifications, query, proxy, breaker } = await openConnection(t)
   let freeze = false
   notifications.listen('n_hook', () => {}, async () => {
     if (freeze) proxy.freeze()
@@ -125,26 +125,26 @@ t.test('1.10 the database freezes while the node asks for what it missed: no han
   await notifications.start()
   freeze = true
   proxy.cut()
-  await until('shut', () => !gate.closed)
+  await until('the circuit breaker is open', () => !breaker.closed)
   freeze = false
   proxy.abandon()
-  await until('connected', () => notifications.connected)
+  await until('notifications are connected', () => notifications.connected)
 })
 
-t.test('1.10 no database at the start: rejects with the cause, and tries no further', async (t) => {
+t.test('1.10 if the database is unavailable at the start, start() rejects with the cause and does not try again', async (t) => {
   const { notifications, proxy } = await openConnection(t)
   proxy.refuse()
   await t.rejects(notifications.start(), { code: 'ECONNREFUSED' })
   await notifications.close()
 })
 
-t.test('4 a start whose question fails rejects with that', async (t) => {
+t.test('4 start() rejects if a connect callback fails', async (t) => {
   const { notifications } = await openConnection(t)
   notifications.listen('n_fail', () => {}, async () => { throw new Error('cannot ask') })
   await t.rejects(notifications.start(), { message: 'cannot ask' })
 })
 
-t.test('8 closing ends the start, a question under way, a living connection, and a wait between two tries', async (t) => {
+t.test('8 close() works during the start, during a connect callback, while connected, and between two attempts to connect', async (t) => {
   const one = await openConnection(t)
   const starting = one.notifications.start()
   await one.notifications.close()
@@ -167,16 +167,16 @@ t.test('8 closing ends the start, a question under way, a living connection, and
   const three = await openConnection(t)
   await three.notifications.start()
   three.proxy.refuse()
-  await until('shut', () => !three.breaker.closed)
+  await until('the circuit breaker is open', () => !three.breaker.closed)
   await three.close()
 })
 
-t.test('8 several hosts and the socket of a client are respected', async (t) => {
+t.test('8 the connection of notifications supports URLs with several hosts or TLS, and the socket option of a client', async (t) => {
   const { hostname, port } = new URL(await testDatabaseUrl())
   const direct = await testDatabaseUrl()
   const several = await openConnection(t, { database: direct.replace(/@[^/]+/, (at) => `${at},127.0.0.1:1`) })
   await several.notifications.start()
-  await until('connected', () => several.notifications.connected)
+  await until('notifications are connected', () => several.notifications.connected)
 
   let dialed = 0
   const own = postgres(direct, { max: 1, socket: () => { dialed++; return connect(Number(port), hostname) } } as never)
@@ -187,5 +187,5 @@ t.test('8 several hosts and the socket of a client are respected', async (t) => 
 
   const tls = await openConnection(t, { database: `${direct}?sslmode=prefer` })
   await tls.notifications.start()
-  t.ok(tls.notifications.connected, 'TLS is asked for, as the URL says')
+  t.ok(tls.notifications.connected, 'with sslmode=prefer in the URL')
 })

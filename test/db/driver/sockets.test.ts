@@ -15,7 +15,7 @@ import { freePort } from '../../helpers/program.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { until } from '../../helpers/until.ts'
 
-// A server that takes no writes, as a standby, and knows the same password.
+// A server that is read-only, like a standby, and has the same password.
 t.teardown(() => {})
 const primary = new URL(await testDatabaseUrl())
 const readOnly = await startEmbedded({ dataDir: t.testdir(), settings: { fsync: 'off', default_transaction_read_only: 'on' } })
@@ -35,7 +35,7 @@ async function refusal (t: Test, ...hosts: string[]): Promise<void> {
   await app.register(usher, { databaseUrl: urlOf(...hosts), schema: uniqueSchema(t.name), uploadsDir: t.testdir('uploads') })
 }
 
-t.test('1.10 of several hosts the one that takes writes is used, wherever it stands', async (t) => {
+t.test('1.10 of several hosts, the one that accepts writes is used, regardless of the order', async (t) => {
   const schema = uniqueSchema(t.name)
   for (const hosts of [[standby, primary.host], [primary.host, standby], [await closed(), standby, primary.host]]) {
     const { admin, inject } = await createUsher(t, { databaseUrl: urlOf(...hosts), schema })
@@ -44,26 +44,27 @@ t.test('1.10 of several hosts the one that takes writes is used, wherever it sta
   }
 })
 
-t.test('1.10 where none of several takes writes, ready() rejects and says why', async (t) => {
+t.test('1.10 if none of several hosts accepts writes, the start fails with the reason', async (t) => {
   const none = await closed()
   await t.rejects(refusal(t, none, standby), { code: 'DATABASE_UNAVAILABLE', message: 'usher: the database cannot be reached (READ_ONLY)' })
   await t.rejects(refusal(t, none, await closed()), { code: 'DATABASE_UNAVAILABLE', message: 'usher: the database cannot be reached (ECONNREFUSED)' })
 })
 
-t.test('1.10 a host that is lost, and another that takes over: 503 until then, and service resumes by itself', async (t) => {
+t.test('1.10 when another host takes over, requests get 503 until then, and service resumes without intervention', async (t) => {
   const [one, other] = [await createProxy(t, primary.href), await createProxy(t, primary.href)]
   other.refuse()
   const { inject } = await createUsher(t, { databaseUrl: urlOf(...[one, other].map(({ url }) => new URL(url).host), standby) })
   const status = async () => (await inject('GET', '/api/users')).statusCode
   t.equal(await status(), 200)
   one.refuse()
-  await until('it is missed', async () => await status() === 503, 20)
+  await until('requests get 503', async () => await status() === 503, 20)
   await other.listen()
-  await until('the other one serves', async () => await status() === 200, 20)
+  await until('the other host is used', async () => await status() === 200, 20)
 })
 
-t.test('9 a client whose server is a Unix socket', async (t) => {
-  // PostgreSQL names its socket after its port. The path of a Unix socket has at most 107 bytes, so it is not in the checkout.
+t.test('9 a client of the host may connect through a Unix socket', async (t) => {
+  // PostgreSQL names its socket after its port. The path of a Unix socket has at most 107 bytes, so it is in the folder for
+  // temporary files rather than in the repository.
   const folder = mkdtempSync(join(tmpdir(), 'usher-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const server = createServer((socket) => { pipeline(socket, connect(Number(primary.port), primary.hostname), socket, () => {}) })

@@ -14,7 +14,7 @@ import { until } from '../../helpers/until.ts'
 
 const usher = await createUsher(t, { poolSize: 10 })
 
-/** Runs what is to queue up while another client holds the lock of a row, until one statement waits for it. */
+/** Queues statements while another client holds the lock of a row, until a statement waits for it. Returns their results. */
 async function whileLocked<Result> (sql: Sql, row: PendingQuery<Row[]>, queue: () => Promise<Result>[]): Promise<Result[]> {
   let answers: Promise<Result[]> | undefined
   await sql.begin(async (transaction) => {
@@ -26,7 +26,7 @@ async function whileLocked<Result> (sql: Sql, row: PendingQuery<Row[]>, queue: (
   return answers!
 }
 
-t.test('1.11 a transaction that begins behind a queue of any length has a connection of its own', async (t) => {
+t.test('1.11 a transaction has its own connection, however many statements are queued when it begins', async (t) => {
   const { db } = await openConnection(t, { poolSize: 2 })
   const other = postgres(await testDatabaseUrl(), { max: 2 })
   t.teardown(() => other.end())
@@ -35,7 +35,7 @@ t.test('1.11 a transaction that begins behind a queue of any length has a connec
   await other`create table ${other(table)} as select 0 as id`
   const update = () => sql`update ${sql.id(table)} set id = id + ${1}::int where id >= 0`.execute(db).then(() => 'updated')
   const insert = () => db.transaction().execute((trx) => sql`insert into ${sql.id(table)} values (${-1}::int)`.execute(trx)).then(() => 'inserted')
-  // Only a statement that its connection knows already is sent along with others.
+  // postgres.js pipelines a statement only if it is prepared on that connection already.
   await update()
 
   for (let length = 90; length <= 110; length++) {
@@ -46,7 +46,7 @@ t.test('1.11 a transaction that begins behind a queue of any length has a connec
   t.strictSame([...await other`select from pg_stat_activity where state like 'idle in transaction%' and query like ${`%${table}%`}`], [])
 })
 
-t.test('1.11 what is acknowledged behind a thousand statements that wait for a row stays', async (t) => {
+t.test('1.11 acknowledged changes last, even if a thousand statements wait for a locked row before them', async (t) => {
   const { inject, createUser, admin: { headers } } = usher
   const other = openSql(t, usher)
   const user = await createUser()
@@ -58,15 +58,15 @@ t.test('1.11 what is acknowledged behind a thousand statements that wait for a r
   const answers = await whileLocked(other, other`select from users where id = ${user.id} for update`, () =>
     [...Array.from({ length: 1000 }, replace), ...Array.from({ length: 20 }, remove)])
   t.strictSame(answers.slice(0, 1000).map(({ statusCode }) => statusCode), Array(1000).fill(200))
-  // On a busy machine a transaction may wait for too long for a connection.
+  // On a busy machine, a transaction may wait too long for a connection.
   t.strictSame(answers.slice(1000).map((answer) => answer.json().code).filter((code) => !['USER_NOT_FOUND', 'OVERLOADED'].includes(code)), [])
 
   const ended = await Promise.all(sessions.map(({ headers }) => inject('POST', '/api/auth/logout', { headers })))
   t.strictSame(ended.map(({ statusCode }) => statusCode), Array(10).fill(204))
-  t.equal((await other`select from sessions where user_id = ${user.id}`).length, 1, 'another client sees no session that has ended')
+  t.equal((await other`select from sessions where user_id = ${user.id}`).length, 1, 'another client does not see the ended sessions')
 })
 
-t.test('1.11 a transaction in which a statement has failed is no success, even if its body goes on', async (t) => {
+t.test('1.11 a transaction fails if one of its statements has failed, even if its body continues', async (t) => {
   const { db, query, logged } = await openConnection(t)
   await t.rejects(db.transaction().execute(async (trx) => {
     await sql`select 1/0`.execute(trx).catch(() => {})
@@ -75,7 +75,7 @@ t.test('1.11 a transaction in which a statement has failed is no success, even i
   t.strictSame(logged, [])
 })
 
-t.test('1.11 a shared connection that is inside a transaction is closed before it serves anybody else', async (t) => {
+t.test('1.11 a shared connection that is inside a transaction is closed before others use it', async (t) => {
   const { query, logged } = await openConnection(t, { poolSize: 4 })
   await t.rejects(query('begin'), { code: 'UNSAFE_TRANSACTION' })
   t.strictSame(logged, ['A shared connection was inside a transaction, and is closed'])
@@ -83,25 +83,25 @@ t.test('1.11 a shared connection that is inside a transaction is closed before i
   t.strictSame(inTransaction.flat(), Array(20).fill({ open: false }))
 })
 
-t.test('1.13 transactions share a bounded number of connections', async (t) => {
+t.test('1.13 transactions share a limited number of connections', async (t) => {
   const options = readClientOptions(await testDatabaseUrl(), 10_000)
   const pid = async (connection: { run: (text: string) => Promise<readonly unknown[]> }) =>
     ((await connection.run('select pg_backend_pid() as pid'))[0] as { pid: number }).pid
 
-  await t.test('who waits for one gets it, in the order of arrival, and is refused when none becomes free', async (t) => {
+  await t.test('waiting transactions get a connection in order, and are rejected if none becomes free in time', async (t) => {
     const pool = createTransactionPool(options, { size: 1, patience: 200, waiting: 2 })
     t.teardown(pool.destroy)
     const first = await pool.acquire()
     const number = await pid(first)
     const waiting = [pool.acquire(), pool.acquire()]
-    await t.rejects(pool.acquire(), { code: 'OVERLOADED' }, 'more than may wait')
+    await t.rejects(pool.acquire(), { code: 'OVERLOADED' }, 'too many are waiting')
     pool.release(first, true)
     const second = await waiting[0]!
     t.equal(await pid(second), number)
-    await t.rejects(waiting[1]!, { code: 'OVERLOADED' }, 'for longer than one may wait')
+    await t.rejects(waiting[1]!, { code: 'OVERLOADED' }, 'it has waited for too long')
   })
 
-  await t.test('one that is not clean, or lost, or idle for long, is replaced', async (t) => {
+  await t.test('a connection is replaced if it is not clean, was lost, or has been idle for too long', async (t) => {
     const pool = createTransactionPool(options, { size: 2, idle: 10 })
     t.teardown(pool.destroy)
     const use = async (clean: boolean, before: (connection: Awaited<ReturnType<typeof pool.acquire>>) => unknown = () => {}) => {
@@ -117,12 +117,12 @@ t.test('1.13 transactions share a bounded number of connections', async (t) => {
     t.notOk(lost.connection.usable)
     await t.rejects(lost.connection.run('select 1'), { code: 'CONNECTION_CLOSED' })
     const idle = await use(true)
-    await until('it is closed', () => !idle.connection.usable)
+    await until('the idle connection is closed', () => !idle.connection.usable)
     const dropped = await use(true, (connection) => connection.destroy())
     t.equal(new Set([unclean, lost, idle, dropped].map(({ number }) => number)).size, 4)
   })
 
-  await t.test('one that PostgreSQL ends while it is idle is not used again', async (t) => {
+  await t.test('a connection that PostgreSQL terminates while it is idle is not used again', async (t) => {
     const pool = createTransactionPool(options, { size: 1 })
     t.teardown(pool.destroy)
     const connection = await pool.acquire()
@@ -130,13 +130,13 @@ t.test('1.13 transactions share a bounded number of connections', async (t) => {
     pool.release(connection, true)
     const { query } = await openConnection(t)
     await query(`select pg_terminate_backend(${number})`)
-    await until('it is noticed', () => !connection.usable)
+    await until('the loss is detected', () => !connection.usable)
     const next = await pool.acquire()
     t.not(await pid(next), number)
   })
 })
 
-t.test('5.4 files of deleted users may take longer to remove than a transaction may pause otherwise', async (t) => {
+t.test('5.4 removing files of deleted users may take longer than the time limit of idle transactions', async (t) => {
   const { options, admin } = usher
   const sql = openSql(t, usher)
   const { db } = await openConnection(t, { database: options.databaseUrl!, schema: options.schema! })

@@ -11,7 +11,7 @@ import { isDown, postmaster, query, start, until } from '../../helpers/embedded.
 
 t.jobs = 4
 
-t.test('a server that dies under its nodes is started again, on the same port, and each has its share', { buffered: true }, async (t) => {
+t.test('a server that crashes is started again on the same port, and all its nodes hold leases again', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const lines: string[] = []
   const [one, other] = [await start(t, dataDir, { log: (line) => lines.push(line) }), await start(t, dataDir)]
@@ -21,7 +21,7 @@ t.test('a server that dies under its nodes is started again, on the same port, a
   t.match(await query(one.url, 'select * from kept'), [{ seven: 7 }])
   t.ok(lines.some((line) => line.includes('available again on')))
 
-  // An administrator may end a connection, too.
+  // An administrator may also terminate the connections of the leases.
   await query(one.url, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'usher-lease'")
   await until('both are back', async () => (await query(one.url, "select from pg_locks where locktype = 'advisory' and mode = 'ShareLock'")).length === 2)
   await other.stop()
@@ -30,7 +30,7 @@ t.test('a server that dies under its nodes is started again, on the same port, a
   t.equal(await isDown(dataDir), true)
 })
 
-/** Kills the server and listens on its port in its place. */
+/** Kills the server and listens on its port. */
 async function takePort (t: Test, dataDir: string, url: string): Promise<Server> {
   process.kill(await postmaster(dataDir), 'SIGKILL')
   const holder = createServer((socket) => socket.destroy())
@@ -47,7 +47,7 @@ t.test('a lost server comes back on its port after another program has released 
   const lines: string[] = []
   const one = await start(t, dataDir, { log: (line) => lines.push(line) })
   const port = Number(new URL(one.url).port)
-  t.ok(port >= 15_000 && port < 30_000, 'no system gives these ports to outgoing connections')
+  t.ok(port >= 15_000 && port < 30_000, 'operating systems do not use these ports for outgoing connections')
   const holder = await takePort(t, dataDir, one.url)
   await until('the port is waited for', async () => lines.some((line) => line.includes(`port ${port} is taken by another program`)))
   const other = start(t, dataDir)
@@ -57,7 +57,7 @@ t.test('a lost server comes back on its port after another program has released 
   t.match(await query(one.url, 'select 1 as one'), [{ one: 1 }])
 })
 
-t.test('a start takes another port when the recorded one stays taken, and other nodes are told', { buffered: true }, async (t) => {
+t.test('a start chooses another port if the recorded one stays taken, and other nodes log it', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const lines: string[] = []
   const one = await start(t, dataDir, { log: (line) => lines.push(line) })
@@ -65,10 +65,10 @@ t.test('a start takes another port when the recorded one stays taken, and other 
   const other = await start(t, dataDir, { limits: { portMs: 1 } })
   t.not(other.url, one.url)
   t.match(await query(other.url, 'select 1 as one'), [{ one: 1 }])
-  await until('it is told', async () => lines.some((line) => /this node still connects to port \d+: restart the node/.test(line)))
+  await until('the other node logs it', async () => lines.some((line) => /this node still connects to port \d+: restart the node/.test(line)))
 })
 
-t.test('a stopped server returns to its port, and a copy of it chooses its own', { buffered: true }, async (t) => {
+t.test('a stopped server starts on its port again, and a copy of its folder chooses another port', { buffered: true }, async (t) => {
   const copy = await mkdtemp(join(tmpdir(), 'usher-'))
   t.teardown(() => rm(copy, { recursive: true }))
   const dataDir = await prepareFolder(t)
@@ -79,7 +79,7 @@ t.test('a stopped server returns to its port, and a copy of it chooses its own',
   const second = await start(t, dataDir)
   t.equal(second.url, first.url)
   t.not((await start(t, copy, { log: (line) => lines.push(line) })).url, first.url)
-  t.notOk(lines.some((line) => line.includes('taken')), 'it does not even try the port of the original')
+  t.notOk(lines.some((line) => line.includes('taken')), 'the copy does not try the port of the original')
 
   await second.stop()
   await rm(join(dataDir, 'postgres/port'))
@@ -130,7 +130,7 @@ t.test('a stop while the server is starting again leaves no server behind', { bu
   t.equal(await isDown(dataDir), true)
 })
 
-t.test('a stop while the server is gone does not fail', { buffered: true }, async (t) => {
+t.test('a stop does not fail if the server is not running', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const server = await start(t, dataDir)
   process.kill(await postmaster(dataDir), 'SIGKILL')

@@ -23,7 +23,7 @@ t.jobs = 4
 
 const isRoot = process.getuid?.() === 0
 
-/** A node of its own: starts the server, prints what it got, and lives until it is killed or its input ends. */
+/** Starts the server in another process, which prints the result and runs until it is killed or its input ends. */
 async function otherNode (t: Test, dataDir: string, before: string[] = [], options: SpawnOptions = {}): Promise<{ child: ChildProcess, lines: AsyncIterator<string>, server: () => Promise<{ url: string, started: boolean }> }> {
   const code = `
     import { startEmbedded } from ${JSON.stringify(new URL('../../../node/embedded/server.ts', import.meta.url).href)}
@@ -56,9 +56,9 @@ async function kill (child: ChildProcess): Promise<void> {
   await once(child, 'exit')
 }
 
-// --- life ----------------------------------------------------------------------------------------------
+// --- starting and stopping -----------------------------------------------------------------------------
 
-t.test('the database of the test runs', { buffered: true }, async (t) => {
+t.test('the database of the tests is running', { buffered: true }, async (t) => {
   const schema = uniqueSchema('The Embedded/test')
   t.match(schema, /^t_the_embedded_test_[0-9a-f]{12}$/)
   const url = await testDatabaseUrl()
@@ -66,7 +66,7 @@ t.test('the database of the test runs', { buffered: true }, async (t) => {
   t.match(await query(url, 'show max_connections'), [{ max_connections: '400' }])
 })
 
-t.test('the first start makes a durable database, the next one finds it', { buffered: true }, async (t) => {
+t.test('the first start creates a durable database, and the next one uses it', { buffered: true }, async (t) => {
   const dataDir = join(folder(t), 'made/for/it')
   const lines: string[] = []
   const first = await start(t, dataDir, { settings: {}, log: (line) => lines.push(line) })
@@ -103,7 +103,7 @@ t.test('the first start makes a durable database, the next one finds it', { buff
   t.equal(await isDown(dataDir), true)
   await t.rejects(query(first.url, 'select 1'))
 
-  // A backup that root has restored belongs to root.
+  // If root restores a backup, its files belong to root.
   if (isRoot) {
     for (const entry of await readdir(join(dataDir, 'postgres/data'), { recursive: true })) await chown(join(dataDir, 'postgres/data', entry), 0, 0)
     await chown(join(dataDir, 'postgres/data'), 0, 0)
@@ -116,9 +116,9 @@ t.test('the first start makes a durable database, the next one finds it', { buff
   t.match(lines, [/creating a new database/, /started on 127/, /stopped/])
 })
 
-// What the kernel tells, and what only root may do, is tried where it can be.
+// Some tests read /proc, which only Linux has, or need root. They run only if they can.
 if (process.platform === 'linux') {
-  t.test('nobody but this machine can connect', { buffered: true }, async (t) => {
+  t.test('only this machine can connect to the server', { buffered: true }, async (t) => {
     const { url } = await start(t, await prepareFolder(t))
     const port = Number(new URL(url).port)
     const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
@@ -134,7 +134,7 @@ if (process.platform === 'linux') {
   })
 }
 
-t.test('a killed node leaves its server running, and the next one takes it over', { buffered: true }, async (t) => {
+t.test('a killed node leaves its server running, and the next node uses it', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const node = await otherNode(t, dataDir)
   const theirs = await node.server()
@@ -151,7 +151,7 @@ t.test('a killed node leaves its server running, and the next one takes it over'
   t.equal(await isDown(dataDir), true, 'the killed node does not count')
 })
 
-t.test('a server that was killed with its node is started anew, and nothing is lost', { buffered: true }, async (t) => {
+t.test('a server that was killed together with its node is started again, and no data is lost', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const node = await otherNode(t, dataDir)
   const theirs = await node.server()
@@ -168,7 +168,7 @@ t.test('a server that was killed with its node is started anew, and nothing is l
 
 // --- sharing -------------------------------------------------------------------------------------------
 
-t.test('of nodes that start at once one makes the database and one starts it', { buffered: true }, async (t) => {
+t.test('of nodes that start at the same time, one creates the database and one starts the server', { buffered: true }, async (t) => {
   const dataDir = folder(t)
   const node = await otherNode(t, dataDir)
   const servers = await Promise.all([node.server(), start(t, dataDir)])
@@ -178,7 +178,7 @@ t.test('of nodes that start at once one makes the database and one starts it', {
   t.match(await query(servers[0].url, 'select 1 as one'), [{ one: 1 }])
 })
 
-t.test('the last one out stops it', { buffered: true }, async (t) => {
+t.test('the last node that stops also stops the server', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const node = await otherNode(t, dataDir)
   const { url } = await node.server()
@@ -193,16 +193,16 @@ t.test('the last one out stops it', { buffered: true }, async (t) => {
   t.equal(await isDown(dataDir), true, 'two at once do not wait for each other')
 })
 
-t.test('who comes while the last one stops it waits, and starts it anew', { buffered: true }, async (t) => {
+t.test('a node that starts while the last one stops the server waits, and then starts it again', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const node = await otherNode(t, dataDir)
   const { url } = await node.server()
   await kill(node.child)
-  // What the last node does: it takes the lock alone, and then sends the signal.
+  // As the last node does, this takes the lock exclusively and then sends the signal.
   const last = postgres(url, { max: 1 })
   await last`select pg_advisory_lock(8310423)`
   const coming = start(t, dataDir)
-  await until('the other one asks', async () => (await last`select from pg_stat_activity where application_name = 'usher-lease'`).length > 0)
+  await until('the other node waits for its lease', async () => (await last`select from pg_stat_activity where application_name = 'usher-lease'`).length > 0)
   const pid = await postmaster(dataDir)
   process.kill(pid, 'SIGINT')
   t.match(await coming, { started: true })
@@ -211,9 +211,9 @@ t.test('who comes while the last one stops it waits, and starts it anew', { buff
   await last.end({ timeout: 0 })
 })
 
-// --- what is left behind ---------------------------------------------------------------------------------
+// --- after crashes ---------------------------------------------------------------------------------------
 
-t.test('a file of a server that is gone does not mislead, whoever has its process number and port now', { buffered: true }, async (t) => {
+t.test('the pid file of a server that has ended is ignored, even if its process id or port is reused', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const copy = await mkdtemp(join(tmpdir(), 'usher-'))
   t.teardown(() => rm(copy, { recursive: true }))
@@ -222,8 +222,8 @@ t.test('a file of a server that is gone does not mislead, whoever has its proces
   await first.stop()
   await promisify(execFile)('cp', ['-a', join(dataDir, 'postgres'), copy])
 
-  // Two folders, one password, and the copy was taken while the original's server ran: its process lives, and
-  // answers on its port.
+  // The copied folder has the same password. It was copied while the original's server ran, so the process in its pid file
+  // is alive and responds on its port.
   const original = await start(t, dataDir)
   await copyFile(pidFile(dataDir), pidFile(copy))
   const copied = await start(t, copy)
@@ -233,7 +233,7 @@ t.test('a file of a server that is gone does not mislead, whoever has its proces
   t.equal(await postmaster(dataDir), parseInt(await readFile(pidFile(dataDir), 'utf8')))
   await copied.stop()
 
-  // Nobody has the number any more.
+  // No process has the recorded id any more.
   const text = await readFile(pidFile(dataDir), 'utf8')
   await original.stop()
   await writeFile(pidFile(dataDir), text)
@@ -243,7 +243,7 @@ t.test('a file of a server that is gone does not mislead, whoever has its proces
   t.match(await query(again.url, 'select name from kept'), [{ name: 'the data' }])
   await again.stop()
 
-  // Another program of the same user has it, and nobody answers on the port.
+  // Another program of the same user has the recorded id, and nothing listens on the port.
   const program = spawn('sleep', ['60'], isRoot ? { uid, gid } : {})
   t.teardown(() => { program.kill() })
   await writeFile(pidFile(dataDir), text.replace(/^\d+/, String(program.pid)))
@@ -252,13 +252,13 @@ t.test('a file of a server that is gone does not mislead, whoever has its proces
   t.match(await query(last.url, 'select name from kept'), [{ name: 'the data' }])
 })
 
-t.test('a server that hangs is not mistaken for a dead one', { buffered: true }, async (t) => {
+t.test('a server that hangs is not treated as one that has ended', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const one = await start(t, dataDir)
   const pid = await postmaster(dataDir)
   process.kill(pid, 'SIGSTOP')
   const coming = start(t, dataDir, { limits: { answerMs: 1_000 } })
-  await until('a second one was tried', async () => /still in use/.test(await readFile(join(dataDir, 'postgres/log'), 'utf8')))
+  await until('a second server has been started', async () => /still in use/.test(await readFile(join(dataDir, 'postgres/log'), 'utf8')))
   process.kill(pid, 'SIGCONT')
   t.match(await coming, { started: false, url: one.url })
   t.equal(await postmaster(dataDir), pid)
@@ -266,13 +266,13 @@ t.test('a server that hangs is not mistaken for a dead one', { buffered: true },
 
 t.test('a server that starts slowly is not replaced before PostgreSQL can recognise it', async (t) => {
   const starting = { pid: process.pid, port: 1, ready: false, isComplete: false }
-  t.equal(isReplaceable(starting, 29_000), false, 'its shared memory is not recorded')
-  t.equal(isReplaceable(starting, 31_000), true, 'the number belongs to another process by now')
+  t.equal(isReplaceable(starting, 29_000), false, 'its shared memory is not recorded yet')
+  t.equal(isReplaceable(starting, 31_000), true, 'the process id belongs to another process by now')
   t.equal(isReplaceable({ ...starting, isComplete: true }, 1_000), true)
   t.equal(isReplaceable({ ...starting, pid: 999_999_999 }, 0), true)
 })
 
-t.test('a failed server is not blamed for what another one has logged', async (t) => {
+t.test('only log lines of the failed server itself are used as the reason of its failure', async (t) => {
   const mine = '2026-01-02 03:04:05.678 UTC [7] FATAL:  lock file "postmaster.pid" already exists\n2026-01-02 03:04:05.678 UTC [7] HINT:  Is it running?'
   const theirs = '2026-01-02 03:04:06.678 UTC [77] FATAL:  the database system is starting up'
   t.equal(linesOf(7, `${mine}\n${theirs}`), mine)
@@ -280,7 +280,7 @@ t.test('a failed server is not blamed for what another one has logged', async (t
   t.equal(linesOf(7, 'postgres: error: no such option'), 'postgres: error: no such option')
 })
 
-t.test('half a database is not trusted', { buffered: true }, async (t) => {
+t.test('a database whose creation was interrupted is removed, and a new one is created', { buffered: true }, async (t) => {
   const dataDir = folder(t, {
     'postgres.new-999999999-killed': { data: { PG_VERSION: '18' } },
     [`postgres.new-${process.pid}-busy`]: { data: {} },
@@ -297,7 +297,7 @@ t.test('half a database is not trusted', { buffered: true }, async (t) => {
   t.strictSame(await readdir(dataDir), ['postgres', `postgres.new-${process.pid}-busy`])
 })
 
-t.test('a start that meets a passing obstacle tries again', { buffered: true }, async (t) => {
+t.test('a start that fails for a temporary reason is tried again', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   await (await start(t, dataDir)).stop()
   await writeFile(pidFile(dataDir), '')
@@ -308,10 +308,10 @@ t.test('a start that meets a passing obstacle tries again', { buffered: true }, 
   t.match(await coming, { started: true })
 })
 
-// --- who runs it -----------------------------------------------------------------------------------------
+// --- the user of the server ------------------------------------------------------------------------------
 
 if (isRoot) {
-  t.test('root hands it to another user', { buffered: true }, async (t) => {
+  t.test('if the node runs as root, the server runs as another user', { buffered: true }, async (t) => {
     const dir = folder(t)
     const capabilities = async (dataDir: string) => {
       const status = await readFile(`/proc/${await postmaster(dataDir)}/status`, 'utf8')
@@ -321,7 +321,7 @@ if (isRoot) {
       return parseInt(/^CapEff:\s*(\w+)$/m.exec(status)![1]!, 16)
     }
 
-    await t.test('with the right to reach closed folders, and no other', async (t) => {
+    await t.test('its only capability is CAP_DAC_OVERRIDE, which it needs to reach closed folders', async (t) => {
       const closed = join(dir, 'closed')
       await mkdir(closed, { mode: 0o700 })
       const { initdb, postgres } = await findPrograms()
@@ -335,14 +335,14 @@ if (isRoot) {
         const running = await readRunning(cluster)
         return running?.ready && running
       })
-      t.equal(await takeLease(cluster, { ...running, pid: running.pid + 1 }), undefined, 'not as the server that another one has replaced')
+      t.equal(await takeLease(cluster, { ...running, pid: running.pid + 1 }), undefined, 'not for a server that another one has replaced')
       const lease = await takeLease(cluster, running)
       t.equal(await capabilities(closed), 2, 'CAP_DAC_OVERRIDE')
       t.match(await query(urlOf(cluster, running.port), 'select 1 as one'), [{ one: 1 }])
       t.equal(await lease!.release(), true)
     })
 
-    await t.test('who owns the folder, and with no right at all where it is open', async (t) => {
+    await t.test('that user is the owner of the folder, and no capability is needed if the folder is reachable', async (t) => {
       const open = await mkdtemp(join(tmpdir(), 'usher-'))
       t.teardown(() => rm(open, { recursive: true }))
       const nobody = (await accountFor(0, 0, await passwd(t, 'nobody')))!
@@ -362,18 +362,18 @@ async function passwd (t: Test, ...names: string[]): Promise<string> {
 }
 
 if (isRoot) {
-  t.test('a user who is not root runs it as himself', { buffered: true }, async (t) => {
+  t.test('if the node does not run as root, the server runs as the same user', { buffered: true }, async (t) => {
     const { uid, gid } = (await accountFor(0, 0, await passwd(t, 'nobody')))!
     const dataDir = await mkdtemp(join(tmpdir(), 'usher-'))
     t.teardown(() => rm(dataDir, { recursive: true }))
     await chown(dataDir, uid, gid)
     const { before } = await chooseRunAs({ uid, gid, name: 'nobody' }, process.execPath, dataDir)
     if (before.length) {
-      t.pass('not tried: this user cannot reach the check-out')
+      t.pass('skipped: this user cannot reach the working directory of the repository')
       return
     }
 
-    // That user may not write its coverage.
+    // That user may not write files of coverage.
     const node = await otherNode(t, dataDir, ['env', '-u', 'NODE_V8_COVERAGE'], { uid, gid })
     const { url } = await node.server()
     t.match(await query(url, 'select 1 as one'), [{ one: 1 }])
@@ -384,7 +384,7 @@ if (isRoot) {
   })
 }
 
-t.test('an account is needed by root only', { buffered: true }, async (t) => {
+t.test('only root needs another account for the server', { buffered: true }, async (t) => {
   const dir = folder(t, {
     some: 'root:x:0:0::/:\nsomebody:x:1000:1001::/:\npostgres:x:70:71::/:\nnobody:x:65534:65533::/:\n',
     none: 'root:x:0:0::/:\n'
@@ -397,9 +397,9 @@ t.test('an account is needed by root only', { buffered: true }, async (t) => {
   t.equal(await accountFor(0, 1000), undefined)
 })
 
-// --- what cannot be done ---------------------------------------------------------------------------------
+// --- errors ----------------------------------------------------------------------------------------------
 
-t.test('what cannot be done is said in one sentence', { buffered: true }, async (t) => {
+t.test('errors are reported in one sentence', { buffered: true }, async (t) => {
   const dir = folder(t, { file: '', taken: { postgres: { data: { PG_VERSION: '9' }, password: 'x' } }, other: { postgres: { data: {} } }, tools: {} })
   const programs = await findPrograms()
 

@@ -353,11 +353,11 @@ t.test('9 a limit that is given in part keeps the rest, and the object of the ho
   t.strictSame(given, { databaseUrl, throttle: { account: { burst: 3 }, reset: undefined } })
   const refused: [throttle: unknown, message: string][] = [
     [null, 'throttle must be an object'],
-    [{ acount: {} }, 'throttle has no acount'],
+    [{ acount: {} }, 'throttle has no member acount'],
     [{ account: 1 }, 'throttle.account must be an object'],
     [{ account: { burst: 0 } }, 'throttle.account.burst must be between 1 and 1000000'],
     [{ account: { perMinute: 0 } }, 'throttle.account.perMinute must be between 0.01 and 1000000'],
-    [{ account: { perSecond: 1 } }, 'throttle.account has no perSecond'],
+    [{ account: { perSecond: 1 } }, 'throttle.account has no member perSecond'],
   ]
   for (const [throttle, message] of refused) t.throws(() => readOptions({ databaseUrl, throttle } as UsherOptions), { message: `usher: ${message}` }, message)
 })

@@ -272,7 +272,7 @@ t.test('7.1 with the database away: 200 with errors, and normal service when it 
   for (const query of ['{ users { nodes { id } } }', `{ user(id: "${usher.admin.id}") { id } }`, `mutation { deletePost(id: "${id}") }`]) {
     const { data, errors } = await post(usher, { query }, usher.admin)
     t.notOk(data?.users ?? data?.user ?? data?.deletePost)
-    t.match(errors, [{ message: 'The database is away, try again', extensions: { code: 'DATABASE_UNAVAILABLE' } }], query)
+    t.match(errors, [{ message: 'The database is unavailable, try again', extensions: { code: 'DATABASE_UNAVAILABLE' } }], query)
   }
   await proxy.listen()
   while ((await post(usher, { query: '{ users { nodes { id } } }' })).errors) await new Promise(setImmediate)
