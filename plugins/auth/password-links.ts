@@ -94,5 +94,5 @@ function pageOf (app: FastifyInstance): string {
 /** Links by mail, with which users set a password (contract 4.7). */
 export default fp(async function passwordLinks (app) {
   app.decorate('usherPasswordLinks', createPasswordLinks(app))
-  purgeRegularly(app, 'the links to set a password', PURGE_SECONDS, () => deleteExpiredPasswordTokens(app.usherDatabase.db, ROWS_A_PURGE))
+  purgeRegularly(app, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(app.usherDatabase.db, ROWS_A_PURGE))
 }, { name: 'usher-password-links', dependencies: ['usher-database', 'usher-mailer', 'usher-audit'] })

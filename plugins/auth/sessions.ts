@@ -168,6 +168,6 @@ function createSessions (app: FastifyInstance) {
 export default fp(async function sessions (app) {
   const sessions = createSessions(app)
   app.decorate('usherSessions', sessions)
-  purgeRegularly(app, 'sessions', PURGE_SECONDS, () => sessions.deleteExpired(ROWS_A_PURGE))
-  purgeRegularly(app, 'the memory of sessions', PURGE_SECONDS, () => sessions.deleteEnded(ROWS_A_PURGE))
+  purgeRegularly(app, 'expired sessions', PURGE_SECONDS, () => sessions.deleteExpired(ROWS_A_PURGE))
+  purgeRegularly(app, 'ended sessions', PURGE_SECONDS, () => sessions.deleteEnded(ROWS_A_PURGE))
 }, { name: 'usher-sessions', dependencies: ['usher-database'] })

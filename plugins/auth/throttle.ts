@@ -183,7 +183,7 @@ async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charg
 /** How often somebody may try (contract 4): counted in the database, so that all nodes count together, and before anything costs. */
 export default fp(async function throttle (app) {
   app.decorate('usherThrottle', createThrottle(app))
-  purgeRegularly(app, 'the limits of attempts', PURGE_SECONDS, app.usherThrottle.purge)
-  purgeRegularly(app, 'the counts of failed logins', PURGE_SECONDS, app.usherThrottle.purgeFailures)
+  purgeRegularly(app, 'limits of attempts', PURGE_SECONDS, app.usherThrottle.purge)
+  purgeRegularly(app, 'counts of failed logins', PURGE_SECONDS, app.usherThrottle.purgeFailures)
   purgeRegularly(app, 'recognised networks', PURGE_NETWORKS_SECONDS, app.usherThrottle.purgeNetworks)
 }, { name: 'usher-throttle', dependencies: ['usher-database'] })

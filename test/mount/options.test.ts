@@ -51,7 +51,7 @@ t.test('9 a wrong option is refused at boot, by a sentence that names it', async
     [{ ...needed, poolSize: 1 }, 'poolSize must be between 2 and 1000'],
     [{ ...needed, publicUrl: 'example.com' }, 'publicUrl must match pattern "^https?:"'],
     [{ ...needed, decoratorName: '' }, 'decoratorName must not be blank'],
-    [{ ...needed, decoratorName: 'register' }, 'decoratorName register is taken in this app'],
+    [{ ...needed, decoratorName: 'register' }, 'decoratorName register is taken in this app: choose another name'],
     [{ ...needed, origins: 'https://a.example' }, 'origins must be an array'],
     [{ ...needed, admin: 'me' }, 'admin must be an object'],
     [{ ...needed, admin: null }, 'admin must be an object'],

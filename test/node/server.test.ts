@@ -301,7 +301,7 @@ t.test('8 a bad start: one sentence, exit 1', { buffered: true }, async (t) => {
     ['a host that is another machine', { HOST: '192.0.2.1' }, 'HOST 192.0.2.1 with PORT 0 cannot be listened on (EADDRNOTAVAIL).'],
     ['a database that is not there', { DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `DATABASE_URL: "d" on 127.0.0.1:${free} cannot be reached (ECONNREFUSED).`],
     ['a wrong password', { DATABASE_URL: `postgres://usher:secret@${host}${pathname}` }, `DATABASE_URL: "${pathname.slice(1)}" on ${host} refuses: password authentication failed for user "usher".`],
-    ['notifications from nobody', { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `NOTIFICATIONS_URL cannot be listened to: connect ECONNREFUSED 127.0.0.1:${free}`],
+    ['notifications from nobody', { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `NOTIFICATIONS_URL cannot be used to receive notifications: connect ECONNREFUSED 127.0.0.1:${free}`],
     ['a folder that is a file', { DATABASE_URL: '', DATA_DIR: join(folder, 'file') }, `The database in ${folder}/file cannot be opened (EEXIST at ${folder}/file): start the node as the user who owns it, or choose another DATA_DIR.`],
     ['uploads that cannot be kept', { DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used: ENOTDIR: not a directory, mkdir '${folder}/file/uploads/tmp'`],
   ]
