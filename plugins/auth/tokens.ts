@@ -70,7 +70,7 @@ async function createTokens (app: FastifyInstance) {
     const clockTimestamp = clock.now()
     attempt(() => jwt.verify(token, { key, clockTimestamp }))
     const now = clockTimestamp / 1000
-    // `jwt.verify` accepts a token that expires at this moment, and one that was issued in the future.
+    // This also rejects a token that expires at this very moment, and one that was issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
     const actor = Object.freeze({ id, role, sessionId })
     // If the map is full, the oldest entry is dropped.
