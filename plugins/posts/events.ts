@@ -88,8 +88,8 @@ function createEvents (app: FastifyInstance) {
     looking = false
   }
 
-  // Returns whether posts were lost in a failover. Posts of a later epoch may then have positions that were given out before,
-  // and would never be read. This must run after the posts were read: the posts that were read are then included in the check.
+  // Returns whether posts of a later epoch have positions that were given out before, and would never be read. This must run
+  // after new posts were read: those that follow such posts were committed after them, so this statement sees them all.
   async function isLost ({ until, epoch }: RecentPosts): Promise<boolean> {
     // There may be another reconnection before the result arrives.
     const connection = connections
@@ -98,8 +98,8 @@ function createEvents (app: FastifyInstance) {
     return before > epoch
   }
 
-  // Throws unless all posts after a place have later positions. In the same epoch, a position that was given out and that no
-  // visible post has may belong to a post that is not committed yet. In an older epoch, that post may be lost.
+  // Throws unless all posts after a place have later positions. For a place of an older epoch, a position after the last
+  // visible post is not enough: a post of the present epoch with a position up to there may not be committed yet.
   async function requirePlace ({ position, epoch }: Place, { latest, given, epoch: current }: End): Promise<void> {
     const isOlder = epoch !== undefined && epoch < current
     if (isOlder && (Number(position) > Number(latest) || (await findEpochs(db, position)).before > epoch)) throw new CursorLost()
@@ -142,7 +142,7 @@ function createEvents (app: FastifyInstance) {
     async open ({ authorId, after }: { authorId?: string | undefined, after?: Place | undefined }): Promise<PostStream> {
       const end = await findSharedEnd('end')
       const { latest, epoch } = end
-      // After a failover that lost posts, the posts that follow a position may not be those that were missed.
+      // After a failover or a restored backup, the posts that follow a position may not be those that the client has missed.
       if (after) await requirePlace(after, end)
       const position = Number(after?.position ?? latest)
       const isFirst = streams.size === 0

@@ -80,7 +80,7 @@ async function createStorage (app: FastifyInstance) {
       bytes += strays.reduce((sum, { size }) => sum + size, 0)
     }
     if (files === 0) return
-    log.warn({ folder: folder.files, files, bytes }, 'Stored files have no record in the database. Run "usher uploads clean" to remove them')
+    log.warn({ folder: folder.files, files, bytes }, 'Stored files have no record. They are kept; "usher uploads clean" removes them')
   }
 
   return {
