@@ -29,7 +29,8 @@ export default fp(async function bodyDeadline (app) {
   // data. Only the others get a timer, which would cost more than anything else that is done for a small request.
   let arriving: [IncomingMessage, Readable][] = []
 
-  function onPreParsing ({ raw }: FastifyRequest, _: FastifyReply, payload: Readable, done: (error: null, payload: Readable) => void): void {
+  type Done = (error: null, payload: Readable) => void
+  function onPreParsing ({ raw }: FastifyRequest, _: FastifyReply, payload: Readable, done: Done): void {
     if (hasBody(raw) && arriving.push([raw, payload]) === 1) setImmediate(limitIncomplete)
     done(null, payload)
   }

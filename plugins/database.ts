@@ -44,7 +44,8 @@ async function createDatabase (app: FastifyInstance) {
   async function start (): Promise<void> {
     await heartbeat?.start().catch(giveUp)
     await notifications.start().catch(async (error: Error) => {
-      if (notificationsUrl === undefined || error instanceof DatabaseUnavailable || error.message.startsWith('usher: ')) return giveUp(error)
+      const isExplained = error instanceof DatabaseUnavailable || error.message.startsWith('usher: ')
+      if (notificationsUrl === undefined || isExplained) return giveUp(error)
       await close()
       throw new Error(`usher: notificationsUrl cannot be used to receive notifications: ${error.message}`, { cause: error })
     })
@@ -88,7 +89,8 @@ async function createDatabase (app: FastifyInstance) {
 
 // Each statement reads one list, which all concurrent requests for the same list share.
 function batchLists<Query, Page> (db: Database, list: (db: Database, query: Query) => Promise<Page>) {
-  const read = batchCalls(async ([query]: string[]) => [await list(db, JSON.parse(query!) as Query)], { size: 1, inFlight: LISTS_IN_FLIGHT })
+  const run = async ([query]: string[]) => [await list(db, JSON.parse(query!) as Query)]
+  const read = batchCalls(run, { size: 1, inFlight: LISTS_IN_FLIGHT })
   return (query: Query, client?: Client): Promise<Page> => read(JSON.stringify(query), client)
 }
 

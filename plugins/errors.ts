@@ -1,6 +1,8 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { challengeOf, InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError, WrongPassword } from '../schema/errors.ts'
+import {
+  challengeOf, InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError, WrongPassword,
+} from '../schema/errors.ts'
 import { sendIsolated } from './response-isolation.ts'
 
 const RETRY_AFTER_SECONDS = '1'
@@ -21,7 +23,7 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH': return new InvalidInput('body is shorter or longer than its content-length')
   }
   if (error instanceof UsherError || error instanceof InvalidInput) return error
-  // A hook of the host, such as a rate limiter or load shedding, may reject a request with an error of its own.
+  // A hook of the host, such as a rate limiter or load shedding, may have rejected the request.
   const isRejection = error.statusCode === 503 || (error.statusCode! >= 400 && error.statusCode! < 500)
   return isRejection ? error : new InternalError({ cause: error })
 }
@@ -30,7 +32,7 @@ function respond (error: FastifyError | InvalidInput, request: FastifyRequest, r
   // Fastify adds `Connection: close`, so the connection would be closed at once and the client could lose the response.
   // `lingering-close.ts` closes it later.
   if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
-  if (isRefusal(error)) request.server.usherAudit.addRefusal(request, error.statusCode, request.actor)
+  if (isAudited(error)) request.server.usherAudit.addRefusal(request, error.statusCode, request.actor)
   reply.code(error.statusCode!).type('application/json')
   if (error.statusCode === 400) return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
@@ -41,6 +43,6 @@ function respond (error: FastifyError | InvalidInput, request: FastifyRequest, r
 }
 
 // A wrong current password has its own entry in the account log, written where the password is checked.
-function isRefusal (error: FastifyError | InvalidInput): error is FastifyError & { statusCode: 403 | 429 } {
+function isAudited (error: FastifyError | InvalidInput): error is FastifyError & { statusCode: 403 | 429 } {
   return error.statusCode === 429 || (error.statusCode === 403 && !(error instanceof WrongPassword))
 }

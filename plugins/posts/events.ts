@@ -11,8 +11,8 @@ import { POSTS_A_PAGE, PostStream, type Source } from './post-stream.ts'
 import { RecentPosts } from './recent-posts.ts'
 
 const RETRY_MS = 1000
-// How often to poll while nothing may announce posts: an emitter can lose a message, and notifications can be unavailable
-// while the database answers.
+// How often to poll for posts that may not have been announced: an emitter can lose a message, and notifications can be
+// unavailable while statements succeed.
 const LOOK_MS = 1000
 
 declare module 'fastify' {
