@@ -98,15 +98,15 @@ function createEvents (app: FastifyInstance) {
     return before > epoch
   }
 
-  // Throws unless all posts after a place have later positions. For a place of an older epoch, a position after the last
-  // visible post is not enough: a post of the present epoch with a position up to there may not be committed yet.
+  // Throws unless all posts that follow a place have later positions. A place of an older epoch must not be after the last
+  // visible post, because posts of the present epoch with positions up to that place may not be committed yet.
   async function requirePlace ({ position, epoch }: Place, { latest, given, epoch: current }: End): Promise<void> {
     const isOlder = epoch !== undefined && epoch < current
     if (isOlder && (Number(position) > Number(latest) || (await findEpochs(db, position)).before > epoch)) throw new CursorLost()
     if (Number(position) > Number(given) || (epoch ?? 0) > current) throw new InvalidInput('after must be the cursor of a post')
   }
 
-  // Resolves after a second, or when notifications are received again. The circuit breaker logs outages.
+  // Resolves after a second, or when notifications are received again. Outages are logged in `db/driver/`.
   function wait (err: unknown): Promise<void> {
     if (!(err instanceof DatabaseUnavailable)) app.log.error({ err }, 'Posts could not be read for subscribers')
     if (!pause) {
