@@ -38,7 +38,7 @@ import type { Role } from './schema/user.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Usher, under the name that the option `decoratorName` has by default. */
+    /** Usher's decorator, under the default name. The option `decoratorName` sets another one. */
     usher: Usher
   }
   interface FastifyRequest {
@@ -49,28 +49,28 @@ declare module 'fastify' {
 
 export type { Action, Actor, Policy, Role, Rule, UsherOptions }
 
-/** What a host gets: its one decorator. */
+/** The one decorator that a host gets. */
 export interface Usher {
   /**
-   * An `onRequest` hook: sets `request.actor` to the user behind the bearer token. Throws an error with a
-   * `statusCode` of 401 and a `code`, with `WWW-Authenticate` set, where there is no valid one (contract 1.5). A route
-   * that reads a body calls it again as its `preHandler`, since the session may end while the body arrives (contract 1.12).
+   * An `onRequest` hook that sets `request.actor` to the user behind the bearer token. If there is no valid token, it
+   * sets `WWW-Authenticate` and throws an error with a `statusCode` of 401 and a `code` (contract 1.5). A route that
+   * reads a body uses it as its `preHandler` as well, because the session may end while the body arrives (contract 1.12).
    */
   readonly authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }
 
-// The hosts that have an `actor` by Usher; a second mount shares it.
+// The servers of apps whose request decorator `actor` is Usher's. Several mounts in one app share it.
 const hosts = new WeakSet<object>()
 
 /**
- * Usher as a plugin: accounts, sessions, uploads and posts under `prefix`. The outer layer gives the host its
- * decorator; all the rest is encapsulated. Throws where an option is wrong or the database cannot be reached.
+ * Mounts Usher: accounts, sessions, uploads and posts under `prefix`. Only the decorator and the request's `actor` are
+ * visible to the host; everything else is encapsulated. Throws if an option is wrong or the database cannot be reached.
  */
-const usher: FastifyPluginAsync<UsherOptions> = async (app, given) => {
-  const { prefix, logLevel, logSerializers, ...options } = readOptions(given)
+const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
+  const { prefix, logLevel, logSerializers, ...options } = readOptions(input)
   decorateRequest(app)
   const { decoratorName } = options
-  if (app.hasDecorator(decoratorName)) throw new Error(`usher: decoratorName ${decoratorName} is taken in this app`)
+  if (app.hasDecorator(decoratorName)) throw new Error(`usher: decoratorName ${decoratorName} is taken in this app: choose another name`)
   const mounted = Promise.withResolvers<Usher>()
   await app.register(async (scope) => {
     await scope.register(optionsPlugin, { options })
@@ -82,11 +82,11 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, given) => {
 
 function decorateRequest (app: FastifyInstance): void {
   if (!app.hasRequestDecorator('actor')) app.decorateRequest('actor', null)
-  else if (!hosts.has(app.server)) throw new Error('usher: this app has a request decorator named actor already')
+  else if (!hosts.has(app.server)) throw new Error('usher: this app already has a request decorator named actor: rename it')
   hosts.add(app.server)
 }
 
-// What the service is made of, in order.
+// Registers the parts of the service, in the order of their dependencies.
 async function service (app: FastifyInstance): Promise<void> {
   await app.register(responseIsolation)
   await app.register(errors)
@@ -106,7 +106,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(events)
   await app.register(firstAdmin)
 
-  // Sibling scopes: each reads requests in a way of its own.
+  // These are sibling scopes because each parses and validates requests differently.
   await app.register(rest)
   await app.register(graphql)
 }

@@ -3,17 +3,17 @@ import postgres from 'postgres'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import type { Settings } from './settings.ts'
 
-/** The database and files of the settings. */
+/** The database and the files that the settings name. */
 export interface Data {
   readonly url: string
-  /** Where they are, in words. */
+  /** A description of where the data are, for people. */
   readonly location: string
   /** Encrypts the private signing keys; undefined if they are stored in plain text. */
   readonly secret: string | undefined
   stop (): Promise<void>
 }
 
-// The options of the plugin that come from settings: what it says of one is said of the other.
+// The options of the plugin that come from settings. In error messages of the plugin, the setting replaces the option.
 const settingOf = {
   'admin.email': 'ADMIN_EMAIL',
   'admin.password': 'ADMIN_PASSWORD',
@@ -24,11 +24,13 @@ const settingOf = {
   notificationsUrl: 'NOTIFICATIONS_URL',
 }
 
-/** Opens the data: with no `DATABASE_URL` an embedded PostgreSQL is started, unless it runs already. */
+/** Returns where the data are. Without `DATABASE_URL`, starts the embedded PostgreSQL if it does not run yet. */
 export async function openData ({ DATABASE_URL, DATA_DIR, SECRET }: Settings, log: (line: string) => void): Promise<Data> {
   const folder = resolve(DATA_DIR)
-  if (DATABASE_URL) return { url: DATABASE_URL, location: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, secret: SECRET, stop: async () => {} }
-  // Not loaded by a node that uses another server.
+  if (DATABASE_URL) {
+    return { url: DATABASE_URL, location: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, secret: SECRET, stop: async () => {} }
+  }
+  // A node that uses another server does not load the embedded one.
   const [{ startEmbedded }, { readSecret }] = await Promise.all([import('./embedded/server.ts'), import('./secret.ts')])
   const { url, stop } = await startEmbedded({ dataDir: folder, log })
   try {
@@ -39,16 +41,18 @@ export async function openData ({ DATABASE_URL, DATA_DIR, SECRET }: Settings, lo
   }
 }
 
-/** One sentence on why something cannot be done with these settings. */
+/** Returns a sentence for an error, which names the setting at fault if there is one. */
 export function explain (error: Error, { DATABASE_URL }: Settings): string {
   if (DATABASE_URL && error instanceof DatabaseUnavailable) {
-    return `DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${(error.cause as NodeJS.ErrnoException | undefined)?.code ?? 'it does not answer'}).`
+    const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
+    return `DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${code ?? 'it does not respond'}).`
   }
-  if (DATABASE_URL && error instanceof postgres.PostgresError) return `DATABASE_URL: ${nameOf(DATABASE_URL)} refuses: ${error.message}.`
-  return Object.entries(settingOf).reduce((message, [option, setting]) => message.replace(`usher: ${option} `, `${setting} `), error.message)
+  if (DATABASE_URL && error instanceof postgres.PostgresError) return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${error.message}.`
+  return Object.entries(settingOf)
+    .reduce((message, [option, setting]) => message.replace(`usher: ${option} `, `${setting} `), error.message)
 }
 
-// Without the user and the password.
+// Returns the database and its hosts, without the user and the password.
 function nameOf (databaseUrl: string): string {
   const { database, host, port } = postgres(databaseUrl).options
   return `"${database}" on ${host.map((name, index) => `${name}:${port[index]}`).join(', ')}`

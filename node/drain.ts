@@ -3,13 +3,13 @@ import { Server, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import fp from 'fastify-plugin'
 
-// So long a request may be on its way, on a connection that has just been opened or is kept alive.
+// How long a request may be on its way, on a connection that was just opened or is kept alive.
 const ON_ITS_WAY_MS = 500
-// A proxy sends a request on a connection that it keeps at any moment, and no POST a second time. It lets go of an idle
-// one by itself, see docs/nginx.conf.
+// A proxy may send a request on a connection that it keeps alive at any moment, and does not repeat a POST. It closes idle
+// connections by itself before this time has passed, see docs/nginx.conf.
 const PROXY_IDLE_MS = 2_500
-// What is still open then is cut off, such as a slow upload or a response that nobody reads. An orchestrator kills a
-// process that takes long to stop, and mail and the database need the rest of the time.
+// Connections that are still open then are cut off, such as a slow upload or a response that the client does not read. An
+// orchestrator kills a process that takes long to stop, and mail and the database need the rest of the time.
 const CONNECTED_MS = 3_000
 
 export interface DrainOptions {
@@ -19,14 +19,14 @@ export interface DrainOptions {
   connectedMs?: number
 }
 
-/** Node's own way to tell what a connection is answering. */
+/** A connection of node:http. Its internal member `_httpMessage` is the response that is being sent. */
 type Connection = Socket & { _httpMessage?: ServerResponse | null }
 
 /**
- * A stop within moments that fails no request, though connections are kept alive for over a minute. Nobody new is let
- * in, and every answer from now on tells its client to let go. `server.close` would close the idle ones at once, on
- * which a request may be on its way, and wait for those that were opened ahead of any request, as browsers do, and for
- * clients that neither send nor read.
+ * Stops the server within seconds without failing a request, although connections are kept alive for more than a minute. No
+ * new connections are accepted, and every response from now on asks its client to close the connection. `server.close` would
+ * close idle connections at once, on which a request may be on its way. It would also wait for connections that were opened
+ * before there was a request, as browsers do, and for clients that neither send nor read.
  */
 export default fp<DrainOptions>(async function drain (app, { proxied, connectedMs = CONNECTED_MS }) {
   const { server } = app
@@ -40,17 +40,20 @@ export default fp<DrainOptions>(async function drain (app, { proxied, connectedM
 
   app.addHook('preClose', async () => {
     server.closeIdleConnections = () => {}
-    // What has not been accepted when the listener closes is reset: right after a turn that has accepted all.
+    // When the listener closes, connections that were not accepted yet are reset. It closes right after a turn of the event
+    // loop that has accepted all of them.
     await turn()
     Server.prototype.close.call(server)
-    // Those that come from now on Fastify marks.
-    for (const { _httpMessage: answer } of connections) if (answer && !answer.headersSent) answer.setHeader('connection', 'close')
+    // Fastify sets this header on the responses to requests that arrive from now on.
+    for (const { _httpMessage: response } of connections) {
+      if (response && !response.headersSent) response.setHeader('connection', 'close')
+    }
     setTimeout(() => {
       for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
     }, ON_ITS_WAY_MS).unref()
     setTimeout(() => {
       closeIdle.call(server)
-      // Of an answer that is still under way, and has promised to keep the connection.
+      // This applies to responses in progress whose headers have promised to keep the connection alive.
       Object.assign(server, { keepAliveTimeout: ON_ITS_WAY_MS, keepAliveTimeoutBuffer: 0 })
     }, proxied ? PROXY_IDLE_MS : ON_ITS_WAY_MS).unref()
     setTimeout(() => { for (const socket of connections) socket.destroy() }, connectedMs).unref()

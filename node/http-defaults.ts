@@ -7,27 +7,27 @@ import { answerRaw } from './http-server.ts'
 import type { SetHeaders } from './security-headers.ts'
 
 export interface HttpDefaultsOptions {
-  /** Origins that may read answers from a browser, or `*`; none where it is empty. */
+  /** The origins whose pages may read responses, or `*`. If it is empty, no other origin may. */
   origins: readonly string[]
   /** Sets the security headers: the result of `createHeaders`. */
   setHeaders: SetHeaders
 }
 
-/** What the node does that is a host's affair elsewhere: security headers, CORS, and an answer to every path. */
+/** Does what a host does for itself elsewhere: security headers, CORS, and a response for every path. */
 export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origins, setHeaders }) {
   app.addHook('onRequest', (request, reply, done) => {
     setHeaders(request, reply)
     const { headers, rawHeaders, httpVersion } = request.raw
-    // RFC 9112 3.2, and RFC 9110 10.1.1; Node would answer them without a word.
+    // RFC 9112 3.2 and RFC 9110 10.1.1. Node would respond to such requests without a body, or accept them.
     if (isRepeated('host', rawHeaders)) done(new InvalidInput('host header must not be repeated'))
     else if (headers.host === undefined && httpVersion === '1.1') done(new InvalidInput('host header is required'))
     else if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') done(new ExpectationFailed())
     else done()
   })
   app.server.on('checkExpectation', (request, response) => { app.server.emit('request', request, response) })
-  // Without a listener Node closes the connection without an answer.
+  // Without a listener, Node closes the connection without a response.
   app.server.on('connect', (_, socket) => {
-    // A client that hangs up before it has its answer is normal; without a listener its reset would end the process.
+    // A client may disconnect before it has its response. Without a listener, that error would end the process.
     socket.on('error', () => {})
     const { message, code, statusCode } = new MethodNotAllowed('CONNECT')
     answerRaw(socket, statusCode!, { error: message, code }, ['Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS'])
@@ -37,7 +37,7 @@ export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origi
   app.setNotFoundHandler(() => { throw new NotFound() })
 }, { name: 'usher-http-defaults' })
 
-// Node keeps the first one and drops the others.
+// `request.headers` only has the first one, because Node drops the others.
 function isRepeated (name: string, rawHeaders: readonly string[]): boolean {
   let count = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -51,15 +51,17 @@ function corsDelegator (origins: readonly string[]) {
   const any = origins.includes('*')
   const options: FastifyCorsOptions = {
     origin: any ? '*' : [...origins],
-    // The session cookie serves named origins only.
+    // Only origins that are named may use the session cookie.
     credentials: !any,
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
     allowedHeaders: ['Authorization', 'Content-Type', 'If-Match', 'If-None-Match', 'Range', 'X-Request-Id'],
-    exposedHeaders: ['Link', 'Location', 'ETag', 'WWW-Authenticate', 'Retry-After', 'X-Request-Id', 'Content-Disposition', 'Content-Range'],
+    exposedHeaders: [
+      'Link', 'Location', 'ETag', 'WWW-Authenticate', 'Retry-After', 'X-Request-Id', 'Content-Disposition', 'Content-Range',
+    ],
     maxAge: 7200,
   }
   const plain = { ...options, preflight: false }
-  // An OPTIONS request that is no preflight is answered like any other method.
+  // An OPTIONS request that is not a preflight is handled like any other method.
   return ({ headers }: FastifyRequest, done: (error: null, options: FastifyCorsOptions) => void) =>
     done(null, headers.origin && headers['access-control-request-method'] ? options : plain)
 }

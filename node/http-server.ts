@@ -12,7 +12,7 @@ const REQUEST_MS = 3_600_000
 const HEADER_BYTES = 16 * 1024
 const LINGER_MS = 2_000
 
-/** How the node listens, logs, and answers what never becomes a request. */
+/** Returns the options of the node's Fastify server: logging, limits, and responses to malformed requests. */
 export function serverOptions ({ LOG_LEVEL, TRUST_PROXY }: Settings, setHeaders: SetHeaders): FastifyHttpOptions<Server> {
   return {
     logger: {
@@ -23,29 +23,29 @@ export function serverOptions ({ LOG_LEVEL, TRUST_PROXY }: Settings, setHeaders:
     logController: new AccessLog(),
     genReqId: createRequestIds(),
     trustProxy: trustProxy(TRUST_PROXY),
-    // A migration may take its time; the database has deadlines of its own.
+    // A migration may take long, and the database has its own deadlines.
     pluginTimeout: 0,
-    // A slow and long upload is legitimate, as long as it goes on.
+    // An upload may be large and slow. `connectionTimeout` ends it only if it stalls.
     requestTimeout: REQUEST_MS,
     connectionTimeout: IDLE_MS,
-    // A request without `Host` gets an answer of our shape, see `http-defaults.ts`.
+    // `http-defaults.ts` responds to a request without `Host`, in the format of the contract.
     http: { headersTimeout: HEADERS_MS, maxHeaderSize: HEADER_BYTES, requireHostHeader: false },
-    // While the node drains, a request that still comes in is served, and its connection closed.
+    // While the node drains, requests that still arrive are served, and then their connections are closed.
     return503OnClosing: false,
-    // An id of any length is an unknown one (contract 2.2); no route has a costly pattern.
+    // An id of any length is just unknown (contract 2.2), and no route has a pattern that would be slow for a long one.
     routerOptions: { maxParamLength: HEADER_BYTES },
-    // The router's: a malformed percent-escape. No hook has run.
+    // The router rejects malformed percent-escapes before any hook runs.
     frameworkErrors: (_, request: FastifyRequest, reply: FastifyReply) => {
       setHeaders(request, reply)
-      reply.status(400).send({ errors: ['address is malformed'] })
+      reply.status(400).send({ errors: ['URL is malformed'] })
     },
     clientErrorHandler: answerBadRequest,
     rewriteUrl: toOriginForm,
   }
 }
 
-// Two lines a request at level info, Fastify's way, cost half of the throughput. One at debug remains; failures
-// of the server are logged where they are translated.
+// Fastify's default of two lines per request at level info would halve the throughput. This logs one line at level debug.
+// Failures of the server are logged in `plugins/errors.ts`.
 class AccessLog extends LogController {
   override incomingRequest (): void {}
 
@@ -53,18 +53,18 @@ class AccessLog extends LogController {
     reply.log.debug({ req: request, res: reply, responseTime: reply.elapsedTime, err }, 'request completed')
   }
 
-  // Clients break off downloads all the time. Any other error is a stream of the node that has failed.
+  // Clients often break off downloads. Any other error is a failure of one of the node's streams.
   override streamError (err: NodeJS.ErrnoException, _: FastifyRequest, reply: FastifyReply): void {
     reply.log[err.code === 'ERR_STREAM_PREMATURE_CLOSE' ? 'debug' : 'warn']({ err }, 'a response was cut off')
   }
 }
 
-// No header and no query string: both may carry secrets.
+// Headers and the query string are not logged, because they may contain secrets.
 function describeRequest ({ method, url, ip, host }: FastifyRequest) {
   return { method, url: url.split('?', 1)[0]!, host, remoteAddress: ip }
 }
 
-// RFC 9112 3.2.2: a server accepts the form that is sent to proxies as well, whose host counts instead of the header's.
+// RFC 9112 3.2.2: a server must also accept the absolute form that is sent to proxies. Its host replaces the `Host` header.
 function toOriginForm ({ url, headers }: IncomingMessage): string {
   const [, host, path = ''] = /^https?:\/\/([^/?#]+)(.*)$/i.exec(url!) ?? []
   if (host === undefined) return url!
@@ -72,27 +72,27 @@ function toOriginForm ({ url, headers }: IncomingMessage): string {
   return path.startsWith('/') ? path : `/${path}`
 }
 
-// The caller's `x-request-id`, or a short one that no other node makes.
+// The id of a request is the client's `x-request-id`, or a short one that is unique among all nodes.
 function createRequestIds (): (request: IncomingMessage) => string {
   const node = randomBytes(6).toString('base64url')
   let count = 0
   return ({ headers }) => {
-    const given = headers['x-request-id'] as string | undefined
-    return given !== undefined && /^[\w.:-]{1,64}$/.test(given) ? given : `${node}-${(count++).toString(36)}`
+    const id = headers['x-request-id'] as string | undefined
+    return id !== undefined && /^[\w.:-]{1,64}$/.test(id) ? id : `${node}-${(count++).toString(36)}`
   }
 }
 
-/** Whom `X-Forwarded-*` is believed, as Fastify takes it: `false` for nobody. */
+/** Returns Fastify's option `trustProxy`: the networks whose `X-Forwarded-*` headers count, `true` for all, `false` for none. */
 export function trustProxy (networks: readonly string[]): boolean | string[] {
   const named = networks.filter((network) => network !== 'true' && network !== 'false')
   return networks.includes('true') || (named.length > 0 && named)
 }
 
-// The parser's errors: there is no request to reply to, only the connection.
+// Responds to errors of the HTTP parser, for which there is no request, only a connection.
 function answerBadRequest ({ code }: { code: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) return
-  const [status, answer] = refusals[code] ?? [400, { errors: ['request is not valid HTTP'] }]
-  answerRaw(socket, status, answer)
+  const [status, body] = rejections[code] ?? [400, { errors: ['request is not valid HTTP'] }]
+  answerRaw(socket, status, body)
 }
 
 /**
@@ -100,8 +100,8 @@ function answerBadRequest ({ code }: { code: string }, socket: Socket): void {
  * discarded until it closes its side, for two seconds at most: closing at once would reset the connection, and the client
  * could lose the response (RFC 9112 9.6).
  */
-export function answerRaw (socket: Duplex, status: number, answer: object, headers: readonly string[] = []): void {
-  const body = JSON.stringify(answer)
+export function answerRaw (socket: Duplex, status: number, payload: object, headers: readonly string[] = []): void {
+  const body = JSON.stringify(payload)
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json; charset=utf-8',
@@ -110,13 +110,13 @@ export function answerRaw (socket: Duplex, status: number, answer: object, heade
     ...headers,
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-  // The parser's listener is replaced: it would report each further chunk as another error.
+  // The listener of the parser is replaced, because it would report each further chunk as another error.
   socket.removeAllListeners('data').on('data', () => {}).resume()
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('close', () => clearTimeout(timer))
 }
 
-const refusals: Record<string, [status: number, answer: object]> = {
+const rejections: Record<string, [status: number, body: object]> = {
   HPE_HEADER_OVERFLOW: [431, { error: 'The address and headers are too large', code: 'HEADERS_TOO_LARGE' }],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, { error: 'The request body is too large', code: 'PAYLOAD_TOO_LARGE' }],
   ERR_HTTP_REQUEST_TIMEOUT: [408, { error: 'The request took too long', code: 'REQUEST_TIMEOUT' }],

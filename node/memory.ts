@@ -7,10 +7,11 @@ const LOOKS = 60
 const IDLE = 0.1
 
 /**
- * Gives back what only the start needed, a quarter of the memory, in the first second in which the node has
- * nothing to do. V8 would by itself, but for the heartbeat of the database: it takes the node for busy. Once only, and
- * not on a node that has been busy since its start: what load needs it will need again, and to collect a large heap takes
- * hundreds of milliseconds, in which every request would wait.
+ * Frees the memory that only the start needed, a quarter of all, in the first second in which the node is idle. V8 would do
+ * this by itself, but the heartbeat of the database makes it consider the node busy.
+ *
+ * This happens once, and not on a node that has been busy for a minute since its start: such a node would soon need the
+ * memory again, and collecting a large heap takes hundreds of milliseconds, during which every request would wait.
  */
 export default fp(async function memory (app) {
   let before: EventLoopUtilization | undefined
@@ -26,11 +27,11 @@ export default fp(async function memory (app) {
     const isIdle = utilization <= IDLE
     if (isIdle || ++looks === LOOKS) clearInterval(timer)
     if (!isIdle) return
-    Promise.allSettled([collectGarbage()]).then(([outcome]) => app.log.debug(outcome, 'What only the start needed is given back'))
+    Promise.allSettled([collectGarbage()]).then(([outcome]) => app.log.debug(outcome, 'The memory that only the start needed was freed'))
   }
 }, { name: 'usher-memory' })
 
-// The one way that needs no flag of Node's; it takes tens of milliseconds.
+// This is the only way that needs no command-line flag of Node. It takes tens of milliseconds.
 async function collectGarbage (): Promise<void> {
   const { Session } = await import('node:inspector/promises')
   const session = new Session()

@@ -14,19 +14,19 @@ import memory from './memory.ts'
 import type { Mailer } from '../schema/options.ts'
 import type { Settings } from './settings.ts'
 
-// Each step of a stop has a limit of its own: 3 seconds for clients, see `node/drain.ts`, 1.5 for mail, and 30 for
-// PostgreSQL, which mostly takes a moment. Cutting one of them short would lose mail or leave PostgreSQL running.
+// Each step of a stop has its own limit: 3 seconds for clients (`node/drain.ts`), 1.5 for mail, and 30 for PostgreSQL, which
+// usually takes less than a second. Cutting a step short would lose mail or leave PostgreSQL running.
 const STOP_MS = 60_000
-// One Ctrl-C comes twice under npm: from the terminal and from npm, which can be slow to pass it on.
+// Under npm, one Ctrl-C sends two signals: from the terminal and from npm, which can be slow to pass it on.
 const SAME_SIGNAL_MS = 2_000
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
   'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "usher admin create --email <address>".'
 
-/** Runs the node until a signal stops it. Throws an `Error` of one sentence that says what keeps it from starting. */
+/** Runs the node until a signal stops it. Throws an `Error` with a sentence if the node cannot start. */
 export async function run (): Promise<void> {
   const settings = readEnvironment()
-  // Whoever read the output may be gone, such as a terminal or a log shipper. Without a listener the node would end at the
-  // next line, in the middle of its stop as well, and leave PostgreSQL running.
+  // The reader of the output, such as a terminal or a log shipper, may end before the node. Without a listener, the next line
+  // would then end the node, even in the middle of a stop, and leave PostgreSQL running.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
   const setHeaders = await createHeaders(settings.CORS_ORIGIN)
   const app = Fastify(serverOptions(settings, setHeaders))
@@ -40,7 +40,7 @@ export async function run (): Promise<void> {
     throw new Error(explain(error as Error, settings), { cause: error })
   }
 
-  // The database last: requests in flight need it. A start that is under way comes to its end before.
+  // A start in progress is awaited first. The database is stopped last, because requests in flight need it.
   async function stop (): Promise<void> {
     await serving.catch(() => {})
     await app.close()
@@ -48,19 +48,19 @@ export async function run (): Promise<void> {
   }
 }
 
-async function serve (app: FastifyInstance, settings: Settings, { url: databaseUrl, location: place, secret }: Data, setHeaders: SetHeaders): Promise<void> {
-  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, PASSWORD_URL, NOTIFICATIONS_URL } = settings
+async function serve (app: FastifyInstance, settings: Settings, data: Data, setHeaders: SetHeaders): Promise<void> {
+  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES } = settings
   for (const warning of warningsOf(settings)) app.log.warn(warning)
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false })
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   const mailer = await openMailer(app, settings)
   await app.register(usher, {
-    databaseUrl,
-    notificationsUrl: NOTIFICATIONS_URL,
+    databaseUrl: data.url,
+    notificationsUrl: settings.NOTIFICATIONS_URL,
     mailer,
-    secret,
-    passwordUrl: PASSWORD_URL,
+    secret: data.secret,
+    passwordUrl: settings.PASSWORD_URL,
     publicUrl: PUBLIC_URL?.replace(/\/+$/, ''),
     origins: CORS_ORIGIN,
     uploadsDir: resolve(DATA_DIR, 'uploads'),
@@ -72,10 +72,10 @@ async function serve (app: FastifyInstance, settings: Settings, { url: databaseU
   })
   const url = await listen(app, settings)
   if (!mailer) print('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
-  print(`Usher listens on ${url}`, `  data: ${place}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+  print(`Usher listens on ${url}`, `  data: ${data.location}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
 }
 
-// What can be started with, but should not be.
+// Yields warnings about settings with which the node starts but should not run.
 function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, TRUST_PROXY }: Settings): Generator<string> {
   if (DATABASE_URL && !SECRET) yield 'SECRET is not set: the private signing keys are stored in the database in plain text'
   if (PUBLIC_URL?.startsWith('https:') && trustProxy(TRUST_PROXY) === false) {
@@ -83,35 +83,37 @@ function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, TRUST_PROXY }: Settin
   }
 }
 
-// What is not printed to a terminal mostly ends up in a log, which others read and which is kept.
+// Output that does not go to a terminal usually ends up in a log, which is kept and which other people read.
 function printsSecrets ({ PRINT_SECRETS = process.stderr.isTTY === true }: Settings): boolean {
   return PRINT_SECRETS
 }
 
-// Without a mail server mails are read on the terminal, but not in production, unless a setting asks for it.
+// Without a mail server, mails are printed to the terminal. In production they are only printed if PRINT_SECRETS is true.
 async function openMailer (app: FastifyInstance, settings: Settings): Promise<Mailer | undefined> {
   const { SMTP_URL, MAIL_FROM, NODE_ENV, PRINT_SECRETS } = settings
   if (SMTP_URL) {
     const { createSmtpMailer } = await import('./smtp.ts')
     const { mailer, close } = createSmtpMailer(SMTP_URL, MAIL_FROM!)
-    // Before Usher is registered, and so after it has closed.
+    // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has closed.
     app.addHook('onClose', async () => close())
     return mailer
   }
-  if (PRINT_SECRETS || (NODE_ENV !== 'production' && printsSecrets(settings))) return ({ to, subject, text }) => print(`Mail to ${to}: ${subject}`, '', text)
+  if (PRINT_SECRETS || (NODE_ENV !== 'production' && printsSecrets(settings))) {
+    return ({ to, subject, text }) => print(`Mail to ${to}: ${subject}`, '', text)
+  }
 }
 
 async function listen (app: FastifyInstance, { HOST, PORT }: Settings): Promise<string> {
   await app.ready()
   try {
-    // `localhost` has two addresses, and Fastify would open a second server that does not drain.
+    // `localhost` has two addresses. For the second one, Fastify would open a second server, which does not drain.
     const { address } = await lookup(HOST)
     return await app.listen({ host: address, port: PORT })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new Error(code === 'EADDRINUSE'
-      ? `PORT ${PORT} is taken on ${HOST}: stop what listens there, or set another one (0 for any free one).`
-      : `HOST ${HOST} with PORT ${PORT} cannot be listened on (${code}).`, { cause: error })
+      ? `PORT ${PORT} is in use on ${HOST}: stop the program that uses it, or set another PORT (0 for any free one).`
+      : `The node cannot listen on HOST ${HOST} with PORT ${PORT} (${code}): set another HOST or PORT.`, { cause: error })
   }
 }
 
@@ -119,10 +121,10 @@ function stopOnSignals ({ log }: FastifyInstance, stop: () => Promise<void>): vo
   const { close } = closeWithGrace({
     delay: STOP_MS,
     logger: false,
-    // Ours below, and those after which no JavaScript should run.
+    // `onSignal` handles the first two. After the last four no JavaScript should run.
     skip: ['SIGTERM', 'SIGINT', 'beforeExit', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV'],
   }, async ({ err }) => {
-    if (err) log.fatal({ err }, 'unexpected, stopping')
+    if (err) log.fatal({ err }, 'Unexpected error, the node stops')
     await stop()
   })
 

@@ -5,7 +5,8 @@ import { syncFolder } from './embedded/cluster.ts'
 
 /**
  * Returns the secret of a data folder, which encrypts the private signing keys in its embedded database. The first call
- * creates it, in a file that only its owner may read. Nodes that start at once get the same one.
+ * creates it, in a file that only its owner may read. Nodes that start at the same time get the same one. Throws an `Error`
+ * with a sentence if the file cannot be read or created.
  */
 export async function readSecret (folder: string): Promise<string> {
   const path = join(folder, 'secret')

@@ -6,10 +6,14 @@ const YEAR_SECONDS = 31_536_000
 /** Sets the security headers, and the request's id. */
 export type SetHeaders = (request: FastifyRequest, reply: FastifyReply) => void
 
-/** @param origins the origins that may read responses from a browser, or `*` */
+/**
+ * Returns a function that sets the security headers and the request's id on a response.
+ *
+ * @param origins the origins whose pages may read responses, or `*`
+ */
 export async function createHeaders (origins: readonly string[]): Promise<SetHeaders> {
   const secure = await securityHeaders(origins.length > 0)
-  // RFC 6797 7.2: never over plain HTTP.
+  // RFC 6797 7.2: this header must not be sent over plain HTTP.
   const { 'strict-transport-security': _, ...plain } = secure
   return (request, reply) => {
     reply.headers(request.protocol === 'https' ? secure : plain).header('x-request-id', request.id)
@@ -17,15 +21,15 @@ export async function createHeaders (origins: readonly string[]): Promise<SetHea
 }
 
 /**
- * The headers that @fastify/helmet sets, taken from it once: it computes them anew for each request, which costs
- * half of the throughput. Set as ordinary headers, they also leave a page its own policy. Those that speak to
- * browsers of the past or to pages alone are left out.
+ * Returns the headers that @fastify/helmet sets. They are read from it once, because it computes them for each request, which
+ * halves the throughput. A page can also replace its policy if these are ordinary headers. Headers that only concern old
+ * browsers or pages are left out.
  */
 async function securityHeaders (shared: boolean): Promise<Record<string, string>> {
   const probe = Fastify()
   await probe.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
-    // An origin that may read an upload by a script may also show it.
+    // An origin whose scripts may read an upload may also embed it.
     crossOriginResourcePolicy: { policy: shared ? 'cross-origin' : 'same-origin' },
     crossOriginOpenerPolicy: false,
     originAgentCluster: false,

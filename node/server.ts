@@ -2,11 +2,11 @@
 import module from 'node:module'
 import { join } from 'node:path'
 
-// What Node has compiled is kept for the next start, which then takes two thirds of the time. Beside the code, and
-// not where Node would put it, in a folder that all users of the machine share: whoever may write here may change
-// the code itself. Where nobody may, nothing is kept. Older Nodes are told so by the command.
+// Node keeps compiled code for the next start, which then takes two thirds of the time. The cache is next to the code: a
+// user who may write here could change the code itself. Node's default folder is shared by all users of the machine. If the
+// folder is not writable, nothing is kept. Node versions without this function are rejected later, with a sentence.
 module.enableCompileCache?.(join(import.meta.dirname, '../node_modules/.cache/usher'))
 
-// A static import would be loaded before that line.
+// A static import would be loaded before the cache is enabled.
 const { main } = await import('./commands/index.ts')
 await main(process.argv.slice(2))

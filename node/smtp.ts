@@ -1,11 +1,14 @@
 import { createTransport } from 'nodemailer'
 import type { Mailer } from '../schema/options.ts'
 
-// A mail server that is silent for longer is tried again by `mailer.ts`, whose own bound is above all of these.
+// If a mail server takes longer, `plugins/mailer.ts` tries again. Its limit for an attempt is longer than each of these.
 const CONNECT_MS = 10_000
 const SILENT_MS = 15_000
 
-/** A mailer for a server such as `smtps://user:password@mail.example.com`; the URL says whether by TLS, and may carry options of nodemailer's. */
+/**
+ * Returns a mailer for a server such as `smtps://user:password@mail.example.com`, and a function that closes its connections.
+ * The scheme decides about TLS. The query string may have options of nodemailer.
+ */
 export function createSmtpMailer (url: string, from: string): { mailer: Mailer, close: () => void } {
   const transport = createTransport({
     pool: true,
@@ -18,11 +21,11 @@ export function createSmtpMailer (url: string, from: string): { mailer: Mailer, 
     disableUrlAccess: true,
   }, {
     from,
-    // RFC 3834: nobody's absence is to be answered to this.
+    // RFC 3834: this header keeps absence notices and other automatic responders from replying.
     headers: { 'Auto-Submitted': 'auto-generated' },
   })
   return {
-    // As an address, and not as a list of such to be parsed.
+    // As an object, the address is not parsed. A string could be parsed as a list of addresses.
     mailer: async ({ to, ...mail }) => { await transport.sendMail({ ...mail, to: { name: '', address: to } }) },
     close: () => transport.close(),
   }

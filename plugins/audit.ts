@@ -18,11 +18,11 @@ declare module 'fastify' {
   }
 }
 
-/** What happened. Where the request has an actor, it is that actor's doing, to their own account, in their session, unless this says otherwise. */
+/** What an entry records. If the request has an actor, the ids default to that actor, the actor's own account and the request's session. */
 export interface AuditDetails {
   action: AuditAction
   actorId?: string | undefined
-  /** To whose account. */
+  /** The user whose account is affected. */
   userId?: string | undefined
   sessionId?: string | undefined
 }
@@ -31,12 +31,16 @@ function createAudit (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { auditSeconds } } = app
   const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries))
 
-  // Apart from each other, so that a flood of one kind hides none of the others. Users have a share of their own.
+  // Each kind has its own sampler, so that a flood of one kind does not hide entries of another. Requests with and without
+  // a user are different kinds.
   const samplers = new Map<string, (key: string) => boolean>()
   const pending = new Set<Promise<void>>()
   app.addHook('onClose', async () => { await Promise.all(pending) })
 
-  /** Writes to the account log, within a transaction where one is given: what was answered stands in it. */
+  /**
+   * Writes an entry to the account log, in the transaction `trx` if it is passed. Resolves when the entry is written, so a
+   * handler that awaits it before its response records everything it reports.
+   */
   async function add (request: FastifyRequest, entry: AuditDetails, trx?: Database): Promise<void> {
     const row = entryOf(request, entry)
     await (trx ? insertAuditEntries(trx, [row]) : write(row))
@@ -45,16 +49,16 @@ function createAudit (app: FastifyInstance) {
   return {
     add,
 
-    /** Who asks, and from where, for an entry that is written along with what it is about. */
+    /** Returns who sent a request and from where, for an entry that is written together with the change it describes. */
     contextOf: (request: FastifyRequest) => entryOf(request, {}),
 
-    /** The entry of what happened, to be written in the transaction that does it. */
-    entry: (request: FastifyRequest, note: AuditDetails): NewAuditEntry => entryOf(request, note),
+    /** Returns an entry, to be written in the transaction of the change that it describes. */
+    entry: (request: FastifyRequest, details: AuditDetails): NewAuditEntry => entryOf(request, details),
 
     /**
-     * Notes, after the answer, that a request is refused with 403 or 429. A flood is not to become a flood of entries or
-     * statements: of the refusals of a user, or of a network without a user, one a minute is written, and of each kind at
-     * most 100 a minute on each node. Never throws: what fails is logged.
+     * Records, without delaying the response, that a request is rejected with 403 or 429. A flood of requests must not
+     * become a flood of entries or statements: a user, or a network without a user, gets one entry per minute, and each
+     * kind of rejection at most 100 per minute on each node. Never throws: failures are logged.
      */
     addRefusal (request: FastifyRequest, status: 403 | 429, actor: Actor | null): void {
       const action = status === 403 ? 'access.denied' : 'access.throttled'
@@ -62,24 +66,24 @@ function createAudit (app: FastifyInstance) {
       const isNew = samplers.get(kind) ?? createSampler()
       samplers.set(kind, isNew)
       if (!isNew(actor?.id ?? networkOf(request.ip))) return
-      const noted = add(request, { action, actorId: actor?.id, sessionId: actor?.sessionId })
+      const written = add(request, { action, actorId: actor?.id, sessionId: actor?.sessionId })
         .catch((err) => app.log.warn({ err, action }, 'An entry of the account log could not be written'))
-        .finally(() => pending.delete(noted))
-      pending.add(noted)
+        .finally(() => pending.delete(written))
+      pending.add(written)
     },
 
     list: (query: ListAuditQuery) => listAuditEntries(db, query),
 
-    /** Deletes what is too old: how many entries. */
+    /** Deletes at most `ROWS_A_PURGE` entries that are older than `auditSeconds`. Returns the number of deleted entries. */
     purge: (): Promise<number> => deleteOldAuditEntries(db, { seconds: auditSeconds, limit: ROWS_A_PURGE }),
   }
 }
 
-function entryOf<Note extends Partial<AuditDetails>> (request: FastifyRequest, note: Note) {
+function entryOf<Details extends Partial<AuditDetails>> (request: FastifyRequest, details: Details) {
   const { actor } = request
-  const { actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId } = note
+  const { actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId } = details
   return {
-    ...note,
+    ...details,
     actorId: actorId ?? null,
     userId: userId ?? null,
     sessionId: sessionId ?? null,
@@ -87,8 +91,8 @@ function entryOf<Note extends Partial<AuditDetails>> (request: FastifyRequest, n
   }
 }
 
-/** The account log: who did what and when, kept for a time. */
+/** Keeps the account log: who did what to which account and when. Entries are deleted after `auditSeconds`. */
 export default fp(async function audit (app) {
   app.decorate('usherAudit', createAudit(app))
-  purgeRegularly(app, 'the account log', PURGE_SECONDS, app.usherAudit.purge)
+  purgeRegularly(app, 'account log', PURGE_SECONDS, app.usherAudit.purge)
 }, { name: 'usher-audit', dependencies: ['usher-database'] })

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest, onRouteHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { BodyStalled } from '../schema/errors.ts'
 
-// The requests whose body did not arrive in time. No more is awaited from their clients.
+// The requests whose body did not arrive in time. The rest of such a body is not awaited.
 const late = new WeakSet<IncomingMessage>()
 
 /** Returns whether a request has a body (RFC 9112 6.3). */
@@ -25,11 +25,12 @@ export function isLate (request: IncomingMessage): boolean {
 export default fp(async function bodyDeadline (app) {
   const milliseconds = app.usherOptions.bodySeconds * 1000
 
-  // Most bodies arrive together with their head, and are complete when the event loop has read what is there. Only the others
-  // get a timer, which would cost more than anything else that is done for a small request.
+  // Most bodies arrive together with the head of the request, and are complete once the event loop has read the available
+  // data. Only the others get a timer, which would cost more than anything else that is done for a small request.
   let arriving: [IncomingMessage, Readable][] = []
 
-  function onPreParsing ({ raw }: FastifyRequest, _: FastifyReply, payload: Readable, done: (error: null, payload: Readable) => void): void {
+  type Done = (error: null, payload: Readable) => void
+  function onPreParsing ({ raw }: FastifyRequest, _: FastifyReply, payload: Readable, done: Done): void {
     if (hasBody(raw) && arriving.push([raw, payload]) === 1) setImmediate(limitIncomplete)
     done(null, payload)
   }
@@ -42,7 +43,7 @@ export default fp(async function bodyDeadline (app) {
     }
   }
 
-  // Routes without a body get no hook, because every hook of a request costs.
+  // Routes without a body get no hook, because every hook costs throughput.
   const onRoute: onRouteHookHandler = (route) => {
     const bodiless = [route.method].flat().every((method) => method === 'GET' || method === 'HEAD')
     const { consumes } = (route.schema ?? {}) as { consumes?: string[] }
@@ -54,10 +55,10 @@ export default fp(async function bodyDeadline (app) {
 function limit (request: IncomingMessage, payload: Readable, milliseconds: number): void {
   const timer = setTimeout(() => {
     late.add(request)
-    // Fastify listens to it. `destroy` would close the connection before the answer is sent.
+    // Fastify listens to this event and sends the error. `destroy` would close the connection before the response is sent.
     payload.emit('error', new BodyStalled())
   }, milliseconds)
-  // `app.inject` tells nobody that a body is not read: its timer would keep the process.
+  // With `app.inject`, no event shows that a body is not read, and the timer would keep the process alive.
   timer.unref()
   const clear = () => clearTimeout(timer)
   for (const event of ['end', 'close', 'error']) payload.once(event, clear)

@@ -15,7 +15,7 @@ import { createWriteInTime } from '../db/driver/write-in-time.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 
 const LISTS_IN_FLIGHT = 4
-// A post may have 64 KiB.
+// A post may have 64 KiB, so fewer posts than other rows fit into one statement or result.
 const ROWS_A_WRITE = 100
 const POSTS_A_READ = 128
 
@@ -27,11 +27,12 @@ declare module 'fastify' {
 
 async function createDatabase (app: FastifyInstance) {
   const { database, notificationsUrl, schema, poolSize, emitter } = app.usherOptions
-  const { db, breaker, clock, notifications, heartbeat, close } = openDatabase({ database, notificationsUrl, schema, poolSize, log: app.log })
+  const connection = openDatabase({ database, notificationsUrl, schema, poolSize, log: app.log })
+  const { db, breaker, clock, notifications, heartbeat, close } = connection
   app.addHook('onClose', close)
   await migrate(db, schema).catch(giveUp)
 
-  // An app that does not start leaves no connection open, which would keep the process alive.
+  // If the app does not start, an open connection would keep the process alive.
   async function giveUp (error: Error): Promise<never> {
     await close()
     const cause = (error.cause ?? error) as Failure
@@ -39,19 +40,22 @@ async function createDatabase (app: FastifyInstance) {
     throw Object.assign(new DatabaseUnavailable({ cause }), { message: `usher: the database cannot be reached (${cause.code})` })
   }
 
-  /** Begins to hear notifications. Throws where the database cannot be reached. */
+  /** Starts listening to notifications. Throws if the database or `notificationsUrl` cannot be used. */
   async function start (): Promise<void> {
     await heartbeat?.start().catch(giveUp)
     await notifications.start().catch(async (error: Error) => {
-      if (notificationsUrl === undefined || error instanceof DatabaseUnavailable || error.message.startsWith('usher: ')) return giveUp(error)
+      const isExplained = error instanceof DatabaseUnavailable || error.message.startsWith('usher: ')
+      if (notificationsUrl === undefined || isExplained) return giveUp(error)
       await close()
-      throw new Error(`usher: notificationsUrl cannot be listened to: ${error.message}`, { cause: error })
+      throw new Error(`usher: notificationsUrl cannot be used to receive notifications: ${error.message}`, { cause: error })
     })
   }
 
   async function createPosts (posts: NewPost[]) {
     const rows = await insertPosts(db, posts, { quiet: emitter !== undefined })
-    emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => { if (err) app.log.warn({ err }, 'new posts could not be told to other nodes') })
+    emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
+      if (err) app.log.warn({ err }, 'New posts could not be announced to other nodes')
+    })
     return rows
   }
 
@@ -61,7 +65,10 @@ async function createDatabase (app: FastifyInstance) {
     clock,
     notifications,
     start,
-    /** Reads that concurrent requests share (SPEED, point 2); each takes the client it is for, which may go. */
+    /**
+     * Reads that concurrent requests share (docs/speed.md, point 2). Each takes the client that it is for, and is not sent
+     * if that client has disconnected by then.
+     */
     read: {
       user: batchCalls((ids: string[]) => findUsers(db, ids)),
       users: batchLists(db, listUsers),
@@ -71,7 +78,7 @@ async function createDatabase (app: FastifyInstance) {
       liveSession: batchCalls((ids: string[]) => findLiveSessions(db, ids)),
       signingKey: batchCalls((ids: string[]) => findSigningKeys(db, ids)),
     },
-    /** Writes that go out together; each is answered for itself, after the commit (SPEED, point 3). */
+    /** Writes that are sent in batches (docs/speed.md, point 3). Each has its own result, after the commit. */
     write: {
       user: batchCalls((users: Parameters<typeof insertUsers>[1][number][]) => insertUsers(db, users), { size: ROWS_A_WRITE }),
       post: batchCalls(createPosts, { size: ROWS_A_WRITE }),
@@ -80,15 +87,16 @@ async function createDatabase (app: FastifyInstance) {
   }
 }
 
-// A statement answers one list, for all who wait for the same.
+// Each statement reads one list, which all concurrent requests for the same list share.
 function batchLists<Query, Page> (db: Database, list: (db: Database, query: Query) => Promise<Page>) {
-  const read = batchCalls(async ([query]: string[]) => [await list(db, JSON.parse(query!) as Query)], { size: 1, inFlight: LISTS_IN_FLIGHT })
+  const run = async ([query]: string[]) => [await list(db, JSON.parse(query!) as Query)]
+  const read = batchCalls(run, { size: 1, inFlight: LISTS_IN_FLIGHT })
   return (query: Query, client?: Client): Promise<Page> => read(JSON.stringify(query), client)
 }
 
-/** The database: connected, migrated, and closed with the app. */
+/** Connects to the database, migrates it, and closes the connections when the app closes. */
 export default fp(async function database (app) {
   app.decorate('usherDatabase', await createDatabase(app))
-  // Last, when every plugin has said what it listens to.
+  // Every plugin has registered its channels by then.
   app.addHook('onReady', () => app.usherDatabase.start())
 }, { name: 'usher-database' })

@@ -4,16 +4,16 @@ import { operationIdOf } from '../schema/openapi.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The routes that the reference describes, their URLs without the prefix. */
+    /** The routes that the API reference describes. Their URLs are relative to the prefix. */
     usherRoutes: Pick<RouteOptions, 'method' | 'url' | 'schema'>[]
   }
 }
 
-// A host's @fastify/swagger collects Usher's routes too. What they say makes sense beside the security schemes
-// of Usher's own document only, and the lack of these would break the host's.
+// A host's @fastify/swagger also collects Usher's routes. Their schemas refer to security schemes that only Usher's own
+// document defines, and would break the host's document.
 const hide: SwaggerTransform = ({ url }) => ({ schema: { hide: true }, url })
 
-/** Collects the routes that are registered after it, for `routes/docs.ts`: those that have a summary. */
+/** Collects the routes that are registered after this plugin and have a summary, for `routes/docs.ts`. */
 export default fp(async function docs (app) {
   const { prefix } = app.usherOptions
   app.decorate('usherRoutes', [])

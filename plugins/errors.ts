@@ -1,16 +1,21 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { challengeOf, InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError, WrongPassword } from '../schema/errors.ts'
+import {
+  challengeOf, InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError, WrongPassword,
+} from '../schema/errors.ts'
 import { sendIsolated } from './response-isolation.ts'
 
 const RETRY_AFTER_SECONDS = '1'
 
-/** Whatever is thrown becomes one of the two shapes of contract 1.2 and 1.3. */
+/** Sets the error handler, which sends every error in one of the two shapes of contract 1.2 and 1.3. */
 export default fp(async function errors (app) {
-  app.setErrorHandler((error: FastifyError, request, reply) => answer(translate(error), request, reply))
+  app.setErrorHandler((error: FastifyError, request, reply) => respond(translate(error), request, reply))
 }, { name: 'usher-errors' })
 
-/** An error of the framework or of a library as the catalogue has it. What is nobody's fault but ours is `InternalError`. */
+/**
+ * Returns the error of the catalogue that stands for an error of Fastify or of a library. Unexpected errors become
+ * `InternalError`. Errors of Usher, and errors with a status of 4xx or 503, are returned as they are.
+ */
 export function translate (error: FastifyError): FastifyError | InvalidInput {
   switch (error.code) {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE': return new UnsupportedMediaType('application/json')
@@ -18,15 +23,16 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH': return new InvalidInput('body is shorter or longer than its content-length')
   }
   if (error instanceof UsherError || error instanceof InvalidInput) return error
-  // A refusal by a hook of the host, such as a rate limit or a shedding of load, stands as it is.
-  const stands = error.statusCode === 503 || (error.statusCode! >= 400 && error.statusCode! < 500)
-  return stands ? error : new InternalError({ cause: error })
+  // A hook of the host, such as a rate limiter or load shedding, may have rejected the request.
+  const isRejection = error.statusCode === 503 || (error.statusCode! >= 400 && error.statusCode! < 500)
+  return isRejection ? error : new InternalError({ cause: error })
 }
 
-function answer (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
-  // Fastify would close at once, and the answer be lost: see `lingering-close.ts`.
+function respond (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
+  // Fastify adds `Connection: close`, so the connection would be closed at once and the client could lose the response.
+  // `lingering-close.ts` closes it later.
   if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
-  if (isRefusal(error)) request.server.usherAudit.addRefusal(request, error.statusCode, request.actor)
+  if (isAudited(error)) request.server.usherAudit.addRefusal(request, error.statusCode, request.actor)
   reply.code(error.statusCode!).type('application/json')
   if (error.statusCode === 400) return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
@@ -36,7 +42,7 @@ function answer (error: FastifyError | InvalidInput, request: FastifyRequest, re
   return sendIsolated.call(reply, { error: error.message, code: error.code })
 }
 
-// A wrong password is noted as such where it was checked.
-function isRefusal (error: FastifyError | InvalidInput): error is FastifyError & { statusCode: 403 | 429 } {
+// A wrong current password has its own entry in the account log, written where the password is checked.
+function isAudited (error: FastifyError | InvalidInput): error is FastifyError & { statusCode: 403 | 429 } {
   return error.statusCode === 429 || (error.statusCode === 403 && !(error instanceof WrongPassword))
 }

@@ -9,9 +9,9 @@ import { validatorCompiler } from '../schema/validator.ts'
 import bodyDeadline from './body-deadline.ts'
 
 /**
- * How requests are read and answers written under /api, whatever a host has set for its own routes: our
- * validator and serializer, a JSON parser for which an absent body is `{}` (contract 1.9), and query strings in
- * which a name may come twice.
+ * Sets how requests to /api are parsed and validated and how responses are serialized, whatever the host has set for its
+ * own routes: Usher's validator and serializer, a JSON parser that accepts an absent body, which then counts as `{}`
+ * (contract 1.9), and a parser of query strings in which a name may occur more than once.
  */
 export default fp(async function http (app) {
   app.setValidatorCompiler(validatorCompiler)
@@ -28,7 +28,7 @@ export default fp(async function http (app) {
   })
 }, { name: 'usher-http', dependencies: ['usher-auth'] })
 
-/** Forbids every cache to store what the routes of a scope answer, errors included: it is about an account (contract 4). */
+/** Sets `Cache-Control: no-store` on all responses of a scope, errors included, because they are about an account (contract 4). */
 export function forbidStoring (app: FastifyInstance): void {
   app.addHook('onRequest', (_, reply, done) => {
     reply.header('cache-control', 'no-store')
@@ -36,44 +36,49 @@ export function forbidStoring (app: FastifyInstance): void {
   })
 }
 
-/** Parses `application/json`; an empty body is an absent one. */
+/** Adds a parser of `application/json` that treats an empty body as an absent one. */
 export function addJsonParser (app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('remove', 'remove')
   app.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit: app.usherOptions.bodyLimit }, (request, body, done) => {
     if (body.length === 0) return done(null, undefined)
-    const refuse = () => done(new InvalidInput('body is not valid JSON'))
-    // Decoding would store U+FFFD where somebody sent something else.
-    if (!isUtf8(body as Buffer)) return refuse()
-    parse(request, body.toString(), (error, value) => error ? refuse() : done(null, value))
+    const reject = () => done(new InvalidInput('body is not valid JSON'))
+    // Decoding would replace invalid bytes with U+FFFD, and other text than the client sent would be stored.
+    if (!isUtf8(body as Buffer)) return reject()
+    parse(request, body.toString(), (error, value) => error ? reject() : done(null, value))
   })
 }
 
 /**
- * Answers whatever the routes registered before it do not: a known path with another method 405 and `Allow`,
- * an unknown path 404 (contract 1.4).
+ * Adds routes for the requests that no route registered before matches: 405 with `Allow` for a known path with another
+ * method, 404 for an unknown path (contract 1.4).
+ *
+ * @param methodsOf the result of `collectMethods`
  */
 export function addFallbacks (app: FastifyInstance, methodsOf: ReadonlyMap<string, ReadonlySet<string>>): void {
   for (const [url, methods] of [...methodsOf]) {
     const allow = [...methods].sort().join(', ')
-    refuse(url, app.supportedMethods.filter((method) => !methods.has(method)), ({ method }, reply) => {
+    reject(url, app.supportedMethods.filter((method) => !methods.has(method)), ({ method }, reply) => {
       reply.header('allow', allow)
       throw new MethodNotAllowed(method)
     })
   }
-  // The wildcard also takes what the router itself would refuse, such as a very long id.
+  // The wildcard also matches what the router would reject by itself, such as a very long id.
   const unknown = () => { throw new NotFound() }
-  for (const url of ['/', '/*']) refuse(url, app.supportedMethods, unknown)
-  // Also for a method that is none of those.
+  for (const url of ['/', '/*']) reject(url, app.supportedMethods, unknown)
+  // This handles the methods that are not in `supportedMethods`.
   app.setNotFoundHandler(unknown)
 
-  // Before the body is read.
-  function refuse (url: string, method: string[], answer: (request: FastifyRequest, reply: FastifyReply) => never): void {
-    const refusal = async (request: FastifyRequest, reply: FastifyReply) => answer(request, reply)
-    app.route({ url, method, schema: { hide: true }, onRequest: refusal, handler: refusal })
+  // An `onRequest` hook rejects a request before its body is read.
+  function reject (url: string, method: string[], fail: (request: FastifyRequest, reply: FastifyReply) => never): void {
+    const rejection = async (request: FastifyRequest, reply: FastifyReply) => fail(request, reply)
+    app.route({ url, method, schema: { hide: true }, onRequest: rejection, handler: rejection })
   }
 }
 
-/** Collects the routes of a scope, for `addFallbacks`: the methods of each URL, relative to the scope's prefix. */
+/**
+ * Returns the methods of each URL of a scope, for `addFallbacks`. The map fills as routes are registered. URLs are relative
+ * to the scope's prefix.
+ */
 export function collectMethods (app: FastifyInstance): Map<string, Set<string>> {
   const methodsOf = new Map<string, Set<string>>()
   app.addHook('onRoute', ({ url, method }) => {

@@ -4,16 +4,16 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Mail, Mailer } from '../schema/options.ts'
 
-// Of mails that are on their way or wait for another attempt.
+// Mails that are being sent or wait, for the first or another attempt.
 const WAITING = 1000
 const AT_ONCE = 4
 
 export interface MailerOptions {
-  /** Milliseconds between the attempts to send a mail; the last one bridges a greylisting. */
+  /** Milliseconds between the attempts to send a mail. By default the last pause is long enough for greylisting. */
   pauses?: readonly number[]
   /** Milliseconds that an attempt may take. */
   attemptMs?: number
-  /** Milliseconds that a stop waits for what is on its way. */
+  /** Milliseconds that closing the app waits for mails that are being sent. */
   drainMs?: number
 }
 
@@ -23,23 +23,26 @@ declare module 'fastify' {
   }
 }
 
-function createMailQueue (app: FastifyInstance, mailer: Mailer, { pauses = [1000, 10_000, 60_000, 300_000], attemptMs = 30_000, drainMs = 1500 }: MailerOptions) {
+function createMailQueue (
+  app: FastifyInstance, mailer: Mailer, { pauses = [1000, 10_000, 60_000, 300_000], attemptMs = 30_000, drainMs = 1500 }: MailerOptions
+) {
   const queue = fastq.promise((mail: Mail) => attempt(mail), AT_ONCE)
   const pending = new Set<Promise<void>>()
   const closing = new AbortController()
 
-  // What waits for another attempt has a last one now, while requests in flight finish.
+  // Mails that wait for another attempt get their last one now, while requests in flight finish.
   app.addHook('preClose', async () => closing.abort())
   app.addHook('onClose', async () => {
-    // `preClose` hooks do not run where the start has failed.
+    // `preClose` hooks do not run if the start has failed.
     closing.abort()
     await Promise.race([Promise.all(pending), pause(drainMs, undefined, { ref: false })])
-    if (pending.size > 0) app.log.error({ mails: pending.size }, 'Mails that were not sent yet are lost')
+    if (pending.size > 0) app.log.error({ mails: pending.size }, 'Mails are lost because they were not sent before the app closed')
   })
 
   async function attempt (mail: Mail): Promise<void> {
     const done = new AbortController()
-    const tooLate = pause(attemptMs, undefined, { ref: false, signal: done.signal }).then(() => { throw new Error('the mailer takes too long') })
+    const tooLate = pause(attemptMs, undefined, { ref: false, signal: done.signal })
+      .then(() => { throw new Error(`the mailer did not finish within ${attemptMs} ms`) })
     try {
       await Promise.race([(async () => mailer(mail))(), tooLate])
     } finally {
@@ -55,25 +58,25 @@ function createMailQueue (app: FastifyInstance, mailer: Mailer, { pauses = [1000
         return await queue.push(mail)
       } catch (error) {
         const err = describe(error)
-        // SMTP's word for never, such as an unknown mailbox.
+        // An SMTP reply of 500 or above is a permanent failure, such as an unknown mailbox.
         if (last || Number(err.responseCode) >= 500) return app.log.error({ err, userId }, 'A mail could not be sent')
-        app.log.warn({ err, userId }, 'A mail could not be sent yet')
+        app.log.warn({ err, userId }, 'A mail could not be sent: another attempt follows')
       }
       await pause(pauses[failures], undefined, { ref: false, signal: closing.signal }).catch(() => {})
     }
   }
 
   return {
-    /** Sends a mail to a user, after a while if need be; returns at once and never throws: what fails is logged. */
+    /** Sends a mail to a user in the background, in several attempts if necessary. Never throws: failures are logged. */
     send (mail: Mail, userId: string): void {
-      if (pending.size >= WAITING) return app.log.error({ userId }, 'A mail is not sent: too many wait')
+      if (pending.size >= WAITING) return app.log.error({ userId }, 'A mail is not sent because too many mails are waiting')
       const delivery = deliver(mail, userId).finally(() => pending.delete(delivery))
       pending.add(delivery)
     },
   }
 }
 
-// What a mail server or a mailer says may repeat the address and the link.
+// The message of a mail server or a mailer may repeat the recipient's address and the link, which must not be in a log.
 function describe (thrown: unknown) {
   const error: Error & { code?: unknown, responseCode?: unknown } = thrown instanceof Error ? thrown : new Error(`${thrown}`)
   const { name, message, stack, code, responseCode } = error
@@ -85,8 +88,8 @@ function redact (text: string): string {
 }
 
 /**
- * Mail (the option `mailer`): sent behind the answers, tried again when it fails, and drained for moments when the app
- * closes. Without a mailer there is none.
+ * Sends mails with the option `mailer`. Responses do not wait for them, failed attempts are repeated, and closing the app
+ * waits up to 1.5 seconds for mails that are being sent. Without the option, `usherMailer` is undefined.
  */
 export default fp<MailerOptions>(async function mailer (app, options) {
   const { mailer } = app.usherOptions

@@ -8,8 +8,8 @@ declare module 'fastify' {
 }
 
 /**
- * The options, under the prefix that the scope really has: the host may have mounted Usher inside a scope with a
- * prefix of its own. Throws where that is no fixed path, since answers name it.
+ * Provides the options, with the complete prefix of the scope: the host may have mounted Usher inside a scope that has a
+ * prefix, too. Throws if the prefix is not a fixed path, because responses contain it.
  */
 export default fp<{ options: Omit<Options, 'prefix'> }>(async function options (app, { options }) {
   const prefix = app.prefix.replace(/\/$/, '')

@@ -1,18 +1,19 @@
 import type { FastifyInstance } from 'fastify'
 
-/** Rows that one statement deletes; what runs longer would keep others waiting. */
+/** How many rows one statement deletes. A statement that runs longer would delay others. */
 export const ROWS_A_PURGE = 1000
 
 /**
- * Deletes what has had its time: as the app starts, and then again and again, at times of its own, so that nodes that
- * start together do not all come at once. It keeps no process alive, and ends with the app.
+ * Deletes old rows when the app is ready, and then at random intervals, so that nodes that start together do not all purge
+ * at the same time. Its timer does not keep the process alive, and it stops when the app closes.
  *
- * Returns a function that has it purge now, for what is known to have just become old.
+ * Returns a function that starts a purge at once, for rows that are known to have just become old.
  *
- * @param seconds between two purges, about
- * @param purge deletes up to `ROWS_A_PURGE` rows: how many it has
+ * @param data names the rows in the log
+ * @param seconds the average time between two purges
+ * @param purge deletes up to `ROWS_A_PURGE` rows and returns their number. If there were that many, it is called again
  */
-export function purgeRegularly (app: FastifyInstance, what: string, seconds: number, purge: () => Promise<number>): () => void {
+export function purgeRegularly (app: FastifyInstance, data: string, seconds: number, purge: () => Promise<number>): () => void {
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
   const closing = new AbortController()
@@ -22,7 +23,7 @@ export function purgeRegularly (app: FastifyInstance, what: string, seconds: num
     try {
       while (!closing.signal.aborted && await purge() === ROWS_A_PURGE);
     } catch (err) {
-      app.log.warn({ err }, `What is old of ${what} could not be deleted`)
+      app.log.warn({ err, data }, 'Old data could not be deleted')
     }
     if (!closing.signal.aborted) timer = setTimeout(start, seconds * 1000 * (0.5 + Math.random())).unref()
   }

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 
-// What is under way has that long to finish. Mail and the database need the rest of a stop.
+// Responses in progress have this long to finish. Mail and the database need the rest of the time that a stop may take.
 const CUT_OFF_MS = 3000
 
 /**
- * Makes a function that notes a response whose client decides how long it takes. It is cut off a while after the app has
- * begun to close: otherwise, a client that neither reads nor sends would keep the app of a host open.
+ * Returns a function that takes a response whose duration depends on its client. Three seconds after the app has begun to
+ * close, the response is cut off: otherwise a client that neither reads nor sends would keep the host's app from closing.
  */
 export function createResponseCutOff (app: FastifyInstance): (response: ServerResponse) => void {
   const responses = new Set<ServerResponse>()
@@ -14,7 +14,7 @@ export function createResponseCutOff (app: FastifyInstance): (response: ServerRe
     setTimeout(() => { for (const response of responses) response.destroy() }, CUT_OFF_MS).unref()
   })
   return (response) => {
-    // Its client has disconnected already.
+    // The client has disconnected already, so there is no `close` event to come.
     if (response.closed) return
     responses.add(response)
     response.once('close', () => responses.delete(response))

@@ -2,8 +2,8 @@ import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 /**
- * Answers that a host does not rewrite: its reply serializer, and `preSerialization` hooks that put all payloads
- * into an envelope of its own, would break the contract. Its other hooks see requests and answers as usual.
+ * Keeps a host from rewriting responses: its reply serializer, and `preSerialization` hooks that wrap all payloads in an
+ * envelope, would break the contract. Its other hooks see requests and responses as usual.
  */
 export default fp(async function responseIsolation (app) {
   app.setReplySerializer(undefined as never)
@@ -13,7 +13,7 @@ export default fp(async function responseIsolation (app) {
   })
 }, { name: 'usher-response-isolation' })
 
-/** Sends data as JSON text, which passes those hooks by. */
+/** Sends data as JSON text, because Fastify runs no `preSerialization` hooks for text. */
 export function sendIsolated (this: FastifyReply, payload?: unknown): FastifyReply {
   const { send } = Object.getPrototypeOf(this) as FastifyReply
   if (!isData(payload)) return send.call(this, payload)
@@ -21,7 +21,7 @@ export function sendIsolated (this: FastifyReply, payload?: unknown): FastifyRep
   return send.call(this, this.serialize(payload))
 }
 
-// Rather than a stream, an error, text or bytes.
+// Streams, errors, text and bytes are not data.
 function isData (payload: unknown): payload is Record<string, unknown> {
   if (typeof payload !== 'object' || payload === null) return false
   const prototype = Object.getPrototypeOf(payload)

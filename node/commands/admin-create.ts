@@ -14,19 +14,22 @@ const check = createCheck(NewAdmin)
 
 export default {
   summary: 'Create an admin.',
-  details: '  --email <address>  required\n' +
-    '  --name <name>      by default Admin\n' +
-    '  --password-stdin   read the password from standard input; otherwise one is made up and shown',
+  details: '  --email <address>  the email address of the admin, required\n' +
+    '  --name <name>      the name of the admin, by default Admin\n' +
+    '  --password-stdin   read the password from standard input; by default a random one is created and printed',
   options: { email: { type: 'string' }, name: { type: 'string', default: 'Admin' }, 'password-stdin': { type: 'boolean' } },
 
-  async run ({ email, name, 'password-stdin': given }) {
-    const password = given ? (await text(process.stdin)).replace(/\r?\n$/, '') : randomBytes(15).toString('base64url')
+  async run ({ email, name, 'password-stdin': readsPassword }) {
+    const password = readsPassword ? (await text(process.stdin)).replace(/\r?\n$/, '') : randomBytes(15).toString('base64url')
     const admin = { email, name, password } as Static<typeof NewAdmin>
     check(admin)
     await withDatabase(async ({ db }) => {
-      const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash: await hashPassword(password), note: terminal }])
-      if (user instanceof Error) throw new Error(`${admin.email} is taken: promote that user instead.`, { cause: user })
-      console.log(given ? `Admin ${admin.email} is there.` : `Admin ${admin.email} is there, password ${password} (not shown again)`)
+      const passwordHash = await hashPassword(password)
+      const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, note: terminal }])
+      if (user instanceof Error) throw new Error(`${admin.email} is taken: give that user the role admin instead.`, { cause: user })
+      console.log(readsPassword
+        ? `Admin ${admin.email} was created.`
+        : `Admin ${admin.email} was created, password ${password} (not shown again)`)
     })
   },
 } satisfies Command

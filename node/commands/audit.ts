@@ -1,2 +1,2 @@
-/** What the account log says of a command: whoever may run one has no account. */
+/** The actor and origin of entries that commands write to the account log. A command has no actor, because it needs no account. */
 export const terminal = { actorId: null, userId: null, sessionId: null, address: '', userAgent: 'usher command line' }

@@ -3,13 +3,13 @@ import type { ParseArgsConfig } from 'node:util'
 type Options = NonNullable<ParseArgsConfig['options']>
 type Values = Record<string, string | boolean | undefined>
 
-/** A command of the terminal. */
+/** A command of the command line. */
 export interface Command {
-  /** One line. */
+  /** A sentence for the list of commands. */
   summary: string
-  /** What `--help` says below the usage: options, a line each, and what there is to know. */
+  /** What `--help` prints below the summary: a line for each option, and explanations. */
   details: string
   options: Options
-  /** Throws an `Error` of one sentence. */
+  /** Runs the command. Rejects with an `Error` whose message is printed, and the process exits with 1. */
   run (values: Values): Promise<void>
 }

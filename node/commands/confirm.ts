@@ -3,13 +3,15 @@ import { createInterface } from 'node:readline/promises'
 import type { Readable, Writable } from 'node:stream'
 
 /**
- * Asks the person at the terminal to confirm an irreversible step, and returns whether the answer is yes. Throws an
- * `Error` of one sentence if the input is not a terminal.
+ * Asks for confirmation of an irreversible step at the terminal. Returns whether the answer is yes. Throws an `Error` with a
+ * sentence if the input is not a terminal.
  */
-export async function confirm (question: string, input: Readable & { isTTY?: boolean } = process.stdin, output: Writable = process.stderr): Promise<boolean> {
-  if (!input.isTTY) throw new Error('This cannot be undone, and nobody is here to confirm it: repeat the command with --yes.')
+export async function confirm (
+  question: string, input: Readable & { isTTY?: boolean } = process.stdin, output: Writable = process.stderr
+): Promise<boolean> {
+  if (!input.isTTY) throw new Error('This cannot be undone, and there is no terminal to confirm it: repeat the command with --yes.')
   const prompt = createInterface({ input, output })
-  // When the input ends, a question is never answered, or rejected, depending on the version of Node.
+  // When the input ends, `question` either stays pending or rejects, depending on the version of Node.
   const closed = once(prompt, 'close').then(() => 'no')
   const answer = prompt.question(`${question} [y/N] `)
   answer.catch(() => {})

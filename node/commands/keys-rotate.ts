@@ -6,11 +6,13 @@ import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 
 export default {
-  summary: 'Have another key sign the access tokens.',
-  details: `Every node learns of the new key at once, and signs with it ${LEAD_SECONDS / 60} minutes later, when also those that cache the key\n` +
-    'set know it. What the old key signed stays valid until it expires. Nodes do this by themselves once a month.\n\n' +
-    '  --now  revoke every other key: the new one signs at once, and access tokens that others have signed are invalid.\n' +
-    '         Sessions go on: clients refresh their tokens',
+  summary: 'Create a new key that signs access tokens.',
+  details: 'All nodes read the new key at once. ' +
+    `They sign with it after ${LEAD_SECONDS / 60} minutes, when services that cache the key set\n` +
+    'have it as well. Tokens that the old key has signed stay valid until they expire. Nodes rotate the key by themselves\n' +
+    'every 30 days.\n\n' +
+    '  --now  sign with the new key at once and revoke all others: access tokens that they have signed become invalid.\n' +
+    '         Sessions do not end, and clients can refresh their tokens',
   options: { now: { type: 'boolean' } },
   run: ({ now }) => withDatabase(async ({ db, options }) => {
     const id = await rotateSigningKey(db, {
@@ -19,6 +21,6 @@ export default {
       tokenSeconds: longestLifeOf(options),
       also: (trx) => insertAuditEntries(trx, [{ ...terminal, action: 'keys.rotate' }]),
     })
-    console.log(now ? `Key ${id} signs from now on, and every other one is revoked.` : `Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`)
+    console.log(now ? `Key ${id} signs from now on. All others are revoked.` : `Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`)
   }),
 } satisfies Command

@@ -3,7 +3,7 @@ import type { Command } from './command.ts'
 
 export default {
   summary: 'Bring the database up to date.',
-  details: 'A node does this by itself as it starts; this is for those who want it done before, with more rights than a node has.',
+  details: 'Creates or changes the tables. A node does this when it starts. Use this command if nodes may not change tables.',
   options: {},
-  run: () => withDatabase(async ({ location: place }) => console.log(`Up to date: ${place}`)),
+  run: () => withDatabase(async ({ location }) => console.log(`The database is up to date: ${location}`)),
 } satisfies Command

@@ -8,15 +8,16 @@ import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 
 export default {
-  summary: 'Cut sessions off, on every node at once.',
-  details: '  --user <id or email>  all sessions of a user\n' +
-    '  --id <session>        one session\n' +
-    '  --all                 every session of everybody',
+  summary: 'End sessions on every node at once.',
+  details: 'One of these options is required:\n\n' +
+    '  --user <id or email>  end all sessions of a user\n' +
+    '  --id <session>        end one session\n' +
+    '  --all                 end all sessions of all users',
   options: { user: { type: 'string' }, id: { type: 'string' }, all: { type: 'boolean' } },
 
   async run ({ user, id, all }) {
     const chosen = [user, id, all].filter((value) => value !== undefined)
-    if (chosen.length !== 1) throw new Error('One of --user, --id and --all is required.')
+    if (chosen.length !== 1) throw new Error('Exactly one of --user, --id and --all is required.')
     await withDatabase(async ({ db }) => {
       const count = await db.transaction().execute(async (trx) => {
         if (id) return end(trx, String(id))

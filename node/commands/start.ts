@@ -3,7 +3,7 @@ import type { Command } from './command.ts'
 
 export default {
   summary: 'Run the node.',
-  details: 'Until SIGTERM or SIGINT. It brings the database up to date first.',
+  details: 'Brings the database up to date, then runs until SIGTERM or SIGINT.',
   options: {},
   run,
 } satisfies Command

@@ -9,19 +9,20 @@ import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 
 export default {
-  summary: 'Remove stored files without a record.',
+  summary: 'Remove stored files that have no record in the database.',
   details: '  --dry-run                 only count them\n' +
     '  --yes                     do not ask for confirmation\n' +
-    '  --ignore-other-databases  proceed although other databases have used the folder: their files are removed too\n\n' +
-    'After an older database was restored, the files uploaded since then have no record. Once removed, they cannot be\n' +
-    'restored together with a newer database. Files younger than an hour are not considered.',
+    '  --ignore-other-databases  proceed even if other databases have used the folder: their files are removed, too\n\n' +
+    'If you have restored a backup of the database, the files that were uploaded since that backup have no record. If you\n' +
+    'remove them, they are missing when you restore a newer backup. Files younger than an hour are not removed.',
   options: { 'dry-run': { type: 'boolean' }, yes: { type: 'boolean' }, 'ignore-other-databases': { type: 'boolean' } },
 
   run: ({ 'dry-run': isDry, yes, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({ db, options, settings }) => {
     const folder = resolve(settings.DATA_DIR, 'uploads')
     if (!existsSync(folder)) throw new Error(`There are no uploads in ${folder}: check DATA_DIR.`)
     if (!ignoresOthers && await hasOtherDatabases(folder, await installationOf(db, options.schema))) {
-      throw new Error(`Other databases have used ${folder}, and its files may be theirs: repeat the command with --ignore-other-databases if they are not needed.`)
+      throw new Error(`Other databases have used ${folder}, and files may belong to them: ` +
+        'repeat the command with --ignore-other-databases if they are not needed.')
     }
     const files = join(folder, 'files')
     const strays = await collect(db, files)
@@ -41,7 +42,7 @@ async function collect (db: Database, files: string): Promise<StrayFile[]> {
   return strays
 }
 
-// Looks again right before each batch: a database may have been restored while the question was open.
+// Checks again right before each batch, because a database may have been restored before the question was answered.
 async function removeAll (db: Database, files: string, strays: readonly StrayFile[]): Promise<number> {
   let removed = 0
   for (let start = 0; start < strays.length; start += 100) {

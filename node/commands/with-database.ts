@@ -9,23 +9,24 @@ import { readEnvironment } from '../environment.ts'
 /** What a command that works on the database gets. */
 export interface CommandContext {
   readonly db: Database
-  /** Those of the plugin that concern the database and what is in it. */
+  /** The options of the plugin, of which only the secret comes from the settings. */
   readonly options: Options
   readonly settings: Settings
-  /** Where the data are, in words. */
+  /** A description of where the data are, for people. */
   readonly location: string
 }
 
 /**
- * Runs a command on the node's database, brought up to date; nodes may run meanwhile, and hear of what changes. An
- * embedded one is started where none runs. Throws an `Error` of one sentence.
+ * Runs the work of a command on the node's database, which is brought up to date first. An embedded PostgreSQL is started if
+ * none runs. Nodes may run meanwhile and are notified of changes. Throws an `Error` with a sentence.
  */
-export async function withDatabase (work: (work: CommandContext) => Promise<void>): Promise<void> {
+export async function withDatabase (work: (context: CommandContext) => Promise<void>): Promise<void> {
   const settings = readEnvironment()
   const data = await openData(settings, () => {})
   try {
     const options = readOptions({ databaseUrl: data.url, secret: data.secret })
-    const { db, close } = openDatabase({ database: data.url, schema: options.schema, poolSize: 2, log: { warn () {}, info () {}, error () {} } })
+    const log = { warn () {}, info () {}, error () {} }
+    const { db, close } = openDatabase({ database: data.url, schema: options.schema, poolSize: 2, log })
     try {
       await migrate(db, options.schema)
       await work({ db, options, settings, location: data.location })

@@ -14,20 +14,26 @@ declare module 'fastify' {
 function createAuth (app: FastifyInstance) {
   const { usherTokens: tokens, usherSessions: sessions, usherOptions: { policy } } = app
 
-  /** The actor of an `Authorization` field (RFC 6750 2.1), for a client that may go. Throws `Unauthenticated`, `InvalidToken`. */
+  /**
+   * Returns the actor of an `Authorization` header (RFC 6750 2.1). Throws `Unauthenticated` if it has no bearer token,
+   * `InvalidToken` if the token is invalid or its session has ended, and `DatabaseUnavailable`.
+   *
+   * @param client the connection of the request: reads for a client that has disconnected are not sent
+   */
   async function identify (authorization: string | undefined, client?: Client): Promise<Actor> {
     const actor = await tokens.verify(tokenOf(authorization))
     if (!await isLive(actor, client)) throw new InvalidToken()
     return actor
   }
 
-  /** Whether the policy lets the actor do something. */
+  /** Returns whether the policy permits an action. */
   const allows = (actor: Actor, action: Action, ownerId?: string): boolean => policy[action](actor, ownerId)
 
   /** Returns whether an actor may still act: the token is valid and its session has not ended. Rejects with `DatabaseUnavailable`. */
   const mayAct = (actor: Actor, client?: Client): boolean | Promise<boolean> => tokens.isValid(actor) && isLive(actor, client)
 
-  // Neither the session has ended nor the key been revoked. It takes statements only on a node that has lost the notifications.
+  // Returns whether the session has not ended and the key has not been revoked. Only a node that does not receive
+  // notifications sends statements for this.
   function isLive (actor: Actor, client?: Client): boolean | Promise<boolean> {
     const session = sessions.isLive(actor.sessionId, client)
     if (session === false) return false
@@ -39,45 +45,46 @@ function createAuth (app: FastifyInstance) {
     identify,
     allows,
 
-    /** Returns an actor's connection as the client of a write, which is rejected if the actor may not act any more when it is sent. */
+    /** Returns the client for a write of an actor. The write is rejected if the actor may not act any more when it is sent. */
     callerOf: (actor: Actor, client: Client): Client => new Caller(client, () => mayAct(actor, client)),
 
     /**
-     * Checks again, right before something takes effect, that the actor may still act: authentication ran when the head
+     * Checks again, right before a change takes effect, that the actor may still act: authentication ran when the head
      * of the request arrived, and its body may have taken a while (contract 1.12). It costs a statement only on a node
-     * that has lost the notifications. Throws `InvalidToken`, `DatabaseUnavailable`.
+     * that does not receive notifications. Throws `InvalidToken`, `DatabaseUnavailable`.
      */
     async confirm (actor: Actor, client?: Client): Promise<void> {
       if (!await mayAct(actor, client)) throw new InvalidToken()
     },
 
     /**
-     * Calls back once, when an actor who was identified is none any more: the session has ended, or the token has expired.
-     * Until the function that it returns is called.
+     * Calls `onEnd` when the actor's session ends, and when the token expires. Returns a function that stops watching.
+     *
+     * @param authorization the header by which the actor was identified
      */
-    watch (authorization: string, { sessionId }: Actor, over: () => void): () => void {
-      const timer = setTimeout(over, tokens.timeLeftOf(tokenOf(authorization))).unref()
-      const unwatch = sessions.watch(sessionId, over)
+    watch (authorization: string, { sessionId }: Actor, onEnd: () => void): () => void {
+      const timer = setTimeout(onEnd, tokens.timeLeftOf(tokenOf(authorization))).unref()
+      const unwatch = sessions.watch(sessionId, onEnd)
       return () => {
         clearTimeout(timer)
         unwatch()
       }
     },
 
-    /** An `onRequest` hook: the request's bearer token becomes its `actor` (contract 1.5). */
+    /** An `onRequest` hook that sets `request.actor` to the user behind the bearer token (contract 1.5). */
     async authenticate (request: FastifyRequest, reply: FastifyReply): Promise<void> {
       try {
         request.actor = await identify(request.headers.authorization, request.socket)
       } catch (error) {
-        // For a route of the host, whose error handler knows nothing of this.
+        // On a route of the host, the host's error handler runs, which does not set this header.
         if ((error as FastifyError).statusCode === 401) reply.header('www-authenticate', challengeOf(error))
         throw error
       }
     },
 
     /**
-     * A `preValidation` hook: confirms the actor again when the body of the request is complete (contract 1.12). It has
-     * no effect on requests without an actor or a body, nor on an actor of another mount, whom a hook of the host has set.
+     * A `preValidation` hook that checks the actor again when the body of the request is complete (contract 1.12). It has
+     * no effect on requests without an actor or a body, nor on an actor of another mount, which a hook of the host has set.
      */
     reconfirm ({ actor, raw, socket }: FastifyRequest, _: FastifyReply, done: (error?: Error) => void): void {
       const may = actor === null || !hasBody(raw) || !tokens.isOurs(actor) || mayAct(actor, socket)
@@ -85,7 +92,7 @@ function createAuth (app: FastifyInstance) {
       Promise.resolve(may).then((may) => done(may ? undefined : new InvalidToken()), done)
     },
 
-    /** Refuses what the policy does not let the actor do. Throws `Forbidden`. */
+    /** Throws `Forbidden` if the policy does not permit an action. */
     authorize (actor: Actor, action: Action, ownerId?: string): void {
       if (!allows(actor, action, ownerId)) throw new Forbidden()
     },
@@ -113,7 +120,7 @@ function tokenOf (authorization: string | undefined): string {
   return words[0]!
 }
 
-/** Who is asking, and what they may do (contract 1.5, 1.6). */
+/** Identifies the actor of a request and checks what the actor may do (contract 1.5, 1.6). */
 export default fp(async function auth (app) {
   app.decorate('usherAuth', createAuth(app))
 }, { name: 'usher-auth', dependencies: ['usher-tokens', 'usher-sessions'] })

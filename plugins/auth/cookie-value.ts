@@ -1,10 +1,12 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /**
- * What a session's cookie says: its id, a random secret that is stored hashed, how often the cookie has been rotated,
- * and a signature of all that by the session's rotation key, which never leaves the database. So the next cookie is
- * the same for all who refresh at once, an old one is known as such whatever its age, without a history, and nobody
- * makes a newer one from an old one. Whoever reads the database alone makes none at all.
+ * The content of a session cookie: the session's id, a random secret of which only the hash is stored, the number of
+ * rotations, and a signature of these three by the session's rotation key, which never leaves the database.
+ *
+ * The next cookie follows from the present one, so concurrent refreshes all get the same. An old cookie is recognised
+ * whatever its age, without a stored history. An old cookie is not enough to make a newer one, since that takes the rotation
+ * key, and the database is not enough to make any cookie, since that takes the secret.
  */
 export interface SessionCookie {
   readonly id: string
@@ -15,26 +17,26 @@ export interface SessionCookie {
 
 const format = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([\w-]{43})\.(0|[1-9]\d{0,8})\.([\w-]{43})$/
 
-/** Reads a cookie's value; `undefined` where it cannot be one of ours. */
+/** Parses the value of a cookie. Returns undefined if it does not have the format of a session cookie. */
 export function readSessionCookie (value: string): SessionCookie | undefined {
   const match = format.exec(value) as [string, string, string, string, string] | null
   return match ? { id: match[1], secret: match[2], rotations: Number(match[3]), signature: match[4] } : undefined
 }
 
-/** The value of a cookie, rotated so many times. */
+/** Returns the value of a session's cookie after the given number of rotations. */
 export function writeSessionCookie ({ id, secret, rotations }: Omit<SessionCookie, 'signature'>, rotationKey: Uint8Array): string {
   const signed = `${id}.${secret}.${rotations}`
   return `${signed}.${createHmac('sha256', rotationKey).update(signed).digest('base64url')}`
 }
 
-/** Whether a cookie is one that the session once had, or has. */
+/** Returns whether a cookie is the session's present one or one of its former ones. */
 export function isGenuine (cookie: SessionCookie, rotationKey: Uint8Array): boolean {
   const genuine = readSessionCookie(writeSessionCookie(cookie, rotationKey))!
   return timingSafeEqual(Buffer.from(cookie.signature), Buffer.from(genuine.signature))
 }
 
-/** The secret of a new session, and the key that its cookies are signed with. */
+/** Returns the secret of a new session, and the key that signs its cookies. */
 export const createSecrets = () => ({ secret: randomBytes(32).toString('base64url'), rotationKey: randomBytes(32) })
 
-/** A secret as it is stored. A slow hash is for what people choose. */
+/** Returns the hash of a secret, which is what the database stores. A slow hash is only needed for secrets that people choose. */
 export const hashSecret = (secret: string): Uint8Array => createHash('sha256').update(secret).digest()

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import { purgeDeletedUsers } from '../../db/deleted-users.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 
-// For what a stopped node has left, and for users who were deleted by hand.
+// This interval matters for purges that a stopped node has left unfinished, and for users who were deleted by SQL.
 const PURGE_SECONDS = 30
 
 declare module 'fastify' {
@@ -22,22 +22,22 @@ function createDeletedUsers (app: FastifyInstance) {
 
   return {
     /**
-     * Deletes what users who were just deleted have left: a batch of it now, the rest in the background. Never throws:
-     * nothing of it is visible any more, and what fails is logged and tried again.
+     * Deletes the rows and files of users who were just deleted: one batch now, the rest in the background. Never throws:
+     * these rows and files are not visible any more, and failures are logged and tried again.
      */
     async purge (): Promise<void> {
       try {
         const { more } = await purgeDeletedUsers(db, ROWS_A_PURGE)
         if (more) continueNow()
       } catch (err) {
-        log.error({ err }, 'the rows of deleted users could not be deleted')
+        log.error({ err }, 'The rows of deleted users could not be deleted')
       }
       await storage.sweep()
     },
   }
 }
 
-/** Deletes in batches what deleted users have left. */
+/** Deletes the rows and files of deleted users, in batches. */
 export default fp(async function deletedUsers (app) {
   app.decorate('usherDeletedUsers', createDeletedUsers(app))
 }, { name: 'usher-deleted-users', dependencies: ['usher-database', 'usher-storage'] })

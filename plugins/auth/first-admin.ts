@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto'
 import fp from 'fastify-plugin'
 import { hasAdmin, insertFirstAdmin } from '../../db/first-admin.ts'
 
-/** Makes the first admin, where the database has none (contract 4). */
+/** Creates the first admin if the database has none (contract 4). */
 export default fp(async function firstAdmin (app) {
   const { usherDatabase: { db }, usherPasswords: passwords, usherOptions: { admin, onFirstAdmin, onNoAdmin } } = app
   if (!admin && !onFirstAdmin && !onNoAdmin) return
   if (await hasAdmin(db)) return
   if (!admin && !onFirstAdmin) return onNoAdmin!()
   const { email, password } = admin ?? { email: 'admin@example.com', password: randomBytes(15).toString('base64url') }
-  const made = await insertFirstAdmin(db, { email, passwordHash: await passwords.hash(password) })
-  if (made && !admin) onFirstAdmin!({ email, password })
+  const created = await insertFirstAdmin(db, { email, passwordHash: await passwords.hash(password) })
+  if (created && !admin) onFirstAdmin!({ email, password })
 }, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-passwords'] })

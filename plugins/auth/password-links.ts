@@ -11,10 +11,10 @@ import { changedMail, invitationMail, resetMail } from './password-mails.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { hashSecret } from './cookie-value.ts'
 
-// Whoever is invited has not asked for it, and may be away.
+// An invitation comes unexpectedly, so its recipient may not read it for days.
 const INVITATION_SECONDS = 7 * 86400
 const PURGE_SECONDS = 600
-// Requests for a link that are served behind their answers: few at once, so that they leave the others a connection.
+// Links are created after the responses. Few are created at once, because each takes a connection for its transaction.
 const AT_ONCE = 2
 const WAITING = 200
 
@@ -29,70 +29,73 @@ interface Recipient { id: string, email: string }
 function createPasswordLinks (app: FastifyInstance) {
   const { usherDatabase: { db }, usherMailer: mailer, usherAudit: audit, usherOptions: { passwordTokenSeconds } } = app
   const queue = fastq.promise(({ email, request }: { email: string, request: FastifyRequest }) => sendLink(email, request), AT_ONCE)
-  let told = false
+  let hasWarned = false
   app.addHook('onClose', async () => { await queue.drained() })
 
   /**
-   * Makes a link with which a user sets a password, once, and notes it in the account log. Returns the link and the
-   * address to send it to, or undefined for a user who is gone.
+   * Creates a link with which a user can set a password once, and writes an entry to the account log. Returns the link and
+   * the address to send it to, or undefined if there is no such user.
    */
-  async function createLink (userId: string, seconds: number, note: NewAuditEntry, confirm?: () => Promise<void>) {
+  async function createLink (userId: string, seconds: number, entry: NewAuditEntry, confirm?: () => Promise<void>) {
     const token = randomBytes(32).toString('base64url')
-    const to = await insertPasswordToken(db, { hash: hashSecret(token), userId, seconds }, note, confirm)
+    const to = await insertPasswordToken(db, { hash: hashSecret(token), userId, seconds }, entry, confirm)
     return to === undefined ? undefined : { to, link: `${pageOf(app)}#token=${token}` }
   }
 
   async function sendLink (email: string, request: FastifyRequest): Promise<void> {
     const user = await findCredentials(db, email)
-    // For nobody all the same but the mail: what goes on behind an answer delays the next one.
-    const made = await createLink(user?.id ?? NIL, passwordTokenSeconds, audit.entry(request, { action: 'password.reset-request', userId: user?.id }))
-    if (made) mailer!.send({ to: made.to, ...resetMail(made.link, passwordTokenSeconds) }, user!.id)
+    // For an unknown address the same statements run. Otherwise the load would differ, and so would the time until the next
+    // response, which would reveal which addresses have an account.
+    const entry = audit.entry(request, { action: 'password.reset-request', userId: user?.id })
+    const created = await createLink(user?.id ?? NIL, passwordTokenSeconds, entry)
+    if (created) mailer!.send({ to: created.to, ...resetMail(created.link, passwordTokenSeconds) }, user!.id)
   }
 
   return {
     /**
-     * Sends a link to the user of an address, where there is one: behind the answer, which so takes the same time
-     * whoever has an account. Never throws: what fails is logged.
+     * Sends a link to the user of an address, if there is one. This happens after the response, which therefore takes the
+     * same time whether or not there is such a user. Never throws: failures are logged.
      */
     request (email: string, request: FastifyRequest): void {
       if (!mailer) {
-        if (!told) app.log.warn('Links to set a password are not sent: there is no mailer')
-        told = true
+        if (!hasWarned) app.log.warn('Links to set a password are not sent: there is no mailer')
+        hasWarned = true
       } else if (queue.length() >= WAITING) {
-        request.log.error('A link to set a password is not sent: too many wait')
+        request.log.error('A link to set a password is not sent because too many requests are waiting')
       } else {
-        // A client that does not wait for its answer has no address any more when it is noted.
+        // When the entry of the account log is written, the client may have disconnected, and its address would be undefined.
         const origin = Object.create(request, { ip: { value: request.ip } }) as FastifyRequest
-        queue.push({ email, request: origin }).catch((err) => request.log.error({ err }, 'A link to set a password could not be made'))
+        queue.push({ email, request: origin })
+          .catch((err) => request.log.error({ err }, 'A link to set a password could not be created'))
       }
     },
 
     /**
-     * Invites a user to set a first password. Throws `NoMailer`.
+     * Sends a user a link to set a first password. Throws `NoMailer`.
      *
-     * @param confirm runs before the link serves, and throws if it must not
+     * @param confirm runs before the commit, and throws if there must be no link
      */
     async invite (userId: string, request: FastifyRequest, confirm: () => Promise<void>): Promise<void> {
       if (!mailer) throw new NoMailer()
-      const made = await createLink(userId, INVITATION_SECONDS, audit.entry(request, { action: 'user.invite', userId }), confirm)
-      if (made) mailer.send({ to: made.to, ...invitationMail(made.link, INVITATION_SECONDS) }, userId)
+      const created = await createLink(userId, INVITATION_SECONDS, audit.entry(request, { action: 'user.invite', userId }), confirm)
+      if (created) mailer.send({ to: created.to, ...invitationMail(created.link, INVITATION_SECONDS) }, userId)
     },
 
-    /** Tells a user that there is another password now. */
+    /** Sends a user a mail that says that the password was set. */
     tellChanged ({ id, email }: Recipient): void {
       mailer?.send({ to: email, ...changedMail(pageOf(app)) }, id)
     },
   }
 }
 
-// Never by what a request says its host is: whoever asks for the link would choose where it leads.
+// The `Host` header of the request must not be used: the client that requests the link could choose where it leads.
 function pageOf (app: FastifyInstance): string {
   const { passwordUrl, publicUrl, prefix } = app.usherOptions
   return passwordUrl ?? `${publicUrl ?? (app.server.listening ? app.listeningOrigin : '')}${prefix}/set-password`
 }
 
-/** Links by mail, with which users set a password (contract 4.7). */
+/** Sends links by mail with which users set a password (contract 4.7). */
 export default fp(async function passwordLinks (app) {
   app.decorate('usherPasswordLinks', createPasswordLinks(app))
-  purgeRegularly(app, 'the links to set a password', PURGE_SECONDS, () => deleteExpiredPasswordTokens(app.usherDatabase.db, ROWS_A_PURGE))
+  purgeRegularly(app, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(app.usherDatabase.db, ROWS_A_PURGE))
 }, { name: 'usher-password-links', dependencies: ['usher-database', 'usher-mailer', 'usher-audit'] })

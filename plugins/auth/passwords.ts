@@ -12,44 +12,48 @@ declare module 'fastify' {
   }
 }
 
-// OWASP's least for argon2id, the library's default: 19 MiB, two passes, one lane.
+// OWASP's minimum for argon2id, and the library's default: 19 MiB, two passes, one lane.
 const argon2id = { memoryCost: 19 * 1024, timeCost: 2, parallelism: 1 }
 const WAITING = 200
 
-// No password's hash, for a check that costs what any other does: it is the parameters that cost.
-const nobodys = `$argon2id$v=19$m=${argon2id.memoryCost},t=${argon2id.timeCost},p=${argon2id.parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`
+// A hash that no password has. Checking it takes as long as any other check, because the time depends on the parameters only.
+const { memoryCost, timeCost, parallelism } = argon2id
+const impossible = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`
 
-/** Hashes a password at once: for a command, which nobody else waits for. */
+/** Hashes a password without waiting in the queue, for commands. */
 export const hashPassword = (password: string): Promise<string> => hash(password, argon2id)
 
 function createPasswords ({ usherDatabase: { breaker } }: FastifyInstance) {
-  // A core stays free for the event loop; beyond the bound a login is told to come back.
+  // One core stays free for the event loop. Jobs beyond the bound are rejected.
   const pool = fastq.promise((job: () => Promise<unknown>) => job(), Math.max(1, availableParallelism() - 1))
 
   async function run<Result> (job: () => Promise<Result>, client: Client | undefined): Promise<Result> {
     if (pool.length() >= WAITING) throw new Overloaded()
     return await pool.push(async () => {
       if (client?.destroyed) throw new ClientGone()
-      // What would come of it has nowhere to go: those that wait for their turn are told so in time.
+      // The result could not be used without the database. Jobs that wait for their turn fail in time.
       if (!breaker.closed) throw new DatabaseUnavailable()
       return job()
     }) as Result
   }
 
   return {
-    /** Hashes a password to be set, for a client that may go. Throws `Overloaded`, `ClientGone`. */
+    /**
+     * Hashes a password. Throws `Overloaded` if too many jobs wait, `DatabaseUnavailable`, and `ClientGone` if the client has
+     * disconnected before its turn.
+     */
     hash: (password: string, client?: Client): Promise<string> => run(() => hashPassword(password), client),
 
     /**
-     * Checks a password, for a client that may go; without a hash to check it against this takes the same time.
-     * Throws `Overloaded`, `ClientGone`.
+     * Returns whether a password matches a hash. Without a hash this takes the same time and returns false. Throws
+     * `Overloaded`, `DatabaseUnavailable`, `ClientGone`.
      */
     async verify (password: string, passwordHash: string | null | undefined, client: Client): Promise<boolean> {
-      const matches = await run(() => verify(passwordHash ?? nobodys, password), client)
+      const matches = await run(() => verify(passwordHash ?? impossible, password), client)
       return matches && passwordHash != null
     },
 
-    /** Whether a hash was made with parameters that have grown since: to be made again when its password is at hand. */
+    /** Returns whether a hash has weaker parameters than new ones. Hash the password again at its next login. */
     isOutdated (passwordHash: string): boolean {
       const [, memoryCost, timeCost] = /\$m=(\d+),t=(\d+),/.exec(passwordHash)!
       return Number(memoryCost) < argon2id.memoryCost || Number(timeCost) < argon2id.timeCost
@@ -57,7 +61,7 @@ function createPasswords ({ usherDatabase: { breaker } }: FastifyInstance) {
   }
 }
 
-/** Passwords: argon2id on a bounded pool, so that logins leave the rest of the node fast (contract 4). */
+/** Hashes and checks passwords with argon2id, in a bounded pool, so that logins do not slow down other requests (contract 4). */
 export default fp(async function passwords (app) {
   app.decorate('usherPasswords', createPasswords(app))
 }, { name: 'usher-passwords', dependencies: ['usher-database'] })

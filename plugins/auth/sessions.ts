@@ -21,14 +21,14 @@ declare module 'fastify' {
   }
 }
 
-/** A session as its user gets it: what the cookie shall be, and until when. */
+/** A session as its user gets it: the value of the cookie, and when the session expires. */
 export interface OpenSession { id: string, cookie: string, expiresAt: Date }
 
 function createSessions (app: FastifyInstance) {
   const { usherDatabase: { db, read, notifications }, usherOptions } = app
-  // The sessions that ended while a token of theirs may live, and when to forget each.
+  // Ended sessions whose tokens may not have expired, and when to forget each.
   const ended = new Map<string, number>()
-  // Who wants to know when a session ends.
+  // The callbacks for the end of each session.
   const watchers = new Map<string, Set<() => void>>()
   const tokenSeconds = longestLifeOf(usherOptions)
 
@@ -41,26 +41,29 @@ function createSessions (app: FastifyInstance) {
     }
     const forgetAt = performance.now() + (tokenSeconds - secondsAgo) * 1000
     if (forgetAt > (ended.get(id) ?? 0)) ended.set(id, forgetAt)
-    for (const tell of watchers.get(id) ?? []) tell()
+    for (const notify of watchers.get(id) ?? []) notify()
     watchers.delete(id)
   }
 
-  // Whatever was missed while the connection was down.
+  // Reads what was missed while the connection was lost.
   async function reload (): Promise<void> {
     for (const { id, age } of await listEndedSessions(db, tokenSeconds)) remember(id, age)
   }
 
-  /** Refuses sessions that a write of this node ended, from now on: the notification is still on its way. */
+  /** Rejects sessions that this node has ended from now on, since the notification has not arrived yet. */
   function markEnded (ids: readonly string[]): void {
     for (const id of ids) remember(id)
   }
 
   return {
     /**
-     * Opens a session, writes that to the account log, and tells the role that its user has by now. The session of a
-     * cookie that it replaces ends. Throws `InvalidCredentials` for a user who is gone, or has another password by now.
+     * Opens a session and writes an entry to the account log. Returns the session's id, cookie and expiry, and the current
+     * role of its user. Ends the session that it replaces. Throws `InvalidCredentials` if the user was deleted or has another
+     * password by now.
      */
-    async start ({ replaced, ...opening }: Pick<NewSession, 'userId' | 'passwordHash'> & ClientInfo & { replaced?: SessionCookie | undefined }) {
+    async start (
+      { replaced, ...opening }: Pick<NewSession, 'userId' | 'passwordHash'> & ClientInfo & { replaced?: SessionCookie | undefined }
+    ) {
       const { secret, rotationKey } = createSecrets()
       const { id, role, expiresAt, replacedId } = await insertSession(db, {
         ...opening,
@@ -73,11 +76,13 @@ function createSessions (app: FastifyInstance) {
     },
 
     /**
-     * Rotates a session's cookie. All who send the same one get the same next one, for as long as the grace lasts: so
-     * two tabs both go on, and an answer that was lost is had again. After that the session ends, on every node. The
-     * user is read anew. `undefined` where there is no such session, or the cookie is not genuine. A session that this
-     * node knows to have ended has, whatever the database says: after a failover to a replica that lags behind, it may
-     * still have the row.
+     * Rotates a session's cookie. Returns the session with its next cookie, and its user as stored now. During the grace
+     * period, all requests with the same cookie get the same next one, so that two tabs can refresh at once, and a response
+     * that was lost can be repeated. A later request with the old cookie ends the session on every node. Returns undefined if
+     * there is no such session or the cookie is not genuine.
+     *
+     * A session that this node knows to have ended is never refreshed: after a failover to a replica that lags behind, the
+     * database may still have its row.
      */
     async refresh (cookie: SessionCookie, origin: ClientInfo): Promise<OpenSession & { user: UserRow } | undefined> {
       const { id, secret } = cookie
@@ -86,10 +91,11 @@ function createSessions (app: FastifyInstance) {
       const found = await find()
       if (!found || !isGenuine(cookie, found.rotationKey)) return undefined
       const { user, rotationKey, recentRotations } = found
-      const open = (rotations: number, expiresAt: Date) => ({ id, user, expiresAt, cookie: writeSessionCookie({ id, secret, rotations }, rotationKey) })
+      const open = (rotations: number, expiresAt: Date) =>
+        ({ id, user, expiresAt, cookie: writeSessionCookie({ id, secret, rotations }, rotationKey) })
 
       const age = found.rotations - cookie.rotations
-      // Rotated away longer ago than the grace: somebody has stolen it, or the one that came after it.
+      // The cookie was replaced longer ago than the grace period: either it or its successor was stolen.
       if (age > recentRotations) {
         await end({ id }, { action: 'session.refresh-reuse', actorId: null, ...origin })
         return undefined
@@ -97,7 +103,7 @@ function createSessions (app: FastifyInstance) {
       if (age > 0) return open(found.rotations, found.expiresAt)
       const expiresAt = await rotateSession(db, { id, rotations: found.rotations, ...origin }, usherOptions)
       if (expiresAt) return open(found.rotations + 1, expiresAt)
-      // Somebody was faster: by a refresh, whose cookie this one gets too, or by ending it.
+      // Another request was faster. Either it refreshed the session, and this one gets the same cookie, or it ended the session.
       const rotated = await find()
       return rotated && open(rotated.rotations, rotated.expiresAt)
     },
@@ -105,10 +111,11 @@ function createSessions (app: FastifyInstance) {
     end,
 
     /**
-     * Ends the sessions of a user on every node, but for one if that is given. Each is written to the account log, in
-     * the same transaction.
+     * Ends all sessions of a user except one, on every node. Writes an entry for each to the account log, in the same
+     * transaction.
      *
-     * @param confirm runs before they end, and throws if they must not
+     * @param but the id of the session that does not end
+     * @param confirm runs before the commit, and throws if the sessions must not end
      */
     async endAll (userId: string, but: string, origin: AuditContext, confirm: () => Promise<void>): Promise<void> {
       markEnded(await db.transaction().execute(async (trx) => {
@@ -119,55 +126,57 @@ function createSessions (app: FastifyInstance) {
       }))
     },
 
-    /** The sessions of a user that have neither ended nor expired, newest first. */
+    /** Returns the sessions of a user that have neither ended nor expired, newest first. */
     list: (userId: string): Promise<SessionRow[]> => listSessionsOf(db, userId),
 
-    /** Whose a session is; `undefined` where it is nobody's, or has expired. */
+    /** Returns the id of a session's user, or undefined if there is no such session or it has expired. */
     ownerOf: (id: string): Promise<string | undefined> => findSessionOwner(db, id),
 
     noteEnded: markEnded,
 
     /**
-     * Whether a session has not ended, for a client that may go. A node that hears the database's notifications knows;
-     * one that has lost touch asks. Throws `DatabaseUnavailable` where it cannot be known.
+     * Returns whether a session has not ended. A node that receives notifications knows this from memory; one that does not
+     * asks the database, and rejects with `DatabaseUnavailable` if that is not possible.
      */
     isLive: (id: string, client?: Client): boolean | Promise<boolean> =>
       !ended.has(id) && (notifications.connected || read.liveSession(id, client).then((live) => live !== undefined && !ended.has(id))),
 
     /**
-     * Calls back when a live session ends, wherever, until the function that it returns is called. A node that has lost touch
-     * with the database's notifications knows of it when it hears them again.
+     * Calls `onEnd` when a live session ends on any node. Returns a function that stops watching. A node that does not receive
+     * notifications calls it when it receives them again.
      */
-    watch (id: string, over: () => void): () => void {
+    watch (id: string, onEnd: () => void): () => void {
       const watching = watchers.get(id) ?? new Set()
-      watchers.set(id, watching.add(over))
+      watchers.set(id, watching.add(onEnd))
       return () => {
-        watching.delete(over)
+        watching.delete(onEnd)
         if (watching.size === 0) watchers.delete(id)
       }
     },
 
-    /** Deletes at most so many expired sessions. Returns the number of sessions. */
+    /** Deletes at most `limit` expired sessions. Returns their number. */
     deleteExpired: (limit: number): Promise<number> => deleteExpiredSessions(db, limit),
 
-    /** Deletes the memory of sessions of which no token can speak any more, likewise. */
+    /** Deletes at most `limit` records of ended sessions whose tokens have all expired. Returns their number. */
     deleteEnded: (limit: number): Promise<number> => deleteEndedSessions(db, tokenSeconds, limit),
   }
 
   /**
-   * Ends a session on every node, by its id, or by a cookie it has or had, and writes that to the account log, in one
-   * statement. A session that has ended is left as it is.
+   * Ends a session on every node and writes an entry to the account log, in one statement. Does nothing if there is no such
+   * session.
+   *
+   * @param session its id, and the secret of its cookie if that is how the client names it
    */
-  async function end ({ id, secret }: { id: string, secret?: string }, note: EndContext): Promise<void> {
-    const endedId = await deleteSession(db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } }, note)
+  async function end ({ id, secret }: { id: string, secret?: string }, entry: EndContext): Promise<void> {
+    const endedId = await deleteSession(db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } }, entry)
     if (endedId !== undefined) markEnded([endedId])
   }
 }
 
-/** Sessions, and the knowledge of which have ended (contract 4). */
+/** Opens, refreshes and ends sessions, and knows which have ended (contract 4). */
 export default fp(async function sessions (app) {
   const sessions = createSessions(app)
   app.decorate('usherSessions', sessions)
-  purgeRegularly(app, 'sessions', PURGE_SECONDS, () => sessions.deleteExpired(ROWS_A_PURGE))
-  purgeRegularly(app, 'the memory of sessions', PURGE_SECONDS, () => sessions.deleteEnded(ROWS_A_PURGE))
+  purgeRegularly(app, 'expired sessions', PURGE_SECONDS, () => sessions.deleteExpired(ROWS_A_PURGE))
+  purgeRegularly(app, 'ended sessions', PURGE_SECONDS, () => sessions.deleteEnded(ROWS_A_PURGE))
 }, { name: 'usher-sessions', dependencies: ['usher-database'] })

@@ -5,13 +5,14 @@ import { channelOf } from '../../db/driver/channel.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import { isEncrypted } from '../../db/encryption.ts'
 import {
-  deleteSupersededSigningKeys, insertFirstSigningKey, listSigningKeys, openSigningKey, replacePlainSigningKeys, rotateSigningKey, type SigningKeyRow
+  deleteSupersededSigningKeys, insertFirstSigningKey, listSigningKeys, openSigningKey, replacePlainSigningKeys, rotateSigningKey,
+  type SigningKeyRow,
 } from '../../db/signing-keys.ts'
 import { DatabaseUnavailable, UsherError } from '../../schema/errors.ts'
 import { longestLifeOf } from './tokens.ts'
 
+// How often the keys are read in any case, and the least time between two reads because of an unknown key.
 const LOOK_MS = 60_000
-// Between two reads for the sake of keys that nobody has heard of.
 const PAUSE_MS = 1000
 
 declare module 'fastify' {
@@ -24,13 +25,13 @@ interface SigningKey {
   id: string
   /** SPKI, PEM. */
   publicKey: string
-  /** PKCS #8, PEM; none where it cannot be opened. */
+  /** PKCS #8, PEM; undefined if it cannot be decrypted. */
   privateKey?: string
-  /** Why it cannot. */
+  /** Why it cannot be decrypted. */
   problem?: Error
-  /** By the clock of `performance.now()`, which nobody sets. */
+  /** When it begins to sign, by the clock of `performance.now()`, which cannot be set. */
   activeAt: number
-  /** When the last token that it signed expires, by the same clock. */
+  /** When the last token that it has signed expires, by the same clock. */
   expiresAt: number
   jwk: ReturnType<typeof toJwk>
 }
@@ -39,24 +40,24 @@ async function createSigningKeys (app: FastifyInstance) {
   const { usherDatabase: { db, read: { signingKey }, notifications }, usherOptions, log } = app
   const { schema, secret, signingKeySeconds } = usherOptions
   const tokenSeconds = longestLifeOf(usherOptions)
-  // The one that signs last comes first.
+  // In reverse order of their activation: the newest comes first.
   let keys: ReadonlyMap<string, SigningKey> = new Map()
-  let tending = Promise.resolve()
-  let [asked, askedAt] = [Promise.resolve(), -Infinity]
+  let renewing = Promise.resolve()
+  let [learning, learnedAt] = [Promise.resolve(), -Infinity]
   // How many changes have been announced, and how many of them `keys` includes.
   let [announced, included] = [0, 0]
-  // One after the other, so that what is known is never older than it was.
+  // One read runs at a time, so that an older result never replaces a newer one.
   const load = batchCalls(async () => [await read()], { inFlight: 1, patience: Infinity })
   const newest = () => keys.values().next().value!
   const hasSigned = ({ activeAt }: SigningKey, seconds: number) => performance.now() - activeAt >= seconds * 1000
 
   await start()
   notifications.listen(channelOf(schema, 'keys_changed'), onChange, refresh)
-  // Not all nodes at once.
+  // The interval is random, so that nodes that start together do not all read at once.
   const timer = setInterval(look, LOOK_MS * (0.5 + Math.random())).unref()
   app.addHook('onClose', async () => {
     clearInterval(timer)
-    await tending
+    await renewing
   })
 
   async function start (): Promise<void> {
@@ -71,14 +72,14 @@ async function createSigningKeys (app: FastifyInstance) {
   async function read (): Promise<SigningKeyRow[]> {
     const changes = announced
     const listed = await listSigningKeys(db)
-    // Also where somebody has deleted all of them, so that no token is good any more.
+    // There are none on the first start, and after somebody has deleted all of them to invalidate every token.
     const rows = listed.length > 0 ? listed : await insertFirstSigningKey(db, secret)
     keys = new Map(rows.map((row, index) => [row.id, toKey(row, rows[index - 1])]))
     included = changes
     return rows
   }
 
-  // What was opened once stays so: another node may have sealed it meanwhile, with a secret that is new.
+  // A private key that this node knows is kept: another node may have encrypted it meanwhile, with a secret that is new.
   function toKey ({ activeIn, ...row }: SigningKeyRow, successor?: SigningKeyRow): SigningKey {
     const { id, publicKey } = row
     const now = performance.now()
@@ -94,8 +95,8 @@ async function createSigningKeys (app: FastifyInstance) {
   async function refresh (): Promise<void> {
     await load('keys')
     const { problem } = newest()
-    if (problem) log.error({ err: problem }, 'the newest signing key cannot be used')
-    tending = tending.then(tend).catch((err) => log.error({ err }, 'the signing keys could not be renewed'))
+    if (problem) log.error({ err: problem }, 'The newest signing key cannot be used')
+    renewing = renewing.then(renew).catch((err) => log.error({ err }, 'The signing keys could not be renewed'))
   }
 
   function onChange (): void {
@@ -104,12 +105,13 @@ async function createSigningKeys (app: FastifyInstance) {
   }
 
   function look (): void {
-    refresh().catch((err) => log.error({ err }, 'the signing keys could not be read'))
+    refresh().catch((err) => log.error({ err }, 'The signing keys could not be read'))
   }
 
-  // What is due changes the table, of which all hear, this node too.
-  async function tend (): Promise<void> {
-    // A node that has not got the new secret yet leaves it to those that have.
+  // Rotates the keys if that is due, and deletes those that are not needed any more. A trigger then notifies all nodes,
+  // this one included.
+  async function renew (): Promise<void> {
+    // A node that does not have the new secret yet cannot decrypt the newest key, and leaves the rotation to others.
     const due = !newest().problem && hasSigned(newest(), signingKeySeconds)
     if (due) await rotateSigningKey(db, { secret, tokenSeconds, ageSeconds: signingKeySeconds })
     const settled = [...keys.values()].findIndex((key) => hasSigned(key, tokenSeconds))
@@ -117,24 +119,24 @@ async function createSigningKeys (app: FastifyInstance) {
   }
 
   return {
-    /** The key that signs: the newest whose time has come. Throws where no key can be opened. */
+    /** Returns the key that signs: the newest one that is active. Throws if no key can be decrypted. */
     current (): { id: string, privateKey: string } {
       const usable = [...keys.values()].filter((key) => key.privateKey !== undefined)
-      // Before the time of all that can be opened, which a new secret may bring about, the next one signs.
+      // After a change of the secret, it may be that no usable key is active. Then the one that is active soonest signs.
       const key = usable.find((key) => hasSigned(key, 0)) ?? usable.at(-1)
-      if (!key) throw new Error('no signing key can be opened', { cause: newest().problem })
+      if (!key) throw new Error('no signing key can be decrypted', { cause: newest().problem })
       return { id: key.id, privateKey: key.privateKey! }
     },
 
-    /** Returns the public key, in PEM, of a `kid`. A key is unknown as soon as every token that it signed has expired. */
+    /** Returns the public key of a `kid` in PEM, or undefined if it is unknown or every token that it signed has expired. */
     find (kid: string): string | undefined {
       const key = keys.get(kid)
       return key && isValid(key) ? key.publicKey : undefined
     },
 
     /**
-     * Returns whether a key that is known has not been revoked. A node that has missed no notification knows; any other one asks
-     * the database, for a client that may go. Rejects with `DatabaseUnavailable` if that is not possible.
+     * Returns whether a known key has not been revoked. A node that has missed no notification knows this from memory; any
+     * other one asks the database, and rejects with `DatabaseUnavailable` if that is not possible.
      */
     isLive (kid: string, client?: Client): boolean | Promise<boolean> {
       if (notifications.connected && included === announced) return true
@@ -145,18 +147,18 @@ async function createSigningKeys (app: FastifyInstance) {
     },
 
     /**
-     * Reads the keys for the sake of one that is unknown: once a second, however many ask. Throws
-     * `DatabaseUnavailable` where that fails on a node that may have missed one.
+     * Reads the keys because one is unknown: once a second at most, however many tokens name unknown keys. Throws
+     * `DatabaseUnavailable` if that fails on a node that does not receive notifications and may have missed a new key.
      */
     async learn (): Promise<void> {
-      if (performance.now() - askedAt >= PAUSE_MS) {
-        askedAt = performance.now()
-        asked = load('keys').then(() => {})
+      if (performance.now() - learnedAt >= PAUSE_MS) {
+        learnedAt = performance.now()
+        learning = load('keys').then(() => {})
       }
-      await asked.catch((cause) => { if (!notifications.connected) throw new DatabaseUnavailable({ cause }) })
+      await learning.catch((cause) => { if (!notifications.connected) throw new DatabaseUnavailable({ cause }) })
     },
 
-    /** The public keys (RFC 7517), those that do not sign yet included. */
+    /** The public keys as a key set (RFC 7517). It includes keys that do not sign yet. */
     get keySet () { return { keys: [...keys.values()].filter(isValid).map(({ jwk }) => jwk) } },
   }
 }
@@ -168,7 +170,7 @@ function toJwk (id: string, publicKey: string) {
   return { kty: kty!, crv: crv!, x: x!, kid: id, alg: 'EdDSA', use: 'sig' }
 }
 
-/** The keys of access tokens, as the database has them, known by heart and renewed by age (contract 4). */
+/** Keeps the signing keys of the database in memory, and rotates them by age (contract 4). */
 export default fp(async function signingKeys (app) {
   app.decorate('usherSigningKeys', await createSigningKeys(app))
 }, { name: 'usher-signing-keys', dependencies: ['usher-database'] })

@@ -2,22 +2,22 @@ import type { FastifyInstance } from 'fastify'
 import type { Client } from '../../db/batching.ts'
 import { ClientGone } from '../../schema/errors.ts'
 
-// Long enough that a flood over some hundred connections comes to little, and short for somebody who has mistyped.
+// Long enough that a flood over a few hundred connections gets few responses, and short for somebody who mistypes a password.
 const LEAST_MS = 300
 const MOST_MS = 500
 const WAITING = 1000
 
 /**
- * Makes a function that keeps a client waiting before it is refused, each for a time of its own, so that those that came
- * together are not answered together. Beyond a number of them, and as the app closes, nobody waits.
+ * Creates a function that delays a client before it is rejected. The delay is random, so that clients that arrive together do
+ * not get their responses together. There is no delay if 1,000 clients are waiting, and while the app closes.
  *
- * @returns rejects with `ClientGone` where nobody is left to be answered
+ * @returns a function that resolves after the delay, and rejects with `ClientGone` if the client has disconnected meanwhile
  */
 export function createTarpit (app: FastifyInstance): (client: Client) => Promise<void> {
   const waiting = new Set<() => void>()
   let closing = false
 
-  // A stop is not to wait for them.
+  // Closing the app must not wait for delayed clients.
   app.addHook('preClose', async () => {
     closing = true
     for (const release of waiting) release()

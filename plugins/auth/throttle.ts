@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { batchCalls, type Client } from '../../db/batching.ts'
-import { clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, foldEmail, readLoginState, type LoginFailure } from '../../db/login-failures.ts'
+import {
+  clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, foldEmail, readLoginState, type LoginFailure,
+} from '../../db/login-failures.ts'
 import { charge, deleteFreeLimits, refund, type Attempt } from '../../db/throttle.ts'
 import { TooManyRequests } from '../../schema/errors.ts'
 import { networkOf } from '../../schema/network.ts'
@@ -14,9 +16,9 @@ const LOGIN_OF_ADDRESS = 'login.address'
 const ROWS = 100_000
 const PURGE_SECONDS = 10
 const PURGE_NETWORKS_SECONDS = 3600
-// Nobody can say when the account accepts a password again.
+// It is not known when a locked account accepts passwords again, so `Retry-After` is an arbitrary value.
 const LOCKED_RETRY_SECONDS = 3600
-// Refusals, after which the database is not asked before it would let somebody through, or for so long.
+// After this many rejections, attempts are rejected from memory until the limit has room again, for this long at most.
 const FLOOD = 20
 const RECALL_MS = 5000
 
@@ -29,30 +31,30 @@ declare module 'fastify' {
 /** Where an attempt comes from. */
 interface Source {
   address: string
-  /** Whom to keep waiting before a refusal: what floods has little of it then. */
+  /** The connection to delay before a rejection, which slows down floods. */
   client?: Client
 }
 
-/** What was let through. */
+/** An attempt that was permitted and charged. */
 export interface Charged {
-  /** Takes the charge back: only what fails is to count. */
+  /** Takes the charge back, because only failed attempts count. */
   succeeded (): Promise<void>
-  /** Takes the charge back as soon as the database can be reached: an attempt that ended before it was checked does not count. */
+  /** Takes the charge back once the database can be reached, because an attempt that ended before it was checked does not count. */
   withdraw (): void
 }
 
-/** A login that was let through; whoever checks the password tells what came of it. */
+/** A login that was permitted. The code that checks the password reports the outcome. */
 export interface LoginAttempt extends Charged {
-  /** Counts a wrong password. The charge stays from now on, also if this or anything after it fails. */
+  /** Counts a wrong password. The charge is kept from now on, even if this or anything after it fails. */
   failed (): Promise<void>
 }
 
 function createThrottle (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { throttle } } = app
   const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), { inFlight: 1 })
-  // In a flood, of which one says nothing of the next, the node knows for a while by heart whom it has refused.
-  const refused = new Map<string, { times: number, retryAfter: number, until: number }>()
-  const hold = createTarpit(app)
+  // In a flood of attempts on the same subject, the node rejects from memory for a while, without a statement.
+  const rejected = new Map<string, { times: number, retryAfter: number, until: number }>()
+  const delay = createTarpit(app)
   const retry = createRetries(app)
   const loginOfAddress = createLimit(LOGIN_OF_ADDRESS, throttle.address)
   const loginOfAccount = createLimit('login.account', throttle.account)
@@ -61,10 +63,10 @@ function createThrottle (app: FastifyInstance) {
   const resetOfAddress = createLimit('reset.address', throttle.reset)
   const resetOfAccount = createLimit('reset.account', throttle.reset)
 
-  /** A limit for each of some subjects. It charges an attempt, and throws `TooManyRequests` where there is no room. */
+  /** Returns a function that charges an attempt to the limit of a subject, and throws `TooManyRequests` if that is used up. */
   function createLimit (name: string, { burst, perMinute }: typeof throttle.account) {
     const limit = { burst, interval: Math.round(60e6 / perMinute) }
-    // One statement at a time: another would only wait for its rows.
+    // One statement runs at a time, because a second one would only wait for the row locks of the first.
     const take = batchCalls((attempts: Attempt[]) => charge(db, limit, attempts), { inFlight: 1 })
     const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { inFlight: 1 })
 
@@ -82,42 +84,43 @@ function createThrottle (app: FastifyInstance) {
 
   function recall (...subject: string[]): void {
     const key = subject.join(' ')
-    const known = refused.get(key)
+    const known = rejected.get(key)
     if (!known || known.times < FLOOD) return
     if (performance.now() < known.until) throw new TooManyRequests(known.retryAfter)
-    refused.delete(key)
+    rejected.delete(key)
   }
 
   function remember ({ retryAfter }: TooManyRequests, ...subject: string[]): void {
     const key = subject.join(' ')
-    const times = (refused.get(key)?.times ?? 0) + 1
-    refused.set(key, { times, retryAfter, until: performance.now() + Math.min(RECALL_MS, retryAfter * 1000) })
+    const times = (rejected.get(key)?.times ?? 0) + 1
+    rejected.set(key, { times, retryAfter, until: performance.now() + Math.min(RECALL_MS, retryAfter * 1000) })
   }
 
-  async function slowly<Result> (client: Client | undefined, charging: Promise<Result>): Promise<Result> {
+  // Delays a rejection.
+  async function withTarpit<Result> (client: Client | undefined, charging: Promise<Result>): Promise<Result> {
     try {
       return await charging
     } catch (error) {
-      if (client && error instanceof TooManyRequests) await hold(client)
+      if (client && error instanceof TooManyRequests) await delay(client)
       throw error
     }
   }
 
   return {
-    /** Refuses the logins of an address that floods, before anything is read of them. Throws `TooManyRequests`. */
-    refuseFlood: ({ address, client }: Source): Promise<void> => slowly(client, (async () => recall(LOGIN_OF_ADDRESS, networkOf(address)))()),
+    /** Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read. */
+    refuseFlood: ({ address, client }: Source): Promise<void> =>
+      withTarpit(client, (async () => recall(LOGIN_OF_ADDRESS, networkOf(address)))()),
 
     /**
-     * Charges a login before it is checked: to its network, and to its account. A network that the owner of the account
-     * has logged in from has a limit of its own there, so that failures from elsewhere do not keep the owner out. After
-     * many failures in a row only such networks are let through. Whether there is such an account makes no difference.
-     * Throws `TooManyRequests`.
+     * Charges a login to its network and its account, before the password is checked. A recognised network has a separate
+     * limit for the account, so that failures from elsewhere do not lock the owner out. After many failures in a row, only
+     * recognised networks may try. It makes no difference whether there is such an account. Throws `TooManyRequests`.
      */
     async login ({ email, address, client }: Source & { email: string }): Promise<LoginAttempt> {
       const account = foldEmail(email)
       const network = networkOf(address)
       let failures = 0
-      const charged = await slowly(client, both(loginOfAddress(network), async () => {
+      const charged = await withTarpit(client, both(loginOfAddress(network), async () => {
         const state = await readLoginState(db, { email, network })
         failures = state.failures
         if (state.recognised) return loginOfBoth(account, network)
@@ -136,32 +139,32 @@ function createThrottle (app: FastifyInstance) {
     },
 
     /** Charges a refresh before it is checked. Throws `TooManyRequests`. */
-    refresh: ({ address, client }: Source): Promise<Charged> => slowly(client, refreshOfAddress(networkOf(address))),
+    refresh: ({ address, client }: Source): Promise<Charged> => withTarpit(client, refreshOfAddress(networkOf(address))),
 
     /** Charges a request for a link to set a password, whether or not there is such an account. Throws `TooManyRequests`. */
     async reset ({ email, address, client }: Source & { email: string }): Promise<void> {
-      await slowly(client, both(resetOfAddress(networkOf(address)), () => resetOfAccount(foldEmail(email))))
+      await withTarpit(client, both(resetOfAddress(networkOf(address)), () => resetOfAccount(foldEmail(email))))
     },
 
-    /** Deletes what means nothing any more: how many rows. */
+    /** Deletes limits that have all their room again, and those beyond 100,000. Returns the number of deleted rows. */
     async purge (): Promise<number> {
-      refused.clear()
+      rejected.clear()
       return deleteFreeLimits(db, { keep: ROWS, limit: ROWS_A_PURGE })
     },
 
-    /** Deletes the counts of failures that are too many to keep. Returns their number. */
+    /** Deletes the lowest counts of failed logins beyond 100,000. Returns the number of deleted rows. */
     purgeFailures (): Promise<number> {
       return deleteLowestLoginFailures(db, { keep: ROWS, limit: ROWS_A_PURGE })
     },
 
-    /** Deletes networks that were not used for as long as the audit log is kept. Returns their number. */
+    /** Deletes recognised networks that were not used for `auditSeconds`. Returns the number of deleted rows. */
     purgeNetworks (): Promise<number> {
       return deleteUnusedNetworks(db, { seconds: app.usherOptions.auditSeconds, limit: ROWS_A_PURGE })
     },
   }
 }
 
-// What the second refuses costs nothing of the first.
+// Charges two limits. If the second one is used up, the charge on the first is taken back.
 async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charged>): Promise<Charged> {
   const first = await charging
   try {
@@ -180,10 +183,13 @@ async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charg
   }
 }
 
-/** How often somebody may try (contract 4): counted in the database, so that all nodes count together, and before anything costs. */
+/**
+ * Limits attempts to log in, to refresh and to request password links (contract 4). They are counted in the database, so that
+ * all nodes count together, and before anything expensive is done.
+ */
 export default fp(async function throttle (app) {
   app.decorate('usherThrottle', createThrottle(app))
-  purgeRegularly(app, 'the limits of attempts', PURGE_SECONDS, app.usherThrottle.purge)
-  purgeRegularly(app, 'the counts of failed logins', PURGE_SECONDS, app.usherThrottle.purgeFailures)
+  purgeRegularly(app, 'limits of attempts', PURGE_SECONDS, app.usherThrottle.purge)
+  purgeRegularly(app, 'counts of failed logins', PURGE_SECONDS, app.usherThrottle.purgeFailures)
   purgeRegularly(app, 'recognised networks', PURGE_NETWORKS_SECONDS, app.usherThrottle.purgeNetworks)
 }, { name: 'usher-throttle', dependencies: ['usher-database'] })

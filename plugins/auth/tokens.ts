@@ -7,15 +7,18 @@ import { InvalidToken } from '../../schema/errors.ts'
 import type { Actor } from '../../schema/policy.ts'
 import { roles, type Role } from '../../schema/user.ts'
 
-// How far the clock of a database server may be from that of the one which takes over from it; nodes go by the database's.
+// How much the clocks of a database server and of the standby that takes over may differ. Nodes use the database's clock.
 const CLOCK_SKEW_SECONDS = 60
 
 const REMEMBERED_TOKENS = 10_000
-const TOKEN_OCTETS = 4096
-// Three parts in base64url; the last one the 64 octets of an Ed25519 signature, in the only way to write them.
+const TOKEN_CHARACTERS = 4096
+// Three parts in base64url. The last one is an Ed25519 signature of 64 bytes, in its only valid encoding.
 const SHAPE = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/
 
-/** How long a token may be about: one lives a little longer after a failover to a server whose clock is behind. */
+/**
+ * Returns for how many seconds after it was signed a token may be accepted. This is more than `accessTokenSeconds`, because a
+ * token lives a little longer after a failover to a server whose clock is behind.
+ */
 export function longestLifeOf ({ accessTokenSeconds }: { accessTokenSeconds: number }): number {
   return accessTokenSeconds + CLOCK_SKEW_SECONDS
 }
@@ -32,30 +35,31 @@ declare module 'fastify' {
 async function createTokens (app: FastifyInstance) {
   const { usherDatabase: { clock }, usherSigningKeys: signingKeys, usherOptions: { issuer, accessTokenSeconds } } = app
   const jwt = await registerJwt(app)
-  // A signature is checked once. The key of the map is the whole token; whether its session still lives is
-  // asked on every request, elsewhere.
+  // A signature is verified once. The map's key is the whole token. Whether the session has ended is checked elsewhere, on
+  // every request.
   const verified = new Map<string, { actor: Actor, kid: string, expires: number }>()
-  // The same by its actor, to check a token again without its text.
+  // The same entries by actor, to check a token again without its text.
   const tokenOfActor = new WeakMap<Actor, { kid: string, expires: number }>()
 
   function verify (token: string): Actor | Promise<Actor> {
-    if (token.length > TOKEN_OCTETS) throw new InvalidToken()
+    if (token.length > TOKEN_CHARACTERS) throw new InvalidToken()
     const known = verified.get(token)
     if (known && known.expires > clock.now() && signingKeys.find(known.kid)) return known.actor
     verified.delete(token)
     const { kid, claims } = parse(token)
     if (signingKeys.find(kid)) return check(token, kid, claims)
-    // Another node may have made it this very moment.
+    // Another node may have created the key a moment ago.
     return signingKeys.learn().then(() => check(token, kid, claims))
   }
 
-  // All that needs no key, before anything is done for it.
+  // Checks everything that can be checked without a key, before anything expensive is done.
   function parse (token: string): { kid: string, claims: Claims } {
     if (!SHAPE.test(token)) throw new InvalidToken()
     const { header, payload } = attempt(() => jwt.decode<{ header: object, payload: object }>(token, { complete: true })!)
-    // As it was written by a node: with no member twice, and nothing that somebody else may read in another way.
+    // Only the encoding that a node writes is accepted: it has no duplicate members, and nothing that another parser may
+    // interpret in another way.
     if (!token.startsWith(`${encode(header)}.${encode(payload)}.`) || !isHeader(header) || !isClaims(payload)) throw new InvalidToken()
-    // Nobody but the holder of a stolen key claims to live longer than nodes let a token live.
+    // Nodes do not sign tokens with a longer lifetime, so such a token was signed with a stolen key.
     if (payload.exp - payload.iat > accessTokenSeconds) throw new InvalidToken()
     return { kid: header.kid, claims: payload }
   }
@@ -66,10 +70,10 @@ async function createTokens (app: FastifyInstance) {
     const clockTimestamp = clock.now()
     attempt(() => jwt.verify(token, { key, clockTimestamp }))
     const now = clockTimestamp / 1000
-    // Expired this very moment, or issued in the future.
+    // This also rejects a token that expires at this very moment, and one that was issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
     const actor = Object.freeze({ id, role, sessionId })
-    // Full: the oldest goes.
+    // If the map is full, the oldest entry is dropped.
     if (verified.size >= REMEMBERED_TOKENS) verified.delete(verified.keys().next().value!)
     const entry = { actor, kid, expires: exp * 1000 }
     verified.set(token, entry)
@@ -78,7 +82,7 @@ async function createTokens (app: FastifyInstance) {
   }
 
   return {
-    /** Signs an access token, which lives no longer than its session. */
+    /** Returns a new access token, which expires no later than its session. */
     sign ({ id, role, sessionId }: Actor, { expiresAt }: { expiresAt?: Date | undefined } = {}): string {
       const { id: kid, privateKey } = signingKeys.current()
       const iat = Math.floor(clock.now() / 1000)
@@ -86,8 +90,8 @@ async function createTokens (app: FastifyInstance) {
       return jwt.sign({ sub: id, sid: sessionId, role, iat, exp }, { key: privateKey, kid })
     },
     /**
-     * The actor of an access token; its session may have ended. Throws `InvalidToken`, and rejects with
-     * `DatabaseUnavailable` where it cannot be known whether its key is one of ours.
+     * Returns the actor of an access token, whose session may have ended. Throws `InvalidToken`, and rejects with
+     * `DatabaseUnavailable` if the node does not know the key and cannot read the keys.
      */
     verify,
     /** Returns whether an actor came from a token of this mount, rather than of another one in the same app. */
@@ -99,16 +103,16 @@ async function createTokens (app: FastifyInstance) {
     },
     /** Returns whether the key that signed an actor's token has not been revoked. Rejects with `DatabaseUnavailable`. */
     isKeyLive: (actor: Actor, client?: Client): boolean | Promise<boolean> => signingKeys.isLive(tokenOfActor.get(actor)!.kid, client),
-    /** Returns the milliseconds until a token expires that was verified. */
+    /** Returns the milliseconds until a verified token expires. */
     timeLeftOf: (token: string): number => parse(token).claims.exp * 1000 - clock.now(),
-    /** Seconds that an access token lives. */
+    /** The lifetime of an access token in seconds. */
     lifetime: accessTokenSeconds,
-    /** The public keys (RFC 7517). */
+    /** The public keys as a key set (RFC 7517). */
     get keySet () { return signingKeys.keySet },
   }
 
-  // In a scope of its own, so that nothing of @fastify/jwt meets the host's. What it signs and verifies with is
-  // told each time, by `key`; it does not start without a `secret`.
+  // @fastify/jwt is registered in a separate scope, so that it does not conflict with the host's. Each call passes its key.
+  // The `secret` is only there because the plugin does not start without one.
   async function registerJwt (app: FastifyInstance): Promise<FastifyInstance['jwt']> {
     const { id, privateKey } = signingKeys.current()
     const registered = Promise.withResolvers<FastifyInstance['jwt']>()
@@ -120,7 +124,7 @@ async function createTokens (app: FastifyInstance) {
         jwtVerify: 'usherJwtVerify',
         jwtSign: 'usherJwtSign',
         sign: { algorithm: 'EdDSA', iss: issuer, aud: issuer },
-        // RFC 8725: one algorithm, one issuer, one audience. Of `typ` and the other claims see `isHeader`, `isClaims`.
+        // RFC 8725: one algorithm, one issuer, one audience. `isHeader` and `isClaims` check `typ` and the other claims.
         verify: { algorithms: ['EdDSA'], allowedIss: issuer, allowedAud: issuer, requiredClaims: ['iss', 'aud'] },
       })
       registered.resolve(scope.jwt)
@@ -139,7 +143,8 @@ function attempt<Result> (run: () => Result): Result {
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-// Nothing but the three, and one kind of token (RFC 8725 3.11): what names or carries a key (jku, jwk, x5u, x5c), or asks to be understood (crit), is not ours.
+// A header has these three members only, and one type of token (RFC 8725 3.11). Members that name or carry a key (jku, jwk,
+// x5u, x5c) or that must be understood (crit) make a token invalid.
 function isHeader (header: object): header is Header {
   const { alg, typ, kid, ...rest } = header as Partial<Record<string, unknown>>
   return alg === 'EdDSA' && typ === 'JWT' && typeof kid === 'string' && Object.keys(rest).length === 0
@@ -151,7 +156,7 @@ function isClaims (payload: object): payload is Claims {
     Number.isSafeInteger(iat) && Number.isSafeInteger(exp)
 }
 
-/** Access tokens: JWTs signed with Ed25519 by keys that live in the database (contract 4). */
+/** Signs and verifies access tokens: JWTs with Ed25519 signatures, by keys that are stored in the database (contract 4). */
 export default fp(async function tokens (app) {
   app.decorate('usherTokens', await createTokens(app))
 }, { name: 'usher-tokens', dependencies: ['usher-signing-keys'] })

@@ -11,8 +11,8 @@ import { POSTS_A_PAGE, PostStream, type Source } from './post-stream.ts'
 import { RecentPosts } from './recent-posts.ts'
 
 const RETRY_MS = 1000
-// How often to poll while nothing may announce posts: an emitter can lose a message, and notifications can be unavailable
-// while the database answers.
+// How often to poll for posts that may not have been announced: an emitter can lose a message, and notifications can be
+// unavailable while statements succeed.
 const LOOK_MS = 1000
 
 declare module 'fastify' {
@@ -26,18 +26,21 @@ function createEvents (app: FastifyInstance) {
   const streams = new Set<PostStream>()
   let recent = new RecentPosts(0, 0)
   let [again, looking] = [false, false]
-  // After each connection the database may be another one, which has taken over without the latest posts.
+  // After each reconnection, the server may be a standby that has taken over without the latest posts, so it is checked once.
   let [connections, checked] = [0, 0]
   let pause: PromiseWithResolvers<void> | undefined
 
-  // All who wait share one item, so that nobody has to be turned away while the node or the database is slow.
+  // All callers share one item, so no subscriber has to be rejected while the node or the database is slow.
   const findSharedEnd = batchCalls(async (_: 'end'[]) => [await findEnd(db)], { patience: Infinity })
-  // Those who come back together mostly have seen the same last.
-  const readPage = batchCalls(async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))], { size: 1, waiting: Infinity, patience: Infinity })
+  // Subscribers who reconnect together mostly resume from the same position, and share a page.
+  const readPage = batchCalls(
+    async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))],
+    { size: 1, waiting: Infinity, patience: Infinity }
+  )
 
   const channel = channelOf(schema, 'post_created')
 
-  // A notification says no more than that there is something to see; whatever was missed is seen with it.
+  // A notification carries no post. It only makes the node read the table, which also finds everything that was missed.
   notifications.listen(channel, notice, async () => {
     connections++
     resume()
@@ -62,7 +65,7 @@ function createEvents (app: FastifyInstance) {
     if (!looking) void look()
   }
 
-  // Reads what is new, while anybody wants to know. One look at a time, and another one for who comes meanwhile.
+  // Reads new posts while there are streams. One read runs at a time. A notice that arrives meanwhile leads to another one.
   async function look (): Promise<void> {
     looking = true
     while (again && streams.size > 0) {
@@ -85,27 +88,27 @@ function createEvents (app: FastifyInstance) {
     looking = false
   }
 
-  // Posts of a later epoch have positions that were given out before, and would never be read. Asked after the posts were
-  // read: those of them that follow the lost ones were committed after these.
+  // Returns whether posts of a later epoch have positions that were given out before, and would never be read. This must run
+  // after new posts were read: those that follow such posts were committed after them, so this statement sees them all.
   async function isLost ({ until, epoch }: RecentPosts): Promise<boolean> {
-    // There may be another connection before the answer is here.
+    // There may be another reconnection before the result arrives.
     const connection = connections
     const { before, current } = await findEpochs(db, String(until))
     if (epoch === current) checked = connection
     return before > epoch
   }
 
-  // Throws unless all posts after a place have later positions. In another epoch, positions that were given out but cannot be
-  // seen may belong to posts that are not committed yet.
+  // Throws unless all posts that follow a place have later positions. A place of an older epoch must not be after the last
+  // visible post, because posts of the present epoch with positions up to that place may not be committed yet.
   async function requirePlace ({ position, epoch }: Place, { latest, given, epoch: current }: End): Promise<void> {
     const isOlder = epoch !== undefined && epoch < current
     if (isOlder && (Number(position) > Number(latest) || (await findEpochs(db, position)).before > epoch)) throw new CursorLost()
     if (Number(position) > Number(given) || (epoch ?? 0) > current) throw new InvalidInput('after must be the cursor of a post')
   }
 
-  // Until the database is back, or a while. An outage is told elsewhere.
+  // Resolves after a second, or when notifications are received again. Outages are logged in `db/driver/`.
   function wait (err: unknown): Promise<void> {
-    if (!(err instanceof DatabaseUnavailable)) app.log.error({ err }, 'posts could not be read for their subscribers')
+    if (!(err instanceof DatabaseUnavailable)) app.log.error({ err }, 'Posts could not be read for subscribers')
     if (!pause) {
       pause = Promise.withResolvers()
       setTimeout(resume, RETRY_MS).unref()
@@ -128,31 +131,31 @@ function createEvents (app: FastifyInstance) {
   }
 
   return {
-    /** After something failed that an event needs: resolves when it may be tried again. */
+    /** Resolves when an operation that failed for an event may be tried again. Logs errors that are not outages. */
     wait,
 
     /**
-     * Returns the posts from now on, or after a place; of all authors, or of one. To be closed by who takes it. Throws
+     * Returns a stream of the posts from now on, or after a place, of all authors or of one. The caller must close it. Throws
      * `InvalidInput` for a place that no post has had, `CursorLost` if posts that follow it would be missed, and
-     * `DatabaseUnavailable`. A stream fails with `CursorLost` as well.
+     * `DatabaseUnavailable`. The stream itself can fail with `CursorLost`, too.
      */
     async open ({ authorId, after }: { authorId?: string | undefined, after?: Place | undefined }): Promise<PostStream> {
       const end = await findSharedEnd('end')
       const { latest, epoch } = end
-      // The database may have been set back: what follows a place is not what was missed.
+      // After a failover or a restored backup, the posts that follow a position may not be those that the client has missed.
       if (after) await requirePlace(after, end)
       const position = Number(after?.position ?? latest)
       const isFirst = streams.size === 0
       if (isFirst) recent = new RecentPosts(Number(latest), epoch)
       const stream = new PostStream(source, { position, epoch, authorId, isLatest: after === undefined })
-      // A notification may have overtaken the reply with the positions, when there was no stream to look for.
+      // A notification may have arrived before the result with the positions, when no stream made the node read.
       if (isFirst) notice()
       return stream
     },
   }
 }
 
-/** Events of posts, from the commit on any node to the subscribers of this one (contract 7.7). */
+/** Delivers every post created on any node to the subscribers of this one, exactly once and in commit order (contract 7.7). */
 export default fp(async function events (app) {
   app.decorate('usherEvents', createEvents(app))
 }, { name: 'usher-events', dependencies: ['usher-database'] })

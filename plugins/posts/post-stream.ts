@@ -1,29 +1,29 @@
 import type { PostRow } from '../../db/posts.ts'
 import { positionOf, type RecentPosts } from './recent-posts.ts'
 
-/** Of how many posts a page is that is read from the database. */
+/** The number of posts in a page that is read from the database. */
 export const POSTS_A_PAGE = 50
 
-/** Where a stream of posts comes from. */
+/** What a stream reads its posts from. */
 export interface Source {
-  /** What is at hand. */
+  /** The recent posts in memory. */
   readonly recent: RecentPosts
-  /** A page of the posts after a position, of all authors or of one, from the database. */
+  /** Reads a page of the posts after a position from the database, of all authors or of one. */
   read (after: number, authorId: string | undefined): Promise<PostRow[]>
-  /** After a page could not be read: resolves when it may be tried again. */
+  /** Resolves when a page that could not be read may be tried again. */
   wait (error: unknown): Promise<void>
-  /** Wakes a stream when there are more posts, until it leaves. */
+  /** Registers a stream, which is woken when there are more posts, until it leaves. */
   enter (stream: PostStream): void
   leave (stream: PostStream): void
 }
 
 export interface PostStreamOptions {
-  /** After which posts it begins. */
+  /** The position after which the stream begins. */
   position: number
   epoch: number
-  /** Of all authors if it is undefined. */
+  /** The author of the posts; undefined for posts of all authors. */
   authorId: string | undefined
-  /** Whether there are no posts after that position yet. */
+  /** Whether there are no posts after `position` yet. */
   isLatest?: boolean
 }
 
@@ -31,23 +31,23 @@ export interface PostStreamOptions {
 export interface PostEvent { postCreated: PostRow }
 
 /**
- * The posts after a position, of all authors or of one: each once, in the order of their commits, for ever. What was
- * created before is read from the database, so that a reader may be as slow or as late as it likes; and what is gone
- * since is not told. Who has caught up gets what is new from memory.
+ * Yields the posts after a position, of all authors or of one, exactly once, in commit order and without end. Older posts are
+ * read from the database, page by page, so a reader may be arbitrarily slow or late. Posts that were deleted by then are
+ * left out. A reader that has caught up gets new posts from memory.
  */
 export class PostStream implements AsyncIterableIterator<PostEvent> {
-  /** Up to where all posts have been given out. */
+  /** The position up to which all posts have been yielded. */
   position: number
-  /** The epoch in which it began. */
+  /** The epoch in which the stream began. */
   readonly epoch: number
-  /** Whether there is nothing more for now. */
+  /** Whether the stream is waiting for new posts. */
   idle = false
-  /** Called when there is nothing more for now. */
+  /** Called when the stream begins to wait for new posts. */
   onIdle: () => void = () => {}
   readonly #source: Source
   readonly #authorId: string | undefined
   #page: readonly PostRow[] = []
-  // Up to where the page tells all.
+  // The position up to which the page is complete.
   #until: number
   #index = 0
   #wake = () => {}
@@ -64,12 +64,12 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     source.enter(this)
   }
 
-  /** The same from another position on. */
+  /** Returns a stream of the same posts from another position on. */
   fork (position: number): PostStream {
     return new PostStream(this.#source, { position, epoch: this.epoch, authorId: this.#authorId })
   }
 
-  /** Whether it keeps up with what is being created. */
+  /** Whether the stream has caught up, and its next posts are in memory. */
   get live (): boolean {
     return this.#caughtUp && this.position >= this.#source.recent.from
   }
@@ -89,21 +89,21 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     return { value: undefined, done: true }
   }
 
-  /** How many bytes of content it has read and not given out. */
+  /** The amount of content that was read but not yielded yet, in UTF-16 code units. */
   get bytesAhead (): number {
     let bytes = 0
     for (let index = this.#index; index < this.#page.length; index++) bytes += this.#page[index]!.content.length
     return bytes
   }
 
-  /** Forgets what it has read and not given out: it is read again. */
+  /** Drops the posts that were read but not yielded yet. They are read again later. */
   release (): void {
     this.#page = []
     this.#index = 0
     this.#until = this.position
   }
 
-  /** To be called by who has taken it: no more is read for it. */
+  /** Ends the stream. Its consumer must call this. */
   close (): void {
     if (this.#closed) return
     this.#closed = true
@@ -111,13 +111,13 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     this.#wake()
   }
 
-  /** Ends it with an error for who takes it. */
+  /** Ends the stream with an error, which `next` throws. */
   fail (failure: Error): void {
     this.#failure = failure
     this.close()
   }
 
-  /** To be called when there are more posts. */
+  /** Continues a stream that waits for new posts. Called when there may be some. */
   wake (): void {
     this.#wake()
   }
@@ -126,7 +126,7 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     return this
   }
 
-  // Another page, or another wait for one.
+  // Gets the next page, from memory or from the database, or waits until there may be one.
   async #turn (): Promise<void> {
     const { recent } = this.#source
     this.#page = []
@@ -141,7 +141,7 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
     this.idle = false
   }
 
-  // What is in memory was committed before the page is read: one that is not full tells all up to there.
+  // The posts in memory were committed before the page is read. A page that is not full is therefore complete up to `until`.
   async #readPage (until: number): Promise<void> {
     try {
       this.#page = await this.#source.read(this.position, this.#authorId)

@@ -3,14 +3,14 @@ import type { PostRow } from '../../db/posts.ts'
 const POSTS_KEPT = 1000
 const CHARACTERS_KEPT = 8 * 1024 * 1024
 
-/** The position of a post, as a number: 2^53 posts are more than there will be. */
+/** Returns the position of a post as a number. There will never be 2^53 posts. */
 export const positionOf = ({ position }: PostRow): number => Number(position)
 
-/** The latest posts, without a gap: all that were committed after the position `from`, up to `until`. */
+/** The latest posts without a gap: all that have positions after `from`, up to `until`. */
 export class RecentPosts {
   from: number
   until: number
-  /** The latest epoch of which it has posts, or in which it began. */
+  /** The epoch of the last post that was added, or the epoch at the start if there is none. */
   epoch: number
   readonly #posts: PostRow[] = []
   #characters = 0
@@ -20,7 +20,7 @@ export class RecentPosts {
     this.epoch = epoch
   }
 
-  /** Adds those that follow, in their order. The oldest go, beyond a bound. */
+  /** Adds the posts that follow, in order. Drops the oldest posts beyond 1,000 posts or 8 Mi characters of content. */
   add (posts: readonly PostRow[]): void {
     for (const post of posts) {
       this.#posts.push(post)
@@ -35,7 +35,7 @@ export class RecentPosts {
     }
   }
 
-  /** Those after a position that is not before `from`. */
+  /** Returns the posts after a position, which must not be before `from`. */
   after (position: number): PostRow[] {
     let index = this.#posts.length
     while (index > 0 && positionOf(this.#posts[index - 1]!) > position) index--

@@ -11,21 +11,23 @@ export interface Folder {
   readonly tmp: string
   /** Files that are kept. */
   readonly files: string
-  /** Whether another database keeps its files here too. */
+  /** Whether another database has used this folder, too. */
   readonly shared: boolean
 }
 
 export interface WrittenFile {
-  /** Octets. */
+  /** In bytes. */
   size: number
-  /** Hexadecimal. */
+  /** In hexadecimal digits. */
   sha256: string
   mediaType: string
 }
 
 /**
- * Makes the folders of uploads and notes which database they serve. Throws an `Error` of one sentence where the
+ * Creates the folders of uploads, and records there that this database uses them. Throws an `Error` with a sentence if the
  * folder cannot be used.
+ *
+ * @param installation identifies the database
  */
 export async function claimFolder (uploadsDir: string, installation: string): Promise<Folder> {
   const root = resolve(uploadsDir)
@@ -35,7 +37,7 @@ export async function claimFolder (uploadsDir: string, installation: string): Pr
     await sync(root)
     return { tmp, files, shared: await hasOtherDatabases(root, installation) }
   } catch (cause) {
-    throw new Error(`usher: uploadsDir cannot be used: ${(cause as Error).message}`, { cause })
+    throw new Error(`usher: uploadsDir cannot be used, check that it is a writable folder: ${(cause as Error).message}`, { cause })
   }
 }
 
@@ -45,8 +47,8 @@ export async function hasOtherDatabases (uploadsDir: string, installation: strin
 }
 
 /**
- * Writes a new file that only its owner may read, and syncs it. Throws `PayloadTooLarge` beyond `maxBytes`; what
- * was written by then remains.
+ * Writes a new file that only its owner may read, and syncs it. Throws `PayloadTooLarge` beyond `maxBytes`; the caller must
+ * remove the incomplete file.
  */
 export async function writeDurably (path: string, bytes: AsyncIterable<Uint8Array>, maxBytes: number): Promise<WrittenFile> {
   const hash = createHash('sha256')
@@ -73,20 +75,20 @@ export async function writeDurably (path: string, bytes: AsyncIterable<Uint8Arra
   return { size, sha256: hash.digest('hex'), mediaType: await mediaTypeOf(head, size) }
 }
 
-/** Moves a synced file to another folder; on return that is durable. */
+/** Moves a synced file to another folder. Resolves when the move is durable. */
 export async function move (path: string, folder: string): Promise<void> {
-  // The age of a stored file counts from here: the rest of its request may have taken hours to arrive.
+  // The age of a stored file must count from now, because the rest of its request may have taken hours to arrive.
   await utimes(path, new Date(), new Date())
   await rename(path, join(folder, basename(path)))
   await sync(folder)
 }
 
-/** Removes a file; one that is not there is no error. */
+/** Removes a file if it exists. */
 export async function remove (path: string): Promise<void> {
   await rm(path, { force: true })
 }
 
-/** The names in a folder of what has not changed for some time, in batches. Throws when `signal` says so. */
+/** Yields the names of the entries of a folder that have not changed for `forMs`, in batches. Throws when `signal` aborts. */
 export async function * listOld (folder: string, forMs: number, signal: AbortSignal): AsyncGenerator<string[]> {
   let batch: string[] = []
   for await (const { name } of await opendir(folder)) {
@@ -99,12 +101,12 @@ export async function * listOld (folder: string, forMs: number, signal: AbortSig
   yield batch
 }
 
-/** Whether an error is the disk's, or what stands for it: full, read-only, gone. */
+/** Returns whether an error comes from the file system, for example because it is full or read-only. */
 export function isOfDisk (error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error
 }
 
-// A sibling node may have removed it meanwhile.
+// Another node may have removed the file meanwhile, which then does not count as old.
 async function isOld (path: string, forMs: number): Promise<boolean> {
   const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Infinity }))
   return Date.now() - mtimeMs > forMs

@@ -11,7 +11,7 @@ import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 const RECORDS_A_SWEEP = 100
 
-/** A file that is durable, but not kept yet. */
+/** A file that is durable, but has not been kept yet. */
 export type TemporaryFile = WrittenFile & { id: string }
 
 declare module 'fastify' {
@@ -29,12 +29,12 @@ async function createStorage (app: FastifyInstance) {
   let background = Promise.resolve()
   const closing = new AbortController()
 
-  /** Goes on with something after the answer; the app closes only when it has ended. */
+  /** Runs a job in the background, after those before it. The app only closes when all have ended. */
   function later (job: () => Promise<void>): void {
     background = background.then(job)
   }
 
-  // What cannot be removed now is left to the next sweep.
+  // A file that cannot be removed now is left to a later sweep.
   async function tryRemove (path: string): Promise<boolean> {
     try {
       await remove(path)
@@ -46,48 +46,52 @@ async function createStorage (app: FastifyInstance) {
   }
 
   /**
-   * Removes the files and records of deleted users: a batch of them at once, what is left in the background.
-   * Never throws: what fails is logged, and is the next sweep's.
+   * Removes the files and records of deleted users: one batch now, the rest in the background. Never throws: failures are
+   * logged and left to the next sweep.
    */
   async function sweep (): Promise<void> {
     try {
       const swept = await deleteOwnerlessUploads(db, RECORDS_A_SWEEP, (id) => tryRemove(kept(id)))
       if (swept === RECORDS_A_SWEEP && !closing.signal.aborted) later(sweep)
     } catch (error) {
-      log.error({ err: error }, 'Uploads of deleted users could not be swept away')
+      log.error({ err: error }, 'Uploads of deleted users could not be removed')
     }
   }
 
-  /** Removes the temporary files of nodes that were killed, and reports stored files that have no record. */
+  /** Removes the temporary files of nodes that were killed, and logs the number of stray files. */
   async function checkFolder (): Promise<void> {
     try {
-      for await (const ids of listOld(folder.tmp, STRAY_AFTER_MS, closing.signal)) await Promise.all(ids.map((id) => tryRemove(temporary(id))))
+      for await (const ids of listOld(folder.tmp, STRAY_AFTER_MS, closing.signal)) {
+        await Promise.all(ids.map((id) => tryRemove(temporary(id))))
+      }
       await reportStrays()
     } catch (error) {
-      log.warn({ err: error }, 'The check of the upload folder has ended early')
+      log.warn({ err: error }, 'The check of the upload folder was not completed')
     }
   }
 
-  // A stored file without a record is never removed here: the database may have been restored from a backup (contract 5.5).
+  // Stray files are never removed here, because their record may be in another database or missing in a restored backup
+  // (contract 5.5).
   async function reportStrays (): Promise<void> {
-    if (folder.shared) return log.warn({ uploadsDir }, 'Several databases share this folder: files without a record are not looked for')
+    if (folder.shared) return log.warn({ uploadsDir }, 'Stray files are not counted, because several databases use the upload folder')
     let [files, bytes] = [0, 0]
     for await (const strays of listStrayFiles(db, folder.files, closing.signal)) {
       files += strays.length
       bytes += strays.reduce((sum, { size }) => sum + size, 0)
     }
-    if (files > 0) log.warn({ folder: folder.files, files, bytes }, 'Stored files have no record. They are kept; "usher uploads clean" removes them')
+    if (files === 0) return
+    log.warn({ folder: folder.files, files, bytes }, 'Stored files have no record. They are kept; "usher uploads clean" removes them')
   }
 
   return {
     sweep,
 
-    /** The folder of the files, each named by its id. */
+    /** The folder of the stored files. The name of each file is its id. */
     folder: folder.files,
 
     /**
-     * Writes a file and syncs it, in constant memory. Throws `PayloadTooLarge`, `StorageFull`, and whatever the
-     * bytes end with; nothing is left then.
+     * Writes a temporary file in constant memory and syncs it. If it throws, it leaves no file: `PayloadTooLarge`,
+     * `StorageFull`, or the error with which `bytes` ends.
      */
     async write (bytes: AsyncIterable<Uint8Array>): Promise<TemporaryFile> {
       const id = uuid()
@@ -100,7 +104,8 @@ async function createStorage (app: FastifyInstance) {
     },
 
     /**
-     * Keeps a written file, with its record: both durable. Throws `StorageFull`, `InvalidToken`; the file is gone then.
+     * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws `StorageFull`
+     * or `InvalidToken`, and removes the file then.
      *
      * @param confirm runs right before the record is written, and throws if the upload must not be kept any more
      */
@@ -110,25 +115,26 @@ async function createStorage (app: FastifyInstance) {
         await confirm()
         await insertUpload(db, upload)
       } catch (error) {
-        // Where no answer came, the record may yet be committed; a file that stays without one is reported at the next start.
+        // If the database did not respond, the record may still be committed, so the file stays. If it is not committed, the
+        // stray file is reported at the next start.
         if (!isUndecided(error)) await tryRemove(kept(upload.id))
         throw isOfDisk(error) ? new StorageFull({ cause: error as Error }) : error
       }
     },
 
-    /** Gives up a written file. */
+    /** Removes a temporary file that is not needed. */
     async discard ({ id }: TemporaryFile): Promise<void> {
       await tryRemove(temporary(id))
     },
 
-    /** The record of an upload. Throws `UploadNotFound`. */
+    /** Returns the record of an upload. Throws `UploadNotFound`. */
     async get (id: string) {
       const upload = await read(id)
       if (!upload) throw new UploadNotFound()
       return upload
     },
 
-    /** Sweeps and checks the folder in the background, as a node does on start. */
+    /** Removes the uploads of deleted users and checks the folder, in the background. */
     start (): void {
       later(sweep)
       later(checkFolder)
@@ -141,7 +147,7 @@ async function createStorage (app: FastifyInstance) {
   }
 }
 
-/** Uploads on the disk and in the database (contract 5). */
+/** Stores uploads: their bytes in a folder, their records in the database (contract 5). */
 export default fp(async function storage (app) {
   app.decorate('usherStorage', await createStorage(app))
   const { start, close } = app.usherStorage

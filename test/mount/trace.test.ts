@@ -76,10 +76,10 @@ for (const [name, build] of Object.entries(hosts)) {
 t.test('9 decoratorName renames the decorator, and a name that exists already is rejected', async (t) => {
   const app = openHost(t)
   app.decorate('accounts', 'mine')
-  await t.rejects(async () => app.register(usher, { ...options, decoratorName: 'accounts' }), { message: 'usher: decoratorName accounts is taken in this app' })
+  await t.rejects(async () => app.register(usher, { ...options, decoratorName: 'accounts' }), { message: 'usher: decoratorName accounts is taken in this app: choose another name' })
   const other = openHost(t)
   other.decorateRequest('actor', null)
-  await t.rejects(async () => other.register(usher, options), { message: 'usher: this app has a request decorator named actor already' })
+  await t.rejects(async () => other.register(usher, options), { message: 'usher: this app already has a request decorator named actor: rename it' })
 })
 
 t.test('9 Usher reads no environment variables, writes no output, handles no signals and does not keep the process alive', async (t) => {

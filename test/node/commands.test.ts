@@ -45,7 +45,7 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
     ['constructor', 2, 'There is no command constructor.\nSee usher --help.\n'],
     ['migrate --force', 2, "Unknown option '--force'.\nSee usher migrate --help.\n"],
     ['sessions end --all please', 2, "Unexpected argument 'please'.\nSee usher sessions end --help.\n"],
-    ['sessions end', 1, 'One of --user, --id and --all is required.\n'],
+    ['sessions end', 1, 'Exactly one of --user, --id and --all is required.\n'],
     ['sessions end --user nobody@example.com', 1, 'There is no user nobody@example.com.\n'],
     ['admin create', 1, 'email is required\n'],
     ['admin create --email x', 1, 'email must be an email address\n'],
@@ -59,7 +59,7 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
 })
 
 t.test('usher migrate updates a database, and other commands work while a node runs', { buffered: true }, async (t) => {
-  t.same(await usher('migrate'), { stdout: `Up to date: database "${pathname.slice(1)}" on 127.0.0.1:${port}, uploads in ${cwd}/data\n`, stderr: '', code: 0 })
+  t.same(await usher('migrate'), { stdout: `The database is up to date: database "${pathname.slice(1)}" on 127.0.0.1:${port}, uploads in ${cwd}/data\n`, stderr: '', code: 0 })
   const node = await startNode(t, { cwd, settings: { DATABASE_URL, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password } })
   const status = async (headers: Record<string, string>) => (await node.fetch('/api/protected', { headers })).status
   const until401 = async (headers: Record<string, string>) => { while (await status(headers) !== 401); }
@@ -67,15 +67,15 @@ t.test('usher migrate updates a database, and other commands work while a node r
   t.test('admin create creates an admin with a given or a random password', async (t) => {
     const made = await usher('admin create --email second@example.com')
     t.equal(made.code, 0)
-    const [, password = ''] = /^Admin second@example.com is there, password (\S{20}) \(not shown again\)\n$/.exec(made.stdout)!
+    const [, password = ''] = /^Admin second@example.com was created, password (\S{20}) \(not shown again\)\n$/.exec(made.stdout)!
     t.equal(await status((await node.login({ email: 'second@example.com', password })).headers), 200)
 
-    t.same(await usher('admin create --email third@example.com --name Third --password-stdin', { input: 'a long passphrase\n' }), { stdout: 'Admin third@example.com is there.\n', stderr: '', code: 0 })
+    t.same(await usher('admin create --email third@example.com --name Third --password-stdin', { input: 'a long passphrase\n' }), { stdout: 'Admin third@example.com was created.\n', stderr: '', code: 0 })
     const { headers } = await node.login({ email: 'third@example.com', password: 'a long passphrase' })
     const { user } = await (await node.fetch('/api/protected', { headers })).json() as { user: object }
     t.match(user, { name: 'Third', role: 'admin' })
 
-    t.same(await usher('admin create --email THIRD@example.com'), { stdout: '', stderr: 'THIRD@example.com is taken: promote that user instead.\n', code: 1 })
+    t.same(await usher('admin create --email THIRD@example.com'), { stdout: '', stderr: 'THIRD@example.com is taken: give that user the role admin instead.\n', code: 1 })
     t.same(await usher('admin create --email fourth@example.com --password-stdin', { input: 'password1' }), { stdout: '', stderr: 'password is too common\n', code: 1 })
   })
 
@@ -115,7 +115,7 @@ t.test('usher migrate updates a database, and other commands work while a node r
     const { headers, cookie } = await node.login(admin)
     const { stdout, code } = await usher('keys rotate --now')
     t.equal(code, 0)
-    t.match(stdout, /^Key \S+ signs from now on, and every other one is revoked\.\n$/)
+    t.match(stdout, /^Key \S+ signs from now on\. All others are revoked\.\n$/)
     await until401(headers)
     const refreshed = await node.fetch('/api/auth/refresh', { method: 'POST', headers: { cookie } })
     t.equal(refreshed.status, 200)
@@ -157,7 +157,7 @@ t.test('5.5 uploads clean removes files without a record after a confirmation', 
 
   const found = `2 files without a record in ${files}, 20 bytes.\n`
   t.same(await clean('--dry-run'), { stdout: found, stderr: '', code: 0 })
-  t.same(await clean(), { stdout: found, stderr: 'This cannot be undone, and nobody is here to confirm it: repeat the command with --yes.\n', code: 1 })
+  t.same(await clean(), { stdout: found, stderr: 'This cannot be undone, and there is no terminal to confirm it: repeat the command with --yes.\n', code: 1 })
   t.equal((await readdir(files)).length, 5)
   t.same(await clean('--yes'), { stdout: `${found}2 files removed.\n`, stderr: '', code: 0 })
   t.same((await readdir(files)).sort(), [id, 'not-of-usher', young].sort())

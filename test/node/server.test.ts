@@ -26,7 +26,7 @@ t.test('8 the node caches compiled code for the next start, and frees memory tha
   const kept = join(import.meta.dirname, '../../node_modules/.cache/usher')
   await rm(kept, { recursive: true, force: true })
   const first = await startNode(t, connected(t, { LOG_LEVEL: 'debug' }, { compileCache: true }))
-  while (!first.stdout.includes('What only the start needed is given back')) await once(first.child.stdout!, 'data')
+  while (!first.stdout.includes('The memory that only the start needed was freed')) await once(first.child.stdout!, 'data')
   t.match(first.stdout, '"status":"fulfilled"')
   t.equal((await first.fetch(unknown)).status, 404)
   t.equal(await stopNode(first), 0)
@@ -185,7 +185,7 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
   t.test('1.4 a malformed percent-escape: 400 {errors}', async (t) => {
     const response = await node.fetch('/api/users/%zz')
     t.equal(response.status, 400)
-    t.same(await response.json(), { errors: ['address is malformed'] })
+    t.same(await response.json(), { errors: ['URL is malformed'] })
   })
 
   t.test('2.2 an id of 10,000 characters is unknown: 404 {error}', async (t) => {
@@ -279,7 +279,7 @@ t.test('8 SIGTERM during the start stops everything that was started', { buffere
 t.test('8 an unexpected error is logged, and the node stops with exit code 1', { buffered: true }, async (t) => {
   const node = await startNode(t, connected(t, {}, { inject: 'process.once("SIGWINCH", () => { throw new Error("a bug") })' }))
   t.equal(await stopNode(node, 'SIGWINCH'), 1)
-  t.match(node.stdout, /"level":60[^\n]*"message":"a bug"[^\n]*"msg":"unexpected, stopping"/, { words: node.stderr })
+  t.match(node.stdout, /"level":60[^\n]*"message":"a bug"[^\n]*"msg":"Unexpected error, the node stops"/, { words: node.stderr })
 })
 
 t.test('8 a start that fails prints one sentence and exits with code 1', { buffered: true }, async (t) => {
@@ -297,13 +297,13 @@ t.test('8 a start that fails prints one sentence and exits with code 1', { buffe
 
   const bad: [what: string, settings: Record<string, string>, sentence: string][] = [
     ['a bad setting', { PORT: 'http' }, 'PORT must be a whole number from 0 (any free port) to 65535.'],
-    ['a port that is taken', { PORT: `${port}` }, `PORT ${port} is taken on 127.0.0.1: stop what listens there, or set another one (0 for any free one).`],
-    ['a host that is another machine', { HOST: '192.0.2.1' }, 'HOST 192.0.2.1 with PORT 0 cannot be listened on (EADDRNOTAVAIL).'],
+    ['a port that is taken', { PORT: `${port}` }, `PORT ${port} is in use on 127.0.0.1: stop the program that uses it, or set another PORT (0 for any free one).`],
+    ['a host that is another machine', { HOST: '192.0.2.1' }, 'The node cannot listen on HOST 192.0.2.1 with PORT 0 (EADDRNOTAVAIL): set another HOST or PORT.'],
     ['a database that cannot be reached', { DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `DATABASE_URL: "d" on 127.0.0.1:${free} cannot be reached (ECONNREFUSED).`],
-    ['a wrong password', { DATABASE_URL: `postgres://usher:secret@${host}${pathname}` }, `DATABASE_URL: "${pathname.slice(1)}" on ${host} refuses: password authentication failed for user "usher".`],
-    ['a database for notifications that cannot be reached', { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `NOTIFICATIONS_URL cannot be listened to: connect ECONNREFUSED 127.0.0.1:${free}`],
+    ['a wrong password', { DATABASE_URL: `postgres://usher:secret@${host}${pathname}` }, `DATABASE_URL: "${pathname.slice(1)}" on ${host} reports: password authentication failed for user "usher".`],
+    ['notifications from nobody', { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `NOTIFICATIONS_URL cannot be used to receive notifications: connect ECONNREFUSED 127.0.0.1:${free}`],
     ['a folder that is a file', { DATABASE_URL: '', DATA_DIR: join(folder, 'file') }, `The database in ${folder}/file cannot be opened (EEXIST at ${folder}/file): start the node as the user who owns it, or choose another DATA_DIR.`],
-    ['uploads that cannot be stored', { DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used: ENOTDIR: not a directory, mkdir '${folder}/file/uploads/tmp'`],
+    ['uploads that cannot be kept', { DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used, check that it is a writable folder: ENOTDIR: not a directory, mkdir '${folder}/file/uploads/tmp'`],
   ]
   for (const [what, settings, sentence] of bad) {
     t.test(`8 ${what}`, { buffered: true }, async (t) => {
@@ -325,6 +325,6 @@ t.test('8 a start that fails prints one sentence and exits with code 1', { buffe
     await mkdir(join(cwd, '.env'))
     const node = spawnNode(t, { cwd })
     t.equal(await node.ended, 1)
-    t.equal(node.stderr, '.env is there and cannot be read.\n')
+    t.equal(node.stderr, '.env exists and cannot be read: check its permissions.\n')
   })
 })

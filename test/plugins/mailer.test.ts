@@ -55,8 +55,8 @@ t.test('4.7 what fails is tried again, and logged without the address and the li
   app.usherMailer!.send(mail, 'id of ada')
   t.same(await inbox.of(mail.to, 1), [mail])
   t.match(logged(), [
-    { level: 40, msg: 'A mail could not be sent yet', userId: 'id of ada', err: { code: 'EENVELOPE', responseCode: 451, message: 'cannot deliver to <[address]>: A link:\n\nhttps://example.com/#token=[token]\n' } },
-    { level: 40, msg: 'A mail could not be sent yet', err: { message: 'busy' } },
+    { level: 40, msg: 'A mail could not be sent: another attempt follows', userId: 'id of ada', err: { code: 'EENVELOPE', responseCode: 451, message: 'cannot deliver to <[address]>: A link:\n\nhttps://example.com/#token=[token]\n' } },
+    { level: 40, msg: 'A mail could not be sent: another attempt follows', err: { message: 'busy' } },
   ])
   for (const secret of [mail.to, 't'.repeat(43)]) t.notOk(lines.join('').includes(secret))
 })
@@ -83,7 +83,7 @@ t.test('4.7 a mailer that hangs, or a mail server that says nothing, is not wait
   // One for every place, and more.
   for (let index = 0; index < 10; index++) app.usherMailer!.send(mail, 'id')
   await until('given up', () => lines.length === 10)
-  t.match(logged()[9], { level: 50, err: { message: 'the mailer takes too long' } })
+  t.match(logged()[9], { level: 50, err: { message: 'the mailer did not finish within 1 ms' } })
 
   const silent = createServer().listen(0, '127.0.0.1')
   await once(silent, 'listening')
@@ -96,9 +96,9 @@ t.test('4.7 a mailer that hangs, or a mail server that says nothing, is not wait
 t.test('4.7 mails that wait are bounded', async (t) => {
   const { app, lines, logged } = await start(t, () => new Promise(() => {}), { drainMs: 1 })
   for (let index = 0; index < 1001; index++) app.usherMailer!.send(mail, `id ${index}`)
-  t.match(logged(), [{ level: 50, msg: 'A mail is not sent: too many wait', userId: 'id 1000' }])
+  t.match(logged(), [{ level: 50, msg: 'A mail is not sent because too many mails are waiting', userId: 'id 1000' }])
   await app.close()
-  t.match(logged()[1], { level: 50, msg: 'Mails that were not sent yet are lost', mails: 1000 })
+  t.match(logged()[1], { level: 50, msg: 'Mails are lost because they were not sent before the app closed', mails: 1000 })
   t.equal(lines.length, 2)
 })
 

@@ -325,8 +325,8 @@ t.test('8 what cannot be purged is logged, and keeps no node from starting', asy
   await two.register(usher, one.options)
   await two.ready()
   const [line] = await once(stream, 'data') as [string]
-  const { msg, err } = JSON.parse(line)
-  t.same([msg, err.code], ['What is old of the limits of attempts could not be deleted', '42P01'])
+  const { msg, data, err } = JSON.parse(line)
+  t.same([msg, data, err.code], ['Old data could not be deleted', 'limits of attempts', '42P01'])
   t.equal((await two.inject('/health/ready')).statusCode, 200)
   await sql`alter table gone rename to throttle`
 })

@@ -53,7 +53,7 @@ t.test('7.7 what an emitter loses is found soon, and that it fails is in the log
   await socket.settle()
   await createPost(writer, writer.admin, 'Found')
   const [line] = await once(lines, 'data')
-  t.match(JSON.parse(line), { level: 40, msg: 'new posts could not be told to other nodes', err: { message: 'away' } })
+  t.match(JSON.parse(line), { level: 40, msg: 'New posts could not be announced to other nodes', err: { message: 'away' } })
   t.same(await titles(socket, 1), ['Found'])
   await createPost(writer, writer.admin, 'And found')
   t.same(await titles(socket, 1), ['And found'])

@@ -142,7 +142,7 @@ t.test('7.7 a post that is gone is not told; that posts cannot be read is in the
     await sql`alter table posts rename to hidden`
   })
   const [line] = await once(lines, 'data')
-  t.match(JSON.parse(line), { level: 50, msg: 'posts could not be read for their subscribers', err: { message: /relation ".*" does not exist/ } })
+  t.match(JSON.parse(line), { level: 50, msg: 'Posts could not be read for subscribers', err: { message: /relation ".*" does not exist/ } })
   await sql`alter table hidden rename to posts`
   t.same(await titles(socket, 1), ['Unreadable'])
   await insert(sql, 'The next')

@@ -149,12 +149,12 @@ t.test('5.5 the check of the folder ends with the app', async (t) => {
   await app.register(storage)
   await app.ready()
   await app.close()
-  t.match(lines.map((line) => JSON.parse(line).msg), ['The check of the upload folder has ended early'])
+  t.match(lines.map((line) => JSON.parse(line).msg), ['The check of the upload folder was not completed'])
 })
 
 t.test('8 a folder that cannot be used stops the start, with one sentence', async (t) => {
   const folder = t.testdir({ file: 'not a folder' })
-  await t.rejects(createUsher(t, { uploadsDir: `${folder}/file` }), { message: /^usher: uploadsDir cannot be used: \w+/ })
+  await t.rejects(createUsher(t, { uploadsDir: `${folder}/file` }), { message: /^usher: uploadsDir cannot be used, check that it is a writable folder: \w+/ })
 })
 
 t.test('1.10 a sweep while the database is away does no harm', async (t) => {
