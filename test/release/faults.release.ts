@@ -88,6 +88,7 @@ async function run (t: Test, seed: number): Promise<void> {
   t.strictSame([...posting.acknowledged].filter(([title, { id }]) => ids.get(title) !== id), [], 'every acknowledged post exists')
   t.equal(ids.size, posts.length, 'no post exists twice')
 
+  await until('all nodes serve', async () => (await Promise.all(urls.map((_, node) => client.send(node, 'GET', '/health/ready')))).every(({ status }) => status === 200), 100)
   for (const { id, cookie } of history.sessions.slice(-SHOWN)) {
     t.equal((await client.send(0, 'POST', '/api/auth/refresh', { headers: { cookie } })).status, 401, `the cookie of the ended session ${id}`)
   }

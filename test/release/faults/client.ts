@@ -54,7 +54,7 @@ export class Client {
       signal: AbortSignal.timeout(PATIENCE_MS),
     })
     const text = await response.text()
-    if (![200, 201, 204, 401, 503].includes(response.status)) this.unexpected.push({ status: response.status, method, path, node, text })
+    if (![200, 201, 204, 401, 409, 503].includes(response.status)) this.unexpected.push({ status: response.status, method, path, node, text })
     return {
       status: response.status,
       body: text && response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined,

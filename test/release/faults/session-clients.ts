@@ -32,7 +32,8 @@ export class SessionClients {
   async run (): Promise<void> {
     await Promise.all(Array.from({ length: CLIENTS }, async () => {
       const user = { name: 'Session', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}` }
-      await this.#client.send(0, 'POST', '/api/users', { headers: this.#headers, body: user })
+      // A fault may already have begun. A second attempt gets 409 if the first one took effect.
+      while (!this.#stopped && ![201, 409].includes((await this.#client.send(0, 'POST', '/api/users', { headers: this.#headers, body: user })).status)) await delay(INTERVAL_MS)
       while (!this.#stopped) await this.#useSession(user)
     }))
   }
