@@ -2,6 +2,6 @@ import neostandard from 'neostandard'
 
 export default [
   ...neostandard({ ts: true, ignores: ['node_modules', 'dist', '.tap', 'data', 'routes/graphql/types.ts'] }),
-  // A schema and the type derived from it share their name.
+  // A schema and the type that is derived from it have the same name.
   { rules: { '@typescript-eslint/no-redeclare': 'off', 'no-void': 'off' } }
 ]

@@ -1,4 +1,4 @@
-// The generator where wrk is not installed: a process of its own, told its load by its argument.
+// The load generator for machines without wrk. It runs in its own process and gets the load as its argument.
 import { readFileSync } from 'node:fs'
 import autocannon from 'autocannon'
 import type { Counts, Load, Work } from './load.ts'
@@ -25,7 +25,7 @@ const requests: Record<Work, () => autocannon.Request> = {
   mixed: () => requests[mix[count % mix.length]!](),
 }
 
-// As in requests.lua.
+// The same mix as in requests.lua.
 const mix: Work[] = [
   'user', 'protected', 'user', 'list', 'graphql', 'user', 'protected', 'firstPage', 'user', 'createUser',
   'user', 'protected', 'user', 'list', 'graphql', 'user', 'protected', 'firstPage', 'user', 'createPost',

@@ -1,5 +1,5 @@
-// The baseline: what one writes first. Fastify, Kysely with the official dialect, @fastify/jwt verifying each
-// token, mercurius with JIT and its loaders; response schemas as everywhere. On Usher's own tables.
+// The baseline: the obvious implementation, on Usher's own tables. It uses Fastify with response schemas, Kysely with
+// the official dialect, @fastify/jwt verifying each token, and mercurius with JIT and its loaders.
 import type { AddressInfo } from 'node:net'
 import fastifyJwt from '@fastify/jwt'
 import Fastify from 'fastify'

@@ -1,4 +1,4 @@
-// The ceiling: what Node answers when there is nothing to do but to read a request and write a body.
+// The ceiling: what Node.js can do if it only reads a request and writes a body.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -3,18 +3,18 @@ import { median, round, verdict, type Report } from './report.ts'
 import { login } from './servers.ts'
 import type { Stage } from './stage.ts'
 
-/** What the client is told. */
+/** The configuration of the client. */
 export interface Comeback { url: string, token: string, sockets: number, missed: number, rounds: number }
 
-/** What it has found in a round; milliseconds since the first socket was begun to be opened. */
+/** The results of one round. Times are in milliseconds since the first socket began to open. */
 export interface Returned {
-  /** When the last one was acknowledged. */
+  /** When the last socket was acknowledged. */
   connected: number
-  /** When half of them, and when the last one, had all that it had missed. */
+  /** When half of the sockets, and when the last one, had received all missed posts. */
   p50: number
   all: number
   messages: number
-  /** What had not come within twenty seconds of the last acknowledgement. */
+  /** Missed posts that did not arrive within twenty seconds of the last acknowledgement. */
   lost: number
   doubled: number
   disordered: number
@@ -24,7 +24,7 @@ const MISSED = 100
 const ROUNDS = 5
 const ALL_MS = 5000
 
-/** How long it takes subscribers to catch up who all come back at once. */
+/** Measures how long subscribers that all reconnect at once take to receive what they missed. */
 export async function comeback (stage: Stage): Promise<Report> {
   const { subscribers } = stage.options
   await stage.users()

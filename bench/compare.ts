@@ -3,7 +3,7 @@ import { median, round, verdict, type Report } from './report.ts'
 import { login, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
-/** The targets, as ratios within one run: against the ceiling, against the baseline. */
+/** The targets, as ratios within one run: to the ceiling and to the baseline. */
 const targets: Record<Compared, { ceiling?: number, baseline?: number }> = {
   user: { ceiling: 0.6, baseline: 5 },
   protected: { ceiling: 0.5, baseline: 4 },
@@ -15,7 +15,7 @@ const targets: Record<Compared, { ceiling?: number, baseline?: number }> = {
 
 type Samples = Map<Compared, Map<string, Sample[]>>
 
-/** Requests a second of some works: Usher against the ceiling and the baseline, in rounds in turn. */
+/** Measures requests per second. Each work runs on the ceiling, the baseline and Usher in turn, in several rounds. */
 export async function compare (stage: Stage, works: Compared[]): Promise<Report> {
   const { rounds, seconds, connections } = stage.options
   const keysFile = await stage.users()

@@ -1,4 +1,4 @@
-// Loaded before a server: whatever message comes, the processor time that it has taken so far is the answer.
+// This module is loaded into a server. It responds to any message with the CPU time that the server has used so far.
 process.on('message', () => { process.send!(process.cpuUsage()) })
-// It is not what keeps the server alive.
+// The channel must not keep the server alive.
 process.channel!.unref()

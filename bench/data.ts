@@ -1,13 +1,11 @@
 import postgres from 'postgres'
 
-/** How much there is to read. */
+/** The number of rows to create. */
 export interface Amounts { users: number, posts: number }
 
 /**
- * Fills Usher's tables in a Postgres schema, by the database itself: users of one role besides the admin, posts
- * spread over them. Ids are UUIDv7 in the past, a millisecond apart.
- *
- * @returns ids of some of the users, at random
+ * Fills Usher's tables in a PostgreSQL schema with SQL: users with one role besides the admin, and posts spread over
+ * them. Ids are UUIDv7 in the past, one millisecond apart. Returns the ids of some random users.
  */
 export async function load (url: string, schema: string, { users, posts }: Amounts): Promise<string[]> {
   const sql = postgres(url, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
@@ -19,7 +17,7 @@ export async function load (url: string, schema: string, { users, posts }: Amoun
     await sql.unsafe(`
       insert into users (id, name, email, role)
       select bench_id(n), 'User ' || n, 'user' || n || '@bench.example.com', 'user' from generate_series(1, ${users}) n`)
-    // Without the trigger: nobody listens to the past.
+    // The trigger is disabled, because no node needs notifications of these posts.
     await sql.unsafe('alter table posts disable trigger user')
     await sql.unsafe(`
       insert into posts (id, author_id, title, content)
@@ -36,7 +34,7 @@ export async function load (url: string, schema: string, { users, posts }: Amoun
   }
 }
 
-/** Ids in the order of the list, newest first: so many, from a place on. */
+/** Returns `limit` ids in the order of the list, newest first, starting at `offset`. */
 export async function idsFrom (url: string, schema: string, { offset, limit }: { offset: number, limit: number }): Promise<string[]> {
   const sql = postgres(url, { max: 1 })
   try {

@@ -4,36 +4,36 @@ import { round, verdict, type Report } from './report.ts'
 import { login, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
-/** What the client is told. */
+/** The configuration of the client. */
 export interface Fanout { url: string, token: string, sockets: number, posts: number, perSecond: number }
 
-/** What it has found; times in milliseconds since a mutation was sent. */
+/** The results of the client. Times are in milliseconds since a mutation was sent. */
 export interface Heard {
-  /** Percentiles over all messages: each subscriber's of each post. */
+  /** Percentiles over all messages, which means over every post at every subscriber. */
   p50: number
   p99: number
   max: number
-  /** Medians over the posts: when the first subscriber had it, and when the mutation was answered. */
+  /** Medians over the posts: when the first subscriber had the post, and when the mutation got its response. */
   first: number
   answered: number
   messages: number
   lost: number
   doubled: number
-  /** After one of a greater cursor. */
+  /** Messages that arrived after one with a greater cursor. */
   disordered: number
-  /** Of the client's own event loop, from 0 to 1: near 1 it is what is being measured. */
+  /** Utilization of the client's event loop, from 0 to 1. Near 1, the client limits the measurement. */
   utilization: number
 }
 
 const P99_MS = 100
 const cpu = new URL('cpu.ts', import.meta.url).href
 
-/** How long it takes until every one of many subscribers has a new post. */
+/** Measures how long it takes until each of many subscribers has a new post. */
 export function fanout (stage: Stage): Promise<Report> {
   return measure(stage, 'Subscription fan-out', { sockets: stage.options.subscribers, posts: 50, perSecond: 5 })
 }
 
-/** The same of many posts, to fewer. */
+/** Measures the same with more posts per second and fewer subscribers. */
 export function flow (stage: Stage): Promise<Report> {
   return measure(stage, 'A flow of posts', { sockets: 200, posts: 10_000, perSecond: 500 })
 }
@@ -61,7 +61,7 @@ async function measure (stage: Stage, title: string, load: Pick<Fanout, 'sockets
   }
 }
 
-// Microseconds of processor time that a server has taken.
+// Returns the CPU time that a server has used, in microseconds.
 async function look ({ process: server }: Server): Promise<number> {
   server.send('cpu')
   const [{ user, system }] = await once(server, 'message') as [NodeJS.CpuUsage]

@@ -5,7 +5,7 @@ import { round, verdict, type Report } from './report.ts'
 import type { Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
-/** What the client is told. */
+/** The configuration of the client. */
 export interface Idle { url: string, sockets: number }
 
 const WARM_UP_SOCKETS = 500
@@ -14,7 +14,7 @@ const SETTLE_MS = 2000
 const memory = new URL('memory.ts', import.meta.url).href
 const names = ['rss', 'heapUsed', 'external'] as const
 
-/** What a subscriber costs who hears nothing. */
+/** Measures the memory that an idle subscriber costs. */
 export async function idle (stage: Stage): Promise<Report> {
   const { idlers: sockets } = stage.options
   const usher = await stage.start('usher', { nodeOptions: ['--expose-gc', '--import', memory] })
@@ -43,7 +43,7 @@ export async function idle (stage: Stage): Promise<Report> {
   }
 }
 
-// The first answer has a collection come before the second, whose resident memory is then without the garbage.
+// The first request makes the node collect garbage, so the resident memory in the second response contains none.
 async function look ({ process: node }: Server): Promise<NodeJS.MemoryUsage> {
   await delay(SETTLE_MS)
   await tellMemory()

@@ -3,18 +3,18 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-// What takes longer has no latency, but is a socket error.
+// A request that takes longer counts as a socket error and has no latency.
 const PATIENCE_SECONDS = 10
 
-/** The works that the servers are compared by. */
+/** The works by which the servers are compared. */
 export const compared = ['user', 'protected', 'list', 'graphql', 'createUser', 'createPost'] as const
 export type Compared = typeof compared[number]
-/** What a generator can ask for; `mixed` is all of it in turn, mostly reads. */
+/** What a generator can send. `mixed` sends all of them in turn, mostly reads. */
 export type Work = Compared | 'firstPage' | 'page' | 'longPage' | 'mixed'
 
 export type Generator = 'wrk' | 'autocannon'
 
-/** The last line of a generator, as JSON; latencies in milliseconds. */
+/** The last line that a generator prints, as JSON. Latencies are in milliseconds. */
 export interface Counts {
   seconds: number
   answers: number
@@ -27,38 +27,38 @@ export interface Counts {
 }
 
 export interface Sample {
-  /** Answers a second, whatever they say. */
+  /** Responses per second, with any status. */
   rate: number
-  /** Answers of 2xx a second. */
+  /** Responses per second with a 2xx status. */
   goodput: number
-  /** The latency of all answers, in milliseconds: percentiles, and the longest. */
+  /** Latencies of all responses in milliseconds: percentiles and the longest. */
   p50: number
   p99: number
   max: number
-  /** Answers of 503, where `statuses` are asked for. */
+  /** Responses with status 503, if `statuses` is set. */
   refused: number
-  /** Other answers than 2xx, and socket errors. */
+  /** Responses with a status other than 2xx, and socket errors. */
   failures: number
 }
 
 export interface Load {
   url: string
   work: Work
-  /** Ids of users, or cursors for `page` and `longPage`, a line each. */
+  /** The file with one key per line: ids of users, or cursors for `page` and `longPage`. */
   keysFile: string
   token: string
   seconds: number
   connections: number
-  /** Whether 503 is counted apart, which costs wrk some speed. */
+  /** Whether to count 503 separately, which makes wrk somewhat slower. */
   statuses?: boolean
 }
 
-/** Which generator there is: wrk, where the machine has it, is not the limit; autocannon may be. */
+/** Returns the generator to use. wrk, if it is installed, does not limit the results; autocannon may. */
 export async function findGenerator (): Promise<Generator> {
   return run('wrk', ['-v']).then(() => 'wrk', (error) => error.code === 'ENOENT' ? 'autocannon' : 'wrk')
 }
 
-/** Loads a server from a process of its own. */
+/** Loads a server from another process and returns the results. */
 export async function shoot (generator: Generator, load: Load): Promise<Sample> {
   const { stdout } = await (generator === 'wrk' ? runWrk(load) : runAutocannon(load))
   return sampleOf(JSON.parse(stdout.trimEnd().split('\n').at(-1)!))

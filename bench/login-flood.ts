@@ -1,5 +1,6 @@
-// What a flood of logins does to the others: GET /api/users/{id} at a modest rate, alone, and while wrong logins come
-// in, 200 at once. `node bench/login-flood.ts [seconds]`; issue 4 asks for a p99 of at most twice that of a quiet node.
+// Measures what a flood of logins does to other clients: GET /api/users/{id} at a moderate rate, first alone and then
+// during 200 concurrent wrong logins. Usage: `node bench/login-flood.ts [seconds]`. The target is a p99 of at most
+// twice that of an idle node.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -18,19 +19,19 @@ const AT_ONCE = 200
 const READS_A_SECOND = 100
 const PATIENCE_MS = 30_000
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
-// So much that only the hashing itself stands in the way.
+// The limits are so high that only the hashing itself slows down logins.
 const none = { burst: 1_000_000, perMinute: 1_000_000 }
 
 const roles: Record<string, () => Promise<void>> = { server: serve, reader: read, flood }
 await (roles[process.env['ROLE'] ?? ''] ?? measure)()
 
-/** A node in a process of its own. */
+/** Runs a node in this process. */
 async function serve (): Promise<void> {
   const { DATABASE_URL, UPLOADS_DIR, LIMITED } = process.env
   const app = Fastify({ forceCloseConnections: true })
   await app.register(usher, {
     databaseUrl: DATABASE_URL,
-    // What is used up of one's limits is not to be that of the other.
+    // Each setup uses its own schema, so that used-up limits do not affect the other one.
     schema: LIMITED ? 'limited' : 'unlimited',
     uploadsDir: `${UPLOADS_DIR}${LIMITED}`,
     admin: ADMIN,
@@ -41,7 +42,7 @@ async function serve (): Promise<void> {
   process.on('SIGTERM', () => { void app.close() })
 }
 
-/** Reads at a fixed rate, whatever the answers take: each latency in milliseconds. */
+/** Reads at a fixed rate, independently of the responses. Prints each latency in milliseconds. */
 async function read (): Promise<void> {
   const { URL: url, SECONDS } = process.env
   const agent = new Agent({ keepAlive: true })
@@ -55,7 +56,10 @@ async function read (): Promise<void> {
   agent.destroy()
 }
 
-/** Wrong logins: waves of so many, one a second, or as fast as they are answered: how often which status. */
+/**
+ * Sends wrong logins in waves, one per second or as fast as they get responses. Prints the number of responses by
+ * status.
+ */
 async function flood (): Promise<void> {
   const { URL: url, SECONDS, WAVES } = process.env
   const agent = new Agent({ keepAlive: true })
@@ -124,7 +128,7 @@ async function findUser (url: string): Promise<string> {
   return `${url}/api/users/${user.id}`
 }
 
-/** This file in another role and process: what it prints. */
+/** Runs this file in another role and process, and returns what it prints. */
 async function run (env: Record<string, string>) {
   const child = spawn(process.execPath, [import.meta.filename], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
   return JSON.parse(await text(child.stdout))

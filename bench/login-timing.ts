@@ -1,5 +1,5 @@
-// Whether the time of an answer tells who has an account: `node bench/login-timing.ts [rounds]`. Known and unknown
-// addresses take turns, in an order that is drawn anew for each pair, on one connection of a node in this process.
+// Measures whether response times reveal who has an account. Usage: `node bench/login-timing.ts [rounds]`. Known and
+// unknown addresses take turns, in a random order for each pair, on one connection to a node in this process.
 import { randomInt } from 'node:crypto'
 import Fastify from 'fastify'
 import usher from '../app.ts'
@@ -63,14 +63,14 @@ function median (values: readonly number[]): number {
   return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2
 }
 
-// Percentiles of the bootstrap.
+// Returns the percentiles of a bootstrap.
 function interval (one: readonly number[], other: readonly number[]): [low: number, high: number] {
   const draw = (values: readonly number[]) => values.map(() => values[randomInt(values.length)]!)
   const differences = Float64Array.from({ length: 2000 }, () => median(draw(one)) - median(draw(other))).sort()
   return [differences[50]!, differences[1949]!]
 }
 
-// Two-sided, by the normal approximation; of so fine a clock there are hardly any ties.
+// Two-sided test with the normal approximation. The clock is so precise that ties are rare.
 function mannWhitney (one: readonly number[], other: readonly number[]): number {
   const all = [...one.map((time) => ({ time, mine: true })), ...other.map((time) => ({ time, mine: false }))].sort((a, b) => a.time - b.time)
   const ranks = all.reduce((sum, { mine }, index) => mine ? sum + index + 1 : sum, 0)
@@ -79,7 +79,7 @@ function mannWhitney (one: readonly number[], other: readonly number[]): number 
   return 2 * (1 - normal(z))
 }
 
-// The distribution function, by Abramowitz and Stegun 26.2.17.
+// The distribution function of the normal distribution (Abramowitz and Stegun 26.2.17).
 function normal (z: number): number {
   const k = 1 / (1 + 0.2316419 * z)
   const tail = k * (0.319381530 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429))))

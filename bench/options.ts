@@ -1,18 +1,18 @@
 import { parseArgs } from 'node:util'
 import { compared } from './load.ts'
 
-/** The parts besides the comparison, in this order. */
+/** The parts besides the comparison, in the order in which they run. */
 export const parts = ['fanout', 'flow', 'comeback', 'idle', 'scale', 'overload', 'soak'] as const
 export type Part = typeof parts[number]
 
 const works = [...compared, ...parts]
-// It takes its time, and runs when it is asked for.
+// The soak takes long, so it only runs if it is requested.
 const usual = works.filter((work) => work !== 'soak')
 
-/** What the command line says; all numbers are positive. */
+/** The options of the command line. All numbers are positive. */
 export type Options = ReturnType<typeof readOptions>
 
-/** Throws an `Error` of one sentence that names what is wrong. */
+/** Parses the command line. Throws an `Error` whose sentence names the invalid option. */
 export function readOptions (args: string[]) {
   const { values } = parseArgs({
     args,
@@ -37,7 +37,7 @@ export function readOptions (args: string[]) {
 
 function readWorks (chosen: string[]) {
   const unknown = chosen.find((name) => !(works as string[]).includes(name))
-  if (unknown !== undefined) throw new Error(`--works: there is no ${unknown}; there are ${works.join(', ')}`)
+  if (unknown !== undefined) throw new Error(`--works has the unknown name ${unknown}; the names are ${works.join(', ')}`)
   return works.filter((work) => chosen.includes(work))
 }
 
@@ -49,9 +49,9 @@ function readNumbers<Name extends string> (given: Record<Name, string>): Record<
   return Object.fromEntries(entries)
 }
 
-/** Throws where this process, and so those that it starts, may not open as many sockets. */
+/** Throws if this process and its children may not open as many files. */
 export function requireOpenFiles (wanted: number): void {
-  // Node has raised its own limit as far as it may.
+  // Node.js has already raised its soft limit as far as possible.
   const { userLimits } = process.report.getReport() as { userLimits: { open_files: { soft: number | 'unlimited' } } }
   const { soft } = userLimits.open_files
   if (soft !== 'unlimited' && Number(soft) < wanted) {

@@ -5,17 +5,18 @@ import { median, round, verdict, type Report } from './report.ts'
 import { login, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
-/** What is offered: connections, each with a request in flight always. */
+/** The offered load: numbers of connections, each of which always has a request in flight. */
 export const CONNECTIONS = [64, 640, 2000] as const
 const [USUAL, TEN_TIMES] = CONNECTIONS
 const CURSORS = 10_000
 const GOODPUT = 0.9
-// What waits longer than a second is refused; a quarter for the statement, and for the way.
+// A request that waits longer than a second is rejected. A quarter of a second is added for the statement and the
+// transfer.
 const P99_MS = 1250
 
 type Target = Pick<Load, 'url' | 'work' | 'keysFile' | 'token'> & { server: string }
 
-/** Whether a node that is offered ten and thirty times as much still serves as much, and how long that takes. */
+/** Measures whether a node under ten and thirty times the load keeps its throughput, and how long responses take. */
 export async function overload (stage: Stage): Promise<Report> {
   const { rounds, seconds } = stage.options
   const ids = await stage.users()
@@ -27,7 +28,7 @@ export async function overload (stage: Stage): Promise<Report> {
     const cursors = await stage.write('cursors', (await idsFrom(stage.databaseUrl, 'usher', { offset: 0, limit: CURSORS })).map(encodeCursor))
     const target = (work: Work, keysFile: string, { name: server, url }: Server): Target => ({ server, url, work, keysFile, token })
     const figures = [
-      // What the connections themselves cost Node.
+      // The cost of the connections themselves in Node.js.
       ...await measure(stage, target('user', ids, ceiling)),
       ...await measure(stage, target('user', ids, usher)),
       ...await measure(stage, target('createUser', ids, usher)),
@@ -73,7 +74,7 @@ async function measure (stage: Stage, { server, ...load }: Target) {
   }))
 }
 
-// With thirty times the connections only latency is promised.
+// With thirty times the connections, only the latency has a target.
 function judge ({ connections, share, p99, failures }: Row): string {
   const bounded = p99 <= P99_MS && failures === 0
   const bounds = `p99 ≤ ${P99_MS} ms, no failures`

@@ -1,5 +1,5 @@
-// What the most expensive queries that are allowed, and those that are refused, do to a node: the longest time for
-// which its event loop stood still, and its memory. `node bench/query-cost.ts`; contract 1.13 asks for at most 50 ms.
+// Measures what the most expensive allowed queries, and some rejected ones, do to a node: its memory, and the longest
+// time for which its event loop was blocked. Contract 1.13 allows at most 50 ms. Usage: `node bench/query-cost.ts`.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import type { AddressInfo } from 'node:net'
@@ -18,7 +18,7 @@ const SCHEMAS = { short: 10, long: 65_000 }
 const TARGET_MS = 50
 const columns = ['query', 'outcome', 'first stall, ms', 'second', 'third', 'longest answer, ms', 'response, KiB', 'rss, MiB', 'target']
 
-/** What a node tells of the time since it was last asked. */
+/** What a node reports about the time since the last report. */
 interface Stall { longest: number, rss: number }
 
 async function serve (): Promise<void> {
@@ -40,7 +40,7 @@ async function fill (url: string, schema: string, characters: number): Promise<v
   const sql = postgres(url, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, ${AUTHORS}) n`
   await sql`alter table posts disable trigger user`
-  // Generated in turns, so that a page of posts leads to all authors.
+  // Posts of different authors alternate, so that a page of posts leads to all authors.
   await sql`insert into posts (id, author_id, title, content)
     select gen_random_uuid(), id, 'Post ' || n, repeat('x', ${characters}) from generate_series(1, ${characters > 1000 ? 20 : 100}) n, users where role = 'user'`
   await sql`vacuum analyze posts`
@@ -90,7 +90,7 @@ async function measure (): Promise<void> {
       await fill(database.url, schema, characters)
       const rows = []
       for (const [name, query, atOnce] of queries) {
-        // The first time, a document is validated and interpreted; the second time it is compiled.
+        // The first execution of a document includes its validation and is interpreted. The second one is compiled.
         const found = [await ask(node, query, atOnce), await ask(node, query, atOnce), await ask(node, query, atOnce)]
         const [{ outcome, bytes }] = found as [typeof found[0]]
         const stalls = found.map(({ longest }) => round(longest, 1))

@@ -1,12 +1,12 @@
-/** What a part of the benchmark has found. */
+/** The results of one part of the benchmark. */
 export interface Report {
   title: string
-  /** How it was measured, in a line. */
+  /** One line about how it was measured. */
   how: string
   columns: string[]
-  /** Numbers stand on the right. */
+  /** Numbers are right-aligned. */
   rows: (string | number)[][]
-  /** All of it, for programs. */
+  /** All results, for programs. */
   figures: unknown
 }
 
@@ -19,15 +19,17 @@ export function print ({ title, how, columns, rows }: Report): void {
 
 const line = (cells: (string | number)[]) => `| ${cells.join(' | ')} |`
 
-/** A target with whether it was met. */
+/** Returns a target with whether it was met. */
 export const verdict = (target: string, met: boolean): string => `${target}: ${met ? 'met' : 'not met'}`
 
-/** A number with so many digits after the point. */
+/** Returns a number with the given number of decimal places. */
 export const round = (value: number, digits = 0): number => Number(value.toFixed(digits))
 
 export const median = (values: ArrayLike<number>): number => percentile(values, 50)
 
-/** By the nearest rank; of an even number of values the median is the mean of the two in the middle. */
+/**
+ * Returns a percentile by the nearest rank. For an even number of values the median is the mean of the two in the middle.
+ */
 export function percentile (values: ArrayLike<number>, percent: number): number {
   const sorted = Float64Array.from(values).sort()
   const rank = sorted.length * percent / 100

@@ -1,5 +1,5 @@
--- The requests of one kind of work, for wrk: arguments are the work, a file of keys (ids of users; cursors for
--- `page` and `longPage`), a bearer token, and `statuses` where refusals are to be counted apart, which costs wrk some speed.
+-- The requests of one work, for wrk. The arguments are the work, a file of keys (ids of users; cursors for `page` and
+-- `longPage`), a bearer token, and `statuses` to count 503 separately, which makes wrk somewhat slower.
 local keys, work, headers, count, seed = {}, nil, {}, 0, nil
 local json = { ['Content-Type'] = 'application/json' }
 local threads = {}
@@ -26,7 +26,7 @@ local make = {
   end,
 }
 
--- Of twenty requests two write.
+-- Two of twenty requests are writes.
 local mix = {
   'user', 'protected', 'user', 'list', 'graphql', 'user', 'protected', 'firstPage', 'user', 'createUser',
   'user', 'protected', 'user', 'list', 'graphql', 'user', 'protected', 'firstPage', 'user', 'createPost',
@@ -50,7 +50,7 @@ function request ()
   return work()
 end
 
--- The last line is for load.ts.
+-- load.ts parses the last line.
 function done (summary, latency)
   local errors, sum = summary.errors, 0
   for _, thread in ipairs(threads) do sum = sum + thread:get('refused') end

@@ -1,4 +1,4 @@
-// The client of comeback.ts, a process of its own: sockets that are all opened at once, and go on from an old cursor.
+// The client of comeback.ts, in its own process. It opens all sockets at once and resumes from an old cursor.
 import { once } from 'node:events'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import { createWriter, given, subscribe, tell } from './sockets.ts'
 const QUERY = 'subscription ($after: String) { postCreated(after: $after) { id title cursor author { id } } }'
 const WARM_UP_SOCKETS = 50
 const PATIENCE_MS = 20_000
-// A title is the number of the post among those that were missed.
+// The title of a post is its number among the missed posts.
 const DIGITS = 8
 const TITLE = Buffer.from('"title":"')
 

@@ -1,6 +1,5 @@
-// node bench/revocation.ts [--rounds 1000]
-// How long a second node goes on accepting a session after the first has answered its logout. Everything it needs it
-// starts itself.
+// Measures how long a second node accepts a session after the first node has responded to its logout. It starts
+// everything it needs. Usage: `node bench/revocation.ts [--rounds 1000]`.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'

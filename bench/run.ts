@@ -1,5 +1,5 @@
-// npm run bench [-- --works user,fanout --rounds 3 --seconds 5 --json results.json]
-// Everything it needs it starts itself. What the figures mean: bench/README.md.
+// Runs the benchmark: `npm run bench [-- --works user,fanout --rounds 3 --seconds 5 --json results.json]`. It starts
+// everything it needs. bench/README.md explains the figures.
 import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { comeback } from './comeback.ts'
@@ -15,7 +15,7 @@ import { soak } from './soak.ts'
 import { openStage, type Stage } from './stage.ts'
 
 const run: Record<Part, (stage: Stage) => Promise<Report>> = { fanout, flow, comeback, idle, scale, overload, soak }
-// Of the database, of logs and modules, besides sockets.
+// Besides sockets, a process opens files for the database, logs and modules.
 const OTHER_FILES = 100
 
 const options = read()
@@ -39,7 +39,7 @@ try {
   await stage.close()
 }
 
-// What cannot be measured here is said before anything is.
+// Invalid options and limits of the machine are reported before anything is started.
 function read (): Options {
   try {
     const options = readOptions(process.argv.slice(2))

@@ -8,13 +8,15 @@ import type { Stage } from './stage.ts'
 const FEW = 1000
 const ROWS_A_PAGE = 50
 const FAR_PAGE = 10_000
-// So many pages begin there, one row apart, so that few requests ask for the same and share a statement.
+// The far pages begin at this many rows, one row apart, so that few requests for the same page share a statement.
 const CURSORS = 500
 const AT_MOST = 1.2
 
 interface Size { users: number, usher: Server, token: string, idsFile: string, cursorsFile: string }
 
-/** Whether a table of a million users is as fast as one of a thousand: by id, the first page, a page far behind. */
+/**
+ * Measures whether a table of a million users is as fast as one of a thousand: by id, the first page, and a far page.
+ */
 export async function scale (stage: Stage): Promise<Report> {
   const { many, rounds, seconds, connections } = stage.options
   const farPage = Math.min(FAR_PAGE, Math.floor(many / ROWS_A_PAGE / 2))
@@ -22,7 +24,7 @@ export async function scale (stage: Stage): Promise<Report> {
   try {
     sizes.push(await open(stage, FEW, 2), await open(stage, many, farPage))
     const figures = []
-    // One connection shares no statement with another.
+    // With one connection, requests cannot share statements.
     for (const work of ['user', 'firstPage', 'page'] as const) {
       for (const clients of [connections, 1]) figures.push(await measure(stage, sizes, work, clients))
     }
@@ -42,7 +44,7 @@ export async function scale (stage: Stage): Promise<Report> {
   }
 }
 
-// The cursor of a page is the last row of the one before; the admin is the newest user.
+// The cursor of a page is the last row of the previous one. The admin is the newest user.
 async function open (stage: Stage, users: number, page: number): Promise<Size> {
   const schema = `usher_${users}`
   const idsFile = await stage.fill(schema, { users, posts: 0 })

@@ -10,13 +10,15 @@ export interface Server {
   stop (): Promise<void>
 }
 
-/** Starts a server of this folder in a process of its own; it prints its URL when it listens. */
+/**
+ * Starts a server of this folder in its own process. Resolves when it listens, which it reports by printing its URL.
+ */
 export async function startServer (name: string, env: Record<string, string>, nodeOptions: string[] = []): Promise<Server> {
   const script = fileURLToPath(new URL(`${name}.ts`, import.meta.url))
   const child = spawn(process.execPath, [...nodeOptions, script], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
   const [url] = await Promise.race([
     once(createInterface({ input: child.stdout! }), 'line') as Promise<[string]>,
-    once(child, 'exit').then(() => { throw new Error(`${name} did not start`) }),
+    once(child, 'exit').then(() => { throw new Error(`${name}.ts ended before it listened; its output above says why`) }),
   ])
   return {
     name,
@@ -30,7 +32,7 @@ export async function startServer (name: string, env: Record<string, string>, no
   }
 }
 
-/** An access token of the admin that `usher.ts` makes. */
+/** Returns an access token of the admin that `usher.ts` creates. */
 export async function login (url: string): Promise<string> {
   const response = await fetch(`${url}/api/auth/login`, {
     method: 'POST',

@@ -5,8 +5,8 @@ import { median, round, verdict, type Report } from './report.ts'
 import { login, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
-// Each time the node collects its garbage. More often would keep its heap smaller than it is under load: the resident
-// memory, which is the heap at its largest so far, would then grow for the whole run.
+// The node collects its garbage at each of these times. More frequent collections would keep its heap smaller than
+// under real load. The resident memory, which depends on the largest heap so far, would then grow for the whole run.
 const EVERY_MS = 10_000
 const SUBSCRIBERS = 2
 const STAY_MS = 2000
@@ -16,7 +16,10 @@ const memory = new URL('memory.ts', import.meta.url).href
 
 interface Usage { minutes: number, rss: number, heapUsed: number, external: number }
 
-/** Whether the node's memory stays where it is under load that goes on: of all works in turn, and with subscribers that come and go. */
+/**
+ * Measures whether the node's memory grows under continuous load of all works in turn, with subscribers that connect
+ * and disconnect.
+ */
 export async function soak (stage: Stage): Promise<Report> {
   const { minutes, connections } = stage.options
   const keysFile = await stage.users()
@@ -55,7 +58,7 @@ async function watch ({ process: node }: Server, signal: AbortSignal): Promise<U
   return usages
 }
 
-// Each stays for a moment, again and again: how many messages came.
+// Subscribers that connect for a moment, again and again. Returns the number of messages that they received.
 async function comeAndGo (url: string, signal: AbortSignal): Promise<number> {
   let messages = 0
   async function subscriber (): Promise<void> {
@@ -75,7 +78,7 @@ async function comeAndGo (url: string, signal: AbortSignal): Promise<number> {
   return messages
 }
 
-// The first tenth is the warm-up; of what follows its first tenth is compared with the last one.
+// The first tenth is the warm-up. Compares the tenth after it with the last one.
 function judge (usages: Usage[], name: 'rss' | 'heapUsed' | 'external') {
   const tenth = (index: number) => median(usages.slice(usages.length * index / 10, usages.length * (index + 1) / 10).map((usage) => usage[name]))
   return {
@@ -86,7 +89,7 @@ function judge (usages: Usage[], name: 'rss' | 'heapUsed' | 'external') {
   }
 }
 
-// Of the straight line that is nearest to all points, by least squares.
+// Returns the slope of the regression line (least squares).
 function slopeOf (points: [x: number, y: number][]): number {
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
   const [x, y] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))]

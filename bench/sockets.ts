@@ -1,4 +1,4 @@
-// What the clients of fanout.ts, comeback.ts and idle.ts have in common; each is a process of its own.
+// Functions that the client processes of fanout.ts, comeback.ts and idle.ts share.
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -8,16 +8,16 @@ const OPENING_AT_ONCE = 50
 const CONNECTIONS = 64
 const CREATE = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { cursor } }'
 
-/** What the process was given by `startClient`. */
+/** Returns the configuration that `startClient` has passed. */
 export const given = <Given>(): Given => JSON.parse(process.argv[2]!)
 
-/** Tells `startClient` what was found. */
+/** Sends the results to `startClient`. */
 export const tell = (told: object): void => { process.send!({ told }) }
 
-/** Tells `startClient` that what is to be measured begins. */
+/** Tells `startClient` that the measurement begins. */
 export const begin = (): void => { process.send!({}) }
 
-/** Opens a socket that subscribes, as nobody in particular; `hear` gets each message. */
+/** Opens a socket without a token that subscribes. `hear` is called with each message. */
 export async function subscribe (url: string, payload: { query: string, variables?: object }, hear: (data: Buffer) => void): Promise<WebSocket> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws', { perMessageDeflate: false })
   await once(socket, 'open')
@@ -30,7 +30,7 @@ export async function subscribe (url: string, payload: { query: string, variable
   return socket
 }
 
-/** Opens so many sockets, some at a time. */
+/** Opens `count` sockets, some of them at a time. */
 export async function openAll (count: number, open: (index: number) => Promise<WebSocket>): Promise<WebSocket[]> {
   const sockets: WebSocket[] = []
   while (sockets.length < count) {
@@ -40,7 +40,7 @@ export async function openAll (count: number, open: (index: number) => Promise<W
   return sockets
 }
 
-/** Makes a function that creates a post, over connections that are kept. It returns the post's cursor. */
+/** Returns a function that creates a post over kept-alive connections and returns its cursor. */
 export function createWriter (url: string, token: string): (title: string) => Promise<string> {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }

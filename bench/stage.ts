@@ -7,18 +7,18 @@ import { findGenerator, shoot, type Generator, type Load, type Sample } from './
 import type { Options } from './options.ts'
 import { startServer, type Server } from './servers.ts'
 
-/** What every part of the benchmark stands on: a database, servers on it, a generator of load. */
+/** The environment of every part of the benchmark: a database, servers and a load generator. */
 export interface Stage {
   readonly options: Options
   readonly generator: Generator
   readonly databaseUrl: string
-  /** Starts a server of this folder; Usher in a Postgres schema of its own, or in that of `users`. */
+  /** Starts a server of this folder. It uses the given PostgreSQL schema, or the one that `users` fills. */
   start (name: 'ceiling' | 'baseline' | 'usher', given?: { schema?: string, nodeOptions?: string[] }): Promise<Server>
-  /** Has Usher make its tables in a schema, and fills them: a file of ids of its users. */
+  /** Makes Usher create its tables in a schema and fills them. Returns the path of a file with ids of users. */
   fill (schema: string, amounts: Amounts): Promise<string>
-  /** The file of ids of the schema that most parts share; filled at the first call. */
+  /** Fills the schema that most parts share, at the first call. Returns the path of the file with ids of its users. */
   users (): Promise<string>
-  /** A file of keys for the generator. */
+  /** Writes a file of keys for the generator and returns its path. */
   write (name: string, keys: string[]): Promise<string>
   shoot (load: Load): Promise<Sample>
   close (): Promise<void>

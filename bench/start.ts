@@ -1,6 +1,6 @@
-// node bench/start.ts [--times 10] [--idle 30] [--entry dist/server.js] [--flags --max-semi-space-size=4]
-// How long the node takes from its spawn to its first answer that needs the database, and what memory it holds when
-// idle. Everything it needs it starts itself.
+// Measures the time from the start of a node's process to its first response that needs the database, and the memory of
+// the idle node. It starts everything it needs. Usage: `node bench/start.ts [--times 10] [--idle 30] [--entry
+// dist/node/server.js] [--flags --max-semi-space-size=4]`.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -25,7 +25,7 @@ const { values } = parseArgs({
 
 interface Start {
   child: ChildProcess
-  /** Milliseconds until the first answer. */
+  /** Milliseconds until the first response. */
   ms: number
 }
 
@@ -34,7 +34,7 @@ const database = await startEmbedded({ dataDir: folder })
 const children = new Set<ChildProcess>()
 
 try {
-  // The tables and the first admin; the others find them.
+  // The first start creates the tables and the first admin, so it is not measured.
   await stop((await start()).child)
   const uncached = await measure(Math.min(3, Number(values.times)), { NODE_DISABLE_COMPILE_CACHE: '1' })
   const cached = await measure(Number(values.times))
@@ -63,7 +63,7 @@ async function measure (times: number, env: Record<string, string> = {}): Promis
   return found
 }
 
-/** Starts a node, and asks it for a user as soon as it listens. */
+/** Starts a node and requests a user as soon as it listens. */
 async function start (env: Record<string, string> = {}): Promise<Start> {
   const since = performance.now()
   const child = spawn(process.execPath, [...values.flags.split(' ').filter(Boolean), resolve(import.meta.dirname, '..', values.entry)], {

@@ -1,5 +1,6 @@
-// The client of fanout.ts, a process of its own: opens sockets that subscribe to new posts, writes posts at a steady
-// pace, and notes when each socket hears of each. One process does both, so that there is one clock.
+// The client of fanout.ts, in its own process. It opens sockets that subscribe to new posts, creates posts at a steady
+// pace, and records when each socket receives each post. All of this happens in one process, so that there is only one
+// clock.
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { decodePlace } from '../schema/cursor.ts'
@@ -10,7 +11,8 @@ import { begin, createWriter, given, openAll, subscribe, tell } from './sockets.
 const QUERY = 'subscription { postCreated { id title cursor author { id } } }'
 const WARM_UPS = 10
 const PATIENCE_MS = 5000
-// A title is the number of its post, in so many digits: found without parsing two thousand times the same message.
+// The title of a post is its number with a fixed number of digits. It can be found without parsing the same message two
+// thousand times.
 const DIGITS = 8
 const TITLE = Buffer.from('"title":"')
 
@@ -19,23 +21,24 @@ const create = createWriter(url, token)
 
 interface Post {
   sent: number
-  /** When each socket first heard of it, in milliseconds since it was sent. */
+  /** When each socket received the post first, in milliseconds since it was sent. */
   latencies: Float64Array
   heard: number
   doubled: number
   answered: number
   byAll: PromiseWithResolvers<void>
-  /** As it was first heard: the same for all. */
+  /** The message that the first socket received. All sockets must receive the same one. */
   message?: Buffer
   position: number
 }
 const written: Post[] = []
-// Of the last post that each socket has heard of.
+// The position of the last post that each socket has received.
 const positions = new Float64Array(count)
 let disordered = 0
 
 const sockets = await openAll(count, (index) => subscribe(url, { query: QUERY }, (data) => hear(index, data)))
-// A subscription is not acknowledged: it is there when it hears. And what is compiled on the way is.
+// Subscriptions are not acknowledged, so the test creates posts until each socket has received one. This also lets V8
+// compile the code.
 for (let number = 0; number < WARM_UPS; number++) await write()
 if (written.at(-1)!.heard < count) throw new Error(`${written.at(-1)!.heard} of ${count} subscribers hear`)
 
@@ -75,7 +78,7 @@ function hear (index: number, data: Buffer): void {
   if (++post.heard === count) post.byAll.resolve()
 }
 
-// Until all have heard of it, or will not.
+// Creates a post. Resolves when all sockets have received it, or after a timeout.
 async function write (): Promise<void> {
   const title = String(written.length).padStart(DIGITS, '0')
   const post: Post = { sent: performance.now(), latencies: new Float64Array(count), heard: 0, doubled: 0, answered: 0, byAll: Promise.withResolvers(), position: 0 }

@@ -1,6 +1,6 @@
-// node bench/upload-memory.ts [--mebibytes 1024] [--limit 50]
-// Uploads a large file to a node of its own and watches that node's memory: it must not grow with the file
-// (contract 5.4). Prints the figures; exits 1 where the growth is over the limit.
+// Uploads a large file to a node and watches the node's memory, which must not grow with the file (contract 5.4).
+// Prints the figures and exits with 1 if the growth exceeds the limit. Usage: `node bench/upload-memory.ts [--mebibytes
+// 1024] [--limit 50]`.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { request } from 'node:http'
@@ -30,7 +30,7 @@ try {
   try {
     const token = await login(node.url)
     const pid = node.process.pid!
-    // What a node needs anyway is there after some small ones.
+    // A few small uploads allocate the memory that the node needs in any case.
     for (let index = 0; index < 20; index++) await upload(node.url, token, 8)
     const before = await residentMebibytes(pid)
     let peak = before
@@ -79,7 +79,7 @@ async function download (url: string): Promise<void> {
   await body!.pipeTo(new WritableStream())
 }
 
-// Linux tells it by the file system; this is run there.
+// The file /proc/<pid>/status only exists on Linux.
 async function residentMebibytes (pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)![1]) / 1024

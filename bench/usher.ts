@@ -1,4 +1,4 @@
-// Usher as the node runs it: the plugin in a bare Fastify, without logs.
+// Usher as in a node: the plugin in a bare Fastify, without logs.
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import usher from '../app.ts'
@@ -11,7 +11,7 @@ await app.register(usher, {
   uploadMaxBytes: Number(process.env['UPLOAD_MAX_BYTES'] ?? 10 * 1024 * 1024),
   admin: { email: 'admin@example.com', password: 'horse battery staple' },
   accessTokenSeconds: 86400,
-  // All clients of the benchmark come from one address.
+  // All clients of the benchmark have the same address.
   live: { connectionsPerNetwork: 100_000, connections: 100_000 },
 })
 await app.listen({ port: Number(process.env['PORT'] ?? 0), host: '127.0.0.1' })

@@ -1,4 +1,4 @@
-// Makes dist/, which is what the package ships: JavaScript, the declarations of its entry, and the SDL.
+// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, and the SDL.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -7,18 +7,18 @@ import { join, resolve } from 'node:path'
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
 
-// What is left of a file that is no longer there would be shipped too.
+// Without this, the output of source files that no longer exist would be shipped too.
 rmSync(dist, { recursive: true, force: true })
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
 copyFileSync(join(root, 'schema/schema.graphql'), join(dist, 'schema/schema.graphql'))
-// A copy that one of them imports: in there it would be the package's boundary.
+// tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its own.
 rmSync(join(dist, 'package.json'))
 chmodSync(join(dist, 'server.js'), 0o755)
 keepDeclarations(join(dist, 'app.d.ts'))
 
-// The other declarations merge types into Fastify's that are nobody's business but ours. Their imports become
-// those of the files beside them: not every setting of a host lets `.ts` be imported.
+// Keeps only the declarations that the entry point needs, because the others add internal types to Fastify's types. Changes
+// the extension in their imports from `.ts` to `.js`, because not all compiler settings of hosts allow imports of `.ts`.
 function keepDeclarations (entry: string): void {
   const kept = new Set([entry])
   for (const file of kept) {

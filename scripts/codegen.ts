@@ -1,4 +1,4 @@
-// Writes routes/graphql/types.ts, the resolvers' types, from the SDL; with --check, fails where it is not current.
+// Generates routes/graphql/types.ts, the types of the resolvers, from the SDL. With --check, fails if the file is not current.
 import { readFile, writeFile } from 'node:fs/promises'
 import { codegen } from '@graphql-codegen/core'
 import * as typescript from '@graphql-codegen/typescript'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Chromium for the tests of the pages, from Debian's packages, where it is not there yet.
+# Installs Chromium from Debian's packages for the browser tests, unless it is installed.
 set -euo pipefail
 command -v chromium >/dev/null && exit 0
 apt-get update -qq

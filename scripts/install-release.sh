@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What surrounds nodes in the tests of a release, nginx, PgBouncer, Redis and libfaketime, from Debian's packages,
-# where it is missing.
+# Installs the programs that the release tests need (nginx, PgBouncer, Redis and libfaketime) from Debian's packages, if
+# they are missing.
 set -euo pipefail
 missing=()
 [ -x /usr/sbin/nginx ] || missing+=(nginx-light)
@@ -9,7 +9,7 @@ missing=()
 compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(libfaketime)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
-  echo "The tests of a release need ${missing[*]}: install them, or run this as root on a Debian." >&2
+  echo "The release tests need ${missing[*]}: install them, or run this script as root on Debian." >&2
   exit 1
 fi
 apt-get update -qq

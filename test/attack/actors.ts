@@ -6,49 +6,49 @@ export interface Account extends Subject {
   readonly password: string
 }
 
-/** What the main process prepared for the generators. */
+/** The accounts and ids that the main process prepares for the generators. */
 export interface World {
   readonly admin: Account
-  /** An admin whose session lives, and of whom only tokens are sent that must be rejected. */
+  /** An admin with a live session, for whom generators only send tokens that must be rejected. */
   readonly decoy: Account
   /** Live sessions of users without special permissions. */
   readonly members: readonly Account[]
-  /** Accounts whose sessions are gone: logged out, deleted, demoted. */
+  /** Accounts without live sessions: logged out, deleted or demoted. */
   readonly ended: Readonly<Record<string, Subject>>
-  /** Accounts that may be logged in at any time, and whose sessions are ended by the attack that began them. */
+  /** Accounts that an attack may log in at any time. It ends the sessions that it has begun. */
   readonly disposableAdmins: readonly Account[]
-  /** Users that no permitted request touches: they must be the same at the end. */
+  /** Users that no permitted request changes. They must be unchanged at the end. */
   readonly victims: readonly string[]
   readonly victimPosts: readonly string[]
   readonly victimSessions: readonly string[]
   readonly victimUploads: readonly string[]
-  /** An author of 100 posts of 65,000 characters each. */
+  /** The id of an author of 100 posts of 65,000 characters each. */
   readonly longWinded: string
-  /** Users that are only read. */
+  /** The ids of users that are only read. */
   readonly readers: readonly string[]
 }
 
-/** Who sends a request, as the policy sees it. */
+/** The sender of a request, as the policy sees it. */
 export interface Actor {
   readonly kind: string
-  /** Whether the token is one that must be accepted. */
+  /** Whether the node must accept the token. */
   readonly isLive: boolean
   readonly id?: string
   readonly role?: string
-  /** The value of `Authorization`; undefined for none. */
+  /** The value of the `Authorization` header, or undefined to send none. */
   readonly authorization?: string
 }
 
 const RENEW_MS = 240_000
 const anonymous: Actor = { kind: 'anonymous', isLive: false }
 
-/** Creates actors. Tokens are signed again before they expire. */
+/** Creates actors. Signs their tokens again before they expire. */
 export class Cast {
   readonly world: World
   readonly tokens: TokenFactory
   readonly #known = new Map<string, { actor: Actor, until: number }>()
   #forged: { actors: Actor[], until: number } = { actors: [], until: 0 }
-  // Seconds since 1970.
+  // In seconds since 1970.
   readonly #start = Math.floor(Date.now() / 1000)
 
   constructor (world: World, tokens: TokenFactory) {
@@ -81,7 +81,8 @@ export class Cast {
   #forge (): Actor[] {
     const { decoy, members, ended } = this.world
     const forged = Object.entries(this.tokens.forge(decoy, members[0]!)).map(([kind, token]) => [kind, `Bearer ${token}`])
-    // No node signs a token for a session that has ended: these expire, as the last ones of such sessions do.
+    // No node signs a token for a session that has ended. These tokens are therefore not renewed and expire, like real
+    // ones.
     const over = Object.entries(ended).map(([kind, subject]) => [kind, `Bearer ${this.tokens.sign(subject, { from: this.#start })}`])
     const schemes = [['basic', 'Basic YWRtaW46YWRtaW4='], ['no scheme', this.tokens.sign(decoy)]]
     return [...forged, ...over, ...schemes].map(([kind, authorization]) => ({ kind: kind!, isLive: false, authorization: authorization! }))

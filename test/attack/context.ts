@@ -4,23 +4,23 @@ import { HttpConnection, type Target } from './http-connection.ts'
 import type { Operation } from './operations.ts'
 import type { Random } from './random.ts'
 
-/** What the lanes of one generator share. */
+/** The data that all lanes of one generator share. */
 export interface Shared {
   readonly target: Target
   readonly cast: Cast
   readonly findings: Findings
   readonly operations: readonly Operation[]
-  /** Users that an admin of this generator created, and may change and delete. */
+  /** Users that an admin of this generator has created and may change and delete. */
   readonly expendable: string[]
-  /** Posts by their author, who may change and delete them. */
+  /** Posts with the index of their author, who may change and delete them. */
   readonly posts: { readonly id: string, readonly author: number }[]
   readonly uploads: string[]
 }
 
-/** One lane: a sequence of attacks, each with random numbers of its own. */
+/** A lane: one sequence of attacks with its own random numbers. */
 export class Lane {
   readonly shared: Shared
-  /** An address of the loopback network that no other lane uses. */
+  /** An address of the loopback network that only this lane uses. */
   readonly address: string
   random: Random
   #connection: HttpConnection | undefined
@@ -53,10 +53,10 @@ export class Lane {
   }
 }
 
-/** Something an attacker does. */
+/** One kind of attack. */
 export interface Attack {
   readonly name: string
-  /** How often it is chosen, relative to the others. */
+  /** How often the attack is chosen, relative to the others. */
   readonly weight: number
   run (lane: Lane): Promise<void>
 }

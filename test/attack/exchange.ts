@@ -23,12 +23,12 @@ export function writeRequest ({ method, path, actor, headers = {}, body }: Reque
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), bytes])
 }
 
-/** Returns a request as a report shows it. */
+/** Returns a request as text for reports. */
 export const describe = (request: Request): string => writeRequest(request).toString('utf8')
 
 /**
- * Sends well-formed requests in one go, and returns their replies; undefined for one that was lost because an earlier
- * reply closed the connection. Counts and checks what holds for every response.
+ * Sends well-formed requests in one write and returns their replies. A reply is undefined if an earlier reply closed
+ * the connection. Counts the replies and checks what must hold for every response.
  */
 export async function exchange (lane: Lane, attack: string, requests: readonly Request[]): Promise<(Reply | undefined)[]> {
   const connection = await lane.connection()
@@ -54,7 +54,7 @@ export async function ask (lane: Lane, attack: string, request: Request): Promis
   return (await exchange(lane, attack, [request]))[0]
 }
 
-/** Counts a reply and reports a failure of the server. Load shedding is counted, but no failure. */
+/** Counts a reply, and reports it if the server failed. Load shedding counts as a reply, not as a failure. */
 export function check ({ findings }: Lane, attack: string, { status, body }: Reply, request: () => string): void {
   const shed = status === 503 && body.includes('"OVERLOADED"')
   findings.count(attack, shed ? '503 shed' : status)
@@ -62,7 +62,7 @@ export function check ({ findings }: Lane, attack: string, { status, body }: Rep
   else if (status === 0) findings.violation('contract', attack, 'the response is not HTTP', request())
 }
 
-/** Awaits a reply on a connection of its own; undefined where the node closed it without one. */
+/** Waits for a reply on a separate connection. Returns undefined if the node closed the connection without one. */
 export async function awaitReply (reply: Promise<Reply>): Promise<Reply | undefined> {
   try {
     return await reply

@@ -1,13 +1,13 @@
-/** A promise that did not hold. */
+/** A violated promise. */
 export interface Violation {
   readonly kind: Kind
   readonly attack: string
   readonly detail: string
-  /** The request that showed it, as far as one did, cut off. */
+  /** The request that caused it, if known, shortened. */
   readonly request?: string | undefined
 }
 
-/** What is looked for; the order is that of the report. */
+/** The kinds of violations, in the order of the report. */
 export const kinds = {
   crash: 'crashes, unhandled rejections',
   'server-error': '5xx and internal errors, without load shedding',
@@ -24,7 +24,7 @@ export const kinds = {
 } as const
 export type Kind = keyof typeof kinds
 
-/** Ids of what the node has acknowledged. */
+/** Ids of everything that the node has acknowledged. */
 export interface Acknowledged {
   users: string[]
   posts: string[]
@@ -32,13 +32,13 @@ export interface Acknowledged {
   endedSessions: string[]
 }
 
-/** What a generator reports. */
+/** The results of one generator. */
 export interface Counts {
   requests: number
   /** Responses by attack and status. */
   statuses: Record<string, Record<string, number>>
   violations: Violation[]
-  /** How often each kind of violation was seen: `violations` has only the first ones. */
+  /** The number of violations by kind. `violations` contains only the first ones. */
   counted: Partial<Record<Kind, number>>
   acknowledged: Acknowledged
 }
@@ -47,7 +47,7 @@ const KEPT = 25
 const REQUEST_CHARACTERS = 1500
 const ACKNOWLEDGED = 50_000
 
-/** Collects what a generator finds. */
+/** Collects the results of a generator. */
 export class Findings {
   readonly counts: Omit<Counts, 'acknowledged'> = { requests: 0, statuses: {}, violations: [], counted: {} }
   readonly #acknowledged: Record<keyof Acknowledged, Set<string>> = { users: new Set(), posts: new Set(), uploads: new Set(), endedSessions: new Set() }
@@ -61,23 +61,23 @@ export class Findings {
   violation (kind: Kind, attack: string, detail: string, request?: string): void {
     const { counted, violations } = this.counts
     counted[kind] = (counted[kind] ?? 0) + 1
-    // The first ones of each attack: one defect is not to hide another.
+    // Only the first violations of each attack are kept, so that one defect does not hide others.
     if (violations.filter((known) => known.kind === kind && known.attack === attack).length >= KEPT) return
     violations.push({ kind, attack, detail: detail.slice(0, 500), request: request?.slice(0, REQUEST_CHARACTERS) })
   }
 
-  /** Notes what the node has acknowledged, to be looked for at the end. */
+  /** Records what the node has acknowledged. It is checked at the end. */
   acknowledge (what: keyof Acknowledged, id: string): void {
     const ids = this.#acknowledged[what]
     if (ids.size < ACKNOWLEDGED) ids.add(id)
   }
 
-  /** Notes that something acknowledged may be gone, because its removal is requested. */
+  /** Records that something acknowledged may be deleted, because a deletion is requested. */
   forget (what: keyof Acknowledged, id: string): void {
     this.#acknowledged[what].delete(id)
   }
 
-  /** Returns all that was found. */
+  /** Returns the results. */
   summarize (): Counts {
     const { users, posts, uploads, endedSessions } = this.#acknowledged
     return { ...this.counts, acknowledged: { users: [...users], posts: [...posts], uploads: [...uploads], endedSessions: [...endedSessions] } }

@@ -2,19 +2,19 @@ import { randomBytes } from 'node:crypto'
 
 export const opcodes = { continuation: 0x0, text: 0x1, binary: 0x2, close: 0x8, ping: 0x9, pong: 0xa } as const
 
-/** Parts of a WebSocket frame that are wrong on purpose. */
+/** Parts of a WebSocket frame that may be wrong on purpose. */
 export interface FrameOptions {
   opcode?: number
   isFinal?: boolean
   reserved?: number
   isMasked?: boolean
-  /** The length to claim, if it is not that of the payload. */
+  /** The length in the header, if it differs from the payload's. */
   length?: number
 }
 
 const MASK = Buffer.from([1, 2, 3, 4])
 
-/** Writes a frame of a client (RFC 6455 5.2). */
+/** Returns the bytes of a client frame (RFC 6455 5.2). */
 export function writeFrame (payload: string | Buffer, { opcode = opcodes.text, isFinal = true, reserved = 0, isMasked = true, length }: FrameOptions = {}): Buffer {
   const bytes = Buffer.from(payload)
   const first = (isFinal ? 0x80 : 0) | (reserved << 4) | opcode
@@ -32,7 +32,7 @@ export function writeFrame (payload: string | Buffer, { opcode = opcodes.text, i
   return Buffer.concat([head, MASK, bytes.map((byte, index) => byte ^ MASK[index % 4]!)])
 }
 
-/** Reads the frames of a server. */
+/** Parses the frames of a server. */
 export class FrameReader {
   #buffer: Buffer = Buffer.alloc(0)
   readonly #accept: (opcode: number, payload: Buffer) => void
@@ -55,7 +55,7 @@ export class FrameReader {
   }
 }
 
-/** Writes the head that opens a WebSocket. */
+/** Returns the head of a WebSocket handshake. */
 export function writeUpgrade (path: string, protocol: string | undefined, headers: readonly string[] = []): string {
   const lines = [`GET ${path} HTTP/1.1`, 'host: localhost', 'connection: upgrade', 'upgrade: websocket', 'sec-websocket-version: 13', `sec-websocket-key: ${randomBytes(16).toString('base64')}`]
   if (protocol !== undefined) lines.push(`sec-websocket-protocol: ${protocol}`)

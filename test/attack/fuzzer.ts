@@ -12,7 +12,7 @@ import type { Stage } from './stage.ts'
 const CHECK_MS = 5000
 const STALL_MS = 50
 
-/** All that a run has found. */
+/** The results of a run. */
 export interface Result {
   readonly seed: number
   readonly requests: number
@@ -25,7 +25,7 @@ export interface Result {
   readonly stop: { code: number | NodeJS.Signals, took: number }
 }
 
-/** Attacks a node with a number of requests, and checks what it promises, meanwhile and afterwards. */
+/** Attacks a node with a number of requests. Checks the node's promises during the attack and after it. */
 export async function fuzz (stage: Stage, options: Options): Promise<Result> {
   const { node, sql } = stage
   const world = await prepareWorld(stage)
@@ -33,7 +33,7 @@ export async function fuzz (stage: Stage, options: Options): Promise<Result> {
   const operations = await fetchOperations(node.url)
   const checkInvariants = await openInvariants(stage, world)
   const openFiles = await node.openFiles()
-  // What was logged during preparation is not the attack's.
+  // Log lines of the preparation do not count.
   node.logged.clear()
   node.warnings.length = 0
 
@@ -88,7 +88,7 @@ export async function fuzz (stage: Stage, options: Options): Promise<Result> {
   return { seed: options.seed, seconds, stalls, memory, stop, ...total.summarize() }
 }
 
-/** Repeats the checks of the database, and stops the generators of a node that crashes again and again. */
+/** Repeats the checks of the database, and stops the generators if the node crashes again and again. */
 function watchInvariants (generators: readonly Helper[], crashes: () => number, check: () => Promise<Breach[]>, seen: Map<string, Breach>) {
   let isStopped = false
   const progress = new Map<Helper, number>()
@@ -136,6 +136,6 @@ function judgeNode (total: Findings, { node }: Stage, stalls: Stalls, memory: Me
   if (!memory.isFlat) total.violation('memory', 'node', `grows from ${memory.inUse.early.toFixed(0)} to ${memory.inUse.late.toFixed(0)} MiB in use`)
 }
 
-// Load shedding by design: more work than the node can do within a second is rejected with 503, and logged. There is no
-// mailer, and the node says so once.
+// Load shedding is expected: if there is more work than the node can do within a second, it is rejected with 503 and
+// logged. The node also logs once that there is no mailer.
 const isExpected = (line: string) => /^50 The server is busy|there is no mailer/.test(line)

@@ -1,4 +1,4 @@
-// A process that attacks the node: many lanes at once, each a sequence of attacks.
+// This process attacks the node over many lanes at once. Each lane is a sequence of attacks.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Cast, type World } from './actors.ts'
 import { Lane, type Shared } from './context.ts'
@@ -10,14 +10,17 @@ import type { Operation } from './operations.ts'
 import { deriveSeed, Random } from './random.ts'
 import { TokenFactory, type SigningKey } from './tokens.ts'
 
-/** What a generator is told. */
+/** The configuration of a generator. */
 export interface GeneratorConfiguration {
   readonly target: Target
   readonly seed: number
   readonly index: number
   readonly lanes: number
   readonly requests: number
-  /** Requests a second: above what keeps the node busy, the probe would measure the queue instead of stalls. */
+  /**
+   * The number of requests per second. If the node were constantly busy, the probe would measure its queue instead of
+   * stalls.
+   */
   readonly rate: number
   readonly only: string[]
   readonly without: string[]
@@ -28,7 +31,7 @@ export interface GeneratorConfiguration {
 
 const PROGRESS_MS = 1000
 const RECONNECT_MS = 50
-// Of the time in which there were too few requests, so much is made up for.
+// If too few requests were sent, at most this much time is caught up.
 const MADE_UP_MS = 20
 
 const configuration = await readConfiguration<GeneratorConfiguration>()
@@ -49,7 +52,7 @@ async function runLane (number: number): Promise<void> {
   const lane = new Lane(shared, `127.1.${index + 1}.${number + 1}`, new Random(0))
   for (let turn = 0; findings.counts.requests < requests && !stopping.signal.aborted; turn++) {
     await pace()
-    // Each turn has a seed of its own: what one draws does not depend on what came back before.
+    // Each turn has its own seed, so its random numbers do not depend on earlier responses.
     lane.random = new Random(deriveSeed(seed, index, number, turn))
     const attack = lane.random.pickWeighted(attacks)
     try {
@@ -62,8 +65,8 @@ async function runLane (number: number): Promise<void> {
   await lane.close()
 }
 
-// A turn takes the time of as many requests as turns have had so far. What a stall has delayed is not made up for: the
-// probe would measure the burst.
+// A turn takes as long as the average number of requests per turn at the configured rate. Delays through a stall are
+// not caught up, because the probe would measure the burst.
 async function pace (): Promise<void> {
   const now = performance.now()
   const perTurn = turns === 0 ? 1 : findings.counts.requests / turns

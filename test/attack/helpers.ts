@@ -2,13 +2,13 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
-// Generators share the machine's cores with the node. In the wild they have their own, so the node comes first.
+// The generators run on the same cores as the node. Real attackers have their own, so the node gets priority.
 const NICE = 10
 
-/** A process of the harness: it is configured by one message, and reports by messages. */
+/** A child process of the harness. It gets its configuration in one message and reports by messages. */
 export interface Helper {
   readonly child: ChildProcess
-  /** Returns the next message of a type. Rejects when the process ends before. */
+  /** Returns the next message of a type. Rejects if the process ends first. */
   receive<Message> (type: string): Promise<Message>
   send (message: object): void
   kill (): void
@@ -57,15 +57,15 @@ export function killHelpers (): void {
   for (const helper of helpers) helper.kill()
 }
 
-/** In a helper process: returns its configuration. The process ends with the one that started it. */
+/** For a child process: returns its configuration. The process ends when its parent ends. */
 export async function readConfiguration<Configuration> (): Promise<Configuration> {
   process.once('disconnect', () => process.exit())
-  // Ctrl-C reaches every process of the terminal. The main process ends its helpers, in order.
+  // The terminal sends Ctrl-C to every process. The main process ends its children in order.
   process.on('SIGINT', () => {})
   return new Promise((resolve) => process.once('message', (message) => resolve(message as Configuration)))
 }
 
-/** In a helper process: sends a message to the main process. */
+/** For a child process: sends a message to the main process. */
 export function report (message: { type: string, [member: string]: unknown }): void {
   process.send!(message)
 }

@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { ReplyParser, type Reply } from './reply-parser.ts'
 
-/** Where the node listens. */
+/** The address at which the node listens. */
 export interface Target { host: string, port: number }
 
-/** The connection could not be opened: the node is down. */
+/** Thrown if the connection could not be opened because the node is down. */
 export class NodeIsDown extends Error {}
 
-/** The connection ended before the reply did. */
+/** Thrown if the connection ended before the reply did. */
 export class NoReply extends Error {}
 
 const SILENCE_MS = 30_000
@@ -16,14 +16,14 @@ const SILENCE_MS = 30_000
 interface Waiting { isHead: boolean, resolve: (reply: Reply) => void, reject: (error: Error) => void }
 
 /**
- * A raw HTTP connection. It sends bytes as they are, which no HTTP client does, and parses what comes back. Requests may
- * be pipelined: replies are returned in order.
+ * A raw HTTP connection. Unlike an HTTP client it sends any bytes, and it parses the replies. Requests may be
+ * pipelined; replies are returned in order.
  */
 export class HttpConnection {
   readonly socket: Socket
-  /** Replies that nobody waited for: more than the requests that were sent. */
+  /** Replies without a request: more than the number of requests sent. */
   readonly unexpected: Reply[] = []
-  /** Resolves when the connection is closed, by whomever. */
+  /** Resolves when either side has closed the connection. */
   readonly closed: Promise<void>
   #waiting: Waiting[] = []
   #isClosing = false
@@ -65,7 +65,7 @@ export class HttpConnection {
     if (this.socket.writable) this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
   }
 
-  /** Returns the next reply; informational ones are skipped. Rejects with `NoReply`. */
+  /** Returns the next reply. Skips informational responses. Rejects with `NoReply`. */
   reply ({ isHead = false } = {}): Promise<Reply> {
     const early = this.unexpected.shift()
     if (early) return Promise.resolve(early)
@@ -73,7 +73,7 @@ export class HttpConnection {
     return new Promise((resolve, reject) => this.#waiting.push({ isHead, resolve, reject }))
   }
 
-  /** Returns the bytes that followed the response to an upgrade, and leaves further ones to others. */
+  /** Returns the bytes that followed the response to an upgrade, and stops reading from the socket. */
   takeRest (): Buffer {
     this.socket.removeAllListeners('data')
     return this.#parser.takeRest()
@@ -97,7 +97,7 @@ export class HttpConnection {
     const waiting = this.#waiting
     this.#waiting = []
     for (const { reject } of waiting) reject(new NoReply(cause.message, { cause }))
-    // The other side has ended, and nothing more is sent.
+    // The other side has ended its half of the connection, and nothing more will be sent.
     this.socket.destroy()
   }
 }

@@ -5,19 +5,22 @@ import type { World } from './actors.ts'
 import type { Acknowledged, Kind } from './findings.ts'
 import type { Stage } from './stage.ts'
 
-/** Something that is not as it must be. */
+/** A violated invariant. */
 export interface Breach { readonly kind: Kind, readonly detail: string }
 
 const SETTLE_MS = 15_000
 const POLL_MS = 250
 const EXAMPLES = 5
 
-/** Checks of the database that hold at every moment, also under attack. Returns what they compare with later. */
+/**
+ * Opens the checks of the database that hold at every moment, also during the attack. Returns a function that compares
+ * the database with its state at the time of this call.
+ */
 export async function openInvariants ({ sql }: Stage, world: World): Promise<() => Promise<Breach[]>> {
   const accounts = [world.admin, world.decoy, ...world.members, ...world.disposableAdmins].map(({ id }) => id)
   const admins = [world.admin, world.decoy, ...world.disposableAdmins].map(({ id }) => id)
 
-  // One text for each: whatever changes in it was changed by someone who may not.
+  // Each value is one text, so any difference shows an unauthorized change.
   async function readProtected (): Promise<Record<string, string>> {
     const [row] = await sql<[Record<string, string>]>`
       select
@@ -49,7 +52,7 @@ export async function openInvariants ({ sql }: Stage, world: World): Promise<() 
   }
 }
 
-/** Looks for everything that the node has acknowledged. */
+/** Checks that everything the node has acknowledged is in the database. */
 export async function checkAcknowledged ({ sql }: Stage, { users, posts, uploads, endedSessions }: Acknowledged): Promise<Breach[]> {
   const lost = async (what: string, table: 'users' | 'posts' | 'uploads', ids: readonly string[]): Promise<Breach[]> => {
     const missing = await sql`select id from unnest(${ids as string[]}::uuid[]) id where not exists (select from ${sql(table)} known where known.id = id.id)`
@@ -64,7 +67,10 @@ export async function checkAcknowledged ({ sql }: Stage, { users, posts, uploads
   ]
 }
 
-/** Looks for what the attack left behind, once all its connections are closed. It gives the node time to clean up. */
+/**
+ * Checks that the attack has left nothing behind when all its connections are closed. The node gets some time to clean
+ * up.
+ */
 export async function checkLeftovers (stage: Stage, openFilesBefore: number): Promise<Breach[]> {
   const deadline = performance.now() + SETTLE_MS
   for (;;) {

@@ -1,8 +1,8 @@
 import type { NodeUnderAttack } from './node-under-attack.ts'
 
-/** All in MiB. */
+/** All values are in MiB. */
 export interface Memory {
-  /** Resident memory, garbage and free pages of the heap included. */
+  /** The resident memory, including garbage and free pages of the heap. */
   readonly resident: { readonly start: number, readonly peak: number, readonly end: number }
   /** Memory in use after full garbage collections: the medians of the second and of the last quarter of the run. */
   readonly inUse: { readonly early: number, readonly late: number }
@@ -11,14 +11,14 @@ export interface Memory {
 }
 
 const EVERY_MS = 1000
-// A shorter run says nothing about growth: a heap grows to its working size first.
+// In a shorter run growth means little, because a heap first grows to its working size.
 const JUDGED_MS = 120_000
 const GROWTH = 1.15
 const GROWTH_MIB = 32
 
 /**
- * Samples the node's memory every second, until the function that it returns is called. Resident memory says little about
- * growth: V8 lets garbage accumulate as long as the limit of the heap is far.
+ * Samples the node's memory every second until the returned function is called. Resident memory says little about
+ * growth: V8 lets garbage accumulate while the heap is far from its limit.
  */
 export function watchMemory (node: NodeUnderAttack): () => Memory {
   const samples: { resident: number, inUse: number | undefined, pid: number }[] = []
@@ -29,7 +29,7 @@ export function watchMemory (node: NodeUnderAttack): () => Memory {
 
   return () => {
     clearInterval(timer)
-    // Only the last process: one that crashed took its memory along.
+    // Only samples of the last process count, because a crash releases the memory of a process.
     const own = samples.filter(({ pid }) => pid === node.pid)
     const inUse = own.map((sample) => sample.inUse).filter((mib) => mib !== undefined)
     const early = median(inUse.slice(inUse.length >> 2, inUse.length >> 1))

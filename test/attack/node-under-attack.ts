@@ -8,7 +8,7 @@ import type { Target } from './http-connection.ts'
 const SERVER = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const REPORT_HEAP = new URL('report-heap.ts', import.meta.url).href
 const WARN = 40
-// The last lines of standard error that a report of a crash carries.
+// The number of the last lines of standard error in the report of a crash.
 const LINES_KEPT = 40
 const CRASHES = 20
 
@@ -17,20 +17,20 @@ export const ADMIN = { email: 'admin@example.com', password: 'horse battery stap
 export interface NodeOptions {
   readonly databaseUrl: string
   readonly folder: string
-  /** The largest heap, in MiB. It keeps an attack that exhausts memory from exhausting that of the machine. */
+  /** The maximum heap size in MiB. It keeps an attack from exhausting the memory of the machine. */
   readonly heap: number
 }
 
-/** The node that is attacked, in its own process. A node that crashes is started again on the same port. */
+/** The attacked node, in a separate process. After a crash it is restarted on the same port. */
 export class NodeUnderAttack {
   readonly target: Target = { host: '127.0.0.1', port: 0 }
-  /** What the process said before it ended without being told to, one entry per crash. */
+  /** The last output of each process that ended without being stopped, one entry per crash. */
   readonly crashes: string[] = []
   /** Log lines at level warn and above, by level and message. */
   readonly logged = new Map<string, { count: number, example: string }>()
   /** Warnings that Node prints to standard error. */
   readonly warnings: string[] = []
-  /** MiB that were in use after the latest full garbage collection: what can grow only by a leak. */
+  /** MiB in use after the latest full garbage collection. Only a leak makes this value grow. */
   memoryInUse: number | undefined
   readonly #options: NodeOptions
   #child!: ChildProcess
@@ -54,7 +54,8 @@ export class NodeUnderAttack {
     const { databaseUrl, folder, heap } = this.#options
     const child = this.#child = spawn(process.execPath, [`--max-old-space-size=${heap}`, '--import', REPORT_HEAP, SERVER], {
       cwd: folder,
-      // Production keeps mails off the terminal. There is no SECRET, so that signing keys can be read from the database.
+      // With NODE_ENV=production no mails are printed. SECRET is unset, so that the signing keys in the database can be
+      // read.
       env: {
         PATH: process.env['PATH'],
         NODE_ENV: 'production',
@@ -85,7 +86,7 @@ export class NodeUnderAttack {
     await listening.promise
   }
 
-  /** Stops the node as an orchestrator does. Returns its exit code or signal, and how long it took in milliseconds. */
+  /** Stops the node as an orchestrator does. Returns its exit code or signal, and the duration in milliseconds. */
   async stop (): Promise<{ code: number | NodeJS.Signals, took: number }> {
     this.#stopping = true
     const since = performance.now()
@@ -106,7 +107,7 @@ export class NodeUnderAttack {
     return kib === undefined ? undefined : Number(kib) / 1024
   }
 
-  /** Returns how many files and sockets the node has open. */
+  /** Returns the number of files and sockets that the node has open. */
   async openFiles (): Promise<number> {
     return (await readdir(`/proc/${this.pid}/fd`).catch(() => [])).length
   }
@@ -140,6 +141,6 @@ export class NodeUnderAttack {
 }
 
 function parse (line: string): { level: number, msg: string, err?: { message: string } } | undefined {
-  // Lines of a crash dump are not JSON.
+  // The lines of a crash dump are not JSON.
   return line.startsWith('{"level":') ? JSON.parse(line) : undefined
 }

@@ -1,4 +1,4 @@
-/** A JSON schema, as far as the API reference uses it. */
+/** The part of JSON Schema that the API reference uses. */
 export interface Schema {
   $ref?: string
   type?: string | string[]
@@ -22,7 +22,7 @@ export interface Operation {
   readonly isPublic: boolean
   /** The schema of a JSON body. */
   readonly body?: Schema | undefined
-  /** Whether the body is a form, which has an attack of its own. */
+  /** Whether the body is a form. Forms have their own attack. */
   readonly isForm: boolean
   readonly query: readonly { name: string, schema: Schema }[]
 }

@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util'
 import { availableParallelism } from 'node:os'
 
-/** What the command line asks for. */
+/** The options of the command line. */
 export type Options = ReturnType<typeof readOptions>
 
-/** Reads the command line. Throws an `Error` of one sentence that names the invalid option. */
+/** Parses the command line. Throws an `Error` whose sentence names the invalid option. */
 export function readOptions (args: string[]) {
   const { values } = parseArgs({
     args,
@@ -39,10 +39,10 @@ function readNumbers<Name extends string> (given: Record<Name, string>): Record<
   return Object.fromEntries(entries)
 }
 
-/** Names of attacks: only some, or all without some. */
+/** A choice of attacks: only some of them, or all without some. */
 export interface Choice { readonly only: readonly string[], readonly without: readonly string[] }
 
-/** Returns the chosen ones of some names. Throws an `Error` for an unknown one. */
+/** Returns the chosen names. Throws an `Error` if a name is unknown. */
 export function chooseNames (names: readonly string[], { only, without }: Choice): string[] {
   const unknown = [...only, ...without].find((name) => !names.includes(name))
   if (unknown !== undefined) throw new Error(`there is no attack ${unknown}; there are ${names.join(', ')}`)

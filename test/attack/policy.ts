@@ -19,7 +19,7 @@ const member: Rule = () => true
 const admin: Rule = ({ role }) => role === 'admin'
 const owner: Rule = (actor, { id }) => actor.role === 'admin' || actor.id === id?.toLowerCase()
 
-// The model of the policy (contract 2 and 4), written down a second time on purpose: it is not derived from the code.
+// This model of the policy (contract 2 and 4) is a deliberate second implementation, independent of the product's code.
 const rules: Readonly<Record<string, Rule>> = {
   'GET /api/protected': member,
   'GET /api/auth/sessions': member,
@@ -34,7 +34,10 @@ const rules: Readonly<Record<string, Rule>> = {
   'POST /api/uploads': member,
 }
 
-/** Judges a request. Returns undefined for an operation that the model does not know, which only a live actor may use. */
+/**
+ * Returns the verdict on a request, or undefined for an operation that the model does not know. Only a live actor may
+ * use those.
+ */
 export function judge (actor: Actor, demand: Demand): Verdict | undefined {
   if (demand.isPublic) return 'anyone'
   if (!actor.isLive) return 'unauthenticated'

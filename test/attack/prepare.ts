@@ -12,7 +12,7 @@ const LONG_POSTS = 100
 const LONG_CHARACTERS = 65_000
 const PASSWORD = 'an unusual phrase'
 
-/** Creates, through the public interface, everyone and everything that the attacks need. */
+/** Creates everything that the attacks need, through the public interface. */
 export async function prepareWorld ({ node: { url }, databaseUrl, sql }: Stage): Promise<World> {
   const readers = await load(databaseUrl, 'usher', { users: 1000, posts: 3000 })
   const admin = await logIn(url, ADMIN)
@@ -44,7 +44,7 @@ export async function prepareWorld ({ node: { url }, databaseUrl, sql }: Stage):
   }
 }
 
-/** Returns the key that the node signs with. */
+/** Returns the key with which the node signs. */
 export async function readSigningKey (sql: Sql): Promise<SigningKey> {
   const [key] = await sql<[SigningKey]>`select id, private_key as "privateKey", public_key as "publicKey" from signing_keys order by active_at limit 1`
   return key
@@ -84,7 +84,7 @@ async function writeLongPosts (sql: Sql, authorId: string): Promise<void> {
     select bench_id(number), ${authorId}, 'Long ' || number, repeat('w', ${LONG_CHARACTERS}) from generate_series(1, ${LONG_POSTS}) number`
 }
 
-// One after the other: each costs a hash.
+// They are created one after the other, because each costs a password hash.
 async function createAll<Item> (count: number, create: (index: number) => Promise<Item>): Promise<Item[]> {
   const created: Item[] = []
   for (let index = 0; index < count; index++) created.push(await create(index))

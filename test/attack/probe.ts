@@ -1,13 +1,13 @@
-// A process that sends a request every 20 ms to the node and to a trivial server, each on one connection of its own.
+// This process sends a request every 20 ms to the node and to a trivial server, each on its own connection.
 import { setTimeout as delay } from 'node:timers/promises'
 import { readConfiguration, report } from './helpers.ts'
 import { HttpConnection, NodeIsDown, type Target } from './http-connection.ts'
 
 export interface ProbeConfiguration { readonly target: Target, readonly control: Target, readonly userId: string }
 
-/** The longest stall that the node alone can be blamed for. */
+/** The longest stall that only the node can have caused. */
 export interface Stalls {
-  /** Milliseconds, without what the trivial server took at the same time. */
+  /** Milliseconds, minus the time that the trivial server took at the same moment. */
   readonly longest: number
   readonly path: string
   /** Seconds since the start. */
@@ -16,13 +16,13 @@ export interface Stalls {
   readonly p99: number
   readonly requests: number
   readonly overLimit: number
-  /** The longest that the trivial server took, which is the noise of the machine. */
+  /** The longest response time of the trivial server, which is the noise of the machine. */
   readonly noise: number
 }
 
 const EVERY_MS = 20
 const LIMIT_MS = 50
-// Noise is taken for that of the same moment where it is this close.
+// Noise within this distance in time counts as noise of the same moment.
 const NEAR_MS = 100
 const ADDRESS = '127.0.0.9'
 
@@ -39,7 +39,7 @@ await Promise.all([
 ])
 report({ type: 'stalls', stalls: summarize() })
 
-// The pace does not depend on the replies: a stall delays every request of its time.
+// The pace does not depend on the replies, so a stall delays every request that is due during it.
 async function measure (server: Target, pathOf: (count: number) => string, note: (path: string, sent: number, took: number) => void): Promise<void> {
   let connection: HttpConnection | undefined
   for (let count = 0; !stopping.signal.aborted; count++) {
@@ -50,7 +50,7 @@ async function measure (server: Target, pathOf: (count: number) => string, note:
     const path = pathOf(count)
     const sent = performance.now()
     connection.send(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`)
-    // A connection that is lost with a crashed node says nothing about stalls.
+    // If a crash of the node closes the connection, the request says nothing about stalls.
     connection.reply().then(() => note(path, sent, performance.now() - sent), () => {})
   }
   await connection?.close()

@@ -44,7 +44,7 @@ export class Random {
     return Array.from({ length }, () => this.below(36).toString(36)).join('')
   }
 
-  /** Changes a text at a few places: cuts, repeats, replaces and inserts. */
+  /** Changes a text at a few places by cutting, repeating, replacing and inserting. */
   mutate (text: string): string {
     let mutated = text
     for (let count = 1 + this.below(4); count > 0; count--) {

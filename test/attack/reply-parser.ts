@@ -1,4 +1,4 @@
-/** A response. The body is text, cut off after a mebibyte. */
+/** A response. The body is text and is cut off after a mebibyte. */
 export interface Reply { status: number, head: string, body: string }
 
 const KEPT_BYTES = 1024 * 1024
@@ -30,12 +30,12 @@ export class ReplyParser {
     while (this.#buffer.length > 0 && this.#step());
   }
 
-  /** Returns what has not been parsed: after an upgrade, the bytes of another protocol. */
+  /** Returns the bytes that have not been parsed. After an upgrade these belong to another protocol. */
   takeRest (): Buffer {
     return this.#buffer
   }
 
-  /** The other side has ended: completes a body that lasts until then. */
+  /** Handles the end of the stream: completes a body that lasts until then. */
   end (): void {
     if (this.#state === 'until-close') this.#finish()
   }
@@ -98,7 +98,7 @@ export class ReplyParser {
     return true
   }
 
-  // The line break after a chunk, or the empty trailer section after the last one.
+  // Skips the line break after a chunk, or the empty trailer section after the last one.
   #takeLineBreak (): boolean {
     if (this.#buffer.length < 2) return false
     this.#buffer = this.#buffer.subarray(2)

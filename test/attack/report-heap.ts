@@ -1,4 +1,4 @@
-// Loaded into the node that is attacked: reports how much memory is in use after each full garbage collection.
+// This module is loaded into the attacked node. It reports the memory in use after each full garbage collection.
 import { constants, PerformanceObserver } from 'node:perf_hooks'
 
 interface Collection { detail: { kind: number } }
@@ -10,5 +10,5 @@ const observer = new PerformanceObserver((list) => {
   process.send?.({ inUse: heapUsed + external })
 })
 observer.observe({ entryTypes: ['gc'] })
-// The node ends when it wants to.
+// The channel must not keep the node alive.
 process.channel?.unref()

@@ -3,7 +3,7 @@ import type { Result } from './fuzzer.ts'
 
 const EXAMPLES = 3
 
-/** Prints what a run has found. */
+/** Prints the results of a run. */
 export function printResult ({ seed, requests, seconds, statuses, counted, violations, stalls, memory, stop }: Result): void {
   console.log(`\nseed ${seed}: ${requests} requests in ${seconds.toFixed(0)} s (${(requests / seconds).toFixed(0)} a second)\n`)
   console.log('| attack | responses |\n|---|---|')
@@ -24,7 +24,7 @@ stopped with ${stop.code} within ${stop.took.toFixed(0)} ms`)
   for (const kind of Object.keys(kinds) as Kind[]) printExamples(kind, violations)
 }
 
-// The first ones of each attack say more than many of one.
+// The first violations of each attack are more informative than many of the same attack.
 function printExamples (kind: Kind, violations: Result['violations']): void {
   const shown = new Map<string, number>()
   for (const { attack, detail, request } of violations.filter((violation) => violation.kind === kind)) {

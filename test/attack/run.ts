@@ -1,4 +1,5 @@
-// npm run test:attack -- [--requests 1000000] [--seed 1] [--combined]: attacks a node of its own, see docs/attack.md.
+// Starts a node and attacks it: `npm run test:attack -- [--requests 1000000] [--seed 1] [--combined]`. See
+// docs/attack.md.
 import { writeFile } from 'node:fs/promises'
 import { requireOpenFiles } from '../../bench/options.ts'
 import { combined, printCombined } from './combined/index.ts'
@@ -12,7 +13,7 @@ import { openStage } from './stage.ts'
 const OPEN_FILES = 4096
 
 const options = readOptions(process.argv.slice(2))
-// A wrong name is reported before anything is started.
+// An unknown attack is reported before anything is started.
 if (!options.combined) chooseAttacks(options)
 requireOpenFiles(OPEN_FILES)
 const stage = await openStage(options)
@@ -35,7 +36,7 @@ async function finish<Result extends { counted?: object, holds?: boolean }> (res
   process.exitCode = result.holds ?? Object.keys(result.counted!).length === 0 ? 0 : 1
 }
 
-// The generators end, and with them the run, which then cleans up. Ctrl-C reaches the node, too: it did not crash.
+// When the generators end, the run ends and cleans up. Ctrl-C also reaches the node, which is not a crash.
 function interrupt (): void {
   isInterrupted = true
   process.exitCode = 130

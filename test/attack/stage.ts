@@ -5,12 +5,12 @@ import postgres, { type Sql } from 'postgres'
 import { startEmbedded } from '../../node/embedded/server.ts'
 import { NodeUnderAttack } from './node-under-attack.ts'
 
-/** A node with a database and a folder of its own. */
+/** A node with its own database and folder. */
 export interface Stage {
   readonly node: NodeUnderAttack
   readonly folder: string
   readonly databaseUrl: string
-  /** A client of the database, with the node's Postgres schema as the default one. */
+  /** A client of the database that uses the node's PostgreSQL schema by default. */
   readonly sql: Sql
   close (): Promise<void>
 }

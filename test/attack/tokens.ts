@@ -1,16 +1,16 @@
 import { createHmac, createPrivateKey, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 
-/** A signing key of the node, as its database has it. */
+/** A signing key as the node stores it in the database. */
 export interface SigningKey { readonly id: string, readonly privateKey: string, readonly publicKey: string }
 
-/** Whom a token speaks for. */
+/** The user and session of a token. */
 export interface Subject { readonly id: string, readonly role: string, readonly sessionId: string }
 
 const LIFE_SECONDS = 900
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const now = () => Math.floor(Date.now() / 1000)
 
-/** Signs tokens as the node does, so that a run may be longer than the life of a token. */
+/** Signs tokens as the node does, so that a run can last longer than a token. */
 export class TokenFactory {
   readonly #key: SigningKey
   readonly #privateKey: KeyObject
@@ -21,12 +21,12 @@ export class TokenFactory {
     this.#privateKey = createPrivateKey(key.privateKey)
   }
 
-  /** Returns a genuine token. */
+  /** Returns a valid token. */
   sign (subject: Subject, { from = now(), seconds = LIFE_SECONDS, claims = {} } = {}): string {
     return this.#write({ alg: 'EdDSA', typ: 'JWT', kid: this.#key.id }, { ...claimsOf(subject, from, seconds), ...claims })
   }
 
-  /** Returns one of each kind of token that must never be accepted, though the sessions of both subjects live. */
+  /** Returns one token of each kind that must never be accepted, although the sessions of both subjects are live. */
   forge (subject: Subject, member: Subject): Record<string, string> {
     const header = { alg: 'EdDSA', typ: 'JWT', kid: this.#key.id }
     const claims = claimsOf(subject, now(), LIFE_SECONDS)

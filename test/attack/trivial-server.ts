@@ -1,4 +1,4 @@
-// A server with nothing to do. What it takes to answer is what the machine takes, not the node.
+// This server does nothing. Its response time is that of the machine, without the node.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { readConfiguration, report } from './helpers.ts'

@@ -1,7 +1,7 @@
 import type { Schema } from './operations.ts'
 import type { Random } from './random.ts'
 
-/** Texts that have broken parsers, databases and terminals before. */
+/** Texts that often break parsers, databases and terminals. */
 export const hostileTexts: readonly string[] = [
   '', ' ', '\0', 'a\0b', '\ud800', '\udfff\ud800', '\u202e\u0007', '\ufeff', '\u0000', '\x7f', '\u2028\u2029', '👩‍👩‍👧‍👦', 'İ', 'ß', 'ﬀ', '\u0307',
   "'; drop table users; --", '" or 1=1 --', '{{7*7}}', '../../../../etc/passwd', '..%2f..%2f', '<script>alert(1)</script>', '%s%s%n', '\\u0000',
@@ -9,19 +9,19 @@ export const hostileTexts: readonly string[] = [
   'a'.repeat(201), 'é'.repeat(300), 'x'.repeat(5000), '\n'.repeat(50), '\r\nset-cookie: a=b', 'a@b', `${'a'.repeat(250)}@example.com`, '"@"@example.com',
 ]
 
-/** JSON that is valid, but not what anyone expects. */
+/** JSON that is valid but unexpected. */
 export const hostileJson: readonly string[] = [
   'null', 'true', '0', '-1', '1e400', '9007199254740993', '""', '[]', '[[[[[[[[[[]]]]]]]]]]', '{}', '{"":0}', '{"__proto__":{"role":"admin"}}',
   '{"constructor":{"prototype":{"role":"admin"}}}', '{"a":{"a":{"a":{"a":{}}}}}', '"\\ud800"', '"\\u0000"',
 ]
 
-// Texts, since JSON.stringify does not go as deep as a parser may.
+// These are texts, because JSON.stringify does not support such deep nesting.
 const brokenJson: readonly string[] = [
   `${'['.repeat(5000)}${']'.repeat(5000)}`, `${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}`,
   '', '{', '{"name":', '{"name":"a",}', '{name:"a"}', "{'name':'a'}", '\ufeff{}', '{}{}', 'NaN', '{"a":1e}', '"\\x"', '[1,', '\0',
 ]
 
-/** Returns a value of a schema, or something else in its place. */
+/** Returns a value that matches a schema, or sometimes one that does not. */
 export function generateValue (random: Random, schema: Schema, name = ''): unknown {
   if (random.chance(0.1)) return JSON.parse(random.pick(hostileJson))
   if (schema.enum) return random.chance(0.8) ? random.pick(schema.enum) : random.pick(hostileTexts)

@@ -3,7 +3,7 @@ import { HttpConnection, type Target } from './http-connection.ts'
 
 export interface Message { type: string, id?: string, payload?: unknown }
 
-/** A raw WebSocket, whose owner decides what is sent and whether anything is read. */
+/** A raw WebSocket. The caller decides what is sent and whether anything is read. */
 export class RawSocket {
   readonly connection: HttpConnection
   readonly messages: Message[] = []
@@ -22,7 +22,10 @@ export class RawSocket {
     connection.closed.then(() => this.#change())
   }
 
-  /** Opens a socket; `early` is sent together with the upgrade. Returns the status where it was refused. Throws `NodeIsDown`. */
+  /**
+   * Opens a socket and sends `early` together with the handshake. Returns the status if it was rejected. Throws
+   * `NodeIsDown`.
+   */
   static async open (target: Target, { address, protocol, headers = [], early }: { address?: string, protocol?: string | undefined, headers?: string[], early?: Buffer }): Promise<RawSocket | number> {
     const connection = await HttpConnection.open(target, address)
     const upgrade = connection.reply()
@@ -46,7 +49,7 @@ export class RawSocket {
     return !this.connection.socket.destroyed && this.closeCode === undefined
   }
 
-  /** Returns the first message that fits, or undefined once the socket is closed or after a time. */
+  /** Returns the first message that fits, or undefined if the socket is closed or the time is over. */
   async hear (fits: (message: Message) => boolean, milliseconds = 5000): Promise<Message | undefined> {
     const deadline = performance.now() + milliseconds
     for (;;) {

@@ -2,7 +2,7 @@ import t from 'tap'
 import { openPage, served } from '../helpers/browser.ts'
 
 for (const [place, serve] of Object.entries(served)) {
-  t.test(`8 /docs of ${place}: an operation sent from the reference answers`, async (t) => {
+  t.test(`8 /docs of ${place}: an operation can be sent from the reference and gets a response`, async (t) => {
     const { url, admin } = await serve(t)
     const { page, foreign, problems } = await openPage(t, `${url}/docs`)
 

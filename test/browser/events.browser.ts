@@ -9,11 +9,11 @@ import { startNode, stopNode } from '../helpers/node.ts'
 import { findPort } from '../helpers/port.ts'
 import { openSql } from '../helpers/sql.ts'
 
-// Of an EventSource (HTML, 9.2.2).
+// The values of EventSource.readyState (HTML, 9.2.2).
 const [OPEN, CLOSED] = [1, 2]
 const POSTS = new URLSearchParams({ query: 'subscription { postCreated { title cursor } }' })
 
-t.test('7.7 an EventSource comes back by itself, and gets what it missed, once, in order', async (t) => {
+t.test('7.7 an EventSource reconnects by itself and gets missed posts exactly once, in order', async (t) => {
   const { url: databaseUrl, dataDir: cwd } = await startDatabase(t)
   const elsewhere = await servePage(t)
   const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: 'author@example.com', ADMIN_PASSWORD: 'horse battery staple', HOST: '127.0.0.1', PORT: String(await findPort()), CORS_ORIGIN: `http://127.0.0.1:${elsewhere}` }
@@ -32,7 +32,7 @@ t.test('7.7 an EventSource comes back by itself, and gets what it missed, once, 
   for (const page of Object.values(pages)) t.equal(await listen(page, url), OPEN)
   const hear = async () => { for (const page of Object.values(pages)) await page.waitForFunction(([count]) => (globalThis as any).heard.length >= count!, [expected.length]) }
 
-  await t.test('a page of an origin that may not gets nothing, and does not ask again', async (t) => {
+  await t.test('7.7 a page of a forbidden origin gets nothing and does not reconnect', async (t) => {
     const stranger = await page.context().browser()!.newPage()
     await stranger.goto(`http://localhost:${elsewhere}`)
     t.equal(await listen(stranger, url), CLOSED)
@@ -40,7 +40,7 @@ t.test('7.7 an EventSource comes back by itself, and gets what it missed, once, 
   })
 
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-    // The first time before it has seen any event.
+    // In the first round the page has not received any event.
     await stopNode(node, signal)
     await tell(`${signal}, one`, `${signal}, two`)
     node = await startNode(t, { cwd, settings })
@@ -54,7 +54,10 @@ t.test('7.7 an EventSource comes back by itself, and gets what it missed, once, 
   }
 })
 
-/** Has a page write down what it is told; resolves when it is connected, or has given up, with its state. */
+/**
+ * Makes a page record the events that it receives. Resolves with the readyState when the EventSource is open or has
+ * given up.
+ */
 function listen (page: Page, url: string): Promise<number> {
   return page.evaluate((address) => new Promise<number>((resolve) => {
     const heard: { title: string, isId: boolean }[] = (globalThis as any).heard = []
@@ -67,7 +70,7 @@ function listen (page: Page, url: string): Promise<number> {
   }), `${url}/graphql?${POSTS}`)
 }
 
-/** An empty page: its port, of `127.0.0.1` as well as of `localhost`, which is another origin. */
+/** Serves an empty page and returns its port. `127.0.0.1` and `localhost` are different origins. */
 async function servePage (t: Test): Promise<number> {
   const server = createServer((_, response) => response.setHeader('content-type', 'text/html').end('<!doctype html><link rel="icon" href="data:,">'))
   t.teardown(() => server.close())

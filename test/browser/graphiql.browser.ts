@@ -8,7 +8,7 @@ for (const [place, serve] of Object.entries(served)) {
     const { url, admin } = await serve(t)
     const { page, foreign, problems } = await openPage(t, `${url}/graphql`)
 
-    await t.test('7.2 a query typed into the editor is answered', async (t) => {
+    await t.test('7.2 a query typed into the editor gets a result', async (t) => {
       await type(page, 'Operation Editor', 'query { users { nodes { email } } }')
       await page.getByRole('button', { name: /^Prettify query/ }).click()
       await page.getByRole('region', { name: 'Operation Editor' }).getByText('nodes').waitFor()
@@ -16,7 +16,7 @@ for (const [place, serve] of Object.entries(served)) {
       t.match(await answer(page, admin.email), admin.email)
     })
 
-    await t.test('7.4 a mutation is done with the token in the headers pane, and refused without it', async (t) => {
+    await t.test('7.4 a mutation succeeds with the token in the headers pane and fails without it', async (t) => {
       await type(page, 'Operation Editor', 'mutation { createPost(input: { title: "Typed", content: "text" }) { title } }')
       await execute(page)
       await answer(page, 'UNAUTHENTICATED')
@@ -32,7 +32,8 @@ for (const [place, serve] of Object.entries(served)) {
       await execute(page)
       t.equal((await socket).url(), `${url.replace('http:', 'ws:')}/graphql`)
       const received = answer(page, '"Meanwhile"')
-      // Nothing tells when the server has begun to listen, so there are posts until one arrives.
+      // The page does not show when the server has started the subscription, so the test creates posts until one
+      // arrives.
       const body = JSON.stringify({ query: 'mutation { createPost(input: { title: "Meanwhile", content: "text" }) { id } }' })
       const headers = { ...admin.headers, 'content-type': 'application/json' }
       for (let waiting = true; waiting;) {
@@ -49,13 +50,13 @@ for (const [place, serve] of Object.entries(served)) {
 async function type (page: Page, pane: string, text: string): Promise<void> {
   await page.getByRole('region', { name: pane }).locator('.view-lines:visible').click()
   await page.keyboard.press('ControlOrMeta+A')
-  // Not typed letter by letter: the editor would close the brackets.
+  // Typing letter by letter would make the editor add closing brackets.
   await page.keyboard.insertText(text)
 }
 
 const execute = (page: Page): Promise<void> => page.getByRole('button', { name: /^Execute query/ }).click()
 
-// The editor writes spaces as non-breaking ones.
+// The editor displays spaces as non-breaking spaces.
 async function answer (page: Page, expected: string): Promise<string> {
   const pane = page.getByRole('region', { name: 'Result Window' }).locator('.view-lines')
   await pane.getByText(expected).first().waitFor()

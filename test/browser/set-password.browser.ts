@@ -3,7 +3,7 @@ import { createUsher } from '../helpers/app.ts'
 import { openPage } from '../helpers/browser.ts'
 import { createMailer } from '../helpers/mail.ts'
 
-t.test('4.7 the link of a mail opens a page that sets the password, under a prefix', async (t) => {
+t.test('4.7 a mail link opens a page that sets the password, also under a prefix', async (t) => {
   const inbox = createMailer()
   const usher = await createUsher(t, { prefix: '/accounts', mailer: inbox.mailer })
   const { app, inject, createUser, login } = usher
@@ -25,7 +25,7 @@ t.test('4.7 the link of a mail opens a page that sets the password, under a pref
   await page.getByRole('button', { name: 'Set password' }).click()
   await status.getByText('Your password is set. You can log in with it now.').waitFor()
   await login({ email: user.email, password: 'a password of tomorrow' })
-  // The browser tells of each answer that is no success.
+  // The browser's console reports each response that is not successful.
   t.strictSame({ foreign, problems }, { foreign: [], problems: ['Failed to load resource: the server responded with a status of 400 (Bad Request)'] })
 
   const late = await openPage(t, link)

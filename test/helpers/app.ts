@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
 
-// More than a test tries; what the limits do is shown by test/plugins/auth/throttle.test.ts.
+// These limits are higher than any test needs. test/plugins/auth/throttle.test.ts tests the real ones.
 const generous = { burst: 10_000, perMinute: 10_000 }
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 
@@ -14,7 +14,7 @@ export interface LoggedIn {
   email: string
   password: string
   token: string
-  /** The session cookie, as a `Cookie` field carries it. */
+  /** The session cookie, in the form of a `Cookie` header. */
   cookie: string
   /** `{ authorization: 'Bearer …' }` */
   headers: { authorization: string }
@@ -26,20 +26,22 @@ export interface TestUsher {
   prefix: string
   inject (method: InjectOptions['method'], path: string, rest?: Omit<InjectOptions, 'method' | 'url'>): Promise<LightMyRequestResponse>
   login (credentials: { email: string, password: string }): Promise<LoggedIn>
-  /** Creates a user with a password, and logs it in. */
+  /** Creates a user with a password and logs in as that user. */
   createUser (user?: { name?: string, email?: string, role?: 'admin' | 'user' }): Promise<LoggedIn>
   admin: LoggedIn
 }
 
 /**
- * Usher inside a bare Fastify (or one with settings of its own), on the database of the run, in a Postgres schema of its own (or that of
- * `options`, to share one between apps). Closed, and its schema dropped by the end of the run, by the test's end.
+ * Mounts Usher in a bare Fastify instance, to which `server` is passed. It uses the shared test database and a
+ * PostgreSQL schema of its own, unless `options` names one that several apps share. The app is closed when the test
+ * ends. The schema is dropped after the test run.
  */
 export async function createUsher (t: Test, options: UsherOptions = {}, server: FastifyServerOptions = {}): Promise<TestUsher> {
   const given: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(t.name),
-    // Only where none is given: a second call empties what the first has made.
+    // `t.testdir()` must not be called if a folder is given: a second call empties the folder that the first one
+    // created.
     uploadsDir: options.uploadsDir ?? t.testdir(),
     poolSize: 4,
     admin: ADMIN,
@@ -53,7 +55,7 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
   return withUsers(app, given)
 }
 
-/** The same handles on an app that mounts Usher by itself. */
+/** Returns the same helpers for an app that has mounted Usher itself. */
 export async function withUsers (app: FastifyInstance, options: UsherOptions): Promise<TestUsher> {
   const prefix = options.prefix ?? ''
   const inject: TestUsher['inject'] = (method, path, rest) => app.inject({ method: method!, url: `${prefix}${path}`, ...rest })

@@ -7,13 +7,15 @@ const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run
 
 export interface Watched {
   page: Page
-  /** What was asked of another origin than the page's. */
+  /** The requests to an origin other than the page's. */
   foreign: string[]
-  /** Errors and warnings of the console, refusals by the page's policy among them, and what was thrown. */
+  /**
+   * Errors and warnings of the console, including violations of the content security policy, and uncaught exceptions.
+   */
   problems: string[]
 }
 
-/** Opens a page in a Chromium with a profile of its own, and writes down what it does from its first request on. */
+/** Opens a page in Chromium with a new profile, and records what the page does from its first request on. */
 export async function openPage (t: Test, url: string): Promise<Watched> {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGS })
   t.teardown(() => browser.close())
@@ -37,7 +39,7 @@ export interface Served {
   admin: { email: string, headers: { authorization: string } }
 }
 
-/** The node in a process of its own, and Usher inside a host, under a prefix. */
+/** Starts Usher in two forms: as a node in a separate process, and inside a host under a prefix. */
 export const served: Readonly<Record<string, (t: Test) => Promise<Served>>> = {
   async 'the node' (t) {
     const admin = { email: 'admin@example.com', password: 'horse battery staple' }

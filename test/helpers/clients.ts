@@ -7,17 +7,23 @@ import { WebSocket } from 'ws'
 
 const POSTS = 'subscription ($after: String) { postCreated(after: $after) { title cursor } }'
 
-/** What a client is told of, and what it has to go on from. */
+/** What a client calls with each result, and what it needs to resume. */
 export interface Reader {
   host: string
-  /** The cursor of the last post that it has seen, also while it comes back by itself. */
+  /**
+   * The variables of the subscription. `after` is the cursor of the last post received, also when the client reconnects
+   * by itself.
+   */
   readonly variables: { after: string }
   take (answer: { data?: unknown }): void
-  /** Resolves when it may come back. */
+  /** Resolves when the client may reconnect. */
   back (): Promise<void>
 }
 
-/** Clients that people use: each subscribes to all posts, and tells how to stop. */
+/**
+ * GraphQL clients that people use. Each function subscribes to all posts and returns a function that stops the
+ * subscription.
+ */
 export const clients: Readonly<Record<string, (reader: Reader) => () => void>> = {
   'graphql-ws' ({ host, variables, take, back }) {
     const client = createSocketClient(bySocket(host, back))
@@ -42,8 +48,8 @@ export const clients: Readonly<Record<string, (reader: Reader) => () => void>> =
     return client.subscription(POSTS, {}).subscribe(take).unsubscribe
   },
 
-  // It takes the end of a stream for that of the subscription, and tells it with the last post once more: it is for its
-  // user to subscribe again.
+  // urql takes the end of the stream for the end of the subscription, and reports it by delivering the last post again.
+  // The application has to subscribe again.
   'urql, by events' ({ host, variables, take, back }) {
     const client = new Client({ url: `http://${host}/graphql`, exchanges: [fetchExchange], fetchSubscriptions: true })
     let stop: () => void

@@ -6,13 +6,13 @@ import { testDatabaseUrl } from './database.ts'
 
 export interface TestConnection extends Connection {
   proxy: Proxy
-  /** What was logged. */
+  /** The messages that were logged. */
   logged: string[]
-  /** The rows of a statement, on the pool. */
+  /** Runs a statement on the pool and returns its rows. */
   query: <Row>(text: string) => Promise<Row[]>
 }
 
-/** A connection to the database of the run, by way of a proxy; closed by the test's end. */
+/** Opens a connection to the test database through a proxy. It is closed when the test ends. */
 export async function openConnection (t: Test, options: Partial<ConnectionOptions> = {}): Promise<TestConnection> {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const logged: string[] = []

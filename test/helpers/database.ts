@@ -7,25 +7,28 @@ import postgres from 'postgres'
 import type { Test } from 'tap'
 import { startEmbedded } from '../../node/embedded/server.ts'
 
-/** Where the PostgreSQL of the test runs lives. */
+/** The folder of the PostgreSQL server that the test run uses. */
 export const folder = fileURLToPath(new URL('../../.tap/usher/', import.meta.url))
 
-/** A database that is only copied. */
+/** The folder of a database cluster that is copied and never started. */
 export const template = `${folder}template`
 
-/** The PostgreSQL that test/before.ts has started: one for all test files, so each works in a schema of its own. */
+/**
+ * Returns the URL of the PostgreSQL server that test/before.ts has started. All test files share it, so each uses its
+ * own schema.
+ */
 export async function testDatabaseUrl (): Promise<string> {
   return readFile(`${folder}url`, 'utf8')
 }
 
-/** A schema name that nobody else has, telling the test file it comes from. */
+/** Returns a unique schema name that contains the name of the test file. */
 export function uniqueSchema (name: string): string {
   return `t_${name.toLowerCase().replace(/[^a-z0-9]+/g, '_').slice(0, 24)}_${randomBytes(6).toString('hex')}`
 }
 
 /**
- * Creates a database on the PostgreSQL of the run, and returns its URL: every node uses the same schema of its database. Dropped by
- * the test's end.
+ * Creates a database on the shared PostgreSQL server and returns its URL. Nodes need this because every node uses the
+ * same schema name. The database is dropped when the test ends.
  */
 export async function createDatabase (t: Test): Promise<string> {
   const url = new URL(await testDatabaseUrl())
@@ -39,16 +42,19 @@ export async function createDatabase (t: Test): Promise<string> {
   return Object.assign(new URL(url), { pathname: name }).href
 }
 
-/** Returns the test's folder with a database in it that was never started: making one takes seconds. */
+/** Returns the test's folder with a database cluster in it. It is a copy, because creating a cluster takes seconds. */
 export async function prepareFolder (t: Test): Promise<string> {
-  // Otherwise tap would remove the folder before the teardowns run.
+  // tap removes the folder before the teardowns run, unless a teardown was added first.
   t.teardown(() => {})
   const dataDir = t.testdir()
   await promisify(execFile)('cp', ['-a', `${template}/postgres`, dataDir])
   return dataDir
 }
 
-/** A PostgreSQL of a test file's own, to be killed: it is then started again, on the same port. Stopped by the test's end. */
+/**
+ * Starts a separate PostgreSQL server for a test that kills it. It is then restarted on the same port. It is stopped
+ * when the test ends.
+ */
 export async function startDatabase (t: Test): Promise<{ url: string, dataDir: string, postmaster: () => Promise<number> }> {
   const dataDir = await prepareFolder(t)
   const { url, stop } = await startEmbedded({ dataDir, settings: { fsync: 'off' } })

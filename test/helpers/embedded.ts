@@ -8,7 +8,7 @@ import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../
 /** Settings of a server whose data need not survive a crash of the machine. */
 export const quick = { fsync: 'off' }
 
-/** Starts a server that is stopped by the test's end. */
+/** Starts a server that is stopped when the test ends. */
 export async function start (t: Test, dataDir: string, options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedServer> {
   const server = await startEmbedded({ dataDir, settings: quick, ...options })
   t.teardown(() => server.stop())
@@ -21,7 +21,7 @@ export function folder (t: Test, content?: Parameters<Test['testdir']>[0]): stri
   return t.testdir(content)
 }
 
-/** Runs a query on a connection of its own. */
+/** Runs a query on a separate connection and returns its rows. */
 export async function query (url: string, text: string): Promise<Record<string, unknown>[]> {
   const sql = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 30 })
   try {
@@ -31,19 +31,22 @@ export async function query (url: string, text: string): Promise<Record<string, 
   }
 }
 
-/** Waits until a check returns something, and returns that. A check that throws is repeated. Throws after a minute. */
+/**
+ * Calls `check` until it returns something, and returns that. If `check` throws, it is called again. Throws after a
+ * minute.
+ */
 export async function until<T> (what: string, check: () => Promise<T | false | undefined>): Promise<T> {
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; await setTimeout(20)) {
     const result = await check().catch(() => undefined)
     if (result) return result
   }
-  throw new Error(`not within 60 s: ${what}`)
+  throw new Error(`timed out after 60 s, waiting for: ${what}`)
 }
 
 export const pidFile = (dataDir: string) => join(dataDir, 'postgres/data/postmaster.pid')
 
-/** Returns the process number of the server. */
+/** Returns the process id of the server. */
 export const postmaster = async (dataDir: string) => parseInt(await readFile(pidFile(dataDir), 'utf8'))
 
-/** Returns whether no server runs. */
+/** Returns whether no server is running. */
 export const isDown = (dataDir: string) => stat(pidFile(dataDir)).then(() => false, () => true)

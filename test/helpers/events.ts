@@ -5,20 +5,23 @@ import { hostOf, type Answer } from './graphql.ts'
 /** A server-sent event. */
 export interface ServerEvent { event?: string, id?: string, data?: string, retry?: string, comment?: string }
 
-/** What a request for server-sent events is answered with. */
+/** The response to a request for server-sent events. */
 export interface Events {
   response: Response
-  /** The next event that is no comment; `undefined` at the end of the stream. Rejects where it breaks off. */
+  /**
+   * Returns the next event, skipping comments, or `undefined` at the end of the stream. Rejects if the connection
+   * breaks.
+   */
   next (): Promise<ServerEvent | undefined>
-  /** The answers that the next so many events carry. */
+  /** Returns the GraphQL results in the next `count` events. */
   answers (count: number): Promise<Answer[]>
-  /** The next comment or event. */
+  /** Returns the next event or comment, or `undefined` at the end of the stream. */
   any (): Promise<ServerEvent | undefined>
-  /** Hangs up. */
+  /** Disconnects. */
   abort (): void
 }
 
-/** Asks for server-sent events over a connection, hung up by the end of the test. */
+/** Sends a request for server-sent events. The connection is closed when the test ends. */
 export async function openEvents (t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, init: RequestInit & { query?: string } = {}): Promise<Events> {
   const controller = new AbortController()
   t.teardown(() => controller.abort())

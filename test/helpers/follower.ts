@@ -5,10 +5,13 @@ import { words, type Answer, type Protocol } from './graphql.ts'
 
 const PAUSE_MS = 200
 
-/** A subscription to the posts after a cursor. */
+/** A subscription to the posts that follow a cursor. */
 interface Subscription { query: string, variables: { authorId: string | undefined, after: string } }
 
-/** Hands on all answers of one connection, until it is gone or `hangUp` is called: why it has gone. */
+/**
+ * Passes all results of one connection to `take`. Resolves with the reason when the connection has closed or `hangUp`
+ * was called.
+ */
 type Connect = (url: string, subscription: Subscription, take: (answer: Answer) => void, onOpen: (hangUp: () => void) => void) => Promise<string>
 
 const bySocket = (protocol: Protocol): Connect => (url, subscription, take, onOpen) => new Promise((resolve) => {
@@ -56,7 +59,7 @@ const byEvents = (method: 'GET' | 'POST', resume: 'header' | 'argument'): Connec
   asked.end(method === 'POST' ? JSON.stringify({ query, variables }) : undefined)
 })
 
-/** The ways to subscribe, and to go on from a cursor. */
+/** The transports of a subscription, and the ways to resume from a cursor. */
 export const ways: Readonly<Record<string, Connect>> = {
   'graphql-transport-ws': bySocket('graphql-transport-ws'),
   'graphql-ws': bySocket('graphql-ws'),
@@ -65,25 +68,28 @@ export const ways: Readonly<Record<string, Connect>> = {
 }
 
 export interface FollowerOptions {
-  /** Where the nodes are; it comes back to the next one whenever it is cut off. */
+  /** The URLs of the nodes. After each disconnect the follower connects to the next one. */
   urls: readonly string[]
   way: keyof typeof ways
   authorId?: string | undefined
-  /** More that it asks of each post. */
+  /** More fields to select from each post. */
   fields?: string
-  /** The cursor that it begins after. */
+  /** The cursor to start after. */
   after: string
-  /** After how many posts it changes to the next node by itself. */
+  /** The number of posts after which the follower moves to the next node by itself. */
   patience: number
 }
 
-/** Somebody who wants every post, and goes on from the last one that it has seen. */
+/** A subscriber that wants every post and resumes from the last one it has received. */
 export class Follower {
-  /** The cursors of the posts in the order of their coming, the one it began after first. */
+  /**
+   * The cursors of the posts in the order in which they arrived. The first one is the cursor that the follower started
+   * after.
+   */
   readonly seen: string[]
-  /** Why it was cut off, each time. */
+  /** The reason for each disconnect. */
   readonly ends: string[] = []
-  /** Milliseconds. */
+  /** The longest time between two posts, in milliseconds. */
   longestSilence = 0
   readonly options: FollowerOptions
   #last = performance.now()
@@ -97,7 +103,7 @@ export class Follower {
     this.seen = [options.after]
   }
 
-  /** Until it is stopped. */
+  /** Subscribes again and again until `stop` is called. `first` is the index of the first node. */
   async run (first: number): Promise<void> {
     const { urls, way, authorId, fields = '', patience } = this.options
     const query = `subscription ($authorId: ID, $after: String) { postCreated(authorId: $authorId, after: $after) { cursor ${fields} } }`
@@ -111,7 +117,7 @@ export class Follower {
     }
   }
 
-  /** Resolves when it has seen some posts. To be called once at a time. */
+  /** Resolves when the follower has received these posts. Call it only once at a time. */
   async sees (cursors: readonly string[]): Promise<void> {
     while (!cursors.every((cursor) => this.seen.includes(cursor))) await new Promise<void>((resolve) => { this.#onSeen = resolve })
   }

@@ -2,21 +2,21 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
-/** A connection on which the test writes WebSocket frames itself. */
+/** A connection on which the test writes raw WebSocket frames. */
 export interface RawSocket {
   readonly socket: Socket
-  /** Resolves when the server has closed the connection, to everything that came. */
+  /** Resolves with all received bytes when the server has closed the connection. */
   readonly closed: Promise<Buffer>
 }
 
-/** Asks a host for a WebSocket, and sends `rest` in the same segment. The connection is closed by the end of the test. */
+/** Requests a WebSocket upgrade and sends `rest` in the same segment. The connection is closed when the test ends. */
 export async function upgrade (t: Test, at: string, { protocol = '', rest = Buffer.alloc(0) as Buffer } = {}): Promise<RawSocket> {
   const [host, port] = at.split(':')
   const socket = connect(Number(port), host)
   t.teardown(() => socket.destroy())
   const chunks: Buffer[] = []
   socket.on('data', (chunk) => chunks.push(chunk))
-  // The server may close before all of it was sent.
+  // The server may close the connection before everything was sent.
   socket.on('error', () => {})
   const closed = new Promise<Buffer>((resolve) => socket.once('close', () => resolve(Buffer.concat(chunks))))
   await once(socket, 'connect')
@@ -29,7 +29,7 @@ export async function upgrade (t: Test, at: string, { protocol = '', rest = Buff
   return { socket, closed }
 }
 
-/** A frame of a client, masked with zeros; `first` is its first byte. */
+/** Returns a client frame, masked with zeros. `first` is its first byte. */
 export function frame (first: number, payload: Buffer | string = ''): Buffer {
   const bytes = Buffer.from(payload)
   const length = bytes.length < 126 ? Buffer.from([0x80 | bytes.length]) : Buffer.from([0x80 | 126, bytes.length >> 8, bytes.length & 255])

@@ -4,20 +4,20 @@ import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 import type { LoggedIn, TestUsher } from './app.ts'
 
-/** A GraphQL answer. Its data are what the test asked for. */
+/** A GraphQL response. The type of `data` depends on the test's query. */
 export interface Answer {
   data?: any
   errors?: { message: string, path?: (string | number)[], extensions: { code: string, errors?: string[] } }[]
 }
 
-/** Sends a body to /graphql; throws where the status is not 200 (contract 7.1). */
+/** Posts a body to /graphql and returns the response. Throws if the status is not 200 (contract 7.1). */
 export async function post (usher: TestUsher, body: object, user?: LoggedIn): Promise<Answer> {
   const response = await usher.inject('POST', '/graphql', { payload: body, ...user && { headers: user.headers } })
   if (response.statusCode !== 200) throw new Error(`graphql: ${response.statusCode} ${response.body}`)
   return response.json()
 }
 
-/** Creates a post: its id. */
+/** Creates a post and returns its id. */
 export async function createPost (usher: TestUsher, user: LoggedIn, title = 'A post'): Promise<string> {
   const mutation = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id } }'
   const { data, errors } = await post(usher, { query: mutation, variables: { title } }, user)
@@ -25,7 +25,7 @@ export async function createPost (usher: TestUsher, user: LoggedIn, title = 'A p
   return data.createPost.id
 }
 
-/** Where a test's Usher listens: on a free port, from the first call on. */
+/** Returns the host and port of the app. The first call makes it listen on a free port. */
 export async function hostOf ({ app }: Pick<TestUsher, 'app'>): Promise<string> {
   if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' })
   return `127.0.0.1:${(app.server.address() as AddressInfo).port}`
@@ -41,11 +41,11 @@ export const words = {
 
 interface Message { type: string, id?: string, payload?: Answer & Answer['errors'] }
 
-/** A socket as it is, by the words of its protocol. */
+/** A WebSocket connection that speaks one of the two GraphQL protocols. */
 export class TestSocket {
   readonly words: typeof words[Protocol]
   readonly socket: WebSocket
-  /** The code that the server closed it with. */
+  /** Resolves with the close code that the server sent. */
   readonly closed: Promise<number>
   readonly #arrived: Message[] = []
   #wake = () => {}
@@ -73,13 +73,13 @@ export class TestSocket {
     this.send({ type: this.words.stop, id })
   }
 
-  /** The next message that has not been taken. */
+  /** Returns the next message that has not been returned yet. */
   async next (): Promise<Message> {
     while (this.#arrived.length === 0) await new Promise<void>((resolve) => { this.#wake = resolve })
     return this.#arrived.shift()!
   }
 
-  /** Says `connection_init`, and waits for the acknowledgement. */
+  /** Sends `connection_init` and waits for the acknowledgement. */
   async init (payload?: object): Promise<this> {
     this.send({ type: 'connection_init', payload })
     const { type } = await this.next()
@@ -87,7 +87,7 @@ export class TestSocket {
     return this
   }
 
-  /** Runs an operation to its end: its answer. */
+  /** Executes a query or mutation and returns its response. */
   async run (query: string, rest: object = {}): Promise<Answer> {
     this.start('run', query, rest)
     const { type, payload } = await this.next()
@@ -96,13 +96,13 @@ export class TestSocket {
     return payload!
   }
 
-  /** Waits until everything sent so far has been dealt with. */
+  /** Waits until the server has handled everything that was sent so far. */
   async settle (): Promise<void> {
     await this.run('{ __typename }')
   }
 }
 
-/** Opens a socket, closed by the test's end; to be initialised yet. */
+/** Opens a socket that is closed when the test ends. The caller has to call `init`. */
 export async function openSocket (
   t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, { protocol = 'graphql-transport-ws' as Protocol, path = '/graphql', headers = {} } = {}
 ): Promise<TestSocket> {
@@ -113,7 +113,7 @@ export async function openSocket (
   return open
 }
 
-/** The titles of the next so many posts that a socket is told of. */
+/** Returns the titles of the next `count` posts that a socket receives. */
 export async function titles (socket: TestSocket, count: number): Promise<string[]> {
   const found: string[] = []
   while (found.length < count) found.push((await socket.next()).payload!.data.postCreated.title)

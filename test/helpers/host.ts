@@ -13,7 +13,10 @@ import type { Test } from 'tap'
 import type { UsherOptions } from '../../app.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
 
-/** A Fastify with options of its own for whatever a host can set; closed by the test's end. */
+/**
+ * Creates a Fastify instance with a non-default value for every option that could affect Usher. It is closed when the
+ * test ends.
+ */
 export function openHost (t: Test): FastifyInstance {
   let requests = 0
   const app = Fastify({
@@ -31,7 +34,9 @@ export function openHost (t: Test): FastifyInstance {
   return app
 }
 
-/** What a mount of its own needs: the database of the run, and a Postgres schema and a folder that nobody else has. */
+/**
+ * Returns the options of one mount: the test database, and a PostgreSQL schema and a folder that no other mount uses.
+ */
 export async function mountOptions (t: Test, prefix = '/accounts'): Promise<UsherOptions & { prefix: string }> {
   return {
     prefix,
@@ -43,7 +48,7 @@ export async function mountOptions (t: Test, prefix = '/accounts'): Promise<Ushe
   }
 }
 
-/** Every plugin that Usher also uses, at the root of the host and configured otherwise. */
+/** Registers every plugin that Usher also uses at the root of the host, with different options. */
 export async function addPlugins (app: FastifyInstance): Promise<void> {
   await app.register(jwt, { secret: 'the secret of the host', sign: { iss: 'host' }, verify: { allowedIss: 'host' }, cookie: { cookieName: 'usher_session', signed: false } })
   await app.register(cookie, { secret: 'the secret of the host', hook: 'preParsing', parseOptions: { httpOnly: false, path: '/host' } })
@@ -69,7 +74,7 @@ export async function addPlugins (app: FastifyInstance): Promise<void> {
   })
 }
 
-/** What a host sets for all of its routes: handlers, compilers, parsers, decorators. */
+/** Sets what a host can set for all of its routes: handlers, compilers, parsers and decorators. */
 export function addSettings (app: FastifyInstance): void {
   for (const name of ['db', 'database', 'auth', 'events', 'storage', 'tokens']) app.decorate(name, `${name} of the host`)
   app.decorateRequest('options', '')
@@ -92,7 +97,7 @@ export function addSettings (app: FastifyInstance): void {
   })
 }
 
-/** Hooks of every kind that watch and mark. What they saw goes to `seen`. */
+/** Adds hooks of every kind. They append their name to `seen` and add headers to the response. */
 export function addHooks (app: FastifyInstance, seen: string[] = []): void {
   app.addHook('onRequest', async ({ method, url }, reply) => { seen.push(`onRequest ${method} ${url}`); reply.header('x-host', 'yes') })
   app.addHook('preParsing', async (_, __, payload) => { seen.push('preParsing'); return payload })
@@ -104,7 +109,7 @@ export function addHooks (app: FastifyInstance, seen: string[] = []): void {
   app.addHook('onError', async () => { seen.push('onError') })
 }
 
-/** The host's own routes. */
+/** Adds the routes of the host. */
 export function addRoutes (app: FastifyInstance): void {
   app.get('/mine', { schema: { response: { 200: { type: 'object', properties: { a: { type: 'string' } } } } } },
     async (request) => ({ a: 1, b: 2, query: request.query, actor: request.actor, cookies: request.cookies }))

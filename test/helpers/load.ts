@@ -2,17 +2,17 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LoggedIn, TestUsher } from './app.ts'
 
-/** An answer to one of many requests: `sent` and `took` in milliseconds. */
+/** The response to one request. `sent` and `took` are in milliseconds. */
 export interface Answer { what: string, status: number, retryAfter: string | null, sent: number, took: number, body: string }
 
 export interface Load {
   readonly answers: Answer[]
-  /** Resolves with the first answer to a request sent from now on that has this status. */
+  /** Resolves with the first response that has this status, among those to requests sent from now on. */
   next (status: number): Promise<Answer>
   stop (): Promise<void>
-  /** Milliseconds for which the machine kept this process, clients and node, from running at the most. */
+  /** The longest time in milliseconds for which this process, with the clients and the node in it, did not run. */
   readonly lag: number
-  /** Rejects when the first of the clients finds nobody. */
+  /** Rejects when the first client cannot connect. */
   readonly ended: Promise<unknown>
 }
 
@@ -20,8 +20,8 @@ const PATIENCE_MS = 60_000
 const PAUSE_MS = 50
 
 /**
- * Fifty clients, each sending its next request as the last one is answered: reads, lists, protected reads, single
- * writes, transactions, and a login. A request that is not answered rejects `stop`.
+ * Starts fifty clients. Each sends its next request as soon as it has the response to the last one. They send reads,
+ * lists, protected reads, single writes, transactions and logins. `stop` rejects if a request got no response.
  */
 export async function createLoad ({ app, admin, createUser, options }: TestUsher): Promise<Load> {
   const base = app.server.listening ? addressOf(app) : await app.listen({ port: 0, host: '127.0.0.1' })
@@ -56,7 +56,7 @@ export async function createLoad ({ app, admin, createUser, options }: TestUsher
     const answer = { what, status: response.status, retryAfter: response.headers.get('retry-after'), sent, took: performance.now() - sent, body }
     answers.push(answer)
     for (const listener of listeners) listener(answer)
-    // What is measured is the database's absence, not how much the machine can take.
+    // The test measures how the node handles a missing database, not how much the machine can do.
     await delay(PAUSE_MS)
   }
 
@@ -64,7 +64,7 @@ export async function createLoad ({ app, admin, createUser, options }: TestUsher
     while (!stopping.signal.aborted) await send(works[index % works.length]!(index))
   }
 
-  // One at a time: what limits logins is argon2.
+  // Only one client logs in, because argon2 limits the number of logins per second.
   async function login (): Promise<void> {
     const { email, password } = users[0]!
     while (!stopping.signal.aborted) await send(['/auth/login', { method: 'POST', headers: json, body: JSON.stringify({ email, password }) }])

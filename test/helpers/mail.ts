@@ -6,12 +6,12 @@ import type { Test } from 'tap'
 import type { Mail, Mailer } from '../../schema/options.ts'
 import { until } from './until.ts'
 
-/** What an inbox has, oldest first. */
+/** The received mails, oldest first. */
 export interface Inbox {
   readonly mails: Mail[]
-  /** The mails to somebody, once there are so many. */
+  /** Resolves with the mails to an address when there are at least `count`. */
   of (to: string, count: number): Promise<Mail[]>
-  /** The token of the latest link to somebody, once there are so many mails. */
+  /** Resolves with the token in the latest mail to an address when there are at least `count` mails. */
   token (to: string, count?: number): Promise<string>
 }
 
@@ -24,16 +24,19 @@ function createInbox (mails: Mail[]): Inbox {
   return { mails, of, token: async (to, count = 1) => tokenIn((await of(to, count)).at(-1)!) }
 }
 
-/** The token of the link in a mail. */
+/** Returns the token in the link of a mail. */
 export const tokenIn = ({ text }: Mail): string => /#token=([\w-]{43})$/m.exec(text)![1]!
 
-/** A mailer that keeps what it is given. */
+/** Creates a mailer that keeps the mails it is called with. */
 export function createMailer (): Inbox & { mailer: Mailer } {
   const mails: Mail[] = []
   return { ...createInbox(mails), mailer: (mail) => { mails.push(mail) } }
 }
 
-/** A real mail server, which takes every mail unless `answer` says otherwise (`undefined`, or an SMTP status). Stopped by the test's end. */
+/**
+ * Starts an SMTP server. It accepts every mail unless `answer` returns an SMTP status. It is stopped when the test
+ * ends.
+ */
 export async function startMailServer (t: Test, answer: (to: string) => number | undefined = () => undefined): Promise<Inbox & { url: string, raw: string[] }> {
   const raw: string[] = []
   const mails: Mail[] = []
@@ -60,7 +63,7 @@ export async function startMailServer (t: Test, answer: (to: string) => number |
   return { ...createInbox(mails), raw, url: `smtp://127.0.0.1:${port}` }
 }
 
-// RFC 5322 and RFC 2045, as far as plain text in ASCII goes.
+// Parses RFC 5322 and RFC 2045 as far as plain ASCII text needs.
 function parse (message: string): { subject: string, text: string } {
   const [head = '', ...rest] = message.split('\r\n\r\n')
   const body = rest.join('\r\n\r\n')

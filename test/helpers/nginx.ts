@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { freePort, runProgram } from './program.ts'
 
-/** Starts nginx with `docs/nginx.conf` in front of two nodes, for the time of a test; its address. */
+/** Starts nginx with `docs/nginx.conf` in front of two nodes and returns its URL. It is stopped when the test ends. */
 export async function startNginx (t: Test, folder: string, nodes: readonly { url: string }[]): Promise<string> {
   const port = await freePort()
   let site = await readFile(join(import.meta.dirname, '../../docs/nginx.conf'), 'utf8')

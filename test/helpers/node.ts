@@ -9,15 +9,15 @@ const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const coverage = fileURLToPath(new URL('../../.tap/coverage', import.meta.url))
 const names = [...Object.keys(parseSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'PRINT_SECRETS']
 
-/** A node in a process of its own. */
+/** A node in a separate process. */
 export interface TestNode {
   readonly child: ChildProcess
-  /** What it has printed so far: the log, and the words for people. */
+  /** What the node has printed to stdout so far: the log. */
   readonly stdout: string
   readonly stderr: string
-  /** The exit code, or the signal, once it has ended and all it printed is here. */
+  /** Resolves with the exit code or the signal when the process has ended and all of its output was read. */
   readonly ended: Promise<number | NodeJS.Signals>
-  /** Resolves when the words contain `text`; rejects when the node ends before. */
+  /** Resolves when `text` has appeared on stderr. Rejects if the node ends first. */
   said (text: string | RegExp): Promise<RegExpMatchArray>
 }
 
@@ -30,36 +30,40 @@ export interface ServingNode extends TestNode {
   readonly url: string
   fetch (path: string, init?: RequestInit): Promise<Response>
   login (credentials: { email: string, password: string }): Promise<{ token: string, cookie: string, headers: Record<string, string> }>
-  /** A raw connection, and everything that comes back on it until the node closes it. */
+  /** Opens a raw connection. Its `answer` resolves with everything received when the node has closed it. */
   connect (): Promise<Connection>
-  /** A login under way: the node has its head and waits for the last octets of its body, `rest`. */
+  /**
+   * Starts a login whose body is incomplete: the node has the head of the request and waits for `rest`, the last bytes
+   * of the body.
+   */
   beginLogin (credentials: { email: string, password: string }): Promise<Connection & { rest: string }>
 }
 
 export interface NodeOptions {
-  /** Its settings; nothing of this process's own is handed on. */
+  /** The node's settings. The settings in the environment of this process are not passed on. */
   settings?: Record<string, string>
-  /** Its working directory. */
+  /** The working directory. */
   cwd: string
-  /** A module to run inside it, to make it fail. */
+  /** The source of a module that runs inside the node, for example to make it fail. */
   inject?: string
-  /** Whether it keeps what it has compiled where it does so for users, rather than where the suite does. */
+  /** Whether the node keeps compiled code where it does for users, instead of where the test suite does. */
   compileCache?: boolean
 }
 
 /**
- * Returns the command and the environment that start Node in a process of its own, with all that it has run in the coverage of
- * the tests. tap would add a module to every such process, which takes half a second of CPU time. Node collects the same by itself.
+ * Returns the command and the environment that start Node.js in a separate process and include it in the coverage of
+ * the tests. By default tap adds a module to every such process, which takes half a second of CPU time.
+ * `NODE_V8_COVERAGE` collects the same data without it.
  */
 export function nodeCommand (args: readonly string[]): { command: [file: string, args: string[]], env: NodeJS.ProcessEnv } {
-  // tap sets NODE_OPTIONS for every process that a test starts, whatever environment it is given.
+  // tap sets NODE_OPTIONS for every process that a test starts, even if the test passes its own environment.
   const command: [string, string[]] = ['env', ['-u', 'NODE_OPTIONS', process.execPath, ...args]]
   const isCovered = process.env['_TAPJS_PROCESSINFO_COVERAGE_'] === '1'
-  // Coverage counts only what V8 has compiled in the process itself.
+  // V8 only reports coverage for code that the process has compiled itself.
   return { command, env: { ...process.env, ...isCovered && { NODE_V8_COVERAGE: coverage, NODE_DISABLE_COMPILE_CACHE: '1' } } }
 }
 
-/** Starts `node node/server.ts`. It stops by the test's end. */
+/** Starts `node node/server.ts`. It is stopped when the test ends. */
 export function spawnNode (t: Test, { settings = {}, cwd, inject, compileCache = false }: NodeOptions): TestNode {
   const { command, env } = nodeCommand(inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, server] : [server])
   for (const name of names) delete env[name]
@@ -68,7 +72,7 @@ export function spawnNode (t: Test, { settings = {}, cwd, inject, compileCache =
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) child[name]!.setEncoding('utf8').on('data', (text: string) => { output[name] += text })
   const ended = once(child, 'close').then(([code, signal]) => code ?? signal)
-  // Not killed: a process that ends by itself also tells what it has covered.
+  // The process gets SIGTERM, because a killed process writes no coverage.
   t.teardown(async () => {
     child.kill('SIGTERM')
     await ended
@@ -91,7 +95,7 @@ export function spawnNode (t: Test, { settings = {}, cwd, inject, compileCache =
   }
 }
 
-/** Starts a node and waits until it serves. */
+/** Starts a node and resolves when it listens. */
 export async function startNode (t: Test, options: NodeOptions): Promise<ServingNode> {
   const node = spawnNode(t, options)
   const [, url = ''] = await node.said(/listens on (\S+)/)
@@ -132,7 +136,7 @@ async function open (url: string): Promise<Connection> {
   return { socket, answer }
 }
 
-/** Stops a node as an orchestrator does, and tells its exit code. */
+/** Stops a node as an orchestrator does and returns its exit code. */
 export async function stopNode ({ child, ended }: TestNode, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | NodeJS.Signals> {
   child.kill(signal)
   return ended

@@ -4,7 +4,10 @@ import type { Test } from 'tap'
 import { accountFor } from '../../node/embedded/binaries.ts'
 import { freePort, runProgram } from './program.ts'
 
-/** Starts PgBouncer with `docs/pgbouncer.ini`, or in another mode, for the time of a test; the database's URL by way of it. */
+/**
+ * Starts PgBouncer with `docs/pgbouncer.ini`, or in another mode, until the test ends. Returns the URL of the database
+ * through it.
+ */
 export async function startPgbouncer (t: Test, folder: string, databaseUrl: string, mode: 'transaction' | 'session' = 'transaction'): Promise<string> {
   const { port: databasePort, username, password } = new URL(databaseUrl)
   const port = await freePort()
@@ -22,7 +25,7 @@ export async function startPgbouncer (t: Test, folder: string, databaseUrl: stri
   await mkdir(folder, { recursive: true })
   await writeFile(file, settings)
   await writeFile(join(folder, 'userlist.txt'), `"${username}" "${password}"\n`)
-  // It refuses to run as root, like PostgreSQL.
+  // Like PostgreSQL, PgBouncer does not run as root.
   const account = await accountFor(0)
   if (account) await chown(folder, account.uid, account.gid)
   await runProgram(t, port, ['/usr/sbin/pgbouncer', file], account && { uid: account.uid, gid: account.gid })

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 
 /**
- * A port for a node that is stopped and started again on it. Below those that a system gives to whoever connects: one of
- * these could have it meanwhile.
+ * Returns a port for a node that is stopped and restarted on it. The port is below the range of ephemeral ports, since
+ * another connection could otherwise take it in between.
  */
 export async function findPort (): Promise<number> {
   for (;;) {

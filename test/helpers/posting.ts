@@ -5,20 +5,20 @@ const PATIENCE_MS = 60_000
 const PAUSE_MS = 150
 
 export interface PostingOptions {
-  /** Where the nodes are: whoever answers gets the next one. */
+  /** The URLs of the nodes, which get the posts in turn. */
   urls: readonly string[]
   headers: Record<string, string>
-  /** Whose the posts are, in turn. */
+  /** The ids of the authors, who are used in turn. */
   authorIds: readonly string[]
 }
 
-/** Writers of posts, whose nodes and database fail: each post has a title that no other has. */
+/** Clients that create posts while nodes and the database fail. Each post has a unique title. */
 export class Posting {
-  /** What was acknowledged, by title. */
+  /** The acknowledged posts by title. */
   readonly acknowledged = new Map<string, { id: string, cursor: string }>()
-  /** What may have been written or not: its connection broke, or the database's. */
+  /** The posts that may or may not have been written, because a connection broke. Maps the title to the reason. */
   readonly undecided = new Map<string, string>()
-  /** How often something was refused, surely not written, and sent again. */
+  /** How often a request was rejected, which means that nothing was written, and sent again. */
   refused = 0
   readonly #options: PostingOptions
   #count = 0
@@ -29,14 +29,14 @@ export class Posting {
     this.#options = options
   }
 
-  /** Writes all the time, until it is stopped. */
+  /** Writes posts with this many clients until `stop` is called. */
   async run (writers: number): Promise<void> {
     await Promise.all(Array.from({ length: writers }, async () => {
       for (; !this.#stopped; await delay(PAUSE_MS)) await this.post()
     }))
   }
 
-  /** Writes a post: its cursor, if that was acknowledged. */
+  /** Creates a post. Returns its cursor, or undefined if it was not acknowledged. */
   async post (authorId?: string): Promise<string | undefined> {
     const { urls, authorIds } = this.#options
     const title = crypto.randomUUID()
@@ -49,14 +49,14 @@ export class Posting {
         this.#onAcknowledged()
         return answer.cursor
       }
-      // Nothing was sent to a node that is not there, and to the database nothing by one that has too much to do.
+      // With ECONNREFUSED nothing was sent to the node, and with OVERLOADED the node has sent nothing to the database.
       if (answer !== 'ECONNREFUSED' && answer !== 'OVERLOADED') return void this.undecided.set(title, answer)
       this.refused++
       await delay(PAUSE_MS)
     }
   }
 
-  /** Resolves when so many more have been acknowledged. */
+  /** Resolves when `count` more posts have been acknowledged. */
   async more (count: number): Promise<void> {
     for (const { size } = this.acknowledged; this.acknowledged.size < size + count;) await new Promise<void>((resolve) => { this.#onAcknowledged = resolve })
   }
@@ -65,7 +65,7 @@ export class Posting {
     this.#stopped = true
   }
 
-  // What was created, or why not.
+  // Returns the created post, or the error code.
   async #ask (url: string, variables: object): Promise<{ id: string, cursor: string } | string> {
     try {
       const response = await fetch(`${url}/graphql`, {

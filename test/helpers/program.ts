@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { until } from './until.ts'
 
-/** A port of 127.0.0.1 on which nobody listens. */
+/** Returns a free port of 127.0.0.1. */
 export async function freePort (): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
@@ -13,7 +13,7 @@ export async function freePort (): Promise<number> {
   return port
 }
 
-/** Runs a program of this machine until the test's end, when it gets a signal, and waits until it listens. */
+/** Starts a program of this machine and resolves when it listens. The program gets a signal when the test ends. */
 export async function runProgram (
   t: Test, port: number, [file = '', ...args]: readonly string[], { stop = 'SIGTERM', ...options }: SpawnOptions & { stop?: NodeJS.Signals } = {}
 ): Promise<ChildProcess> {

@@ -3,36 +3,39 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 
-// At its natural end Node waits for ever, busily, for a socket that was reset while it had something to write.
+// When the event loop is otherwise empty, Node.js waits forever, at full CPU, for a socket that was reset while it had
+// data to write. The process must therefore exit explicitly.
 process.once('beforeExit', () => process.exit())
 
-/** A database's address that can fail as networks do. */
+/** A proxy in front of a database that can simulate network failures. */
 export interface Proxy {
-  /** The database's URL, by way of the proxy. */
+  /** The database's URL through the proxy. */
   readonly url: string
-  /** How often somebody has connected. */
+  /** How many connections were opened. */
   readonly dialed: number
   /** Resets every connection. */
   cut (): void
-  /** Resets every connection, and refuses new ones until `listen`. */
+  /** Resets every connection and rejects new ones until `listen` is called. */
   refuse (): void
   listen (): Promise<void>
-  /** Refuses new connections until `listen`; the others live on. */
+  /** Rejects new connections until `listen` is called. Open connections keep working. */
   stopListening (): void
-  /** Accepts new connections and hangs up at once, until `listen`; resets the others. */
+  /** Accepts new connections and closes them at once until `listen` is called. Resets open connections. */
   hangUp (): void
-  /** Passes nothing on, of old and of new connections, until `thaw`: both ends believe that the other is there. */
+  /**
+   * Forwards nothing on open and new connections until `thaw` is called. Both ends believe that the other one is there.
+   */
   freeze (): void
   thaw (): void
-  /** Passes on what the server sends only after so many milliseconds, from now on. */
+  /** Delays what the server sends by this many milliseconds from now on. */
   delayReplies (milliseconds: number): void
-  /** The same for what clients send. */
+  /** Delays what the clients send by this many milliseconds from now on. */
   delayRequests (milliseconds: number): void
-  /** Passes nothing on any more of the connections that are open now, frozen or not; new ones work. */
+  /** Never forwards anything again on the connections that are open now, frozen or not. New connections work. */
   abandon (which?: 'newest'): void
 }
 
-/** Opens a TCP proxy in front of a database, closed by the end of the test. */
+/** Opens a TCP proxy in front of a database. It is closed when the test ends. */
 export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy> {
   const target = new URL(databaseUrl)
   const pairs = new Set<[Socket, Socket]>()
@@ -50,7 +53,7 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
 
   function accept (client: Socket): void {
     dialed++
-    // Out of the backlog of a server that has closed.
+    // The connection was still in the backlog of a server that has been closed.
     if (!server.listening) return void client.destroy()
     if (hangingUp) return void client.on('error', () => {}).resume().end()
     const upstream = connect(Number(target.port), target.hostname)
@@ -67,13 +70,13 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
         const due = performance.now() + delayMs
         if (delayMs === 0 && delayed === 0) return void to.write(chunk)
         delayed++
-        // In their order, also where the delay changes.
+        // Chained promises keep the order even if the delay changes.
         sent = sent.then(() => delay(Math.max(0, due - performance.now()))).then(() => {
           delayed--
           to.write(chunk)
         })
       })
-      // What there is to know of an error, the 'close' after it says.
+      // The 'close' event follows, and it is all that matters here.
       from.on('error', () => {})
       from.on('close', () => {
         to.destroy()

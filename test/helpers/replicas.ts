@@ -11,23 +11,25 @@ import { createProxy } from './proxy.ts'
 import { until } from './until.ts'
 
 export interface Replicas {
-  /** Of both, the primary first. */
+  /** The URL with both servers, the primary first. */
   readonly url: string
-  /** The same, the standby first. */
+  /** The URL with both servers, the standby first. */
   readonly reversed: string
-  /** Of the standby alone. */
+  /** The URL of the standby alone. */
   readonly standbyUrl: string
-  /** Stops the standby from receiving what is committed from now on, once it has all before. Only where it confirms nothing. */
+  /**
+   * Waits until the standby has everything, and then disconnects it from the primary. Only for an asynchronous standby.
+   */
   disconnectStandby (): Promise<void>
-  /** Kills the primary, as a machine that dies. */
+  /** Kills the primary, which simulates a crash of its machine. */
   killPrimary (): void
-  /** Makes the standby the primary. */
+  /** Promotes the standby to primary. */
   promote (): Promise<void>
 }
 
 const SETTINGS = ['fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'superuser_reserved_connections=0', 'log_min_messages=fatal']
 
-/** Starts a primary and a standby until the test's end. The standby confirms each commit, unless it is not `synchronous`. */
+/** Starts a primary and a standby until the test ends. With `synchronous`, the standby confirms each commit. */
 export async function startReplicas (t: Test, folder: string, { synchronous = true } = {}): Promise<Replicas> {
   const programs = await findPrograms()
   const cluster = await openCluster(join(folder, 'primary'), programs, false, () => {})

@@ -4,19 +4,19 @@ import type { Test } from 'tap'
 import { hostOf } from './graphql.ts'
 import type { TestUsher } from './app.ts'
 
-/** A request whose body is still arriving. */
+/** A request whose body has not been sent completely. */
 export interface SlowRequest {
   /** Sends a few bytes of the body. */
   drip (bytes: string): void
   /** Sends the rest of the body. */
   finish (): void
-  /** What the server sends until it closes the connection. */
+  /** Resolves with everything the server sent when it has closed the connection. */
   readonly answer: Promise<string>
 }
 
 /**
- * Sends the head of a request and the first byte of its JSON body. By the time it returns the server has authenticated
- * the request: it says 100 Continue before that, and answers the probe that follows it after that.
+ * Sends the head of a request and the first byte of its JSON body. Resolves when the server has authenticated the
+ * request: the server sends 100 Continue before that, and responds to the health check that follows only after that.
  */
 export async function beginRequest (
   t: Test, usher: TestUsher, method: string, path: string, headers: Record<string, string>, body: object

@@ -3,14 +3,17 @@ import type { Test } from 'tap'
 import type { TestUsher } from './app.ts'
 import { until } from './until.ts'
 
-/** A connection to what a test's Usher keeps, with its Postgres schema as the default one; closed by the test's end. */
+/**
+ * Opens a connection to the database of a test's Usher, with its schema as the default one. It is closed when the test
+ * ends.
+ */
 export function openSql (t: Test, { options }: Pick<TestUsher, 'options'>): Sql {
   const sql = postgres(options.databaseUrl!, { max: 2, onnotice: () => {}, connection: { search_path: options.schema! } })
   t.teardown(() => sql.end({ timeout: 1 }))
   return sql
 }
 
-/** Waits until a statement of a test's Usher waits for a lock. Throws after five seconds. */
+/** Waits until a statement of a test's Usher waits for a lock. Throws after a minute. */
 export async function untilBlocked (sql: Sql, { options }: Pick<TestUsher, 'options'>): Promise<void> {
   await until('a statement waits for a lock', async () =>
     (await sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${options.schema!}"%`}`).length > 0)

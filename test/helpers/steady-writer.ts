@@ -7,28 +7,30 @@ const PAUSE_MS = 20
 
 export interface SteadyWriterOptions {
   url: string
-  /** An admin's. */
+  /** The headers of an admin's requests. */
   headers: Record<string, string>
   index: number
-  /** Whether it also opens and ends sessions, which takes a password hash each. */
+  /** Whether this client also opens and ends sessions. Each login needs a password hash. */
   logsIn: boolean
 }
 
-/** What a writer knows to be done, since it was answered so. */
+/** The changes that were acknowledged with a success status. */
 export interface Acknowledged {
-  /** Names of users by id; a user whose last change is undecided is not among them. */
+  /** Names of users by id, without the users whose last change has an unknown outcome. */
   readonly users: Map<string, string>
   readonly deleted: Set<string>
   readonly posts: Set<string>
-  /** Ids of sessions that were ended, and their cookies. */
+  /** The ids of the ended sessions. */
   readonly ended: Set<string>
   readonly cookies: string[]
 }
 
-/** A client that writes one thing after the other, some of it in transactions, and remembers what was acknowledged. */
+/**
+ * A client that sends one write after the other, some of them transactions, and records which ones were acknowledged.
+ */
 export class SteadyWriter {
   readonly acknowledged: Acknowledged = { users: new Map(), deleted: new Set(), posts: new Set(), ended: new Set(), cookies: [] }
-  /** Requests that were refused, or whose outcome nobody knows. */
+  /** Requests that were rejected or have an unknown outcome. */
   failures = 0
   readonly #options: SteadyWriterOptions
   #stopped = false
@@ -48,7 +50,7 @@ export class SteadyWriter {
     this.#stopped = true
   }
 
-  // A user is created, changed and written for, and one of ten is deleted again.
+  // Creates a user, changes it and creates posts for it. Deletes one user in ten.
   async #useUser (): Promise<void> {
     const { users, deleted, posts } = this.acknowledged
     const email = `${randomUUID()}@example.com`
@@ -65,7 +67,7 @@ export class SteadyWriter {
     }
     if (Math.random() > 0.1) return
     users.delete(id)
-    // Whose posts go as well.
+    // The user's posts are deleted too.
     const written = [...posts].slice(-5)
     for (const post of written) posts.delete(post)
     if (await this.#send('DELETE', `/api/users/${id}`)) deleted.add(id)
@@ -85,7 +87,7 @@ export class SteadyWriter {
     cookies.push(cookie)
   }
 
-  /** What was answered, where that was a success. */
+  /** Returns the body of a successful response, or undefined. */
   async #send (method: string, path: string, body?: object, headers?: Record<string, string>): Promise<any> {
     const response = await this.#fetch(method, path, body, headers)
     if (!response?.ok) return undefined

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 import { TestSocket } from './graphql.ts'
 
-/** Opens a socket to a node until the test's end, with the payload of `connection_init`. */
+/** Opens a socket to a node with this payload of `connection_init`. It is closed when the test ends. */
 export async function connectSocket (t: Test, { url }: { url: string }, payload?: object): Promise<TestSocket> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
   t.teardown(() => socket.terminate())
@@ -12,7 +12,7 @@ export async function connectSocket (t: Test, { url }: { url: string }, payload?
   return open.init(payload)
 }
 
-/** Subscribes to the posts that a node tells of, until the test's end; of each the next message has the title. */
+/** Subscribes to all posts on a node until the test ends. Each message contains the title of one post. */
 export async function subscribe (t: Test, node: { url: string }): Promise<TestSocket> {
   const subscriber = await connectSocket(t, node)
   subscriber.start('posts', 'subscription { postCreated { title } }')

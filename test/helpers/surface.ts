@@ -6,12 +6,12 @@ import { openSocket } from './wire.ts'
 
 const UUID = /^[0-9a-f-]{36}$/
 
-/** All of Usher, shortly, as it must answer in whatever host; each answer in full is told by the tests of its route. */
+/** Checks each part of Usher briefly, as it must behave in any host. The tests of the routes check the details. */
 export async function surface (t: Test, usher: TestUsher): Promise<void> {
   const { inject, admin, createUser, app, prefix } = usher
   const url = `http://127.0.0.1:${(app.server.address() as { port: number }).port}`
 
-  await t.test('2.1 to 2.5 users, with their refusals', async (t) => {
+  await t.test('2.1 to 2.5 users, with their error responses', async (t) => {
     const payload = { name: 'Ada', email: 'ada@example.com', extra: 1 }
     const created = await inject('POST', '/api/users', { headers: admin.headers, payload })
     t.equal(created.statusCode, 201)
@@ -36,7 +36,7 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     t.strictSame((await inject('GET', '/api/users?role=a&role=b')).statusCode, 400)
   })
 
-  await t.test('1.4 the two shapes of failure', async (t) => {
+  await t.test('1.4 failures have one of two shapes', async (t) => {
     const { headers } = admin
     const refusals: [InjectOptions['method'], string, object, number, object][] = [
       ['POST', '/api/users', {}, 401, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }],
@@ -54,7 +54,7 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     }
   })
 
-  await t.test('3 and 6 versions and the redirect', async (t) => {
+  await t.test('3 and 6 API versions and the redirect', async (t) => {
     const two = await inject('GET', '/api/users', { headers: { accept: 'application/vnd.api.v2+json' } })
     t.match(two.headers['content-type'], 'application/vnd.api.v2+json')
     t.strictSame(Object.keys(two.json()), ['version', 'data', 'page'])
@@ -62,7 +62,7 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     t.strictSame([redirect.statusCode, redirect.headers.location], [302, `${prefix}/api/users`])
   })
 
-  await t.test('4 login, protected and logout', async (t) => {
+  await t.test('4 login, a protected route and logout', async (t) => {
     const user = await createUser()
     t.match(user.cookie, /^usher_session=[\w.-]+$/)
     const login = await inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password } })
@@ -85,7 +85,7 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     t.strictSame([wrong.statusCode, wrong.json()], [400, { errors: ['file is required', 'description is required'] }])
   })
 
-  await t.test('7 GraphQL, by HTTP and by socket', async (t) => {
+  await t.test('7 GraphQL over HTTP and over a socket', async (t) => {
     const socket = await openSocket(t, `${url.replace('http', 'ws')}${prefix}/graphql`, ['graphql-transport-ws'])
     t.equal(socket.socket.protocol, 'graphql-transport-ws')
     socket.say({ type: 'connection_init' })
@@ -103,7 +103,7 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     t.match(unknown.json(), { errors: [{ message: 'User not found' }] })
   })
 
-  await t.test('8 docs', async (t) => {
+  await t.test('8 the API reference', async (t) => {
     t.equal((await inject('GET', '/docs/')).statusCode, 200)
     const document = (await inject('GET', '/docs/json')).json()
     t.equal(document.openapi.slice(0, 3), '3.1')

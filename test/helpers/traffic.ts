@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Write } from './writes.ts'
 
 export interface Traffic {
-  /** How often what was answered: a status, the code of an error of GraphQL, or how the connection failed. */
+  /** How many times each outcome occurred: a status, the code of a GraphQL error, or how the connection failed. */
   readonly answers: Record<string, number>
   readonly writes: Write[]
-  /** Resolves when so many more of each kind were answered as they should be. */
+  /** Resolves when this many more rounds of each client have succeeded completely. */
   flow (count: number): Promise<void>
   stop (): Promise<void>
 }
@@ -14,7 +14,10 @@ const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $ti
 const PATIENCE_MS = 60_000
 const PAUSE_MS = 20
 
-/** Clients that read, create users and create posts in turn, over connections that are kept alive, and are sometimes idle for a little. */
+/**
+ * Starts clients that read, create users and create posts in turn. Their connections are kept alive and are idle for
+ * short times.
+ */
 export function startTraffic ({ url, headers }: { url: string, headers: Record<string, string> }, clients = 20): Traffic {
   const answers: Record<string, number> = {}
   const writes: Write[] = []

@@ -1,19 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-// Long enough for a machine that is busy: only a test that fails waits for so long.
+// This is long enough for a busy machine. Only a failing test waits that long.
 const PATIENCE_MS = 60_000
-// Short enough to see what lasts for some milliseconds, and long enough to leave the processor to what is waited for.
+// This is short enough to observe a state that lasts milliseconds, and leaves the CPU to what the test waits for.
 const POLL_MS = 1
-// Requests and statements in one unbroken sequence would take the time of the one that is waited for.
+// A check that sends requests or statements without a pause would slow down what the test waits for. The pause is a
+// multiple of the duration of the check.
 const PAUSE = 4
 const LONGEST_MS = 50
 
-/** Waits until something is so, looking once in `pollMs` at the most: more is right for what lasts. Throws after a minute. */
+/**
+ * Resolves when `isSo` returns a truthy value. Checks at most once per `pollMs`, which should be larger for a state
+ * that lasts. Throws after a minute.
+ */
 export async function until (what: string, isSo: () => unknown, pollMs = POLL_MS): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS
   for (let since = performance.now(); !await isSo(); since = performance.now()) {
     const now = performance.now()
-    if (now > deadline) throw new Error(`not within 60 s: ${what}`)
+    if (now > deadline) throw new Error(`timed out after 60 s, waiting for: ${what}`)
     await delay(Math.max(pollMs, Math.min(PAUSE * (now - since), LONGEST_MS)))
   }
 }

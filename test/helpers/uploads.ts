@@ -8,7 +8,7 @@ import { until } from './until.ts'
 
 const BOUNDARY = 'the-boundary'
 
-/** A part of a form: its header fields and its content. */
+/** Returns one part of a multipart form, from its header fields and its content. */
 export function part (header: string, content: string | Buffer): Buffer {
   return Buffer.concat([Buffer.from(`--${BOUNDARY}\r\n${header}\r\n\r\n`), Buffer.from(content), Buffer.from('\r\n')])
 }
@@ -21,27 +21,27 @@ export const fieldPart = (name: string, value: string | Buffer) => part(`Content
 export const END = Buffer.from(`--${BOUNDARY}--\r\n`)
 export const FORM = `multipart/form-data; boundary=${BOUNDARY}`
 
-/** Posts these parts as the admin; the last boundary included, unless they are `raw`. */
+/** Posts the parts as the admin. Adds the final boundary unless `raw` is set. */
 export async function post ({ inject, admin }: TestUsher, parts: Buffer[], { raw = false, type = FORM, headers = admin.headers as object } = {}) {
   const payload = Buffer.concat(raw ? parts : [...parts, END])
   return inject('POST', '/api/uploads', { headers: { ...headers, 'content-type': type }, payload })
 }
 
-/** Uploads a file that is expected to succeed. */
+/** Uploads a file and returns the response body. Throws if the upload fails. */
 export async function upload (usher: TestUsher, content: string | Buffer, filename?: string, headers?: object) {
   const response = await post(usher, [filePart(content, filename), fieldPart('description', 'Something')], headers && { headers })
   if (response.statusCode !== 200) throw new Error(`upload: ${response.statusCode} ${response.body}`)
   return response.json() as { fileUrl: string, id: string, filename: string, mediaType: string, size: number, sha256: string }
 }
 
-/** What is on the disk and in the table. */
+/** Counts the files on the disk and the rows in the table. */
 export async function leftovers ({ options }: TestUsher, sql: Sql) {
   const [tmp, files] = await Promise.all(['tmp', 'files'].map((folder) => readdir(`${options.uploadsDir}/${folder}`)))
   const [{ rows }] = await sql<[{ rows: number }]>`select count(*)::int as rows from uploads`
   return { tmp: tmp!.length, files: files!.length, rows }
 }
 
-/** Waits until nothing of an upload is left, on the disk and in the table; throws after a minute. */
+/** Waits until nothing of an upload remains on the disk and in the table. Throws after a minute. */
 export async function nothingLeft (usher: TestUsher, sql: Sql): Promise<void> {
   await until('nothing is left of the upload', async () => {
     const { tmp, files, rows } = await leftovers(usher, sql)
@@ -49,7 +49,7 @@ export async function nothingLeft (usher: TestUsher, sql: Sql): Promise<void> {
   })
 }
 
-/** A socket to an app that listens on a free port, with the head of an upload sent. */
+/** Makes the app listen on a free port, and returns a socket on which the head of an upload has been sent. */
 export async function open (t: Test, { app, admin, prefix }: TestUsher, framing: string): Promise<Socket> {
   if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as { port: number }
@@ -59,12 +59,12 @@ export async function open (t: Test, { app, admin, prefix }: TestUsher, framing:
   return socket
 }
 
-/** What a socket receives until its other end closes it. */
+/** Resolves with everything a socket receives until the server closes it. */
 export async function received (socket: Socket): Promise<string> {
   return text(socket)
 }
 
-/** One chunk of a body whose length is not known. */
+/** Returns one chunk of a body with chunked transfer encoding. */
 export function chunked (content: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${content.length.toString(16)}\r\n`), content, Buffer.from('\r\n')])
 }

@@ -4,14 +4,14 @@ import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 
-/** Listens, and where. */
+/** Makes the app listen on a free port and returns its addresses. */
 export async function listen (app: FastifyInstance): Promise<{ port: number, url: string, ws: string }> {
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
   return { port, url: `http://127.0.0.1:${port}`, ws: `ws://127.0.0.1:${port}` }
 }
 
-/** Opens a socket, and tells what it says. */
+/** Opens a WebSocket and queues the messages that it receives. */
 export async function openSocket (t: Test, url: string, protocols: string[] = []) {
   const socket = new WebSocket(url, protocols)
   t.teardown(() => socket.terminate())
@@ -28,7 +28,7 @@ export async function openSocket (t: Test, url: string, protocols: string[] = []
   }
 }
 
-/** Sends octets as they are, and gives back all that comes until the server closes. */
+/** Sends raw bytes and returns everything received until the server closes the connection. */
 export async function sendRaw (port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   socket.end(text)
@@ -37,5 +37,5 @@ export async function sendRaw (port: number, text: string): Promise<string> {
   return answer
 }
 
-/** What a server answered, without the time of it. */
+/** Returns a raw response without its `Date` header. */
 export const withoutDate = (answer: string) => answer.replaceAll(/date: .*\r\n/gi, '')

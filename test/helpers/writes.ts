@@ -1,23 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from 'postgres'
 
-/** A user or a post that a client has asked for, by a name that no other has: its address or its title. */
+/** A user or a post that a client tries to create, with a unique name: the email address or the title. */
 export interface Write {
   readonly kind: 'user' | 'post'
   readonly name: string
-  /** Of what was created, once that is acknowledged. */
+  /** The id of the created row, once the write is acknowledged. */
   id?: string
   refusal?: { status: number, retryAfter: string | null, code: string }
 }
 
 export interface Writes {
-  /** All that were sent, in this order. One without an id or a refusal has no answer. */
+  /** All writes in the order in which they were sent. A write with neither `id` nor `refusal` got no response. */
   readonly sent: Write[]
-  /** Resolves when so many of each kind are acknowledged that were sent from now on. */
+  /** Resolves when `count` writes of each kind, sent from now on, are acknowledged. */
   acknowledge (count: number): Promise<void>
-  /** Resolves when one that was sent from now on is refused. */
+  /** Resolves when a write sent from now on is rejected. */
   refuse (): Promise<void>
-  /** Resolves when each client has found nobody. */
+  /** Resolves when every client has failed to connect. */
   readonly ended: Promise<void>
   stop (): Promise<void>
 }
@@ -27,8 +27,9 @@ const PATIENCE_MS = 60_000
 const PAUSE_MS = 50
 
 /**
- * Clients that create users and posts in turn, over connections that are kept alive, each as soon as its last one was
- * answered, until their node is gone. A request that hangs, or an answer that is another's, rejects all that is awaited.
+ * Starts clients that create users and posts in turn over kept-alive connections. Each sends its next request when it
+ * has the response to the last one, until the node is gone. A request that hangs, or a response that belongs to another
+ * request, rejects all promises of the result.
  */
 export function startWrites ({ url, headers }: { url: string, headers: Record<string, string> }, clients = 32): Writes {
   const sent: Write[] = []
@@ -43,7 +44,7 @@ export function startWrites ({ url, headers }: { url: string, headers: Record<st
     }
   }
 
-  /** Whether there was an answer. */
+  /** Returns whether there was a response. */
   async function send (write: Write): Promise<boolean> {
     sent.push(write)
     const [path, payload] = write.kind === 'user'
@@ -57,7 +58,7 @@ export function startWrites ({ url, headers }: { url: string, headers: Record<st
     else if ((created.email ?? created.title) !== write.name) throw new Error(`${write.name} got ${JSON.stringify(body)}`)
     else write.id = created.id
     for (const look of watchers) look()
-    // Whoever is refused leaves the machine to what recovers.
+    // After a rejection the client pauses, which leaves the CPU to the node that recovers.
     if (!created) await delay(PAUSE_MS)
     return true
   }
@@ -101,7 +102,10 @@ export function startWrites ({ url, headers }: { url: string, headers: Record<st
   }
 }
 
-/** What is wrong with what is in the database: nothing, where each acknowledged write is there once, and none twice. */
+/**
+ * Compares the acknowledged writes with the database. The result equals `noFaults` if each acknowledged write is there
+ * once and no write is there twice.
+ */
 export async function findFaults (sql: Sql, writes: readonly Write[]) {
   const rows = await sql<{ id: string, name: string }[]>`
     select id, email as name from users where email like '%@example.org' union all select id, title from posts where title like 'Post %'`

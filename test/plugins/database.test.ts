@@ -13,7 +13,7 @@ import { createLoad } from '../helpers/load.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { until } from '../helpers/until.ts'
 
-t.test('1.10 no database at boot: ready() rejects, says so, and keeps no process alive', async (t) => {
+t.test('1.10 without a database at the start, ready() rejects with a message, and the process can end', async (t) => {
   const code = `
     import Fastify from 'fastify'
     import usher from ${JSON.stringify(new URL('../../app.ts', import.meta.url).href)}
@@ -34,17 +34,17 @@ t.test('1.10 no database at boot: ready() rejects, says so, and keeps no process
   }
 })
 
-t.test('1.10 the database goes away while the node starts: ready() rejects, and its connections are closed', async (t) => {
+t.test('1.10 if the database fails during the start, ready() rejects, and the connections are closed', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const app = Fastify()
   t.teardown(() => app.close())
   app.register(usher, { databaseUrl: proxy.url, schema: uniqueSchema(t.name), uploadsDir: t.testdir() })
-  // After the migrations, before the notifications.
+  // This runs after the migrations and before the notifications.
   app.register(async () => proxy.refuse())
   await t.rejects(async () => app.ready(), { code: 'DATABASE_UNAVAILABLE', message: /cannot be reached \((ECONNREFUSED|ECONNRESET|CONNECTION_CLOSED)\)/ })
 })
 
-t.test('4 notifications from an address of their own arrive; from another database none would, and ready() rejects', async (t) => {
+t.test('4 notifications may use another URL; if it leads to another database, ready() rejects', async (t) => {
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)
   const { app, admin, createUser, inject } = await createUsher(t, { databaseUrl, notificationsUrl: proxy.url })
@@ -61,7 +61,7 @@ t.test('4 notifications from an address of their own arrive; from another databa
   await t.rejects(async () => other.ready(), { message: /^usher: notificationsUrl must lead to the database itself: / })
 })
 
-t.test('4 1.10 only the notifications are away: everything is served, and the node asks the database which sessions live', async (t) => {
+t.test('4 1.10 while only notifications are unavailable, all requests succeed, and sessions are read from the database', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const one = await createUsher(t)
   const lines: string[] = []
@@ -87,7 +87,7 @@ t.test('4 1.10 only the notifications are away: everything is served, and the no
   }
 })
 
-t.test('1.10 the connection for notifications is ended, it alone: requests are served without a 503', async (t) => {
+t.test('1.10 if only the connection of notifications is terminated, no request gets 503', async (t) => {
   const name = `listener ${process.pid}`
   const url = `${await testDatabaseUrl()}?application_name=${encodeURIComponent(name)}`
   const usher = await createUsher(t, { databaseUrl: url })
@@ -96,7 +96,7 @@ t.test('1.10 the connection for notifications is ended, it alone: requests are s
   const load = await createLoad(usher)
   await load.next(201)
   for (let round = 0; round < 5; round++) {
-    // The heartbeat tells it from the others.
+    // The heartbeat distinguishes this connection from the others.
     const end = () => direct`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${name} and query = ${HEARTBEAT}`
     await until('ended', async () => (await end()).length === 1)
     await delay(50)
@@ -105,7 +105,7 @@ t.test('1.10 the connection for notifications is ended, it alone: requests are s
   t.strictSame(load.answers.filter(({ status }) => status >= 300).slice(0, 3), [])
 })
 
-t.test('9 a client that the host owns serves, and stays open', async (t) => {
+t.test('9 a postgres.js client of the host is used and stays open', async (t) => {
   const name = `owned ${process.pid}`
   const own = postgres(await testDatabaseUrl(), { max: 3, connection: { application_name: name } })
   t.teardown(() => own.end())
@@ -121,7 +121,7 @@ t.test('9 a client that the host owns serves, and stays open', async (t) => {
   t.strictSame([...await own`select 1 as one`], [{ one: 1 }])
 })
 
-t.test('9 two mounts in one process, on different databases: one is away, the other serves', async (t) => {
+t.test('9 of two mounts with different databases, one keeps working while the database of the other is unavailable', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const one = await createUsher(t, { databaseUrl: proxy.url })
   const two = await createUsher(t)
@@ -139,7 +139,7 @@ t.test('9 two mounts in one process, on different databases: one is away, the ot
 })
 
 for (const state of ['serves', 'refuses connections', 'is frozen'] as const) {
-  t.test(`8 the app closes under load while the database ${state}: promptly`, async (t) => {
+  t.test(`8 the app closes promptly under load while the database ${state}`, async (t) => {
     const proxy = await createProxy(t, await testDatabaseUrl())
     const usher = await createUsher(t, { databaseUrl: proxy.url })
     const load = await createLoad(usher)
@@ -147,7 +147,7 @@ for (const state of ['serves', 'refuses connections', 'is frozen'] as const) {
     if (state === 'refuses connections') proxy.refuse()
     if (state === 'is frozen') proxy.freeze()
     await delay(20)
-    // Whoever asks from now on finds nobody.
+    // Requests sent from now on cannot connect.
     const ended = t.rejects(load.ended)
     await usher.app.close()
     await ended

@@ -14,7 +14,7 @@ import { until } from '../helpers/until.ts'
 const FROM = 'Usher <usher@example.com>'
 const mail: Mail = { to: 'ada@example.com', subject: 'Hello', text: `A link:\n\nhttps://example.com/#token=${'t'.repeat(43)}\n` }
 
-/** The plugin on a bare Fastify, and what it logs: level, message, error. */
+/** Registers the plugin on a bare Fastify and collects the level, message and error of each log entry. */
 async function start (t: Test, mailer: Mailer | undefined, options: MailerOptions = {}) {
   const lines: string[] = []
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
@@ -25,7 +25,7 @@ async function start (t: Test, mailer: Mailer | undefined, options: MailerOption
   return { app, lines, logged: () => lines.map((line) => JSON.parse(line)) }
 }
 
-t.test('4.7 a mail reaches a mail server, from the sender of the node, as plain text that answers nobody', async (t) => {
+t.test('4.7 a mail server gets a plain-text mail from the node\'s sender address', async (t) => {
   const server = await startMailServer(t)
   const { mailer, close } = createSmtpMailer(server.url, FROM)
   t.teardown(close)
@@ -36,7 +36,7 @@ t.test('4.7 a mail reaches a mail server, from the sender of the node, as plain 
   t.match(server.raw[0], /^Auto-Submitted: auto-generated\r$/m)
   t.match(server.raw[0], /^Content-Type: text\/plain; charset=utf-8\r$/m)
 
-  await t.test('4.7 an address cannot bring along headers or other recipients', async (t) => {
+  await t.test('4.7 an address cannot add headers or recipients', async (t) => {
     const evil = ['eve@example.com\r\nBcc: all@example.com', 'eve@example.com, all@example.com', 'Eve <all@example.com>']
     for (const to of evil) app.usherMailer!.send({ ...mail, to, subject: 'Hello\r\nBcc: all@example.com' }, 'id')
     await app.close()
@@ -45,7 +45,7 @@ t.test('4.7 a mail reaches a mail server, from the sender of the node, as plain 
   })
 })
 
-t.test('4.7 what fails is tried again, and logged without the address and the link', async (t) => {
+t.test('4.7 a failed mail is sent again, and logged without the address and the link', async (t) => {
   const failures = [Object.assign(new Error(`cannot deliver to <ada@example.com>: ${mail.text}`), { code: 'EENVELOPE', responseCode: 451 }), 'busy']
   const inbox = createMailer()
   const { app, lines, logged } = await start(t, async (mail) => {
@@ -61,7 +61,7 @@ t.test('4.7 what fails is tried again, and logged without the address and the li
   for (const secret of [mail.to, 't'.repeat(43)]) t.notOk(lines.join('').includes(secret))
 })
 
-t.test('4.7 what fails for good is given up: after some attempts, or at once where the server says never', async (t) => {
+t.test('4.7 a mail is given up after several attempts, or at once after a permanent error', async (t) => {
   let attempts = 0
   const server = await startMailServer(t, (to) => { attempts++; return to.startsWith('nobody') ? 550 : 450 })
   const { mailer, close } = createSmtpMailer(server.url, FROM)
@@ -78,9 +78,9 @@ t.test('4.7 what fails for good is given up: after some attempts, or at once whe
   t.notMatch(lines.join(''), 'nobody@example.com')
 })
 
-t.test('4.7 a mailer that hangs, or a mail server that says nothing, is not waited for', async (t) => {
+t.test('4.7 a mailer that hangs, or a mail server that does not respond, is given up after a time', async (t) => {
   const { app, lines, logged } = await start(t, () => new Promise(() => {}), { attemptMs: 1, pauses: [] })
-  // One for every place, and more.
+  // More mails than the mailer sends concurrently.
   for (let index = 0; index < 10; index++) app.usherMailer!.send(mail, 'id')
   await until('given up', () => lines.length === 10)
   t.match(logged()[9], { level: 50, err: { message: 'the mailer did not finish within 1 ms' } })
@@ -93,7 +93,7 @@ t.test('4.7 a mailer that hangs, or a mail server that says nothing, is not wait
   await t.rejects(Promise.resolve(mailer(mail)), { code: 'ETIMEDOUT' })
 })
 
-t.test('4.7 mails that wait are bounded', async (t) => {
+t.test('4.7 the number of waiting mails is limited', async (t) => {
   const { app, lines, logged } = await start(t, () => new Promise(() => {}), { drainMs: 1 })
   for (let index = 0; index < 1001; index++) app.usherMailer!.send(mail, `id ${index}`)
   t.match(logged(), [{ level: 50, msg: 'A mail is not sent because too many mails are waiting', userId: 'id 1000' }])
@@ -102,7 +102,7 @@ t.test('4.7 mails that wait are bounded', async (t) => {
   t.equal(lines.length, 2)
 })
 
-t.test('4.7 a stop sends what is on its way, and tries once more what waits for another attempt', async (t) => {
+t.test('4.7 stopping the node completes mails in progress and tries waiting ones once more', async (t) => {
   const inbox = createMailer()
   let fails = true
   const { app, lines } = await start(t, async (mail) => {
@@ -117,18 +117,18 @@ t.test('4.7 a stop sends what is on its way, and tries once more what waits for 
   t.same(inbox.mails.map(({ to }) => to).sort(), ['ada@example.com', 'bob@example.com'])
 })
 
-t.test('4.7 without a mailer there is nothing to send by', async (t) => {
+t.test('4.7 without a mailer the plugin provides none', async (t) => {
   const { app } = await start(t, undefined)
   t.equal(app.usherMailer, undefined)
 })
 
-t.test('4.7 the mail of the node', async (t) => {
+t.test('4.7 mails of the node', async (t) => {
   const url = await createDatabase(t)
   const admin = { email: 'root@example.com', password: 'horse battery staple' }
   const start = (t: Test, settings: Record<string, string> = {}) => startNode(t, { cwd: t.testdir(), settings: { DATABASE_URL: url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, ...settings } })
   const post = (node: ServingNode, path: string, body: object) => node.fetch(`/api/auth/password-reset${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
 
-  await t.test('4.7 without SMTP_URL, the link is printed on the terminal, and leads to a page of the node', async (t) => {
+  await t.test('4.7 without SMTP_URL the link is printed on the terminal and leads to a page of the node', async (t) => {
     const node = await start(t, { PRINT_SECRETS: 'true' })
     t.equal((await post(node, '', admin)).status, 202)
     const [, link = '', token = ''] = await node.said(/^Mail to root@example\.com: Set a new password\n[^]*^(http.+)#token=([\w-]{43})$/m)
@@ -140,7 +140,7 @@ t.test('4.7 the mail of the node', async (t) => {
     t.equal(await stopNode(node), 0)
   })
 
-  await t.test('4.7 not where it would go to a log', async (t) => {
+  await t.test('4.7 it is not printed if the output is not a terminal', async (t) => {
     const node = await start(t)
     t.equal((await post(node, '', admin)).status, 202)
     t.equal(await stopNode(node), 0)
@@ -148,7 +148,7 @@ t.test('4.7 the mail of the node', async (t) => {
     t.notMatch(node.stderr, 'Mail to')
   })
 
-  await t.test('4.7 with SMTP_URL by mail, also what is on its way when the node stops', async (t) => {
+  await t.test('4.7 with SMTP_URL it is mailed, even if the node stops meanwhile', async (t) => {
     const server = await startMailServer(t)
     const node = await start(t, { NODE_ENV: 'production', SMTP_URL: server.url, MAIL_FROM: FROM, PUBLIC_URL: 'https://api.example.com/' })
     t.equal((await post(node, '', admin)).status, 202)

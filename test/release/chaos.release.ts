@@ -14,7 +14,7 @@ const POSTS_A_STEP = 8
 const PATIENCE_MS = 20_000
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
-t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what they hear of each other are killed all the time', async (t) => {
+t.test('7.7 each subscriber gets each post once, in order, while nodes, PostgreSQL and connections are killed', async (t) => {
   const { url: databaseUrl, dataDir: cwd, postmaster } = await startDatabase(t)
   const sql = openSql(t, { options: { databaseUrl, schema: 'usher' } })
   const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
@@ -26,12 +26,12 @@ t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what th
       try {
         return await startNode(t, { cwd, settings: { ...settings, HOST: '127.0.0.1', PORT: String(port) } })
       } catch {
-        // The database was away.
+        // The database was unavailable.
         failedStarts++
       }
     }
   }
-  // What it has compiled a node keeps when it stops, and not when it is killed.
+  // A node writes its compile cache when it is stopped, but not when it is killed. This node fills the cache.
   await stopNode(await start(ports[0]!))
   const serving = [await start(ports[0]!), await start(ports[1]!)].map((node) => Promise.resolve(node))
 
@@ -62,7 +62,7 @@ t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what th
     if (step % 20 === 10) await killDatabase()
   }
 
-  // The connection by which a node hears of posts.
+  // Terminates the connection on which a node receives notifications.
   async function killListener (): Promise<void> {
     for (;; await delay(20)) {
       const rows = await sql`
@@ -89,7 +89,7 @@ t.test('7.7 nothing lost, nothing twice, in order: nodes, PostgreSQL and what th
   posting.stop()
   await written
   await Promise.all(serving)
-  // Whoever has seen the last one of an author has seen all of his.
+  // A follower that has received the last post of each author has received all of them.
   const last = await Promise.all(authorIds.map(async (authorId) => {
     for (;;) {
       const cursor = await posting.post(authorId)

@@ -9,8 +9,8 @@ import { findFaults, noFaults } from '../helpers/writes.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
-t.test('1.10 the database fails over under load: the nodes go on with the standby by themselves, and nothing is lost', async (t) => {
-  // Otherwise tap would remove the folder first.
+t.test('1.10 when the database fails over under load, the nodes continue with the standby, and nothing is lost', async (t) => {
+  // tap removes the folder before the teardowns run, unless a teardown was added first.
   t.teardown(() => {})
   const cwd = t.testdir()
   const replicas = await startReplicas(t, cwd)

@@ -16,7 +16,7 @@ import { report } from './faults/report.ts'
 import { createSchedule, type Fault } from './faults/schedule.ts'
 import { SessionClients } from './faults/session-clients.ts'
 
-// FAULTS_SEED runs the schedule of one seed; FAULTS_HISTORY checks what an earlier run has recorded once more.
+// FAULTS_SEED runs the schedule of one seed. FAULTS_HISTORY checks the recorded history of an earlier run again.
 const { FAULTS_SEED, FAULTS_HISTORY } = process.env
 const SECONDS = Number(process.env.FAULTS_SECONDS ?? 120)
 const SEEDS = FAULTS_SEED ? [Number(FAULTS_SEED)] : Array.from({ length: Number(process.env.FAULTS_SEEDS ?? 20) }, (_, index) => index + 1)
@@ -28,7 +28,7 @@ const folder = fileURLToPath(new URL('../../.tap/faults/', import.meta.url))
 
 t.setTimeout(0)
 
-/** What a run has recorded. */
+/** The recorded history of a run. */
 interface History {
   readonly seed: number
   readonly faults: readonly Fault[]
@@ -38,11 +38,11 @@ interface History {
 }
 
 for (const seed of FAULTS_HISTORY ? [] : SEEDS) {
-  t.test(`three nodes under the faults of seed ${seed}: users, sessions and events are as promised`, (t) => run(t, seed))
+  t.test(`three nodes under the faults of seed ${seed}: users, sessions and events are as the contract says`, (t) => run(t, seed))
 }
 
 if (FAULTS_HISTORY) {
-  t.test('a recorded history is as promised', async (t) => check(t, JSON.parse(await readFile(FAULTS_HISTORY, 'utf8'))))
+  t.test('a recorded history is as the contract says', async (t) => check(t, JSON.parse(await readFile(FAULTS_HISTORY, 'utf8'))))
 }
 
 async function run (t: Test, seed: number): Promise<void> {
@@ -93,6 +93,7 @@ async function run (t: Test, seed: number): Promise<void> {
   t.strictSame([...posting.acknowledged].filter(([title, { id }]) => ids.get(title) !== id), [], 'every acknowledged post exists')
   t.equal(ids.size, posts.length, 'no post exists twice')
 
+  await until('all nodes serve', async () => (await Promise.all(urls.map((_, node) => client.send(node, 'GET', '/health/ready')))).every(({ status }) => status === 200), 100)
   for (const { id, cookie } of history.sessions.slice(-SHOWN)) {
     t.equal((await client.send(0, 'POST', '/api/auth/refresh', { headers: { cookie } })).status, 401, `the cookie of the ended session ${id}`)
   }

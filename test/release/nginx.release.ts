@@ -25,7 +25,7 @@ t.test('4 two nodes behind nginx', async (t) => {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const written: Write[] = []
 
-  // The same port, which nginx knows.
+  // nginx knows the node's port, so the restarted node uses the same one.
   async function startAgain (index: number): Promise<void> {
     nodes[index] = await startNode(t, { cwd, settings: { ...settings, PORT: new URL(nodes[index]!.url).port } })
   }
@@ -36,7 +36,7 @@ t.test('4 two nodes behind nginx', async (t) => {
     t.comment(`stopped within ${Math.round(performance.now() - since)} ms`)
   }
 
-  t.test('7.7 a post made through nginx, or either node, reaches the subscribers of both', async (t) => {
+  t.test('7.7 a post created through nginx or on either node reaches the subscribers of both nodes', async (t) => {
     const sockets = await Promise.all([{ url }, ...nodes].map((server) => subscribe(t, server)))
     for (const server of [{ url }, { url }, ...nodes]) {
       const title = crypto.randomUUID()
@@ -45,13 +45,13 @@ t.test('4 two nodes behind nginx', async (t) => {
     }
   })
 
-  t.test('4.4 the address of a session is that of the client, whatever it says', async (t) => {
+  t.test('4.4 the address of a session is the client\'s real address, whatever X-Forwarded-For the client sends', async (t) => {
     const { token } = await post(`${url}/api/auth/login`, admin, { localAddress: '127.0.0.9', headers: { 'x-forwarded-for': '192.0.2.1' } })
     const sessions = await (await fetch(`${url}/api/auth/sessions`, { headers: { authorization: `Bearer ${token}` } })).json() as { current: boolean, address: string }[]
     t.equal(sessions.find(({ current }) => current)!.address, '127.0.0.9')
   })
 
-  t.test('4.2 the host is the one that nginx was asked by, whatever the client says: no page of another origin is served', async (t) => {
+  t.test('4.2 X-Forwarded-Host of a client is ignored, so a page of another origin cannot refresh', async (t) => {
     const { headers } = await fetch(`${url}/api/auth/login`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(admin) })
     const cookie = headers.getSetCookie()[0]!.split(';', 1)[0]!
     const refresh = async (origin: string, more: Record<string, string> = {}) =>
@@ -60,7 +60,7 @@ t.test('4 two nodes behind nginx', async (t) => {
     t.equal(await refresh(url), 200)
   })
 
-  t.test('8 a node that is stopped under load fails no request', async (t) => {
+  t.test('8 stopping a node under load fails no request', async (t) => {
     const traffic = startTraffic({ url, headers })
     await traffic.flow(ROUND)
     await stop(t, nodes[0]!)
@@ -86,7 +86,7 @@ t.test('4 two nodes behind nginx', async (t) => {
     t.comment(traffic.answers)
   })
 
-  t.test('8 a node killed under load: what was acknowledged is there, once', async (t) => {
+  t.test('8 after a node is killed under load, each acknowledged write exists exactly once', async (t) => {
     const traffic = startTraffic({ url, headers })
     await traffic.flow(ROUND)
     nodes[0]!.child.kill('SIGKILL')
@@ -96,14 +96,14 @@ t.test('4 two nodes behind nginx', async (t) => {
     written.push(...traffic.writes)
     t.strictSame(unlike(traffic.answers, ['200', '201', '502', '503', '504']), {})
     t.comment(traffic.answers)
-    // What was sent and not answered may still be committed.
+    // Requests without a response may still be committed.
     await until('the connections of the node are closed', async () => (await sql`select from pg_stat_activity where application_name = 'usher'`).length <= 11)
   })
 
   t.strictSame(await findFaults(sql, written), noFaults)
 })
 
-// Over a connection that is not kept alive: a node that stops would wait for it.
+// The connection is not kept alive, because a node that stops would wait for it.
 async function post (url: string, body: object, options: RequestOptions = {}): Promise<any> {
   const sending = request(url, { method: 'POST', agent: false, ...options, headers: { 'content-type': 'application/json', ...options.headers } })
   sending.end(JSON.stringify(body))

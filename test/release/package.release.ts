@@ -15,7 +15,7 @@ const root = join(import.meta.dirname, '../..')
 const folder = t.testdir()
 const env = { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1' }
 
-// As `npm publish` packs it, and as a host installs it: what a host needs besides is what it has anyway.
+// Packs like `npm publish` and installs like a host, together with the packages that every host has.
 const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: root, encoding: 'utf8' })
 const [{ filename, files, size }] = JSON.parse(stdout.slice(stdout.search(/^\[/m))) as [{ filename: string, files: { path: string }[], size: number }]
 await cp(join(root, 'test/consumer'), folder, { recursive: true })
@@ -25,7 +25,7 @@ await run('npm', [
   `./${filename}`, `fastify@${fastify}`, `postgres@${postgres}`, `@types/node@${manifest.devDependencies['@types/node']}`,
 ], { cwd: folder })
 
-t.test('9 the package holds what runs, and nothing else', async (t) => {
+t.test('9 the package contains only what is needed at runtime', async (t) => {
   const paths = files.map(({ path }) => path)
   t.strictSame(paths.filter((path) => !path.startsWith('dist/')).sort(), ['LICENSE', 'README.md', 'package.json'])
   t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['dist/app.d.ts', 'dist/schema/limits.d.ts', 'dist/schema/options.d.ts', 'dist/schema/policy.d.ts', 'dist/schema/user.d.ts'])
@@ -33,7 +33,7 @@ t.test('9 the package holds what runs, and nothing else', async (t) => {
   t.ok(size < 200_000, `${size} bytes`)
 })
 
-t.test('9 whatever the package imports is among its dependencies', async (t) => {
+t.test('9 every module that the package imports is among its dependencies', async (t) => {
   const { dependencies, peerDependencies = {} } = manifest as { dependencies: object, peerDependencies?: object }
   const imported = new Set<string>()
   for await (const file of glob('dist/**/*.js', { cwd: root })) {
@@ -44,7 +44,7 @@ t.test('9 whatever the package imports is among its dependencies', async (t) => 
   t.ok(imported.has('fastify'))
 })
 
-t.test('9 the declarations serve a host whose settings are not ours, and refuse misuse', async (t) => {
+t.test('9 the declarations compile with other compiler settings, and reject wrong usage', async (t) => {
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
   for (const settings of ['tsconfig.json', 'tsconfig.bundler.json']) {
     const { code, output } = await run(process.execPath, [tsc, '-p', settings], { cwd: folder })
@@ -53,7 +53,7 @@ t.test('9 the declarations serve a host whose settings are not ours, and refuse 
   }
 })
 
-t.test('9 a host in JavaScript imports it, mounts it and is served', async (t) => {
+t.test('9 a host in JavaScript can import and mount the plugin, and gets responses', async (t) => {
   await writeFile(join(folder, 'host.js'), `
     import Fastify from 'fastify'
     import usher from 'fastify-usher'
@@ -74,7 +74,7 @@ t.test('9 a host in JavaScript imports it, mounts it and is served', async (t) =
   t.strictSame([stdout, stderr], ['[200,200,200,200]\n', ''])
 })
 
-t.test('8 the command `usher` of the installed package runs a node', async (t) => {
+t.test('8 the installed command `usher` starts a node', async (t) => {
   const url = new URL(await testDatabaseUrl())
   const child = spawn(join(folder, 'node_modules/.bin/usher'), {
     cwd: folder,

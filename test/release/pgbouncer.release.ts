@@ -18,21 +18,21 @@ const pooled = await startPgbouncer(t, join(cwd, 'pgbouncer'), NOTIFICATIONS_URL
 const DATABASE_URL = `${pooled}?prepare=false`
 const settings = { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
 
-t.test('4 two nodes by way of PgBouncer in transaction mode', async (t) => {
+t.test('4 two nodes through PgBouncer in transaction mode', async (t) => {
   const sql = openSql(t, { options: { databaseUrl: NOTIFICATIONS_URL, schema: 'usher' } })
   const options = { cwd, settings: { ...settings, DATABASE_URL, NOTIFICATIONS_URL } }
-  // At once, so that both want to migrate.
+  // Both nodes start at the same time and try to migrate.
   const [one, two] = await Promise.all([startNode(t, options), startNode(t, options)])
   const { headers } = await one.login(admin)
 
-  t.test('what PgBouncer does not hand on is bounded all the same', async (t) => {
+  t.test('timeouts that PgBouncer does not forward are set in its configuration', async (t) => {
     const client = postgres(DATABASE_URL, { max: 1, fetch_types: false })
     t.teardown(() => client.end())
     const show = async (name: string) => (await client.unsafe(`show ${name}`))[0]![name]
     t.strictSame([await show('statement_timeout'), await show('idle_in_transaction_session_timeout')], ['10s', '1s'])
   })
 
-  t.test('2 a user is created on one, changed on the other, and deleted', async (t) => {
+  t.test('2 a user is created on one node, changed on the other, and deleted', async (t) => {
     const user = { name: 'Ada', email: 'ada@example.com' }
     const created = await one.fetch('/api/users', { method: 'POST', headers, body: JSON.stringify(user) })
     t.equal(created.status, 201)
@@ -44,7 +44,7 @@ t.test('4 two nodes by way of PgBouncer in transaction mode', async (t) => {
     t.equal((await two.fetch(path)).status, 404)
   })
 
-  t.test('7.7 posts reach the subscribers of both', async (t) => {
+  t.test('7.7 posts reach the subscribers of both nodes', async (t) => {
     const sockets = [await subscribe(t, one), await subscribe(t, two)]
     for (const node of [one, two]) {
       const title = crypto.randomUUID()
@@ -53,7 +53,7 @@ t.test('4 two nodes by way of PgBouncer in transaction mode', async (t) => {
     }
   })
 
-  t.test('4 a session that ends on one is refused by the other', async (t) => {
+  t.test('4 a session that ended on one node is rejected by the other', async (t) => {
     const session = await one.login(admin)
     const status = async () => (await two.fetch('/api/protected', { headers: session.headers })).status
     t.equal(await status(), 200)
@@ -61,7 +61,7 @@ t.test('4 two nodes by way of PgBouncer in transaction mode', async (t) => {
     await until('refused', async () => await status() === 401)
   })
 
-  t.test('under load, more clients than connections', async (t) => {
+  t.test('requests succeed with more clients than connections', async (t) => {
     const traffic = [one, two].map(({ url }) => startTraffic({ url, headers }))
     await Promise.all(traffic.map(({ flow }) => flow(150)))
     for (const { stop, answers, writes } of traffic) {
@@ -73,14 +73,14 @@ t.test('4 two nodes by way of PgBouncer in transaction mode', async (t) => {
   })
 })
 
-t.test('8 where notifications would not arrive, the node does not start, and says so', async (t) => {
+t.test('8 if notifications would not arrive, the node does not start and says why', async (t) => {
   const wrong: Record<string, string>[] = [{}, { NOTIFICATIONS_URL: pooled }]
   const nodes = wrong.map((rest) => spawnNode(t, { cwd, settings: { ...settings, DATABASE_URL, ...rest } }))
   t.strictSame(await Promise.all(nodes.map(({ ended }) => ended)), [1, 1])
   t.strictSame(nodes.map(({ stderr }) => stderr), [REFUSAL, REFUSAL])
 })
 
-t.test('8 in session mode they do arrive', async (t) => {
+t.test('8 in session mode notifications arrive', async (t) => {
   const url = await startPgbouncer(t, join(cwd, 'pgbouncer-session'), NOTIFICATIONS_URL, 'session')
   const node = await startNode(t, { cwd, settings: { ...settings, DATABASE_URL: url } })
   t.equal((await node.fetch('/health/ready')).status, 200)

@@ -5,20 +5,20 @@ import { createUsher } from '../helpers/app.ts'
 import { createPost, openSocket } from '../helpers/graphql.ts'
 import { freePort, runProgram } from '../helpers/program.ts'
 
-/** What its types leave out. */
+/** Members that the types of mqemitter-redis leave out. */
 interface Inner { state: EventEmitter, subConn: Connection, pubConn: Connection }
 interface Connection { disconnect (): void }
 
 const POSTS = 'subscription { postCreated { title } }'
 
-t.test('7.7 posts are told by Redis, and reach everybody while it is away', async (t) => {
+t.test('7.7 posts are announced through Redis, and still reach all subscribers while Redis is unavailable', async (t) => {
   const port = await freePort()
   const startRedis = () => runProgram(t, port, ['/usr/bin/redis-server', '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'])
   let server = await startRedis()
   const createEmitter = () => {
     const emitter = redis({ host: '127.0.0.1', port })
     const { state, subConn, pubConn } = emitter as typeof emitter & Inner
-    // They connect again by themselves.
+    // The connections reconnect by themselves, so their errors can be ignored.
     state.on('error', () => {})
     t.teardown(() => { for (const connection of [subConn, pubConn]) connection.disconnect() })
     return emitter

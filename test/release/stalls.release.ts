@@ -7,7 +7,7 @@ import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
 import { SteadyWriter, type Acknowledged } from '../helpers/steady-writer.ts'
 
-// The proof takes ten minutes: STALL_SECONDS=600.
+// For a full run of ten minutes, set STALL_SECONDS=600.
 const SECONDS = Number(process.env.STALL_SECONDS ?? 60)
 const WRITERS = 48
 const LONGEST_STALL_MS = 3000
@@ -15,7 +15,7 @@ const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 t.setTimeout((SECONDS + 120) * 1000)
 
-t.test('1.11 what was acknowledged stays, whatever stalls: rows, backends, and the network to the database', async (t) => {
+t.test('1.11 acknowledged writes survive stalls of rows, backends and the network to the database', async (t) => {
   const { url, dataDir: cwd } = await startDatabase(t)
   const proxy = await createProxy(t, url)
   const sql = openSql(t, { options: { databaseUrl: url, schema: 'usher' } })
@@ -64,24 +64,24 @@ t.test('1.11 what was acknowledged stays, whatever stalls: rows, backends, and t
   t.strictSame([...await sql`select from pg_stat_activity where state like 'idle in transaction%'`], [], 'no connection is inside a transaction')
   t.notMatch(node.stdout, /inside a transaction|"level":60/)
 
-  // The last stall may have been an outage.
+  // The last stall may have made the database unavailable.
   while (!(await node.fetch('/health/ready')).ok) await delay(50)
   for (const cookie of all.flatMap(({ cookies }) => cookies).slice(-20)) {
     t.equal((await node.fetch('/api/auth/refresh', { method: 'POST', headers: { cookie } })).status, 401)
   }
 })
 
-/** Holds the locks of some users' rows for a while. */
+/** Holds locks on the rows of some users for a while. */
 async function lockRows (sql: Sql, milliseconds: number): Promise<void> {
   await sql.begin(async (sql) => {
     await sql`set local lock_timeout = 1000`
     await sql`select from users order by random() limit 10 for update`
     await delay(milliseconds)
-    // A backend that holds one of them may be stopped, or its user deleted, just now.
+    // The backend that holds a lock may be paused, or its user deleted, so this may fail.
   }).catch(() => {})
 }
 
-/** Stops some of the node's backends for a while. */
+/** Pauses some of the node's backends for a while. */
 async function stopBackends (sql: Sql, milliseconds: number): Promise<void> {
   const rows = await sql<{ pid: number }[]>`select pid from pg_stat_activity where application_name = 'usher' order by random() limit 3`
   signal(rows, 'SIGSTOP')
@@ -94,7 +94,7 @@ function signal (rows: readonly { pid: number }[], name: NodeJS.Signals): void {
     try {
       process.kill(pid, name)
     } catch {
-      // It has ended since it was listed.
+      // The process has ended since it was listed.
     }
   }
 }

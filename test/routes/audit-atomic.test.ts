@@ -10,7 +10,7 @@ const logger = { level: 'error', stream: { write: (line: string) => { errors.pus
 const usher = await createUsher(t, { mailer, passwordUrl: 'https://app.example.com/password' }, { logger })
 const { inject, admin } = usher
 
-t.test('1.11 an operation whose entry of the account log cannot be written is not done: 500, and nothing has changed', async (t) => {
+t.test('1.11 if the account log cannot be written, the operation fails with 500 and changes nothing', async (t) => {
   const sql = openSql(t, usher)
   const user = await usher.createUser({ email: 'ada@example.com', role: 'admin' })
   const second = await usher.login(user)
@@ -64,7 +64,7 @@ t.test('1.11 an operation whose entry of the account log cannot be written is no
   t.equal((await put({})).statusCode, 200)
 })
 
-t.test('1.11 an entry tells what really changed, also if two write at once', async (t) => {
+t.test('1.11 the account log records only real changes, also if two requests write at once', async (t) => {
   const sql = openSql(t, usher)
   const user = await usher.createUser({ email: 'grace@example.com' })
   const put = (email: string) => inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { name: 'Grace', email } })
@@ -73,7 +73,7 @@ t.test('1.11 an entry tells what really changed, also if two write at once', asy
     await trx`update users set email = 'eve@example.com' where id = ${user.id}`
     const same = put('eve@example.com')
     await untilBlocked(sql, usher)
-    // In an object, so that the commit does not wait for it.
+    // The promise is wrapped in an object, so that the transaction does not wait for it.
     return { same }
   })
   t.equal((await same).statusCode, 200)

@@ -10,7 +10,7 @@ const UUID7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{
 
 interface Entry { id: string, action: string, at: string, actorId: string | null, userId: string | null, sessionId: string | null, address: string, userAgent: string }
 
-// What the log says as its reader gets it, oldest first.
+// Returns the entries of the log, oldest first, as a reader gets them.
 async function read ({ inject }: TestUsher, headers: Record<string, string>, query = ''): Promise<Entry[]> {
   const response = await inject('GET', `/api/audit${query}`, { headers })
   if (response.statusCode !== 200) throw new Error(`audit: ${response.statusCode} ${response.body}`)
@@ -19,21 +19,21 @@ async function read ({ inject }: TestUsher, headers: Record<string, string>, que
 
 const usher = await createUsher(t)
 
-t.test('8 who did what and when', async (t) => {
+t.test('8 the account log', async (t) => {
   const sql = openSql(t, usher)
   const { inject, admin, createUser } = usher
   const sessionOf = ({ headers: { authorization } }: { headers: { authorization: string } }): string =>
     JSON.parse(Buffer.from(authorization.split('.')[1]!, 'base64url').toString()).sid
   const user = await createUser({ email: 'ada@example.com' })
   const put = (payload: object, headers = admin.headers) => inject('PUT', `/api/users/${user.id}`, { headers, payload: { name: 'Ada', email: user.email, ...payload } })
-  // What something leaves in the log.
+  // Returns the entries that `act` leaves in the log.
   const leaves = async (act: () => Promise<unknown>) => {
     const before = (await sql`select 1 from audit`).length
     await act()
     return (await read(usher, admin.headers, '?limit=1000')).slice(before).map(({ id, at, address, userAgent, ...entry }) => entry)
   }
 
-  t.test('8 every action, with who did it and to whom', async (t) => {
+  t.test('8 every action is recorded with its actor and its user', async (t) => {
     const session = sessionOf(user)
     const byAdmin = { actorId: admin.id, userId: user.id, sessionId: sessionOf(admin) }
     t.same((await read(usher, admin.headers)).map(({ action, actorId, userId, sessionId }) => ({ action, actorId, userId, sessionId })), [
@@ -49,7 +49,7 @@ t.test('8 who did what and when', async (t) => {
     t.same(await leaves(() => put({ email: 'ada@example.com', role: 'admin' })), [{ action: 'user.email-change', ...byAdmin }, { action: 'user.role-change', ...byAdmin }])
     t.same(await leaves(() => put({ role: 'user' })), [{ action: 'user.role-change', ...byAdmin }])
     t.same(await leaves(() => put({ role: 'user' })), [], 'the same role')
-    // Who was an admin no longer is logged in.
+    // The role change has ended the session, so the former admin logs in again.
     Object.assign(user, await usher.login(user))
     t.same(await leaves(() => inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { name: '' } })), [], 'what was refused')
 
@@ -70,7 +70,7 @@ t.test('8 who did what and when', async (t) => {
       [{ action: 'session.end', actorId: user.id, userId: user.id, sessionId: sessionOf(phone) }])
   })
 
-  t.test('8 what an entry holds', async (t) => {
+  t.test('8 the members of an entry', async (t) => {
     await inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password }, remoteAddress: HERE, headers: { 'user-agent': 'Tester/1' } })
     const entry = (await read(usher, user.headers)).at(-1)!
     t.same(Object.keys(entry), ['id', 'action', 'at', 'actorId', 'userId', 'sessionId', 'address', 'userAgent'])
@@ -81,12 +81,12 @@ t.test('8 who did what and when', async (t) => {
     t.equal((await read(usher, user.headers)).at(-1)!.userAgent.length, 512)
   })
 
-  t.test('8 nothing secret, and nobody\'s name or address of mail', async (t) => {
+  t.test('8 the log contains no secrets, names or email addresses', async (t) => {
     const rows = JSON.stringify(await sql`select audit::text from audit`)
     for (const secret of [user.password, admin.password, user.token, user.cookie.split('=')[1]!, 'a wrong one', user.email, 'nobody@example.com']) t.notOk(rows.includes(secret), secret)
   })
 
-  t.test('8 a user sees their own entries; not where an admin was, but where somebody unknown was', async (t) => {
+  t.test('8 users see their own entries; an admin\'s address is hidden, a stranger\'s is not', async (t) => {
     await inject('POST', '/api/auth/login', { payload: { email: user.email, password: 'a wrong one' }, remoteAddress: ELSEWHERE, headers: { 'user-agent': 'Thief/1' } })
     const own = await read(usher, user.headers, '?limit=1000')
     t.same(own, await read(usher, user.headers, `?limit=1000&user=${user.id.toUpperCase()}`))
@@ -98,7 +98,7 @@ t.test('8 who did what and when', async (t) => {
     t.same(seen.map(({ address }) => address), ['127.0.0.1', '127.0.0.1'], 'an admin sees it')
   })
 
-  t.test('8 of whom who may read: 401, 403', async (t) => {
+  t.test('8 reading without a token gets 401, reading the entries of others 403', async (t) => {
     const response = await inject('GET', '/api/audit')
     t.same([response.statusCode, response.json(), response.headers['www-authenticate']], [401, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }, 'Bearer'])
     t.equal((await inject('GET', '/api/audit', { headers: { cookie: admin.cookie } })).statusCode, 401)
@@ -108,7 +108,7 @@ t.test('8 who did what and when', async (t) => {
     }
   })
 
-  t.test('8 a query that is wrong: 400 with all its problems', async (t) => {
+  t.test('8 an invalid query gets 400 with all its problems', async (t) => {
     const action = 'action must be one of login, login.failed, logout, session.refresh-reuse, session.end, password.change, password.change-failed, password.reset-request, password.reset, user.create, user.invite, user.email-change, user.role-change, user.delete, keys.rotate, access.denied, access.throttled'
     const [limit, after] = ['limit must be between 1 and 1000', 'after must be a cursor from a previous page']
     const refused: Record<string, string[]> = {
@@ -131,7 +131,7 @@ t.test('8 who did what and when', async (t) => {
     for (const user of ['nobody', '', '%00', '0190a5b4-7c3e-7d11-8000-000000000000']) t.same(await read(usher, admin.headers, `?user=${user}`), [], user)
   })
 
-  t.test('8 pages by keyset, in each filter: nothing twice, nothing left out', async (t) => {
+  t.test('8 pages by keyset, with each filter, have no duplicates and no gaps', async (t) => {
     const isOwn = ({ userId }: Entry) => userId === user.id
     const isLogin = ({ action }: Entry) => action === 'login'
     const lists: [query: string, headers: Record<string, string>, isListed: (entry: Entry) => boolean][] = [
@@ -149,18 +149,18 @@ t.test('8 who did what and when', async (t) => {
         const response = await inject('GET', path, { headers })
         found.push(...response.json())
         path = /^<(\/api\/audit\?[^>]+)>; rel="next"$/.exec(String(response.headers.link))?.[1]
-        // What comes meanwhile is on a page before.
+        // A new entry belongs on an earlier page, so it does not appear.
         if (found.length === 3) await usher.login(user)
       }
       const ids = found.map(({ id }) => id).reverse()
       t.equal(new Set(ids).size, ids.length, 'nothing twice')
-      // A refusal of before may be written only now: it is noted after its answer.
+      // A rejection is recorded after its response, so entries of earlier rejections may appear only now.
       const known = new Set(entries.map(({ id }) => id))
       t.same(ids.filter((id) => known.has(id)), [...known], query)
     }
   })
 
-  t.test('8 a deletion leaves what was done, by ids; where the user was is forgotten, but for the deletion itself', async (t) => {
+  t.test('8 deleting a user keeps the entries with their ids, and blanks addresses except in the entry of the deletion', async (t) => {
     const leaving = await createUser()
     await inject('PUT', `/api/users/${leaving.id}`, { headers: admin.headers, payload: { name: 'N', email: leaving.email, role: 'admin' } })
     await inject('POST', '/api/auth/login', { payload: { email: leaving.email, password: 'a wrong one' }, remoteAddress: ELSEWHERE })
@@ -178,7 +178,7 @@ t.test('8 who did what and when', async (t) => {
   })
 })
 
-t.test('8 failed logins that are refused are not written: a flood does not fill the log', async (t) => {
+t.test('8 throttled failed logins are not recorded, so a flood does not fill the log', async (t) => {
   const usher = await createUsher(t, { throttle: { account: { burst: 2 } } })
   const sql = openSql(t, usher)
   const payload = { email: 'nobody@example.com', password: 'a wrong one' }
@@ -187,7 +187,7 @@ t.test('8 failed logins that are refused are not written: a flood does not fill 
   t.same(await sql`select count(*)::int as entries from audit where action = 'login.failed'`, [{ entries: 2 }])
 })
 
-t.test('8 the log is kept for auditSeconds', async (t) => {
+t.test('8 entries are kept for auditSeconds', async (t) => {
   const sql = openSql(t, usher)
   const idOf = (secondsAgo: number) => `${(Date.now() - secondsAgo * 1000).toString(16).padStart(12, '0').replace(/^.{8}/, '$&-')}-7000-8000-000000000000`
   const ids = [86_300, 86_500, 400 * 86_400].map(idOf)
@@ -197,13 +197,13 @@ t.test('8 the log is kept for auditSeconds', async (t) => {
   t.same(await sql`select id from audit order by id limit 1`, [{ id: ids[0] }])
   t.equal((await read(usher, usher.admin.headers, '?action=logout&limit=1000'))[0]!.id, ids[0])
 
-  t.test('9 the Link carries the prefix', async (t) => {
+  t.test('9 the Link header contains the prefix', async (t) => {
     const { headers } = await inject('GET', '/api/audit?limit=1', { headers: admin.headers })
     t.match(headers.link, /^<\/accounts\/api\/audit\?limit=1&after=[\w-]{22}>; rel="next"$/)
   })
 })
 
-t.test('4 the log knows of requests that were refused with 403 and 429, and a flood of them leaves one entry a minute', async (t) => {
+t.test('4 the log records 403 and 429 responses, but only one entry a minute during a flood', async (t) => {
   const warnings: string[] = []
   const logger = { level: 'warn', stream: { write: (line: string) => { warnings.push(line) } } }
   const usher = await createUsher(t, { throttle: { account: { burst: 1 } } }, { logger, trustProxy: true })

@@ -22,7 +22,7 @@ t.test('4 login, the protected route and logout', async (t) => {
   const user = await createUser({ email: 'Ada@Example.com' })
   const enter = (payload: object, headers = {}) => inject('POST', '/api/auth/login', { payload, headers })
 
-  t.test('4.1 POST /api/auth/login: 200 with a token and Set-Cookie (given)', async (t) => {
+  t.test('4.1 POST /api/auth/login returns 200 with a token and Set-Cookie (given)', async (t) => {
     const response = await enter({ email: user.email, password: user.password })
     t.equal(response.statusCode, 200)
     const { token, user: { createdAt, updatedAt, ...rest }, ...more } = response.json()
@@ -33,7 +33,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.equal(response.headers['cache-control'], 'no-store')
   })
 
-  t.test('4 the token: EdDSA with kid, iss, aud, sub, sid, role, iat, exp, 15 minutes', async (t) => {
+  t.test('4 the token is signed with EdDSA, has kid, iss, aud, sub, sid, role, iat and exp, and lives 15 minutes', async (t) => {
     const { keys: [key] } = (await inject('GET', '/.well-known/jwks.json')).json()
     t.same(decodeProtectedHeader(user.token), { alg: 'EdDSA', typ: 'JWT', kid: key.kid })
     const { sid, iat, exp, ...claims } = decodeJwt(user.token)
@@ -43,7 +43,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.same(await sql`select user_id from sessions where id = ${sid as string}`, [{ user_id: user.id }])
   })
 
-  t.test('4 the cookie holds a secret that is stored hashed; HttpOnly, SameSite=Lax, limited to the auth routes', async (t) => {
+  t.test('4 the cookie is HttpOnly, SameSite=Lax and limited to the auth routes; its secret is stored as a hash', async (t) => {
     const response = await enter({ email: user.email, password: user.password }, { 'user-agent': 'Tester/1' })
     const header = response.headers['set-cookie'] as string
     t.match(header, /^usher_session=[\w.-]+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
@@ -60,7 +60,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     }
   })
 
-  t.test('4.1 a client that does not name itself', async (t) => {
+  t.test('4.1 a client without a User-Agent header can log in', async (t) => {
     const client = request(`${url}/api/auth/login`, { method: 'POST', headers: { 'content-type': 'application/json' } })
     client.end(JSON.stringify({ email: user.email, password: user.password }))
     const [response] = await once(client, 'response') as [IncomingMessage]
@@ -69,11 +69,11 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.same(await sql`select user_agent from sessions order by id desc limit 1`, [{ user_agent: '' }])
   })
 
-  t.test('4.1 the address without regard to case, trimmed', async (t) => {
+  t.test('4.1 the email address is trimmed and not case-sensitive', async (t) => {
     for (const email of ['ada@example.com', ' ADA@EXAMPLE.COM ']) t.equal((await enter({ email, password: user.password })).statusCode, 200)
   })
 
-  t.test('4 a failed login: 401, the same body for an unknown address, a wrong password and a user without one', async (t) => {
+  t.test('4 a failed login gets the same 401 for an unknown address, a wrong password and a user without a password', async (t) => {
     await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'No password', email: 'none@example.com' } })
     const attempts = [
       { email: 'nobody@example.com', password: user.password },
@@ -98,7 +98,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     }
   })
 
-  t.test('4.1 what is no login: 400 with all its problems', async (t) => {
+  t.test('4.1 an invalid body gets 400 with all its problems', async (t) => {
     const refused: [unknown, string[]][] = [
       [{}, ['email is required', 'password is required']],
       [{ email: 1, password: ['x'] }, ['email must be a string', 'password must be a string']],
@@ -116,14 +116,14 @@ t.test('4 login, the protected route and logout', async (t) => {
     }
   })
 
-  t.test('4 passwords are kept as argon2id with at least 19 MiB and t=2', async (t) => {
+  t.test('4 passwords are stored as argon2id with at least 19 MiB and t=2', async (t) => {
     const [row] = await sql`select password_hash from users where id = ${user.id}`
     const [, memory, passes] = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$/.exec(row!.password_hash)!
     t.ok(Number(memory) >= 19456 && Number(passes) >= 2, row!.password_hash)
     t.notMatch(JSON.stringify(await sql`select u::text from users u`), user.password)
   })
 
-  t.test('4 a hash with lesser parameters is made again on login, one with greater is left', async (t) => {
+  t.test('4 a login replaces a hash with weaker parameters and keeps one with stronger parameters', async (t) => {
     const { id, email, password } = await createUser()
     const kept = async () => (await sql<[{ hash: string }]>`select password_hash as hash from users where id = ${id}`)[0].hash
     for (const weak of [{ memoryCost: 8192, timeCost: 2 }, { memoryCost: 19456, timeCost: 1 }]) {
@@ -140,15 +140,15 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.equal(await kept(), strong)
   })
 
-  t.test('4.8 GET /api/protected: 200 { user }, the actor (given)', async (t) => {
+  t.test('4.8 GET /api/protected returns 200 with { user }, the actor (given)', async (t) => {
     const response = await inject('GET', '/api/protected', { headers: user.headers })
     t.equal(response.statusCode, 200)
     t.same(response.json(), { user: (await inject('GET', `/api/users/${user.id}`)).json() })
   })
 
-  t.test('4.8 of a user who was deleted this very moment: 401', async (t) => {
+  t.test('4.8 the token of a user who was deleted a moment ago gets 401', async (t) => {
     const gone = await createUser()
-    // Nobody has heard of it yet.
+    // The triggers are disabled, so the node receives no notification.
     await sql.begin(async (trx) => {
       await trx`alter table sessions disable trigger user`
       await trx`delete from users where id = ${gone.id}`
@@ -158,7 +158,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.same([response.statusCode, response.json().code], [401, 'INVALID_TOKEN'])
   })
 
-  t.test('1.5 a protected operation without a valid bearer token: 401 { error } and WWW-Authenticate (given)', async (t) => {
+  t.test('1.5 a protected operation without a valid bearer token gets 401 { error } and WWW-Authenticate (given)', async (t) => {
     const operations = [['GET', '/api/protected'], ['POST', '/api/users'], ['PUT', `/api/users/${user.id}`], ['DELETE', `/api/users/${user.id}`], ['PUT', '/api/users/x'], ['DELETE', '/api/users/x']] as const
     for (const [method, path] of operations) {
       const absent = await inject(method, path)
@@ -170,7 +170,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     }
   })
 
-  t.test('1.5 a cookie alone never authenticates', async (t) => {
+  t.test('1.5 a cookie alone does not authenticate', async (t) => {
     const secret = user.cookie.split('=')[1]!
     for (const headers of [{ cookie: user.cookie }, { cookie: `token=${user.token}; Authorization=Bearer ${user.token}` }] as Record<string, string>[]) {
       const response = await inject('GET', '/api/protected', { headers })
@@ -180,7 +180,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.equal((await inject('GET', `/api/protected?access_token=${user.token}`)).statusCode, 401)
   })
 
-  t.test('4.3 POST /api/auth/logout with the token: 204, the cookie cleared, the session ended', async (t) => {
+  t.test('4.3 POST /api/auth/logout with the token returns 204, ends the session and clears the cookie', async (t) => {
     const session = await login(user)
     const response = await inject('POST', '/api/auth/logout', { headers: session.headers })
     t.same([response.statusCode, response.body], [204, ''])
@@ -190,7 +190,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200, 'other sessions go on')
   })
 
-  t.test('4.3 with the cookie: 204 from its own origin or without one', async (t) => {
+  t.test('4.3 logout with the cookie returns 204 if Origin is the same or missing', async (t) => {
     const own: Record<string, string>[] = [{}, { origin: 'http://localhost:80', host: 'localhost:80' }, { origin: 'http://api.example.com', host: 'api.example.com' }]
     for (const headers of own) {
       const session = await login(user)
@@ -201,7 +201,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     }
   })
 
-  t.test('4.3 with the cookie from another origin: 403, and the session goes on', async (t) => {
+  t.test('4.3 logout with the cookie from another origin gets 403, and the session continues', async (t) => {
     const session = await login(user)
     for (const origin of ['https://evil.example', 'http://localhost:81', 'https://localhost:80', 'http://localhost:80.evil.example', 'null', 'http://sub.localhost:80']) {
       const response = await inject('POST', '/api/auth/logout', { headers: { cookie: session.cookie, origin, host: 'localhost:80' } })
@@ -210,7 +210,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.equal((await inject('GET', '/api/protected', { headers: session.headers })).statusCode, 200)
   })
 
-  t.test('4.3 without credentials: 401; with a bad token not by the cookie either; an unknown cookie is cleared', async (t) => {
+  t.test('4.3 logout without credentials or with an invalid token gets 401; an unknown cookie is cleared', async (t) => {
     const logout = (headers: Record<string, string>) => inject('POST', '/api/auth/logout', { headers })
     const none = await logout({})
     t.same([none.statusCode, none.headers['www-authenticate'], none.json().code], [401, 'Bearer', 'UNAUTHENTICATED'])
@@ -228,7 +228,7 @@ t.test('4 login, the protected route and logout', async (t) => {
   })
 })
 
-t.test('4 the cookie under a prefix, over TLS, and for origins that the host allows', async (t) => {
+t.test('4 the cookie works under a prefix, over TLS, and for origins that the host allows', async (t) => {
   const app = Fastify({ trustProxy: true })
   t.teardown(() => app.close())
   const mounted = { ...options, prefix: '/accounts', origins: ['https://app.example.com'], publicUrl: 'https://public.example.com/base' }
@@ -259,7 +259,7 @@ t.test('4 the cookie under a prefix, over TLS, and for origins that the host all
   t.equal(refused.statusCode, 403)
 })
 
-t.test('4 logins stand in the account log, and failures count: of one account, of one address', async (t) => {
+t.test('4 logins are recorded in the account log, and failures are counted per account and per network', async (t) => {
   const limit = { burst: 2, perMinute: 0.01 }
   const plenty = { burst: 1000, perMinute: 1000 }
   const handles = await createUsher(t, { throttle: { account: limit, address: { burst: 6, perMinute: 0.01 }, refresh: limit, reset: plenty } }, { trustProxy: true })
@@ -298,7 +298,7 @@ t.test('4 logins stand in the account log, and failures count: of one account, o
   t.equal((await refresh(user.cookie)).statusCode, 429)
 })
 
-t.test('4.9 GET /.well-known/jwks.json: the public keys, with which anybody can verify a token', async (t) => {
+t.test('4.9 GET /.well-known/jwks.json returns the public keys, with which anyone can verify a token', async (t) => {
   const response = await inject('GET', '/.well-known/jwks.json')
   t.equal(response.statusCode, 200)
   t.equal(response.headers['cache-control'], 'public, max-age=300')
@@ -310,7 +310,7 @@ t.test('4.9 GET /.well-known/jwks.json: the public keys, with which anybody can 
   t.equal(payload.sub, admin.id)
 })
 
-t.test('4 no cache stores what is about an account, errors included', async (t) => {
+t.test('4 responses about an account, errors included, are not cached', async (t) => {
   const admin = await createUser({ role: 'admin' })
   const { headers } = admin
   const wrong = { payload: { email: admin.email, password: 'a wrong one' } }
@@ -341,7 +341,7 @@ t.test('4 no cache stores what is about an account, errors included', async (t) 
   }
 })
 
-t.test('4 a login that carries a live session cookie ends that session', async (t) => {
+t.test('4 a login with a live session cookie ends that session', async (t) => {
   const sql = openSql(t, handles)
   const [first, second] = [await createUser(), await createUser()]
   const sessionOf = ({ token }: { token: string }) => decodeJwt(token).sid as string

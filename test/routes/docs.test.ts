@@ -36,7 +36,7 @@ t.test('8 GET /docs/json', async (t) => {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })))
 
-  t.test('8 it is OpenAPI 3.1 that a public validator accepts', async (t) => {
+  t.test('8 the document is OpenAPI 3.1 and passes a public validator', async (t) => {
     t.match(response.headers['content-type'], /^application\/json/)
     const { valid, errors, version } = await validate(response.body)
     t.strictSame({ valid, errors, version }, { valid: true, errors: [], version: '3.1' })
@@ -44,7 +44,7 @@ t.test('8 GET /docs/json', async (t) => {
     t.match(document.info, { title: 'Usher', version: /^\d+\.\d+\.\d+/, description: '(/graphql)' })
   })
 
-  t.test('8 it lists each operation with its statuses and who may use it', async (t) => {
+  t.test('8 it lists each operation with its statuses and its authentication', async (t) => {
     t.strictSame(Object.fromEntries(operations.map(({ name, operation }) =>
       [name, `${Object.keys(operation.responses).join(' ')} ${(operation.security ?? []).flatMap(Object.keys).join(' or ')}`])), {
       'GET /health/live': '200 500 503 ',
@@ -77,7 +77,7 @@ t.test('8 GET /docs/json', async (t) => {
     })
   })
 
-  t.test('8 each operation has a name of its own, a known tag, and a description for every answer', async (t) => {
+  t.test('8 each operation has a unique id, a known tag, and a description of every response', async (t) => {
     const names = operations.map(({ operation }) => operation.operationId)
     t.equal(new Set(names).size, operations.length)
     for (const name of ['getHealthLive', 'getWellKnownJwksJson', 'postAuthPasswordResetConfirm', 'deleteAuthSessionsById', 'getUsers', 'getUsersById']) t.ok(names.includes(name), name)
@@ -88,7 +88,7 @@ t.test('8 GET /docs/json', async (t) => {
     }
   })
 
-  t.test('1.2 1.3 every failure has its shape', async (t) => {
+  t.test('1.2 1.3 every failure has the right schema', async (t) => {
     for (const { name, operation } of operations) {
       for (const [status, { content }] of Object.entries(operation.responses)) {
         if (Number(status) >= 400) t.strictSame(content, { 'application/json': status === '400' ? ERRORS : ERROR }, `${name} ${status}`)
@@ -98,7 +98,7 @@ t.test('8 GET /docs/json', async (t) => {
     t.match(document.paths['/api/protected']!.get!.responses['401']!.headers, { 'WWW-Authenticate': { schema: { type: 'string' } } })
   })
 
-  t.test('2.1 3 the list of users: three media types, parameters of which none is required', async (t) => {
+  t.test('2.1 3 the list of users has three media types and no required parameter', async (t) => {
     const { parameters, responses } = document.paths['/api/users']!.get!
     const list = { type: 'array', items: { $ref: '#/components/schemas/User' } }
     t.match(responses['200']!.content, {
@@ -109,7 +109,7 @@ t.test('8 GET /docs/json', async (t) => {
     t.strictSame(parameters!.map(({ name, in: place, required }) => [name, place, required]), [['role', 'query', false], ['limit', 'query', false], ['after', 'query', false]])
   })
 
-  t.test('2.3 5.1 bodies: JSON of a user, a form with a file and its description', async (t) => {
+  t.test('2.3 5.1 the bodies of users are JSON, that of uploads is a form with a file and a description', async (t) => {
     const { schemas } = document.components
     t.match(document.paths['/api/users']!.post!.requestBody, { required: true, content: { 'application/json': { schema: { $ref: '#/components/schemas/CreateUser' } } } })
     t.match(schemas.CreateUser, { required: ['name', 'email'], properties: { email: { type: 'string', format: 'email', maxLength: 254 }, role: { enum: ['admin', 'user'] } } })
@@ -139,11 +139,11 @@ t.test('8 GET /docs/json', async (t) => {
     t.equal((await inject('PUT', '/api/auth/password', { headers, payload: examples['PUT /api/auth/password']! })).statusCode, 204)
   })
 
-  t.test("8 the validator's own keywords are not in it", async (t) => {
+  t.test("8 it does not contain the validator's own keywords", async (t) => {
     for (const keyword of ['text', 'trim', 'maxOctets', 'uncommon']) t.notMatch(response.body, `"${keyword}":`)
   })
 
-  t.test('8 GET /docs: a page with files of its own, and a strict policy', async (t) => {
+  t.test('8 GET /docs is a page that loads files from this node only, with a strict content security policy', async (t) => {
     for (const [path, files] of [['/docs', './docs/static/'], ['/docs/', './static/']] as const) {
       const page = await inject('GET', path)
       t.equal(page.statusCode, 200)
@@ -158,7 +158,7 @@ t.test('8 GET /docs/json', async (t) => {
     }
   })
 
-  t.test('8 GET /docs/static: a file is sent again only where it has changed, and none that is not there', async (t) => {
+  t.test('8 GET /docs/static sends an unchanged file only once, and 404 for an unknown one', async (t) => {
     const path = '/docs/static/swagger-ui.css'
     const { etag } = (await inject('GET', path)).headers
     const again = await inject('GET', path, { headers: { 'if-none-match': `${etag}` } })
@@ -171,20 +171,20 @@ t.test('8 GET /docs/json', async (t) => {
     t.equal((await inject('HEAD', '/docs')).statusCode, 200)
   })
 
-  t.test('8 GET /docs/json: the document is sent again only where it has changed', async (t) => {
+  t.test('8 GET /docs/json sends an unchanged document only once', async (t) => {
     const again = await inject('GET', '/docs/json', { headers: { 'if-none-match': `"other", ${response.headers.etag}` } })
     t.strictSame([again.statusCode, again.body, again.headers.etag], [304, '', response.headers.etag])
     t.equal((await inject('GET', '/docs/json', { headers: { 'if-none-match': '*' } })).statusCode, 304)
   })
 
-  t.test("8 GET /docs/schema.graphql: GraphQL's schema", async (t) => {
+  t.test('8 GET /docs/schema.graphql returns the GraphQL schema', async (t) => {
     const sdl = await inject('GET', '/docs/schema.graphql')
     t.equal(sdl.headers['content-type'], 'text/plain; charset=utf-8')
     t.ok(buildSchema(sdl.body).getSubscriptionType()!.getFields().postCreated)
   })
 })
 
-t.test('9 under a prefix and with a public address the reference names both', async (t) => {
+t.test('9 the reference contains the prefix and the public URL', async (t) => {
   const { inject } = await createUsher(t, { ...options, prefix: '/accounts', publicUrl: 'https://example.com/base/' })
   const { servers, paths, info } = (await inject('GET', '/docs/json')).json<Document>()
   t.strictSame(servers, [{ url: '/base/accounts' }, { url: 'https://example.com/base/accounts', description: 'The public URL' }])
@@ -193,7 +193,7 @@ t.test('9 under a prefix and with a public address the reference names both', as
   t.match((await inject('GET', '/docs')).headers['content-security-policy'], "connect-src 'self' https://example.com;")
 })
 
-t.test('9 a host with a reference of its own keeps it, and two mounts have one each', async (t) => {
+t.test('9 a host keeps its own API reference, and two mounts have one each', async (t) => {
   const host = Fastify()
   t.teardown(() => host.close())
   await host.register(helmet, { contentSecurityPolicy: { directives: { defaultSrc: ["'self'"] } } })
@@ -220,7 +220,7 @@ t.test('9 a host with a reference of its own keeps it, and two mounts have one e
   }
 })
 
-t.test('9 a host whose reference is Swagger 2 keeps it', async (t) => {
+t.test('9 a host keeps its reference in Swagger 2', async (t) => {
   const host = Fastify()
   t.teardown(() => host.close())
   await host.register(swagger, { swagger: { info: { title: 'Host', version: '1' } } })

@@ -14,12 +14,12 @@ const REQUIRED = ['name is required', 'email is required']
 const { app, inject, createUser, admin, options } = await createUsher(t)
 const base = await app.listen({ port: 0, host: '127.0.0.1' })
 
-// Usher with all that it logs.
+// A second app on the same database that keeps everything it logs.
 const lines: { reqId?: string, msg: string, err?: { message: string } }[] = []
 const stream = new Writable({ write (line, _, done) { lines.push(JSON.parse(String(line))); done() } })
 const logging = await createUsher(t, { uploadsDir: options.uploadsDir! }, { logger: { stream, level: 'trace' }, genReqId: () => 'the-request' })
 
-t.test('1 what requests under /api get', async (t) => {
+t.test('1 errors under /api', async (t) => {
   const user = await createUser()
   const post = (payload: string | Buffer, contentType?: string, headers: object = admin.headers) =>
     inject('POST', '/api/users', { headers: { ...headers, ...contentType && { 'content-type': contentType } }, payload })
@@ -36,7 +36,7 @@ t.test('1 what requests under /api get', async (t) => {
     for (const { headers } of responses) t.equal(headers['content-type'], JSON_TYPE)
   })
 
-  t.test('1.2 400 carries { errors: [string] }; a missing field reads "<field> is required" (given)', async (t) => {
+  t.test('1.2 a 400 has { errors: [string] }, and a missing field reads "<field> is required" (given)', async (t) => {
     const response = await post('{}', 'application/json')
     t.equal(response.statusCode, 400)
     t.same(response.json(), { errors: REQUIRED })
@@ -44,7 +44,7 @@ t.test('1 what requests under /api get', async (t) => {
     t.same((await inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { email: 'x@example.com' } })).json(), { errors: ['name is required'] })
   })
 
-  t.test('1.3 every other failure carries { error: string } (given: 401, 404)', async (t) => {
+  t.test('1.3 every other failure has { error: string } (given: 401, 404)', async (t) => {
     const failures: [number, object, Awaited<ReturnType<typeof inject>>][] = [
       [401, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }, await inject('GET', '/api/protected')],
       [403, { error: 'You may not do this', code: 'FORBIDDEN' }, await inject('DELETE', `/api/users/${admin.id}`, { headers: user.headers })],
@@ -59,11 +59,11 @@ t.test('1 what requests under /api get', async (t) => {
     for (const [status, body, response] of failures) t.same([response.statusCode, response.json()], [status, body])
   })
 
-  t.test('1.4 an unknown path: 404, whatever the method and body', async (t) => {
+  t.test('1.4 an unknown path gets 404, whatever the method and the body', async (t) => {
     for (const path of ['/api', '/api/', '/api/nothing', '/api/users/', '/api/users/1/posts', '/api/auth', '/api/auth/login/', '/api/Users', '/api//users', '/api/__proto__', '/api/users%00']) {
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'] as const) {
         const response = await inject(method, path, { headers: { 'content-type': 'application/json' }, payload: '{' })
-        // An empty id is an unknown one, and writing to it is a protected operation.
+        // Here the id is empty, so it is unknown. Writing to it is a protected operation.
         if (path === '/api/users/' && method !== 'GET') continue
         t.equal(response.statusCode, 404, `${method} ${path}`)
         t.match(response.json(), { error: /^(Not|User not) found$/, code: /^(USER_)?NOT_FOUND$/ }, `${method} ${path}`)
@@ -71,7 +71,7 @@ t.test('1 what requests under /api get', async (t) => {
     }
   })
 
-  t.test('1.4 a known path with another method: 405 with Allow, before its body is read', async (t) => {
+  t.test('1.4 a known path with another method gets 405 with Allow, before the body is read', async (t) => {
     const allowed: Record<string, string> = {
       '/api/users': 'GET, HEAD, POST',
       '/api/users/1': 'DELETE, GET, HEAD, PUT',
@@ -91,7 +91,7 @@ t.test('1 what requests under /api get', async (t) => {
     }
   })
 
-  t.test('1.4 HEAD answers as GET does, without a body', async (t) => {
+  t.test('1.4 HEAD gets the response of GET without its body', async (t) => {
     for (const path of ['/api/users', `/api/users/${user.id}`, '/api/users/1', '/api/protected', '/api/nothing']) {
       const get = await inject('GET', path)
       const head = await inject('HEAD', path)
@@ -99,7 +99,7 @@ t.test('1 what requests under /api get', async (t) => {
     }
   })
 
-  t.test('1.4 malformed JSON: 400 "body is not valid JSON"', async (t) => {
+  t.test('1.4 malformed JSON gets 400 "body is not valid JSON"', async (t) => {
     const nesting = 100_000
     const malformed = [
       '{', '}', '{]', '[1,]', '{"name":"A",}', "{'name':'A'}", '{name:"A"}', 'undefined', 'NaN', '{"name":NaN}', '{"name":"A\u0000"}', '{"name":"A\n"}',
@@ -115,7 +115,7 @@ t.test('1 what requests under /api get', async (t) => {
     }
   })
 
-  t.test('1.4 JSON nested a hundred thousand times is just JSON', async (t) => {
+  t.test('1.4 JSON with a hundred thousand levels is parsed like other JSON', async (t) => {
     const depth = 100_000
     const arrays = `${'['.repeat(depth)}${']'.repeat(depth)}`
     t.same((await post(arrays, 'application/json')).json(), { errors: ['body must be an object'] })
@@ -124,7 +124,7 @@ t.test('1 what requests under /api get', async (t) => {
     t.same((await post(prototypes, 'application/json')).json(), { errors: REQUIRED })
   })
 
-  t.test('1.4 a body that is not JSON: 415', async (t) => {
+  t.test('1.4 a body that is not JSON gets 415', async (t) => {
     for (const type of ['text/plain', 'text/json', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'application/xml', 'application/jsonp', 'application/json5', 'application/problem+json', 'application', 'json', ';', '*/*', 'application/json, text/plain', 'xapplication/json']) {
       const response = await post('{"name":"A","email":"a@example.com"}', type)
       t.same([response.statusCode, response.json()], [415, { error: 'The content type must be application/json', code: 'UNSUPPORTED_MEDIA_TYPE' }], type)
@@ -133,21 +133,21 @@ t.test('1 what requests under /api get', async (t) => {
     t.equal(none.statusCode, 415, 'no type at all')
   })
 
-  t.test('1.4 odd content types that are JSON all the same', async (t) => {
+  t.test('1.4 unusual content types that mean JSON are accepted', async (t) => {
     for (const type of ['application/json', 'application/json; charset=utf-8', 'application/json;charset=UTF-8', 'application/json;', 'APPLICATION/JSON', 'application/json ; x="y;z"']) {
       const response = await post('{}', type)
       t.same([response.statusCode, response.json()], [400, { errors: REQUIRED }], type)
     }
   })
 
-  t.test('1.4 a body over the limit: 413, one just within is read', async (t) => {
+  t.test('1.4 a body over the limit gets 413, a body at the limit is read', async (t) => {
     const limit = 1024 * 1024
     const body = (size: number) => `{"name":"${'x'.repeat(size - 11)}"}`
     t.same((await post(body(limit), 'application/json')).json(), { errors: ['name must be at most 200 characters', 'email is required'] })
     t.equal((await post(body(limit + 1), 'application/json')).statusCode, 413)
   })
 
-  t.test('1.4 a body that is not as long as it says: 400', async (t) => {
+  t.test('1.4 a body that does not match its Content-Length gets 400', async (t) => {
     const headers = { ...admin.headers, 'content-type': 'application/json' }
     for (const length of ['1', '1000']) {
       const response = await inject('POST', '/api/users', { headers: { ...headers, 'content-length': length }, payload: '{"name":"A"}' })
@@ -155,7 +155,7 @@ t.test('1 what requests under /api get', async (t) => {
     }
   })
 
-  t.test('1.4 over a socket: chunks, a body that goes on for ever, a method that nobody knows', async (t) => {
+  t.test('1.4 over a real connection: a chunked body, an endless body, and an unknown method', async (t) => {
     const { port } = app.server.address() as AddressInfo
     const send = async (head: string, body = '') => {
       const socket = connect(port, '127.0.0.1').on('error', () => {})
@@ -170,7 +170,7 @@ t.test('1 what requests under /api get', async (t) => {
     t.match(await send('POST /api/users HTTP/1.1', 'Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{'), /^HTTP\/1.1 413 /)
   })
 
-  t.test('1.7 the order of refusal', async (t) => {
+  t.test('1.7 if several things are wrong, the first in the order of the contract is reported', async (t) => {
     const path = `/api/users/${admin.id}`
     const bad = { authorization: 'Bearer bad' }
     const big = 'x'.repeat(2 * 1024 * 1024)
@@ -195,7 +195,7 @@ t.test('1 what requests under /api get', async (t) => {
     t.equal((await inject('GET', created.headers.location as string)).json().name, name)
   })
 
-  t.test('1.9 an absent body counts as {}', async (t) => {
+  t.test('1.9 an absent body is treated as {}', async (t) => {
     t.same((await inject('POST', '/api/users', { headers: admin.headers })).json(), { errors: REQUIRED })
     t.same((await post('', 'application/json')).json(), { errors: REQUIRED })
   })
@@ -204,7 +204,7 @@ t.test('1 what requests under /api get', async (t) => {
     t.same((await post('{"name":1,"email":true}', 'application/json')).json(), { errors: ['name must be a string', 'email must be a string'] })
   })
 
-  t.test('1.9 a hostile body costs next to nothing', async (t) => {
+  t.test('1.9 a body made to be costly is handled quickly', async (t) => {
     const size = 500_000
     const hostile = [
       { name: ' '.repeat(size), email: 'a'.repeat(size) },
@@ -226,7 +226,7 @@ t.test('1 what requests under /api get', async (t) => {
   })
 })
 
-t.test('1.3 a 500 says no more than that the server failed; the cause is in the log with the request\'s id (given)', async (t) => {
+t.test('1.3 a 500 reveals no cause; the log contains it with the request\'s id (given)', async (t) => {
   const { inject, admin, options } = logging
   const sql = openSql(t, logging)
   await sql`alter table users rename to elsewhere`
@@ -257,7 +257,7 @@ t.test('2 passwords, tokens and cookies are never logged', async (t) => {
   for (const confidential of [user.password, user.token, secret, admin.password, admin.token]) t.notOk(log.includes(confidential))
 })
 
-t.test('1.3 a refusal by a hook of the host stands, its failure says nothing', async (t) => {
+t.test('1.3 a hook of the host may reject with its own message; other exceptions in it reveal nothing', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   app.addHook('onRequest', async ({ headers }) => {
@@ -276,7 +276,7 @@ t.test('1.3 a refusal by a hook of the host stands, its failure says nothing', a
   t.same(await get({ 'x-throw': '1' }), [500, { error: 'The server failed', code: 'INTERNAL_ERROR' }, undefined])
 })
 
-t.test('1.4 a body that is too large gets its answer, however much of it is still on its way', async (t) => {
+t.test('1.4 a body that is too large gets its response, however much of it is still being sent', async (t) => {
   const headers = { ...admin.headers, 'content-type': 'application/json' }
   const body = JSON.stringify({ name: 'x'.repeat(6_000_000) })
   for (let round = 0; round < 10; round++) {

@@ -4,7 +4,7 @@ import { testDatabaseUrl } from '../helpers/database.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { until } from '../helpers/until.ts'
 
-t.test('8 GET /health/live and GET /health/ready, the latter only while the database answers', async (t) => {
+t.test('8 GET /health/live always succeeds, GET /health/ready only while the database is available', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const { inject } = await createUsher(t, { databaseUrl: proxy.url, prefix: '/accounts' })
   const get = async (path: string) => {
@@ -12,7 +12,7 @@ t.test('8 GET /health/live and GET /health/ready, the latter only while the data
     return [response.statusCode, response.headers['content-type'], response.json()]
   }
   const type = 'application/json; charset=utf-8'
-  // Until the node has noticed, which other tests measure.
+  // The node detects the outage after a moment, which other tests measure.
   const ready = (status: number) => until(`it is ${status}`, async () => (await get('/health/ready'))[0] === status, 20)
 
   t.same(await get('/health/live'), [200, type, { status: 'ok' }])

@@ -16,7 +16,7 @@ const inbox = createMailer()
 const service = await createUsher(t, { mailer: inbox.mailer, publicUrl: 'https://api.example.com/base', passwordTokenSeconds: 7200 })
 const { options } = service
 
-t.test('4.6 and 4.7 the life of a password', async (t) => {
+t.test('4.6 and 4.7 changing, setting and resetting a password', async (t) => {
   const { inject, admin, createUser, login } = service
   const sql = openSql(t, service)
   const works = async ({ headers }: LoggedIn) => (await inject('GET', '/api/protected', { headers })).statusCode
@@ -35,7 +35,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     return inbox.token(user.email, count)
   }
 
-  await t.test('4.6 a change: 204, every other session ends, this one goes on', async (t) => {
+  await t.test('4.6 a change returns 204 and ends every session except the current one', async (t) => {
     const user = await createUser()
     const [other, third] = [await login(user), await login(user)]
     const token = await ask(user)
@@ -50,7 +50,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     t.equal(mail!.subject, 'Your password was set')
   })
 
-  await t.test('4.6 a wrong current password: 403, and nothing has changed', async (t) => {
+  await t.test('4.6 a wrong current password gets 403, and nothing changes', async (t) => {
     const user = await createUser()
     const other = await login(user)
     const response = await change(user, { currentPassword: 'wrong', password: NEXT })
@@ -58,7 +58,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     t.same([await works(user), await works(other), await tries(user, user.password)], [200, 200, 200])
   })
 
-  await t.test('4.6 without a password there is none to change: a link by mail sets the first', async (t) => {
+  await t.test('4.6 a user without a password cannot change it, but can set one with a mail link', async (t) => {
     const user = await createUser()
     await sql`update users set password_hash = null where id = ${user.id}`
     t.equal((await change(user, { currentPassword: user.password, password: NEXT })).json().code, 'WRONG_PASSWORD')
@@ -66,7 +66,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     t.equal(await tries(user, NEXT), 200)
   })
 
-  await t.test('4.6 refused: no token, no body, the same password, a common one, one’s own name or address, and a user who is gone', async (t) => {
+  await t.test('4.6 a change is rejected without a token or body, for a deleted user, and if the password is the same, common or personal', async (t) => {
     const user = await createUser({ name: 'Ada Lovelace' })
     t.equal((await inject('PUT', '/api/auth/password', { payload: {} })).statusCode, 401)
     t.same((await change(user, {})).json(), { errors: ['currentPassword is required', 'password is required'] })
@@ -82,14 +82,14 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
       t.same([response.statusCode, response.json()], [400, { errors: [sentence] }])
     }
     t.equal((await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Charles Babbage', email: 'c@example.com', password: 'charles babbage' } })).statusCode, 400)
-    // As if it had been deleted between the check of the token and the reading of the user.
+    // This simulates a user who is deleted after the token was verified and before the user is read.
     await sql`alter table sessions disable trigger session_ended`
     await sql`delete from users where id = ${user.id}`
     await sql`alter table sessions enable trigger session_ended`
     t.equal((await change(user, { currentPassword: user.password, password: NEXT })).statusCode, 401)
   })
 
-  await t.test('4.7 a reset: the link of the mail sets the password, once, and every session ends', async (t) => {
+  await t.test('4.7 a reset link sets the password once, and every session ends', async (t) => {
     const user = await createUser()
     const other = await login(user)
     const asked = await request(` ${user.email.toUpperCase()} `)
@@ -111,7 +111,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     t.equal((await inbox.of(user.email, 2))[1]!.subject, 'Your password was set')
   })
 
-  await t.test('4.7 an expired, an unknown, an empty token, one of a deleted user, and one sent to an address of before', async (t) => {
+  await t.test('4.7 a token is rejected if it is expired, unknown or empty, or if its user was deleted or has a new address', async (t) => {
     const [late, gone, moved] = [await createUser(), await createUser(), await createUser()]
     const tokens = [await ask(late), await ask(gone), await ask(moved)]
     await sql`update password_tokens set expires_at = now() where user_id = ${late.id}`
@@ -128,7 +128,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     t.equal((await confirm(renamed)).statusCode, 204, 'another name takes nothing away')
   })
 
-  await t.test('4.7 a link goes to the address that the user has when its token is made', async (t) => {
+  await t.test('4.7 a link is sent to the address that the user has when the token is created', async (t) => {
     const invited = await create()
     for (const [user, ask] of [[await createUser(), request], [invited, () => invite(invited.id)]] as const) {
       const moved = { email: `moved-${user.email}` }
@@ -144,7 +144,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     }
   })
 
-  await t.test('4.7 three links of a user serve, the oldest goes', async (t) => {
+  await t.test('4.7 a user has at most three valid links; another one replaces the oldest', async (t) => {
     const user = await createUser()
     const tokens = [await ask(user), await ask(user), await ask(user), await ask(user)]
     t.same((await confirm(tokens[0]!)).json(), invalid)
@@ -152,7 +152,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     t.same((await confirm(tokens[3]!)).json(), invalid, 'and all of them with the first that has served')
   })
 
-  await t.test('4.7 the same answer to whatever address, and nothing happens for one that is nobody’s', async (t) => {
+  await t.test('4.7 every address gets the same response, and an unknown one has no effect', async (t) => {
     const user = await createUser()
     const answers = await Promise.all([user.email, 'nobody@example.com', 'no address', '', 'a@b\u00e9', `${'x'.repeat(1000)}`].map(request))
     const [first] = answers
@@ -162,7 +162,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     t.equal(inbox.mails.filter(({ to }) => to === 'nobody@example.com').length, 0)
   })
 
-  await t.test('4.7 the page that the link leads to has all it needs, and talks to its own origin alone', async (t) => {
+  await t.test('4.7 the page behind the link is self-contained and connects to its own origin only', async (t) => {
     const { statusCode, headers, body } = await inject('GET', '/set-password')
     t.equal(statusCode, 200)
     t.equal(headers['content-type'], 'text/html; charset=utf-8')
@@ -171,7 +171,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     t.notMatch(body, /https?:|\/\//)
   })
 
-  await t.test('4.7 races: of two confirmations, and of a change and a reset, exactly one wins, and no session survives it', async (t) => {
+  await t.test('4.7 if two confirmations, or a change and a reset, race, exactly one wins and no session survives', async (t) => {
     for (let round = 0; round < 4; round++) {
       const user = await createUser()
       const [one, two] = [await ask(user), await ask(user)]
@@ -192,7 +192,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
     }
   })
 
-  await t.test('4.7 an invitation: an admin has a link sent to a user without a password', async (t) => {
+  await t.test('4.7 an admin can invite a user without a password by a mail link', async (t) => {
     const user = await create()
     const response = await invite(user.id)
     t.same([response.statusCode, response.json()], [202, { message: 'The invitation is on its way' }])
@@ -209,7 +209,7 @@ t.test('4.6 and 4.7 the life of a password', async (t) => {
   })
 })
 
-t.test('4.7 through a mail server, within a host: the page of the host, and no secret in its log', async (t) => {
+t.test('4.7 in a host with a mail server, the link leads to the host\'s page, and the log has no secret', async (t) => {
   const server = await startMailServer(t)
   const { mailer, close } = createSmtpMailer(server.url, 'usher@example.com')
   t.teardown(close)
@@ -231,7 +231,7 @@ t.test('4.7 through a mail server, within a host: the page of the host, and no s
   for (const secret of [token, NEXT, user.password, user.email]) t.notOk(lines.join('').includes(secret))
 })
 
-t.test('4.7 a mailer that throws or hangs delays no answer, nor does a database that fails behind one', async (t) => {
+t.test('4.7 a mailer that throws or hangs, or a database that fails, does not delay the response', async (t) => {
   const lines: string[] = []
   const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
   const start = (mailer: () => Promise<void>) => createUsher(t, { ...options, mailer }, { logger })
@@ -251,7 +251,7 @@ t.test('4.7 a mailer that throws or hangs delays no answer, nor does a database 
   await until('the failure is logged', () => lines.some((line) => line.includes('A link to set a password could not be created')))
   await sql`alter table elsewhere rename to password_tokens`
 
-  await t.test('4.7 links that wait to be made are bounded', async (t) => {
+  await t.test('4.7 the number of links that wait to be created is limited', async (t) => {
     await sql.begin(async (trx) => {
       await trx`lock table password_tokens in access exclusive mode`
       for (let index = 0; index < 203; index++) {
@@ -262,7 +262,7 @@ t.test('4.7 a mailer that throws or hangs delays no answer, nor does a database 
   })
 })
 
-t.test('4.7 without a mailer: the same answer, said once in the log; an invitation is refused', async (t) => {
+t.test('4.7 without a mailer a reset gets the same response and one log entry; an invitation is rejected', async (t) => {
   const lines: string[] = []
   const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
   const { mailer, ...rest } = options
@@ -279,7 +279,7 @@ t.test('4.7 without a mailer: the same answer, said once in the log; an invitati
   t.equal((await inject('PUT', '/api/auth/password', { headers, payload: { currentPassword: password, password: NEXT } })).statusCode, 204)
 })
 
-t.test('4 attempts are limited: to change by the limit of logins, to reset by one of its own, whoever has the address', async (t) => {
+t.test('4 changes count toward the limit of logins, and resets have their own limit, for any address', async (t) => {
   const throttle = { account: { burst: 3, perMinute: 1 }, reset: { burst: 2, perMinute: 0.2 } }
   const { inject, createUser } = await createUsher(t, { ...options, passwordTokenSeconds: 119, throttle })
   const user = await createUser()

@@ -19,7 +19,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
   const works = async (headers: LoggedIn['headers']) => (await inject('GET', '/api/protected', { headers })).statusCode === 200
   const send = (headers: Record<string, string | string[]>) => inject('POST', '/api/auth/refresh', { headers })
 
-  // A refresh that succeeds: the session as it goes on.
+  // Refreshes a session and returns it with the new cookie and token. Throws if the response is not 200.
   async function refresh ({ cookie }: { cookie: string }, headers: object = {}) {
     const response = await send({ ...headers, cookie })
     if (response.statusCode !== 200) throw new Error(`refresh: ${response.statusCode} ${response.body}`)
@@ -32,7 +32,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     sql`update sessions set rotated_at = array(select at - ${time}::interval from unnest(rotated_at) as at) where id = ${idOf(session)}`
   const lives = async (session: { cookie: string }) => (await sql`select 1 from sessions where id = ${idOf(session)}`).length === 1
 
-  t.test('4.2 the session cookie: 200 { token } as by a login, and a rotated cookie', async (t) => {
+  t.test('4.2 a refresh returns 200 { token }, like a login, and a rotated cookie', async (t) => {
     const session = await login(user)
     const { response, cookie, token, headers } = await refresh(session)
     const { token: _, user: { createdAt, updatedAt, ...rest }, ...more } = response.json()
@@ -46,7 +46,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     t.ok(await works(session.headers), 'the token of before lives on')
   })
 
-  t.test('4.2 again and again; it notes when, from where and by what, and puts off the end', async (t) => {
+  t.test('4.2 each refresh updates the time, address and user agent of the session, and extends it', async (t) => {
     let session: { cookie: string } = await login(user)
     const cookies = new Set([session.cookie])
     await sql`update sessions set last_used_at = now() - interval '1 day', expires_at = now() + interval '1 day' where id = ${idOf(session)}`
@@ -58,7 +58,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
       from sessions where id = ${idOf(session)}`.then(([row]) => row), { address: '127.0.0.1', user_agent: 'Another/2', rotations: 40, remembered: 32, used: true, later: true })
   })
 
-  t.test('4.2 the role is read anew', async (t) => {
+  t.test('4.2 a refresh reads the current role', async (t) => {
     const session = await login(await createUser())
     await inject('PUT', `/api/users/${decodeJwt(session.token).sub}`, { headers: admin.headers, payload: { name: 'Risen', email: session.email, role: 'admin' } })
     const { token, response } = await refresh(session)
@@ -66,7 +66,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     t.match(response.json().user, { name: 'Risen', role: 'admin' })
   })
 
-  t.test('4.2 without a cookie, or with one that is none of ours: 401, and it is cleared', async (t) => {
+  t.test('4.2 a missing or invalid cookie gets 401 and is cleared', async (t) => {
     const { cookie } = await login(user)
     const other = await login(admin)
     const [name, secret, rotations, signature] = cookie.split('.')
@@ -107,12 +107,12 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     t.ok(await lives(other), 'nothing of this has ended a session')
   })
 
-  t.test('4.2 what is not POST: 405', async (t) => {
+  t.test('4.2 methods other than POST get 405', async (t) => {
     const response = await inject('GET', '/api/auth/refresh', { headers: { cookie: user.cookie } })
     t.strictSame([response.statusCode, response.headers.allow], [405, 'POST'])
   })
 
-  t.test('4 another origin: 403, nothing is rotated, and no form of another page clears the cookie', async (t) => {
+  t.test('4 a request from another origin gets 403: nothing is rotated, and the cookie is not cleared', async (t) => {
     const session = await login(user)
     for (const origin of ['https://evil.example', 'http://localhost:81', 'https://localhost:80', 'null', 'http://sub.localhost:80']) {
       const response = await send({ cookie: session.cookie, origin, host: 'localhost:80' })
@@ -124,7 +124,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     await refresh(session, { origin: 'http://localhost:80', host: 'localhost:80' })
   })
 
-  t.test('4 after logout, deletion, demotion or by hand: 401, and it is cleared', async (t) => {
+  t.test('4 after logout, deletion, demotion or manual deletion, a refresh gets 401 and the cookie is cleared', async (t) => {
     const ends: Record<string, (session: LoggedIn) => PromiseLike<unknown>> = {
       logout: ({ headers }) => inject('POST', '/api/auth/logout', { headers }),
       'logout by the cookie': ({ cookie }) => inject('POST', '/api/auth/logout', { headers: { cookie } }),
@@ -141,9 +141,9 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     }
   })
 
-  t.test('4 a session that this node knows to have ended is not refreshed, even if the database still has it', async (t) => {
+  t.test('4 a session that this node knows has ended is not refreshed, even if the database still has it', async (t) => {
     const user = await usher.createUser()
-    // As after a failover to a replica that lags behind.
+    // This simulates a failover to a replica that lags behind.
     await sql`create table lagging as select * from sessions where user_id = ${user.id}`
     await usher.inject('POST', '/api/auth/logout', { headers: user.headers })
     await sql`insert into sessions select * from lagging`
@@ -152,7 +152,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     t.same(await sql`select rotations from sessions where user_id = ${user.id}`, [{ rotations: 0 }])
   })
 
-  t.test('4 two at once both go on, with the same cookie', async (t) => {
+  t.test('4 two refreshes at once both succeed and get the same cookie', async (t) => {
     const session = await login(user)
     const all = await Promise.all(Array.from({ length: 10 }, () => refresh(session)))
     t.equal(new Set(all.map(({ cookie }) => cookie)).size, 1)
@@ -161,7 +161,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     await refresh(all[0]!)
   })
 
-  t.test('4 within the grace an old cookie gets the present one: an answer that was lost is had again', async (t) => {
+  t.test('4 in the grace period an old cookie gets the current one, so a lost response does no harm', async (t) => {
     const first = await login(user)
     const second = await refresh(first)
     t.equal((await refresh(first)).cookie, second.cookie)
@@ -171,7 +171,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     t.equal((await refresh(first)).cookie, third.cookie)
   })
 
-  t.test('4 an old cookie used again after the grace ends the whole session', async (t) => {
+  t.test('4 reusing an old cookie after the grace period ends the session', async (t) => {
     for (const rotations of [1, 2, 40]) {
       const first = await login(user)
       let last: Awaited<ReturnType<typeof refresh>> | undefined
@@ -188,7 +188,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     t.ok(await works(user.headers), 'other sessions go on')
   })
 
-  t.test('4 the grace counts from when that cookie was replaced, not from the last rotation', async (t) => {
+  t.test('4 the grace period starts when that cookie was replaced, not at the last rotation', async (t) => {
     const first = await login(user)
     const second = await refresh(first)
     await later(first)
@@ -198,7 +198,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     t.notOk(await lives(first))
   })
 
-  t.test('4 whoever guesses ends nothing, also after the grace', async (t) => {
+  t.test('4 a guessed cookie ends no session, even after the grace period', async (t) => {
     const first = await login(user)
     const second = await refresh(first)
     await later(first)
@@ -208,7 +208,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     await refresh(second)
   })
 
-  t.test('4.3 logout by an old cookie ends the session too', async (t) => {
+  t.test('4.3 logout with an old cookie ends the session too', async (t) => {
     const first = await login(user)
     const { headers } = await refresh(first)
     await later(first)
@@ -216,7 +216,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     t.notOk(await works(headers))
   })
 
-  t.test('4 refresh and whatever ends the session at once: it has ended, and no token of it works', async (t) => {
+  t.test('4 if a refresh races with the end of the session, the session ends and none of its tokens work', async (t) => {
     const ends: Record<string, (session: LoggedIn) => PromiseLike<{ statusCode: number }>> = {
       logout: ({ cookie }) => inject('POST', '/api/auth/logout', { headers: { cookie } }),
       deletion: ({ id }) => inject('DELETE', `/api/users/${id}`, { headers: admin.headers }),
@@ -235,7 +235,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     }
   })
 
-  t.test('4 a refresh that finds the session ended, or rotated, while it waits', async (t) => {
+  t.test('4 a refresh handles a session that ends or is rotated while it waits', async (t) => {
     for (const [how, statement, status] of [
       ['ended', 'delete from sessions where id = $1', 401],
       ['rotated', 'update sessions set rotations = 1, rotated_at = array[now()] where id = $1', 200],
@@ -258,7 +258,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
   })
 })
 
-t.test('4 sessions expire: idle for too long, and in all; neither the cookie nor a token outlives them', async (t) => {
+t.test('4 sessions expire when idle too long and after a total time, together with cookie and tokens', async (t) => {
   const { inject, admin, login } = await createUsher(t, { ...usher.options, sessionIdleSeconds: 600, sessionSeconds: 1000 })
   const sql = openSql(t, usher)
   const send = (cookie: string) => inject('POST', '/api/auth/refresh', { headers: { cookie } })

@@ -19,7 +19,7 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
   const end = (by: LoggedIn, path = '') => inject('DELETE', `/api/auth/sessions${path}`, { headers: by.headers })
   const log = (userId: string) => sql`select action, actor_id, session_id from audit where user_id = ${userId} and action <> 'login' and action <> 'user.create' order by session_id`
 
-  t.test('4.4 GET /api/auth/sessions: 200, the sessions of the actor, newest first', async (t) => {
+  t.test('4.4 GET /api/auth/sessions returns 200 with the actor\'s sessions, newest first', async (t) => {
     const first = await createUser()
     const from = { 'x-forwarded-for': '2001:db8::7', 'user-agent': 'Browser/9 (Somewhere)' }
     const { token, cookie } = (await inject('POST', '/api/auth/login', { headers: from, payload: { email: first.email, password: first.password } })
@@ -45,14 +45,14 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
     t.ok(Date.parse(refreshed.lastUsedAt) > Date.parse(other.lastUsedAt))
   })
 
-  t.test('4.4 what has expired or ended is not in it, nor what is of others', async (t) => {
+  t.test('4.4 it does not list expired or ended sessions, or those of other users', async (t) => {
     const user = await createUser()
     await sql`update sessions set expires_at = now() where id = ${sessionOf(await login(user))}`
     await inject('POST', '/api/auth/logout', { headers: (await login(user)).headers })
     t.strictSame((await list(user)).map(({ id }: { id: string }) => id), [sessionOf(user)])
   })
 
-  t.test('4.5 DELETE /api/auth/sessions/{id}: 204, it has ended, and the others go on', async (t) => {
+  t.test('4.5 DELETE /api/auth/sessions/{id} returns 204 and ends only that session', async (t) => {
     const user = await createUser()
     const [one, two] = [await login(user), await login(user)]
     const response = await end(user, `/${sessionOf(one)}`)
@@ -67,7 +67,7 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
     t.strictSame([...await log(user.id)], [user, one, two].map((session) => ({ action: 'session.end', actor_id: user.id, session_id: sessionOf(session) })))
   })
 
-  t.test('4.5 of somebody else, unknown, expired: 404, and it goes on; an admin may end it', async (t) => {
+  t.test('4.5 another user\'s, an unknown or an expired session gets 404; an admin may end any session', async (t) => {
     const [user, other] = [await createUser(), await createUser()]
     const expired = await login(user)
     await sql`update sessions set expires_at = now() where id = ${sessionOf(expired)}`
@@ -81,7 +81,7 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
     t.strictSame([...await log(other.id)], [{ action: 'session.end', actor_id: admin.id, session_id: sessionOf(other) }])
   })
 
-  t.test('4.5 DELETE /api/auth/sessions: 204, all but the current', async (t) => {
+  t.test('4.5 DELETE /api/auth/sessions returns 204 and ends all sessions except the current one', async (t) => {
     const [user, bystander] = [await createUser(), await createUser()]
     const others = [await login(user), await login(user)]
     const response = await end(user)
@@ -93,7 +93,7 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
     t.strictSame([...await log(user.id)], others.map((session) => ({ action: 'session.end', actor_id: user.id, session_id: sessionOf(session) })))
   })
 
-  t.test('1.5 a bearer token is required: a cookie serves none of these', async (t) => {
+  t.test('1.5 these routes require a bearer token and do not accept a cookie', async (t) => {
     for (const [method, path] of [['GET', ''], ['DELETE', ''], ['DELETE', `/${sessionOf(admin)}`]] as const) {
       const response = await inject(method, `/api/auth/sessions${path}`, { headers: { cookie: admin.cookie } })
       t.strictSame([response.statusCode, response.headers['www-authenticate']], [401, 'Bearer'])
@@ -103,7 +103,7 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
     t.strictSame([wrong.statusCode, wrong.headers.allow], [405, 'DELETE, GET, HEAD'])
   })
 
-  t.test('4 a user has 100 sessions at the most: the oldest ends when one more is opened', async (t) => {
+  t.test('4 a user has at most 100 sessions: opening another one ends the oldest', async (t) => {
     const user = await createUser()
     await sql`
       insert into sessions (id, user_id, secret_hash, rotation_key, address, user_agent, created_at, expires_at)
@@ -120,7 +120,7 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
   })
 })
 
-t.test('2 a policy of the host decides who may list and end sessions', async (t) => {
+t.test('2 the policy of a host decides who may list and end sessions', async (t) => {
   const policy: UsherOptions['policy'] = { 'sessions:list': ({ role }) => role === 'admin', 'sessions:end': () => false }
   const { inject, createUser, admin } = await createUsher(t, { ...usher.options, policy })
   const user = await createUser()

@@ -21,7 +21,7 @@ const logout = ({ inject }: TestUsher, { headers }: LoggedIn) => inject('POST', 
 
 const usher = await createUsher(t)
 
-t.test('1.12 a session that ends while the body arrives: 401, and nothing is written', async (t) => {
+t.test('1.12 if the session ends while the body arrives, the response is 401 and nothing is written', async (t) => {
   const sql = openSql(t, usher)
   const other = await usher.createUser({ email: 'other@example.com' })
   const postId = await createPost(usher, other)
@@ -30,14 +30,14 @@ t.test('1.12 a session that ends while the body arrives: 401, and nothing is wri
     await sql`select id from sessions where user_id = ${other.id}`, await sql`select hash from password_tokens`,
   ])
   const requests: Record<string, [method: string, path: string, body: object]> = {
-    'a user is created': ['POST', '/api/users', NEW],
-    'a user is created with a password': ['POST', '/api/users', { ...NEW, password: 'correct horse battery' }],
-    'a user is replaced': ['PUT', `/api/users/${other.id}`, { name: 'Eve', email: 'eve@example.com' }],
-    'a role is granted': ['PUT', `/api/users/${other.id}`, { name: 'N', email: 'other@example.com', role: 'admin' }],
-    'a user is deleted': ['DELETE', `/api/users/${other.id}`, {}],
-    'a password is changed': ['PUT', '/api/auth/password', { currentPassword: 'wrong', password: 'correct horse battery' }],
-    'a user is invited': ['POST', `/api/users/${other.id}/invitation`, {}],
-    'a session is ended': ['DELETE', `/api/auth/sessions/${sessionOf(other)}`, {}],
+    'creating a user': ['POST', '/api/users', NEW],
+    'creating a user with a password': ['POST', '/api/users', { ...NEW, password: 'correct horse battery' }],
+    'replacing a user': ['PUT', `/api/users/${other.id}`, { name: 'Eve', email: 'eve@example.com' }],
+    'granting a role': ['PUT', `/api/users/${other.id}`, { name: 'N', email: 'other@example.com', role: 'admin' }],
+    'deleting a user': ['DELETE', `/api/users/${other.id}`, {}],
+    'changing a password': ['PUT', '/api/auth/password', { currentPassword: 'wrong', password: 'correct horse battery' }],
+    'inviting a user': ['POST', `/api/users/${other.id}/invitation`, {}],
+    'ending a session': ['DELETE', `/api/auth/sessions/${sessionOf(other)}`, {}],
   }
   for (const [what, [method, path, body]] of Object.entries(requests)) {
     await t.test(`1.12 ${what}`, async (t) => {
@@ -70,7 +70,7 @@ t.test('1.12 a session that ends while the body arrives: 401, and nothing is wri
     })
   }
 
-  await t.test('1.12 an upload: the file is gone', async (t) => {
+  await t.test('1.12 an upload is rejected, and its file is removed', async (t) => {
     const user = await usher.createUser()
     const socket = await open(t, { ...usher, admin: user }, 'Transfer-Encoding: chunked\r\nConnection: close')
     const answer = received(socket)
@@ -81,14 +81,14 @@ t.test('1.12 a session that ends while the body arrives: 401, and nothing is wri
     await nothingLeft(usher, sql)
   })
 
-  await t.test('1.12 a request without a token goes on', async (t) => {
+  await t.test('1.12 a request without a token is not affected', async (t) => {
     const request = await beginRequest(t, usher, 'POST', '/graphql', {}, { query: '{ me { id } }' })
     request.finish()
     t.match(await request.answer, /^HTTP\/1\.1 200 [^]*{"data":{"me":null}}/)
   })
 })
 
-t.test('1.12 a token that expires while the body arrives: 401, and nothing is written', async (t) => {
+t.test('1.12 if the token expires while the body arrives, the response is 401 and nothing is written', async (t) => {
   const usher = await createUsher(t, { accessTokenSeconds: 2 })
   const sql = openSql(t, usher)
   const { headers, token } = await usher.login(usher.admin)
@@ -102,7 +102,7 @@ t.test('1.12 a token that expires while the body arrives: 401, and nothing is wr
   t.same(await sql`select count(*)::int as users, (select count(*)::int from posts) as posts from users`, [{ users: 1, posts: 0 }])
 })
 
-t.test('1.12 a node that has lost the notifications asks the database', async (t) => {
+t.test('1.12 a node without notifications reads the session from the database', async (t) => {
   const application = `slow bodies ${process.pid}`
   const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?application_name=${encodeURIComponent(application)}` })
   const sql = openSql(t, usher)
@@ -113,7 +113,7 @@ t.test('1.12 a node that has lost the notifications asks the database', async (t
     await sql`
       select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and application_name = ${application} and (query ilike '%listen "%' or query = ${HEARTBEAT})`
     await sql`delete from sessions where id = ${sessionOf(ended)}`
-    // Another node has 100 ms to learn of it.
+    // Other nodes may take up to 100 ms to receive the notification.
     await until('the session is refused', async () => (await usher.inject('GET', '/api/protected', { headers: ended.headers })).statusCode === 401)
     for (const { finish } of requests) finish()
     t.match(await requests[0].answer, /^HTTP\/1\.1 401 /)
@@ -123,12 +123,12 @@ t.test('1.12 a node that has lost the notifications asks the database', async (t
   t.same(await sql`select 1 from users where name = 'New' and email like '%@example.com'`, [])
 })
 
-t.test('1.12 a session that ends while a password is being hashed: 401, and nobody is created', async (t) => {
+t.test('1.12 if the session ends while a password is being hashed, the response is 401 and no user is created', async (t) => {
   const sql = openSql(t, usher)
   const admin = await usher.createUser({ role: 'admin' })
   const password = 'correct horse battery'
   const change = usher.inject('PUT', '/api/auth/password', { headers: admin.headers, payload: { currentPassword: admin.password, password } })
-  // They occupy the threads that hash, so that the user below waits for its turn.
+  // These logins occupy the threads that hash, so that the creation below has to wait.
   const logins = Array.from({ length: 12 }, () => usher.inject('POST', '/api/auth/login', { payload: { email: 'nobody@example.com', password } }))
   const creation = usher.inject('POST', '/api/users', { headers: admin.headers, payload: { ...NEW, password } })
   t.equal((await logout(usher, admin)).statusCode, 204)
@@ -139,7 +139,7 @@ t.test('1.12 a session that ends while a password is being hashed: 401, and nobo
   t.equal((await usher.inject('POST', '/api/auth/login', { payload: admin })).statusCode, 200, 'the password is the same')
 })
 
-t.test('9 a route of the host checks again by calling authenticate in preHandler', async (t) => {
+t.test('9 a route of the host can check again by calling authenticate in preHandler', async (t) => {
   const host = Fastify({ forceCloseConnections: true })
   t.teardown(() => host.close())
   const { options } = usher
@@ -161,27 +161,27 @@ t.test('9 a route of the host checks again by calling authenticate in preHandler
 
 const impatient = await createUsher(t, { ...usher.options, bodySeconds: 0.3, uploadIdleSeconds: 1 })
 
-t.test('1.13 a JSON body has a limited time: 408, and the connection is closed', async (t) => {
+t.test('1.13 a JSON body that takes too long gets 408, and the connection is closed', async (t) => {
   const { admin } = impatient
-  await t.test('1.13 REST: 408 {error}', async (t) => {
+  await t.test('1.13 a REST request gets 408 { error }', async (t) => {
     const { answer } = await beginRequest(t, impatient, 'POST', '/api/users', { ...admin.headers, connection: 'keep-alive' }, NEW)
     t.match(await answer, /^HTTP\/1\.1 408 [^]*connection: close\r\n[^]*{"error":"The rest of the request body did not arrive in time","code":"BODY_STALLED"}$/i)
   })
-  await t.test('1.13 also if a byte arrives now and then', async (t) => {
+  await t.test('1.13 this also applies if bytes keep arriving slowly', async (t) => {
     const { answer, drip } = await beginRequest(t, impatient, 'POST', '/api/auth/login', { connection: 'keep-alive' }, { email: 'a'.repeat(1000), password: 'x' })
     const dripping = setInterval(drip, 20, ' ')
     t.match(await answer, /^HTTP\/1\.1 408 /)
     clearInterval(dripping)
   })
-  await t.test('1.13 7.1 GraphQL: 200 with errors', async (t) => {
+  await t.test('1.13 7.1 a GraphQL request gets 200 with errors', async (t) => {
     const { answer } = await beginRequest(t, impatient, 'POST', '/graphql', { connection: 'keep-alive' }, CREATE)
     t.match(await answer, /^HTTP\/1\.1 200 [^]*connection: close\r\n[^]*"code":"BODY_STALLED"/i)
   })
 })
 
-t.test('1.13 a body that was read in time leaves no deadline behind', async (t) => {
+t.test('1.13 the deadline ends when the body has arrived', async (t) => {
   const { admin } = impatient
-  // An answer that takes longer than the body may.
+  // The response takes longer than the deadline of the body.
   const sql = openSql(t, impatient)
   const request = await beginRequest(t, impatient, 'PUT', `/api/users/${admin.id}`, admin.headers, { name: 'Renamed', email: admin.email })
   await sql.begin(async (trx) => {
@@ -192,7 +192,7 @@ t.test('1.13 a body that was read in time leaves no deadline behind', async (t) 
   t.match(await request.answer, /^HTTP\/1\.1 200 /)
 })
 
-t.test('1.13 9 the deadline also holds for a body that a hook of the host transforms', async (t) => {
+t.test('1.13 9 the deadline also applies to a body that a hook of the host transforms', async (t) => {
   const host = Fastify({ forceCloseConnections: true })
   t.teardown(() => host.close())
   const options = { ...usher.options, bodySeconds: 0.3 }
@@ -203,7 +203,7 @@ t.test('1.13 9 the deadline also holds for a body that a hook of the host transf
   t.match(await answer, /^HTTP\/1\.1 408 [^]*BODY_STALLED/)
 })
 
-t.test('1.13 an upload that is so slow that it only occupies its connection: 408, and nothing is left', async (t) => {
+t.test('1.13 an upload that is too slow gets 408, and nothing remains', async (t) => {
   const socket = await open(t, impatient, 'Content-Length: 90000')
   const answer = received(socket)
   socket.write(filePart(Buffer.alloc(5000)).subarray(0, -50))

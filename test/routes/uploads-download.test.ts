@@ -14,7 +14,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
   const etag = `"${sha256}"`
   const get = (headers: Record<string, string>) => inject('GET', fileUrl, { headers })
 
-  await t.test('5.2 the bytes come back, with their length, entity tag and safe headers', async (t) => {
+  await t.test('5.2 a download has the uploaded bytes, their length, an entity tag and safe headers', async (t) => {
     const response = await get({})
     t.equal(response.statusCode, 200)
     t.equal(response.body, '0123456789')
@@ -31,7 +31,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.match(response.headers['last-modified'], /^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/)
   })
 
-  await t.test('5.2 HEAD: the same without the bytes', async (t) => {
+  await t.test('5.2 HEAD returns the same headers without the bytes', async (t) => {
     const { headers: { date, connection, ...expected } } = await get({})
     const response = await inject('HEAD', fileUrl)
     t.equal(response.statusCode, 200)
@@ -39,7 +39,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.match(response.headers, expected)
   })
 
-  await t.test('5.2 ranges: 206', async (t) => {
+  await t.test('5.2 a range gets 206', async (t) => {
     const ranges: Record<string, [string, string]> = {
       'bytes=0-3': ['0123', 'bytes 0-3/10'],
       'bytes=8-': ['89', 'bytes 8-9/10'],
@@ -57,11 +57,11 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.equal(head.headers['content-length'], '4')
   })
 
-  await t.test('5.2 several ranges, or units nobody knows, are as good as none: 200', async (t) => {
+  await t.test('5.2 several ranges and unknown units are ignored: 200', async (t) => {
     for (const range of ['lines=1-2', 'bytes=0-1,4-5']) t.equal((await get({ range })).body, '0123456789', range)
   })
 
-  await t.test('5.2 a range beyond the end: 416 {error}', async (t) => {
+  await t.test('5.2 a range beyond the end gets 416 { error }', async (t) => {
     const response = await get({ range: 'bytes=10-' })
     for (const range of ['bytes=x-y', 'bytes=5-2', 'bytes=99999999999999999999-']) t.equal((await get({ range })).statusCode, 416, range)
     t.equal(response.statusCode, 416)
@@ -70,7 +70,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.same(response.json(), { error: 'The range is beyond the end', code: 'RANGE_NOT_SATISFIABLE' })
   })
 
-  await t.test('5.2 If-Range: the range only of what the client has', async (t) => {
+  await t.test('5.2 If-Range applies the range only if the client has the current version', async (t) => {
     const range = 'bytes=0-3'
     const { headers: { 'last-modified': modified } } = await get({})
     t.equal((await get({ range, 'if-range': etag })).statusCode, 206)
@@ -80,7 +80,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.equal((await get({ range, 'if-range': 'Thu, 01 Jan 1970 00:00:00 GMT' })).statusCode, 200)
   })
 
-  await t.test('5.2 what the client has already: 304', async (t) => {
+  await t.test('5.2 a client that has the current version gets 304', async (t) => {
     const { headers: { 'last-modified': modified } } = await get({})
     for (const tags of [etag, `W/${etag}`, `"another", ${etag}`, '*']) {
       const response = await get({ 'if-none-match': tags })
@@ -93,7 +93,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.equal((await get({ 'if-modified-since': 'Thu, 01 Jan 1970 00:00:00 GMT' })).statusCode, 200)
   })
 
-  await t.test('5.2 a precondition that fails: 412 {error}', async (t) => {
+  await t.test('5.2 a failed precondition gets 412 { error }', async (t) => {
     t.equal((await get({ 'if-match': etag })).statusCode, 200)
     t.equal((await get({ 'if-match': '*' })).statusCode, 200)
     for (const [field, value] of [['if-match', '"another"'], ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT']] as const) {
@@ -103,12 +103,12 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     }
   })
 
-  await t.test('5.2 the id may be written in capitals', async (t) => {
+  await t.test('5.2 the id is not case-sensitive', async (t) => {
     const id = fileUrl.slice('/api/uploads/'.length)
     t.equal((await inject('GET', `/api/uploads/${id.toUpperCase()}`)).body, '0123456789')
   })
 
-  await t.test('5.2 an unknown id, whatever it looks like: 404 {error}', async (t) => {
+  await t.test('5.2 an unknown id gets 404 { error }, whatever it looks like', async (t) => {
     for (const id of [UNKNOWN, 'x', '1', '..', '%2e%2e%2f%2e%2e%2fetc%2fpasswd', '%00', 'null', '%F0%9F%92%A9', `${UNKNOWN}0`, '__proto__']) {
       const response = await inject('GET', `/api/uploads/${id}`)
       t.equal(response.statusCode, 404, id)
@@ -118,7 +118,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.equal((await inject('HEAD', `/api/uploads/${UNKNOWN}`)).statusCode, 404)
   })
 
-  await t.test('1.4 another method: 405', async (t) => {
+  await t.test('1.4 another method gets 405', async (t) => {
     const { id } = await upload(usher, 'x')
     const response = await inject('DELETE', `/api/uploads/${id}`)
     t.equal(response.statusCode, 405)
@@ -126,7 +126,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.equal((await inject('GET', '/api/uploads')).headers.allow, 'POST')
   })
 
-  await t.test('5.2 a recorded file that is missing on the disk: 404', async (t) => {
+  await t.test('5.2 a recorded file that is missing on the disk gets 404', async (t) => {
     const { fileUrl, id } = await upload(usher, 'x')
     await rm(`${options.uploadsDir}/files/${id}`)
     const response = await inject('GET', fileUrl)
@@ -135,7 +135,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.notOk(response.headers['content-disposition'])
   })
 
-  await t.test('1.3 a disk that fails: 500, which says no more', async (t) => {
+  await t.test('1.3 a disk error gets 500, which reveals no cause', async (t) => {
     const { fileUrl, id } = await upload(usher, 'x')
     const path = `${options.uploadsDir}/files/${id}`
     await rm(path)
@@ -145,7 +145,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.same(response.json(), { error: 'The server failed', code: 'INTERNAL_ERROR' })
   })
 
-  await t.test('5.2 a file of no bytes', async (t) => {
+  await t.test('5.2 an empty file can be downloaded', async (t) => {
     const { fileUrl } = await upload(usher, '')
     const response = await inject('GET', fileUrl)
     t.equal(response.statusCode, 200)
@@ -154,7 +154,7 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     t.equal((await inject('GET', fileUrl, { headers: { range: 'bytes=0-0' } })).statusCode, 416)
   })
 
-  await t.test('5.2 shown where that is safe, an attachment otherwise', async (t) => {
+  await t.test('5.2 safe types are sent inline, all others as an attachment', async (t) => {
     const cases: [Buffer | string, string, string, string][] = [
       [PNG, 'a.html', 'image/png', 'inline; filename=a.html'],
       ['<script>alert(1)</script>', 'a.html', 'text/plain; charset=utf-8', 'inline; filename=a.html'],
@@ -171,13 +171,13 @@ t.test('5.2 GET {fileUrl}', async (t) => {
     }
   })
 
-  await t.test('5.2 what else lies in the folder is nobody\'s', async (t) => {
+  await t.test('5.2 other files in the folder are not served', async (t) => {
     await writeFile(`${options.uploadsDir}/files/${UNKNOWN}`, 'secret')
     t.equal((await inject('GET', `/api/uploads/${UNKNOWN}`)).statusCode, 404)
   })
 })
 
-t.test('5.2 a deleted user\'s uploads go: 404 at once', async (t) => {
+t.test('5.2 the uploads of a deleted user get 404 at once', async (t) => {
   const mounted = await createUsher(t, { ...usher.options, prefix: '/accounts' })
   const { inject, admin, createUser, app } = mounted
   const user = await createUser()

@@ -8,10 +8,10 @@ import { END, fieldPart, filePart, FORM, post, upload } from '../helpers/uploads
 
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 
-// One schema and one folder for all hosts, one after the other.
+// All hosts use the same schema and folder, one after the other.
 const shared = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: t.testdir() }
 
-/** A host that mounts Usher under a prefix, after `before` and ahead of `after`. */
+/** Creates a host that calls `before`, mounts Usher under a prefix, and calls `after`. */
 async function createHost (t: Test, before: (host: FastifyInstance) => unknown, after: (host: FastifyInstance) => unknown = () => {}) {
   const host = Fastify({ forceCloseConnections: true, exposeHeadRoutes: false })
   t.teardown(() => host.close())
@@ -23,7 +23,7 @@ async function createHost (t: Test, before: (host: FastifyInstance) => unknown, 
   return { host, mounted: await withUsers(host, options) }
 }
 
-/** What holds on every host. */
+/** Checks what must work in every host. */
 async function uploadsWork (t: Test, mounted: Awaited<ReturnType<typeof withUsers>>): Promise<void> {
   const content = 'x'.repeat(100_000)
   const { fileUrl, filename, size } = await upload(mounted, content, '../a.txt')
@@ -39,7 +39,7 @@ async function uploadsWork (t: Test, mounted: Awaited<ReturnType<typeof withUser
 }
 
 for (const attachFieldsToBody of [true, 'keyValues', false] as const) {
-  t.test(`9 beside a host's @fastify/multipart with attachFieldsToBody: ${attachFieldsToBody} and limits of its own`, async (t) => {
+  t.test(`9 uploads work if the host uses @fastify/multipart with attachFieldsToBody: ${attachFieldsToBody} and limits`, async (t) => {
     const { host, mounted } = await createHost(t, async (host) => {
       await host.register(fastifyMultipart, {
         attachFieldsToBody: attachFieldsToBody as true,
@@ -58,17 +58,17 @@ for (const attachFieldsToBody of [true, 'keyValues', false] as const) {
   })
 }
 
-t.test('9 beside a host that registers @fastify/multipart after it', async (t) => {
+t.test('9 uploads work if the host registers @fastify/multipart after Usher', async (t) => {
   const { mounted } = await createHost(t, () => {}, (host) => host.register(fastifyMultipart, { attachFieldsToBody: true }))
   await uploadsWork(t, mounted)
 })
 
-t.test('9 beside a host that parses everything by itself', async (t) => {
+t.test('9 uploads work if the host parses all content types itself', async (t) => {
   const { mounted } = await createHost(t, (host) => host.addContentTypeParser('*', { parseAs: 'buffer' }, (_, body, done) => done(null, body)))
   await uploadsWork(t, mounted)
 })
 
-t.test('9 beside a host with a multipart parser of its own making', async (t) => {
+t.test('9 uploads work if the host has its own multipart parser', async (t) => {
   const { host, mounted } = await createHost(t, (host) => {
     host.addContentTypeParser('multipart/form-data', { parseAs: 'string' }, (_, body, done) => done(null, body))
     host.post('/mine', async ({ body }) => body)

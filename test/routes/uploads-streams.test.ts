@@ -15,11 +15,11 @@ const description = fieldPart('description', 'Something')
 
 const writing = ({ options }: TestUsher) => until('the file is being written', async () => (await readdir(`${options.uploadsDir}/tmp`)).length === 1)
 
-t.test('5.5 nothing is left behind', async (t) => {
+t.test('5.5 a failed upload leaves nothing behind', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
 
-  await t.test('5.5 a client that hangs up half-way through the file', async (t) => {
+  await t.test('5.5 if the client disconnects in the middle of the file', async (t) => {
     for (const framing of ['Content-Length: 9000000', 'Transfer-Encoding: chunked']) {
       const socket = await open(t, usher, framing)
       const half = Buffer.concat([description, filePart(Buffer.alloc(100_000)).subarray(0, -50)])
@@ -30,7 +30,7 @@ t.test('5.5 nothing is left behind', async (t) => {
     }
   })
 
-  await t.test('5.5 a client that hangs up after the file', async (t) => {
+  await t.test('5.5 if the client disconnects after the file', async (t) => {
     const socket = await open(t, usher, 'Content-Length: 9000000')
     socket.write(Buffer.concat([filePart('Hello'), description.subarray(0, 20)]))
     await writing(usher)
@@ -38,14 +38,14 @@ t.test('5.5 nothing is left behind', async (t) => {
     await nothingLeft(usher, sql)
   })
 
-  await t.test('5.5 a body that ends half-way, with the connection open: 400', async (t) => {
+  await t.test('5.5 if the body ends early and the connection stays open: 400', async (t) => {
     const socket = await open(t, usher, 'Transfer-Encoding: chunked\r\nConnection: close')
     socket.write(Buffer.concat([chunked(filePart(Buffer.alloc(5000)).subarray(0, -50)), Buffer.from('0\r\n\r\n')]))
     t.match(await received(socket), /^HTTP\/1\.1 400 [^]*body is not valid multipart\/form-data/)
     await nothingLeft(usher, sql)
   })
 
-  await t.test('5.5 the user deleted meanwhile: 401', async (t) => {
+  await t.test('5.5 if the user is deleted meanwhile: 401', async (t) => {
     const user = await usher.createUser()
     const socket = await open(t, { ...usher, admin: user }, 'Transfer-Encoding: chunked\r\nConnection: close')
     socket.write(chunked(filePart('Hello')))
@@ -56,7 +56,7 @@ t.test('5.5 nothing is left behind', async (t) => {
     await nothingLeft(usher, sql)
   })
 
-  await t.test('5.5 a folder that cannot be written to: 507 {error}', async (t) => {
+  await t.test('5.5 if the folder is not writable: 507 { error }', async (t) => {
     const { options } = usher
     for (const folder of ['tmp', 'files']) {
       const path = `${options.uploadsDir}/${folder}`
@@ -73,7 +73,7 @@ t.test('5.5 nothing is left behind', async (t) => {
   })
 })
 
-t.test('1.10 a database that is away: 503, and nothing is left', async (t) => {
+t.test('1.10 an upload while the database is unavailable gets 503 and leaves nothing behind', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const usher = await createUsher(t, { databaseUrl: proxy.url })
   const socket = await open(t, usher, 'Transfer-Encoding: chunked\r\nConnection: close')
@@ -90,15 +90,15 @@ t.test('1.10 a database that is away: 503, and nothing is left', async (t) => {
 
 const limited = await createUsher(t, { uploadMaxBytes: MIB })
 
-t.test('5.3 over the limit: 413 as soon as it is exceeded', async (t) => {
-  await t.test('5.3 while the client is still sending, and never stops; by the length it announces, before a byte', async (t) => {
+t.test('5.3 a file over the limit gets 413 as soon as the limit is exceeded', async (t) => {
+  await t.test('5.3 also while the client keeps sending; a Content-Length over the limit gets 413 before the body', async (t) => {
     const starts = [filePart('').subarray(0, -2), fieldPart('other', '').subarray(0, -2), Buffer.from('no form')]
     await Promise.all([...starts.map(sendForEver), announce()])
 
     async function sendForEver (start: Buffer): Promise<void> {
       const socket = await open(t, limited, 'Transfer-Encoding: chunked')
       const answer = once(socket, 'data')
-      // Reset in the end, which ends the sending.
+      // The server finally resets the connection, which stops the client.
       socket.on('error', () => {})
       socket.write(chunked(start))
       let sent = 0
@@ -117,7 +117,7 @@ t.test('5.3 over the limit: 413 as soon as it is exceeded', async (t) => {
     }
   })
 
-  await t.test('5.3 who finishes sending may go on with the connection', async (t) => {
+  await t.test('5.3 a client that sends the body to its end can reuse the connection', async (t) => {
     const socket = await open(t, limited, 'Transfer-Encoding: chunked')
     socket.write(Buffer.concat([chunked(filePart(Buffer.alloc(2 * MIB))), Buffer.from('0\r\n\r\n')]))
     t.match(`${await once(socket, 'data')}`, /^HTTP\/1\.1 413 /)
@@ -128,7 +128,7 @@ t.test('5.3 over the limit: 413 as soon as it is exceeded', async (t) => {
   await nothingLeft(limited, openSql(t, limited))
 })
 
-t.test('5.5 a client that sends no more: 408, and nothing is left', async (t) => {
+t.test('5.5 a client that stops sending gets 408, and nothing remains', async (t) => {
   const usher = await createUsher(t, { uploadIdleSeconds: 0.2 })
   for (const sent of [Buffer.alloc(0), description, filePart(Buffer.alloc(5000)).subarray(0, -50)]) {
     const socket = await open(t, usher, 'Content-Length: 90000')
@@ -138,7 +138,7 @@ t.test('5.5 a client that sends no more: 408, and nothing is left', async (t) =>
   await nothingLeft(usher, openSql(t, usher))
 })
 
-t.test('5.4 uploads at the same time do not mix', async (t) => {
+t.test('5.4 concurrent uploads are not mixed up', async (t) => {
   const contents = Array.from({ length: 20 }, (_, index) => randomBytes(200_000 + index))
   const uploads = await Promise.all(contents.map((content) => upload(limited, content, 'same.bin')))
   t.equal(new Set(uploads.map(({ id }) => id)).size, 20)
@@ -150,14 +150,14 @@ t.test('5.4 uploads at the same time do not mix', async (t) => {
   t.same(await leftovers(limited, openSql(t, limited)), { tmp: 0, files: 20, rows: 20 })
 })
 
-t.test('5.5 a database that falls silent while the record is written: 503, and never a record without its file', async (t) => {
+t.test('5.5 if the database stalls while the record is written: 503, and never a record without its file', async (t) => {
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)
   const usher = await createUsher(t, { databaseUrl: proxy.url })
   const sql = openSql(t, { ...usher, options: { ...usher.options, databaseUrl } })
   const release = Promise.withResolvers<void>()
   t.teardown(() => release.resolve())
-  // The record waits for its owner's row, and the answer is lost on the way back.
+  // The insert waits for the row of the owner, and its response is lost on the way back.
   const held = Promise.withResolvers<void>()
   const locked = sql.begin(async (transaction) => {
     await transaction`select from users where id = ${usher.admin.id} for update`

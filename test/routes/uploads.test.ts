@@ -11,7 +11,7 @@ const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR
 const usher = await createUsher(t)
 const limited = await createUsher(t, { uploadMaxBytes: 1000, uploadsDir: `${usher.options.uploadsDir}/limited` })
 
-t.test('5.1 POST /api/uploads with a file and a description: 200 with fileUrl (given)', async (t) => {
+t.test('5.1 POST /api/uploads with a file and a description returns 200 with fileUrl (given)', async (t) => {
   for (const parts of [[filePart('Hello'), fieldPart('description', 'A greeting')], [fieldPart('description', 'A greeting'), filePart('Hello')]]) {
     const response = await post(usher, parts)
     t.equal(response.statusCode, 200)
@@ -30,7 +30,7 @@ t.test('5.1 POST /api/uploads with a file and a description: 200 with fileUrl (g
   }
 })
 
-t.test('5.1 any user may upload, in the form a browser makes', async (t) => {
+t.test('5.1 any user may upload with a form as a browser sends it', async (t) => {
   const { inject, createUser } = await createUsher(t, { ...usher.options, prefix: '/accounts' })
   const { headers } = await createUser()
   const form = new FormData()
@@ -46,13 +46,13 @@ t.test('5.1 any user may upload, in the form a browser makes', async (t) => {
   t.match(response.json().fileUrl, /^\/accounts\/api\/uploads\//)
 })
 
-t.test('5.2 fileUrl is absolute where the public URL is set', async (t) => {
+t.test('5.2 fileUrl is absolute if the public URL is set', async (t) => {
   const mounted = await createUsher(t, { ...usher.options, publicUrl: 'https://usher.example/', prefix: '/accounts' })
   const { fileUrl, id } = await upload(mounted, 'x')
   t.equal(fileUrl, `https://usher.example/accounts/api/uploads/${id}`)
 })
 
-t.test('5.3 what is refused', async (t) => {
+t.test('5.3 invalid uploads are rejected', async (t) => {
   const { inject, admin } = limited
   const file = filePart('Hello')
   const description = fieldPart('description', 'Something')
@@ -118,7 +118,7 @@ t.test('5.3 what is refused', async (t) => {
   })
 
   for (const type of ['application/json', 'application/x-www-form-urlencoded', 'multipart/mixed; boundary=the-boundary', 'multipart/form-database', 'nonsense', '']) {
-    await t.test(`5.3 a body of the type "${type}": 415`, async (t) => {
+    await t.test(`5.3 a body of the type "${type}" gets 415`, async (t) => {
       const response = await post(limited, [whole], { raw: true, type })
       t.equal(response.statusCode, 415)
       t.same(response.json(), { error: 'The content type must be multipart/form-data', code: 'UNSUPPORTED_MEDIA_TYPE' })
@@ -139,7 +139,7 @@ t.test('5.3 what is refused', async (t) => {
     })
   }
 
-  await t.test('1.7 refused in this order: 401, 403, 415, 413, 400', async (t) => {
+  await t.test('1.7 if several things are wrong, they are reported in the order 401, 403, 415, 413, 400', async (t) => {
     const huge = { 'content-length': '999999999', 'content-type': FORM }
     const none = await inject('POST', '/api/uploads', { headers: { ...huge, 'content-type': 'text/plain' }, payload: 'x' })
     t.equal(none.statusCode, 401)
@@ -155,14 +155,14 @@ t.test('5.3 what is refused', async (t) => {
   t.same(await leftovers(limited, openSql(t, limited)), { tmp: 0, files: 0, rows: 0 }, '5.5 nothing is left of any of them')
 })
 
-t.test('1.6 who may not upload: 403, before anything else is looked at', async (t) => {
+t.test('1.6 a user without the permission gets 403 before anything else is checked', async (t) => {
   const { inject, admin } = await createUsher(t, { ...usher.options, policy: { 'uploads:create': () => false } })
   const response = await inject('POST', '/api/uploads', { headers: { ...admin.headers, 'content-type': 'text/plain' }, payload: 'x' })
   t.equal(response.statusCode, 403)
   t.same(response.json(), { error: 'You may not do this', code: 'FORBIDDEN' })
 })
 
-t.test('5.3 what is accepted', async (t) => {
+t.test('5.3 valid uploads are accepted', async (t) => {
   const description = fieldPart('description', 'Something')
   const accepted: Record<string, [Buffer[], object]> = {
     'a file of no bytes': [[filePart(''), description], { size: 0, mediaType: 'text/plain', sha256: createHash('sha256').digest('hex') }],
@@ -180,13 +180,13 @@ t.test('5.3 what is accepted', async (t) => {
       t.match(response.json(), expected)
     })
   }
-  await t.test('5.3 a content type in capitals: 200', async (t) => {
+  await t.test('5.3 a content type in upper case is accepted', async (t) => {
     const response = await post(limited, [filePart('x'), description], { type: 'Multipart/Form-Data; Boundary="the-boundary"; charset=utf-8' })
     t.equal(response.statusCode, 200)
   })
 })
 
-t.test('5.4 the client\'s name is data, never a path', async (t) => {
+t.test('5.4 the client\'s filename is data and never becomes a path', async (t) => {
   const before = await readdir(`${usher.options.uploadsDir}/files`)
   const names: Record<string, string> = {
     '../../etc/passwd': 'passwd',
@@ -219,7 +219,7 @@ t.test('5.4 the client\'s name is data, never a path', async (t) => {
   t.equal((await stat(`${usher.options.uploadsDir}/files/${files[0]}`)).mode & 0o777, 0o600)
 })
 
-t.test('5.4 the type is what the bytes say', async (t) => {
+t.test('5.4 the media type is detected from the bytes', async (t) => {
   const types: [string | Buffer, string][] = [
     [PNG, 'image/png'],
     [Buffer.from('%PDF-1.7\n'), 'application/pdf'],

@@ -8,7 +8,7 @@ async function list (query = ''): Promise<string[]> {
   return (await inject('GET', `/api/users${query}`)).json().map(({ id }: { id: string }) => id)
 }
 
-t.test('2.1 GET /api/users: 200, a JSON array of users, newest first (given)', async (t) => {
+t.test('2.1 GET /api/users returns 200 with a JSON array of users, newest first (given)', async (t) => {
   const before = await list()
   t.equal(before.at(-1), admin.id)
   const first = await createUser({ name: 'First' })
@@ -21,7 +21,7 @@ t.test('2.1 GET /api/users: 200, a JSON array of users, newest first (given)', a
   t.same(Object.keys(response.json()[0]), ['id', 'name', 'email', 'role', 'createdAt', 'updatedAt'])
 })
 
-t.test('2.1 every user of ?role= has that role (given)', async (t) => {
+t.test('2.1 with ?role=, only users with that role are returned (given)', async (t) => {
   const [admins, users] = [await list('?role=admin'), await list('?role=user')]
   const user = await createUser()
   const other = await createUser({ role: 'admin' })
@@ -37,7 +37,7 @@ t.test('2.1 every user of ?role= has that role (given)', async (t) => {
   }
 })
 
-t.test('2.1 a query that is wrong: 400 with all its problems', async (t) => {
+t.test('2.1 an invalid query gets 400 with all its problems', async (t) => {
   const limits = 'limit must be between 1 and 1000'
   const cursor = 'after must be a cursor from a previous page'
   const refused: Record<string, string[]> = {
@@ -74,7 +74,7 @@ t.test('2.1 a query that is wrong: 400 with all its problems', async (t) => {
   }
 })
 
-t.test('2.1 the Link leads over all pages, none left out and none twice', async (t) => {
+t.test('2.1 the Link header leads through all pages, without gaps or duplicates', async (t) => {
   const usher = await createUsher(t, { prefix: '/accounts' })
   const { app, admin } = usher
   const create = async (email: string): Promise<string> =>
@@ -101,7 +101,7 @@ t.test('2.1 the Link leads over all pages, none left out and none twice', async 
   t.same(await walk('role=admin&limit=1'), { sizes: [1], ids: [admin.id] })
   t.same(await walk('role=none&limit=1'), { sizes: [0], ids: [] })
 
-  t.test('2.1 a user created or deleted meanwhile shifts nothing', async (t) => {
+  t.test('2.1 creating or deleting users meanwhile does not shift the pages', async (t) => {
     const first = await app.inject('/accounts/api/users?limit=2')
     await app.inject({ method: 'DELETE', url: `/accounts/api/users/${made[1]}`, headers: admin.headers })
     await create('new@example.com')
@@ -109,7 +109,7 @@ t.test('2.1 the Link leads over all pages, none left out and none twice', async 
     t.equal((await app.inject(link)).json()[0].id, made[2])
   })
 
-  t.test('2.1 100 are a page unless limit says another number', async (t) => {
+  t.test('2.1 a page has 100 users unless limit is set', async (t) => {
     const sql = openSql(t, usher)
     await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'n', n || '@x.example.com', 'user' from generate_series(1, 1100) n`
     t.equal((await app.inject('/accounts/api/users')).json().length, 100)

@@ -7,7 +7,7 @@ const LAST_ADMIN = { error: 'The last admin can be neither deleted nor demoted',
 
 const usher = await createUsher(t)
 
-t.test('2 who may do what to users', async (t) => {
+t.test('2 the default policy for users', async (t) => {
   const { inject, createUser, login, admin } = usher
   const user = await createUser({ name: 'User' })
   const other = await createUser({ name: 'Other' })
@@ -15,13 +15,13 @@ t.test('2 who may do what to users', async (t) => {
   const put = (who: LoggedIn, whose: { id: string, email: string }, more: object = {}) =>
     inject('PUT', `/api/users/${whose.id}`, { headers: who.headers, payload: { name: 'Changed', email: whose.email, ...more } })
 
-  t.test('1.6 creating a user without the permission: 403 (given)', async (t) => {
+  t.test('1.6 creating a user without the permission gets 403 (given)', async (t) => {
     const response = await inject('POST', '/api/users', { headers: user.headers, payload: { name: 'A', email: 'a@example.com' } })
     t.equal(response.statusCode, 403)
     t.same(response.json(), FORBIDDEN)
   })
 
-  t.test('2 a user may not replace or delete another, whether it exists or not', async (t) => {
+  t.test('2 a user may not replace or delete another user, whether or not it exists', async (t) => {
     for (const id of [other.id, admin.id, 'nobody', user.id.slice(0, -1), `${user.id}%20`]) {
       const payload = { name: 'X', email: 'x@example.com' }
       const replaced = await inject('PUT', `/api/users/${id}`, { headers: user.headers, payload })
@@ -37,7 +37,7 @@ t.test('2 who may do what to users', async (t) => {
     t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200, 'the session goes on')
   })
 
-  t.test('2 granting or changing a role is the admin\'s: 403', async (t) => {
+  t.test('2 only an admin may grant or change a role: 403', async (t) => {
     for (const role of ['admin', 'king', '', null, 1, ['user'], {}]) {
       const response = await put(user, user, { role })
       t.same([response.statusCode, response.json()], [403, FORBIDDEN], JSON.stringify(role))
@@ -60,7 +60,7 @@ t.test('2 who may do what to users', async (t) => {
     t.equal((await inject('GET', '/api/protected', { headers: leaver.headers })).statusCode, 401)
   })
 
-  t.test('2 the last admin can be neither deleted nor demoted: 409', async (t) => {
+  t.test('2 the last admin cannot be deleted or demoted: 409', async (t) => {
     const deleted = await inject('DELETE', `/api/users/${admin.id.toUpperCase()}`, { headers: admin.headers })
     const demoted = await put(admin, admin, { role: 'user' })
     t.same([deleted.statusCode, deleted.json(), demoted.statusCode, demoted.json()], [409, LAST_ADMIN, 409, LAST_ADMIN])
@@ -68,7 +68,7 @@ t.test('2 who may do what to users', async (t) => {
     t.equal((await put(admin, admin, { role: 'admin' })).statusCode, 200)
   })
 
-  t.test('4 a demotion ends the sessions, whose tokens say admin', async (t) => {
+  t.test('4 a demotion ends the user\'s sessions, because their tokens contain the role admin', async (t) => {
     const demoted = await createUser({ role: 'admin' })
     t.equal((await put(admin, demoted, { role: 'user' })).json().role, 'user')
     t.equal((await inject('GET', '/api/protected', { headers: demoted.headers })).statusCode, 401)
@@ -77,7 +77,7 @@ t.test('2 who may do what to users', async (t) => {
   })
 })
 
-t.test('2 of two admins who delete or demote each other at once, one stays', async (t) => {
+t.test('2 if two admins delete or demote each other at once, one remains', async (t) => {
   const { inject, login, admin } = await createUsher(t)
   const demote = (who: LoggedIn, whose: LoggedIn) =>
     inject('PUT', `/api/users/${whose.id}`, { headers: who.headers, payload: { name: 'D', email: whose.email, role: 'user' } })
@@ -91,7 +91,7 @@ t.test('2 of two admins who delete or demote each other at once, one stays', asy
     const second = await login(payload)
     const statuses = (await Promise.all([one(first, second), two(second, first)])).map(({ statusCode }) => statusCode)
     const refusals = statuses.filter((status) => status >= 400)
-    // Refused as the last one; or for a session that had ended before the request was looked at.
+    // Either the admin was the last one, or the session had ended before the request was handled.
     t.ok(refusals.length === 1 && [401, 409].includes(refusals[0]!), statuses.join())
     const [left, ...more] = (await inject('GET', '/api/users?role=admin')).json()
     t.same(more, [])
@@ -99,13 +99,13 @@ t.test('2 of two admins who delete or demote each other at once, one stays', asy
   }
 })
 
-t.test('2 a login that races with a demotion gets no token that says admin', async (t) => {
+t.test('2 a login that races with a demotion gets no token with the role admin', async (t) => {
   const user = await usher.createUser({ role: 'admin' })
   const sql = openSql(t, usher)
   const [racing] = await sql.begin(async (transaction) => {
     await transaction`update users set role = 'user' where id = ${user.id}`
     const login = usher.inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password } })
-    // Until it waits for the row.
+    // Waits until the login is blocked by the lock on the row.
     const waits = () => sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%sessions%' and query like ${`%${usher.options.schema}%`}`
     while ((await waits()).length === 0);
     return [login]
@@ -115,7 +115,7 @@ t.test('2 a login that races with a demotion gets no token that says admin', asy
   t.equal(JSON.parse(Buffer.from(token.split('.')[1], 'base64url').toString()).role, 'user')
 })
 
-t.test('2 a login that races with a deletion is a failed one', async (t) => {
+t.test('2 a login that races with a deletion fails', async (t) => {
   const user = await usher.createUser()
   const sql = openSql(t, usher)
   const [racing] = await sql.begin(async (transaction) => {
@@ -128,7 +128,7 @@ t.test('2 a login that races with a deletion is a failed one', async (t) => {
   t.same([(await racing).statusCode, (await racing).json().code], [401, 'INVALID_CREDENTIALS'])
 })
 
-t.test('2 the host may pass a policy of its own', async (t) => {
+t.test('2 a host may pass its own policy', async (t) => {
   const { inject, createUser, admin } = await createUsher(t, {
     ...usher.options,
     policy: { 'users:create': () => true, 'users:replace': () => true, 'users:delete': ({ role }) => role === 'admin' },

@@ -3,7 +3,7 @@ import { createUsher } from '../helpers/app.ts'
 
 const V1 = 'application/vnd.api.v1+json'
 const V2 = 'application/vnd.api.v2+json'
-// What Fastify makes of a JSON type.
+// What Fastify adds to the content type of JSON.
 const CHARSET = '; charset=utf-8'
 const JSON_TYPE = `application/json${CHARSET}`
 
@@ -12,7 +12,7 @@ t.test('3 versions of GET /api/users', async (t) => {
   const user = await createUser()
   const list = (accept?: string, query = '') => inject('GET', `/api/users${query}`, { headers: accept === undefined ? {} : { accept } })
 
-  t.test('3.1 Accept: application/vnd.api.v2+json: 200, an object with version, a string (given)', async (t) => {
+  t.test('3.1 Accept: application/vnd.api.v2+json returns 200 with an object whose version is a string (given)', async (t) => {
     const response = await list(V2)
     t.equal(response.statusCode, 200)
     t.equal(response.headers['content-type'], V2 + CHARSET)
@@ -23,7 +23,7 @@ t.test('3 versions of GET /api/users', async (t) => {
     t.same(rest, {})
   })
 
-  t.test('3.1 page.next is the cursor of the next page, as in the Link', async (t) => {
+  t.test('3.1 page.next is the cursor of the next page, as in the Link header', async (t) => {
     const first = await list(V2, '?limit=1')
     const { data, page } = first.json()
     t.same(data.map(({ id }: { id: string }) => id), [user.id])
@@ -34,7 +34,7 @@ t.test('3 versions of GET /api/users', async (t) => {
     t.same(second.page, { next: null, limit: 1 })
   })
 
-  t.test('3.2 no such type, */*, application/json or version 1: the bare array (given)', async (t) => {
+  t.test('3.2 without Accept, and for */*, application/json and version 1, the response is the bare array (given)', async (t) => {
     for (const accept of [undefined, '*/*', 'application/json', V1]) {
       const response = await list(accept)
       t.equal(response.statusCode, 200)
@@ -42,7 +42,7 @@ t.test('3 versions of GET /api/users', async (t) => {
     }
   })
 
-  t.test('3.2 a type that is no version at all gets version 1 as well', async (t) => {
+  t.test('3.2 a type that is not a version gets version 1 as well', async (t) => {
     for (const accept of ['text/html', 'image/png, text/*;q=0.1', 'application/vnd.api.v3+json, text/html']) {
       const response = await list(accept)
       t.equal(response.headers['content-type'], JSON_TYPE, accept)
@@ -50,7 +50,7 @@ t.test('3 versions of GET /api/users', async (t) => {
     }
   })
 
-  t.test('3.3 quality values are honoured, and the content type is the versioned one', async (t) => {
+  t.test('3.3 quality values count, and the content type is the versioned one', async (t) => {
     const chosen: Record<string, string> = {
       '*/*': JSON_TYPE,
       'application/*': JSON_TYPE,
@@ -85,7 +85,7 @@ t.test('3 versions of GET /api/users', async (t) => {
     }
   })
 
-  t.test('3.3 a version that does not exist, alone: 406 naming those that do', async (t) => {
+  t.test('3.3 if only unknown versions are accepted, the response is 406 and names the known ones', async (t) => {
     const refused = [
       'application/vnd.api.v3+json', 'application/vnd.api.v0+json', 'application/vnd.api.v22+json', 'application/vnd.api.+json',
       `${V1};q=0`, '*/*;q=0', ';;;,,,', 'application/vnd.api.v3+json, application/vnd.api.v4+json;q=0.5',
@@ -99,26 +99,26 @@ t.test('3 versions of GET /api/users', async (t) => {
     }
   })
 
-  t.test('3.3 Vary: Accept also where the query is wrong, and 406 comes before that', async (t) => {
+  t.test('3.3 errors of the query also have Vary: Accept, and 406 takes precedence over them', async (t) => {
     const wrong = await list(V2, '?limit=0')
     t.same([wrong.statusCode, wrong.headers.vary, wrong.headers['content-type']], [400, 'Accept', JSON_TYPE])
     t.equal((await list('application/vnd.api.v3+json', '?limit=0')).statusCode, 406)
   })
 
-  t.test('3.3 HEAD negotiates as GET does', async (t) => {
+  t.test('3.3 HEAD negotiates like GET', async (t) => {
     const response = await app.inject({ method: 'HEAD', url: '/api/users?limit=1', headers: { accept: V2 } })
     t.same([response.statusCode, response.headers['content-type'], response.headers.vary, response.body], [200, V2 + CHARSET, 'Accept', ''])
     t.match(response.headers.link, /rel="next"/)
   })
 
-  t.test('3.3 an Accept of 16 KiB is read at once', async (t) => {
+  t.test('3.3 an Accept header of 16 KiB is parsed quickly', async (t) => {
     const before = process.cpuUsage()
     const response = await list('a/b;q=0.1,'.repeat(1600))
     t.equal(response.statusCode, 200)
     t.ok(process.cpuUsage(before).user < 500_000, 'microseconds of processor time')
   })
 
-  t.test('3.3 no version segment in paths', async (t) => {
+  t.test('3.3 paths contain no version', async (t) => {
     for (const path of ['/api/v1/users', '/api/v2/users', '/v2/api/users']) t.equal((await inject('GET', path)).statusCode, 404)
   })
 })

@@ -10,14 +10,14 @@ const UTC = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const usher = await createUsher(t)
 const { inject, createUser, admin } = usher
 
-// What a POST answers, for a body as it goes over the wire.
+// Posts a user with a raw or an encoded body.
 async function post (body: unknown) {
   const payload = typeof body === 'string' ? body : JSON.stringify(body)
   const response = await inject('POST', '/api/users', { headers: { ...admin.headers, 'content-type': 'application/json' }, payload })
   return { status: response.statusCode, ...response.json() }
 }
 
-t.test('2.2 GET /api/users/{id}: 200 with id, name, email; 404 for an unknown one (given)', async (t) => {
+t.test('2.2 GET /api/users/{id} returns 200 with id, name and email, and 404 for an unknown id (given)', async (t) => {
   const response = await inject('GET', `/api/users/${admin.id}`)
   t.equal(response.statusCode, 200)
   const { createdAt, updatedAt, ...user } = response.json()
@@ -30,7 +30,7 @@ t.test('2.2 GET /api/users/{id}: 200 with id, name, email; 404 for an unknown on
   t.same(unknown.json(), { error: 'User not found', code: 'USER_NOT_FOUND' })
 })
 
-t.test('2.2 an unknown id is 404 whatever it looks like, also for PUT and DELETE', async (t) => {
+t.test('2.2 an unknown id gets 404 whatever it looks like, also for PUT and DELETE', async (t) => {
   const ids = [
     UNKNOWN, UNKNOWN.toUpperCase(), '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '1', 'null', 'undefined', 'NaN', '-1', '__proto__', 'constructor', '%00', '%0d%0aX-Evil:1', '%F0%9F%92%A9', '..%2F..%2Fetc',
     '%27%20or%20true--', '{id}', ' %20', `%7B${UNKNOWN}%7D`, `${UNKNOWN}0`, UNKNOWN.replaceAll('-', ''), `${UNKNOWN}%0A`, 'x'.repeat(100),
@@ -45,15 +45,15 @@ t.test('2.2 an unknown id is 404 whatever it looks like, also for PUT and DELETE
     t.same(responses.map(({ statusCode }) => statusCode), [404, 404, 404, 404], id)
     for (const response of responses) t.same(response.json(), { error: 'User not found', code: 'USER_NOT_FOUND' }, id)
   }
-  // Longer than what the router takes for a parameter.
+  // This is longer than the router accepts as a parameter.
   const long = await inject('GET', `/api/users/${'x'.repeat(5000)}`)
   t.equal(long.statusCode, 404)
   t.same(long.json(), { error: 'Not found', code: 'NOT_FOUND' })
-  // The same id in capitals is the same user.
+  // Ids are not case-sensitive.
   t.equal((await inject('GET', `/api/users/${admin.id.toUpperCase()}`)).json().id, admin.id)
 })
 
-t.test('2.3 POST /api/users: 201, the user, with Location (given)', async (t) => {
+t.test('2.3 POST /api/users returns 201 with the user and Location (given)', async (t) => {
   const payload = { name: ' Ada Lovelace ', email: ' Ada@Example.com ' }
   const response = await inject('POST', '/api/users', { headers: admin.headers, payload })
   t.equal(response.statusCode, 201)
@@ -67,7 +67,7 @@ t.test('2.3 POST /api/users: 201, the user, with Location (given)', async (t) =>
   t.same((await inject('GET', response.headers.location as string)).json(), response.json())
 })
 
-t.test('2.3 the Location carries the prefix', async (t) => {
+t.test('2.3 the Location contains the prefix', async (t) => {
   const { app, admin } = await createUsher(t, { prefix: '/accounts' })
   const payload = { name: 'Ada', email: 'ada@example.com', role: 'admin' }
   const response = await app.inject({ method: 'POST', url: '/accounts/api/users', headers: admin.headers, payload })
@@ -75,7 +75,7 @@ t.test('2.3 the Location carries the prefix', async (t) => {
   t.equal(response.headers.location, `/accounts/api/users/${response.json().id}`)
 })
 
-t.test('2.3 what is no user: 400 with a sentence a field, in the order of the schema', async (t) => {
+t.test('2.3 an invalid user gets 400 with one sentence per field, in the order of the schema', async (t) => {
   const required = ['name is required', 'email is required']
   const good = { name: 'Ada', email: 'ada@example.com' }
   const refused: [unknown, string[]][] = [
@@ -127,7 +127,7 @@ t.test('2.3 what is no user: 400 with a sentence a field, in the order of the sc
   t.same((await inject('GET', '/api/users?limit=1000')).json(), before, 'nobody was created')
 })
 
-t.test('2.3 what is just a user', async (t) => {
+t.test('2.3 unusual but valid users are created', async (t) => {
   const accepted: [unknown, object][] = [
     [{ name: 'n'.repeat(200), email: `${'a'.repeat(242)}@example.com` }, { name: 'n'.repeat(200), email: `${'a'.repeat(242)}@example.com` }],
     [{ name: ` ${'😀'.repeat(200)} `, email: 'emoji@example.com' }, { name: '😀'.repeat(200) }],
@@ -156,7 +156,7 @@ t.test('2.3 what is just a user', async (t) => {
   }
 })
 
-t.test('2.3 an address is unique without regard to case, also on PUT', async (t) => {
+t.test('2.3 an email address is unique regardless of case, also for PUT', async (t) => {
   const taken = { status: 409, error: 'This email address is already taken', code: 'EMAIL_TAKEN' }
   const ada = await post({ name: 'Ada', email: 'Ada.Unique@Example.com' })
   t.equal(ada.email, 'Ada.Unique@Example.com')
@@ -171,7 +171,7 @@ t.test('2.3 an address is unique without regard to case, also on PUT', async (t)
   t.equal(own.json().email, 'ada.unique@example.com')
 })
 
-t.test('2.3 two hundred racing creates with one address: one is created, the others get 409', async (t) => {
+t.test('2.3 of two hundred concurrent creations with one address, one succeeds and the others get 409', async (t) => {
   const responses = await Promise.all(Array.from({ length: 200 }, (_, number) => inject('POST', '/api/users', {
     headers: admin.headers,
     payload: { name: `Racer ${number}`, email: number % 2 ? 'race@example.com' : 'RACE@example.com' },
@@ -183,7 +183,7 @@ t.test('2.3 two hundred racing creates with one address: one is created, the oth
   t.equal(users.filter(({ name }) => name.startsWith('Racer')).length, 1)
 })
 
-t.test('2.4 PUT /api/users/{id}: 200, the updated user (given)', async (t) => {
+t.test('2.4 PUT /api/users/{id} returns 200 with the updated user (given)', async (t) => {
   const { id } = await createUser({ name: 'Before', email: 'before@example.com' })
   const before = (await inject('GET', `/api/users/${id}`)).json()
   const response = await inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'After', email: 'After@example.com' } })
@@ -194,7 +194,7 @@ t.test('2.4 PUT /api/users/{id}: 200, the updated user (given)', async (t) => {
   t.same((await inject('GET', `/api/users/${id}`)).json(), response.json())
 })
 
-t.test('2.4 what GET returned can be sent back; id and createdAt are not writable', async (t) => {
+t.test('2.4 the result of GET can be sent back; id and createdAt cannot be written', async (t) => {
   const user = await createUser()
   const { updatedAt, ...got } = (await inject('GET', `/api/users/${user.id}`)).json()
   for (const { headers } of [admin, user]) {
@@ -209,14 +209,14 @@ t.test('2.4 what GET returned can be sent back; id and createdAt are not writabl
   t.equal((await inject('POST', '/api/auth/login', { payload: user })).statusCode, 200, 'the password is the same')
 })
 
-t.test('2.4 a replacement needs what a creation needs: 400', async (t) => {
+t.test('2.4 a PUT without a required field gets 400', async (t) => {
   const put = async (payload: object) => (await inject('PUT', `/api/users/${admin.id}`, { headers: admin.headers, payload })).json()
   t.same(await put({}), { errors: ['name is required', 'email is required'] })
   t.same(await put({ name: ' ', email: 'x', role: 'x' }), { errors: ['name must not be blank', 'email must be an email address', 'role must be one of admin, user'] })
   t.same(await put({ name: 1, email: 'a@example.com', role: null }), { errors: ['name must be a string', 'role must be a string'] })
 })
 
-t.test('2.5 DELETE /api/users/{id}: 204, empty; a GET of that id then gives 404 (given)', async (t) => {
+t.test('2.5 DELETE /api/users/{id} returns 204 without a body; a later GET gets 404 (given)', async (t) => {
   const { id } = await createUser()
   const response = await inject('DELETE', `/api/users/${id}`, { headers: admin.headers })
   t.equal(response.statusCode, 204)
@@ -227,13 +227,13 @@ t.test('2.5 DELETE /api/users/{id}: 204, empty; a GET of that id then gives 404 
   t.same([again.statusCode, again.json()], [404, { error: 'User not found', code: 'USER_NOT_FOUND' }])
 })
 
-t.test('2.5 a JSON content type with an empty body is fine', async (t) => {
+t.test('2.5 a JSON content type with an empty body is accepted', async (t) => {
   const { id } = await createUser()
   const headers = { ...admin.headers, 'content-type': 'application/json' }
   t.equal((await inject('DELETE', `/api/users/${id}`, { headers })).statusCode, 204)
 })
 
-t.test('2.5 with a user go sessions and posts, and the token stops working at once', async (t) => {
+t.test('2.5 deleting a user also deletes sessions and posts, and its token stops working at once', async (t) => {
   const user = await createUser()
   const sql = openSql(t, usher)
   const postId = randomUUID()

@@ -1,4 +1,4 @@
-// A process with the clients of one attack. It attacks whatever port a phase names.
+// This process runs the clients of one attack. They attack the port that the phase names.
 import { readConfiguration, report } from '../helpers.ts'
 import { attacks, persist } from './attacks.ts'
 import type { AttackerConfiguration, Phase } from './phases.ts'

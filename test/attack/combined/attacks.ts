@@ -4,12 +4,14 @@ import { HttpConnection, NodeIsDown, type Target } from '../http-connection.ts'
 import { RawSocket } from '../web-socket.ts'
 import type { AttackerConfiguration } from './phases.ts'
 
-/** One attack: what a number of clients do until they are told to stop. All rates are fixed, whatever comes back. */
+/**
+ * An attack that a number of clients repeat until they are stopped. All rates are fixed and do not depend on responses.
+ */
 export interface CombinedAttack {
-  /** The last part of the addresses that it comes from: 127.0.0.x. */
+  /** The last bytes of the addresses that it comes from: 127.0.0.x. */
   readonly hosts: readonly number[]
   clients (configuration: AttackerConfiguration): number
-  /** What one client does once. It is repeated at once when it ends. */
+  /** Runs one client once. It is called again as soon as it ends. */
   attack (client: Client): Promise<void>
 }
 
@@ -25,7 +27,7 @@ const DROP_MS = 1000
 const READER_MS = 10_000
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-/** Waits, at most until the phase ends. */
+/** Waits for a time, or until the phase ends. */
 async function pause ({ signal }: Client, milliseconds: number): Promise<void> {
   await delay(milliseconds, undefined, { signal }).catch((error: Error) => { if (error.name !== 'AbortError') throw error })
 }
@@ -40,10 +42,10 @@ async function drip (client: Client, first: string, drop: () => string): Promise
   await connection.close()
 }
 
-/** Sends a request at a fixed pace; a client whose last one is unanswered waits with the next. */
+/** Sends requests at a fixed pace. A client without a response to its last request delays the next one. */
 async function repeat (client: Client, everyMs: number, request: (count: number) => Request): Promise<void> {
   const connection = await HttpConnection.open(client.target, client.address)
-  // Not all at once.
+  // The clients start at different times.
   await pause(client, Math.random() * everyMs)
   for (let count = 0; !client.signal.aborted && connection.isUsable; count++) {
     const due = pause(client, everyMs)
@@ -58,7 +60,7 @@ function untilAborted ({ signal }: Client): Promise<void> {
   return new Promise((resolve) => signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
-/** All attacks of the combined one, which run at the same time. */
+/** All parts of the combined attack, which run at the same time. */
 export const attacks: Readonly<Record<string, CombinedAttack>> = {
   'slow-heads': {
     hosts: [2],
@@ -78,7 +80,8 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
     async attack (client) {
       const connection = await HttpConnection.open(client.target, client.address)
       connection.socket.pause()
-      // The kernel's buffers hold some thirty of them. Requests that come at once would be a flood, which is another attack.
+      // The kernel's buffers hold about thirty responses. Sending all requests at once would be a flood, which is
+      // another attack.
       await pause(client, Math.random() * READER_MS)
       while (!client.signal.aborted && connection.isUsable) {
         connection.send(writeRequest({ method: 'GET', path: '/api/users?limit=1000' }))
@@ -88,7 +91,7 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
     },
   },
 
-  // 200 a second, as bench/login-flood.ts.
+  // 200 logins a second, like bench/login-flood.ts.
   'login-flood': {
     hosts: [5, 6],
     clients: () => 200,
@@ -122,7 +125,7 @@ export const attacks: Readonly<Record<string, CombinedAttack>> = {
   },
 }
 
-// Every other document is a new one, which no cache knows.
+// Every other document is new, so no cache contains it.
 function expensive ({ index, configuration: { longWinded } }: Client, count: number): string {
   const author = JSON.stringify(longWinded)
   const queries = [
@@ -142,7 +145,7 @@ export async function persist (client: Client, { attack }: CombinedAttack): Prom
     } catch (error) {
       if (!(error instanceof NodeIsDown)) throw error
     }
-    // A node that closes a connection at once is not to be met with a loop of new ones.
+    // If a node closes connections at once, the client must not reconnect in a busy loop.
     await pause(client, 100)
   }
 }

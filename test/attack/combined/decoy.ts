@@ -1,5 +1,5 @@
-// A server that costs almost nothing, for the attackers of a quiet phase: what they cost the machine stays the same, and
-// only what they cost the node is missing.
+// This server costs almost nothing. In a quiet phase the attackers attack it instead of the node: they cost the machine
+// as much as before, but the node nothing.
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

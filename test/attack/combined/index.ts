@@ -10,10 +10,10 @@ import type { AttackerConfiguration, Phase, Sample } from './phases.ts'
 
 const THROUGHPUT = 0.9
 const P99 = 3
-// So long the attackers take to open their connections.
+// The time that the attackers need to open their connections.
 const RAMP_MS = 3000
 
-/** What the normal users got, quiet and attacked, in turn. */
+/** The samples of normal users, from quiet and attacked phases in turn. */
 export interface CombinedResult {
   readonly holds: boolean
   readonly rounds: readonly { quiet: Sample, attacked: Sample }[]
@@ -23,7 +23,9 @@ export interface CombinedResult {
   readonly memory: readonly number[]
 }
 
-/** Measures what all attacks at once do to normal users. Only what the attack costs the node differs between the phases. */
+/**
+ * Measures the effect of all attacks at once on normal users. The phases differ only in what the attack costs the node.
+ */
 export async function combined ({ node, ...stage }: Stage, { users, slow, seconds, rounds: count, seed, ...choice }: Options): Promise<CombinedResult> {
   const chosen = chooseNames(Object.keys(attacks), choice)
   const world = await prepareWorld({ node, ...stage })
@@ -47,7 +49,7 @@ export async function combined ({ node, ...stage }: Stage, { users, slow, second
 
   const rounds: { quiet: Sample, attacked: Sample }[] = []
   const memory: number[] = []
-  // What is compiled on the way.
+  // The first, discarded phase lets V8 compile the code.
   await measure(port)
   for (let round = 0; round < count; round++) {
     rounds.push({ quiet: await measure(port), attacked: await measure(node.target.port) })

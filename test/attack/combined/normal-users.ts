@@ -1,5 +1,5 @@
-// A process of users who want nothing special: each has an address and a connection of their own, and sends ten requests a
-// second, whatever is attacked meanwhile.
+// This process simulates normal users. Each has its own address and connection, and sends ten requests a second
+// regardless of the attack.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Cast, type Actor, type World } from '../actors.ts'
 import { writeRequest, type Request } from '../exchange.ts'
@@ -32,10 +32,10 @@ async function measure (port: number, seconds: number): Promise<Sample> {
   async function use (index: number): Promise<void> {
     const random = new Random(deriveSeed(seed, 'user', index))
     let connection: HttpConnection | undefined
-    // The latency counts from the moment at which a request is due: who waits for the last response is late.
+    // The latency starts when the request is due, so it includes the time spent waiting for the previous response.
     for (let due = performance.now() + random.next() * EVERY_MS; due < until; due += EVERY_MS) {
       await delay(Math.max(0, due - performance.now()))
-      // Whoever still waits at the end of the phase has not sent the rest.
+      // If the phase ended while the user was waiting, the remaining requests are counted as not sent.
       const outcome = performance.now() < until ? await send(index, random) : 'not sent'
       latencies.push(performance.now() - due)
       if (outcome !== 'good') failures[outcome] = (failures[outcome] ?? 0) + 1
@@ -57,7 +57,7 @@ async function measure (port: number, seconds: number): Promise<Sample> {
   }
 }
 
-/** Mostly reads: by id 40 %, lists 15 %, GraphQL 20 %, the own record by token 15 %, creates 10 %. */
+/** Generates mostly reads: 40 % by id, 15 % lists, 20 % GraphQL, 15 % the own record by token, and 10 % creations. */
 function generate (random: Random, actor: Actor): Request {
   const drawn = random.next()
   const id = random.pick(world.readers)

@@ -1,6 +1,6 @@
-/** What a process of attackers is told. */
+/** The configuration of a process of attackers. */
 export interface AttackerConfiguration {
-  /** Which attack: the name of a file's export. */
+  /** The name of the attack. */
   readonly attack: string
   readonly slow: number
   readonly longWinded: string
@@ -9,15 +9,15 @@ export interface AttackerConfiguration {
 /** Starts or ends a phase. `port` is that of the node or of the decoy. */
 export interface Phase { readonly type: 'attack' | 'pause' | 'measure', readonly port: number, readonly seconds?: number }
 
-/** What the normal users saw in a phase. */
+/** What the normal users measured in a phase. */
 export interface Sample {
   readonly seconds: number
   readonly requests: number
-  /** Responses of 2xx. */
+  /** The number of responses with a 2xx status. */
   readonly good: number
-  /** Other responses and lost connections, by what they were. */
+  /** The number of other outcomes, by status or error. */
   readonly failures: Record<string, number>
-  /** Milliseconds from the moment at which a request was due. */
+  /** Latencies in milliseconds, from the moment at which a request was due. */
   readonly p50: number
   readonly p99: number
   readonly longest: number

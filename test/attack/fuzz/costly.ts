@@ -6,7 +6,7 @@ const NAME = 'costly'
 const PINGS = 4000
 const UNREAD_MS = 1000
 
-/** What is cheap to send and dear to answer. */
+/** Requests that are cheap to send and costly to respond to. */
 export const costly: Attack = {
   name: NAME,
   weight: 0.12,
@@ -25,7 +25,7 @@ export const costly: Attack = {
   },
 }
 
-// Whoever asks and does not read must not fill the node's memory.
+// Sends pings and mostly does not read the pongs, which must not fill the node's memory.
 async function floodWithPings ({ random, shared: { target }, address, findings }: Lane): Promise<void> {
   const socket = await RawSocket.open(target, { address, protocol: 'graphql-transport-ws' })
   if (typeof socket === 'number') return findings.count(NAME, socket)

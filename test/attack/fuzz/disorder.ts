@@ -5,14 +5,17 @@ import { ask, awaitReply, check, describe, exchange, writeRequest, type Request 
 import { RawSocket } from '../web-socket.ts'
 
 const NAME = 'disorder'
-// A node knows of a session that another node ended within 100 ms (contract 4); of its own at once.
+// A node rejects a session that it ended itself at once, and one that another node ended within 100 ms (contract 4).
 const EXPIRES_SECONDS = 2
 const BOUNDARY = 'disorder'
 const NOBODY = '01900000-0000-7000-8000-000000000000'
 
 interface Login { token: string, cookie: string, id: string, sessionId: string }
 
-/** Requests whose permission ends while they are under way: whatever finishes later must be rejected, and leave nothing. */
+/**
+ * Requests whose permission ends before they are complete. Those that finish later must be rejected and leave nothing
+ * behind.
+ */
 export const disorder: Attack = {
   name: NAME,
   weight: 1.2,
@@ -36,7 +39,7 @@ async function logIn (lane: Lane, { email, password }: Pick<Account, 'email' | '
   return { token, id, sessionId, cookie: /^set-cookie: *([^;]*)/im.exec(reply.head)?.[1] ?? '' }
 }
 
-/** Returns a write with a mark that must never be stored, which `hold` leaves unfinished. */
+/** Returns a write with a mark that must never be stored. `interrupt` sends it in two parts. */
 function generateWrite ({ random, shared: { expendable } }: Lane, token: string): Request {
   const name = forbiddenMark(random)
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
@@ -50,7 +53,7 @@ function generateWrite ({ random, shared: { expendable } }: Lane, token: string)
   ])
 }
 
-/** Sends a request but for its end, does something else, and sends the end. */
+/** Sends a request without its end, calls `during`, and sends the end. */
 async function interrupt (lane: Lane, request: Request, during: () => Promise<boolean>): Promise<void> {
   const connection = await lane.open()
   const reply = connection.reply()
@@ -120,7 +123,7 @@ async function deleteDuringUpload (lane: Lane, login: Login): Promise<void> {
   })
 }
 
-/** Logs out, by token or by cookie. Returns whether the node has said so. */
+/** Logs out with the token or the cookie. Returns whether the node has confirmed it. */
 async function endSession (lane: Lane, { token, cookie, sessionId }: Login): Promise<boolean> {
   const headers: Record<string, string> = lane.random.chance(0.5) ? { authorization: `Bearer ${token}` } : { cookie }
   const reply = await ask(lane, NAME, { method: 'POST', path: '/api/auth/logout', headers })

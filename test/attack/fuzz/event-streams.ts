@@ -8,7 +8,10 @@ import { generateQuery, generateSelection } from './graphql-documents.ts'
 const NAME = 'event-streams'
 const LONGEST_MS = 400
 
-/** Event streams that are left at any moment, not read, resumed from anywhere, or no streams at all. */
+/**
+ * Event streams that are closed at any moment, not read or resumed from any cursor, and requests that are no valid
+ * streams.
+ */
 export const eventStreams: Attack = {
   name: NAME,
   weight: 8,
@@ -21,7 +24,7 @@ export const eventStreams: Attack = {
     connection.socket.on('data', (chunk: Buffer) => { if (received.length < 2000) received += chunk.toString('latin1') })
     if (random.chance(0.2)) connection.socket.pause()
     connection.send(writeRequest(request))
-    // A stream has no end: it is left, at any moment from before its head on.
+    // A stream does not end by itself. The client closes it at any moment, even before the response begins.
     if (random.chance(0.7)) await delay(random.below(LONGEST_MS))
     if (random.chance(0.3)) connection.socket.resetAndDestroy()
     await connection.close()

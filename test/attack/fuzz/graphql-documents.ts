@@ -18,7 +18,7 @@ export function generateQuery (random: Random, ids: readonly string[]): string {
   return random.chance(0.1) && name === '' ? selection : `query${name} ${selection}`
 }
 
-/** Returns a selection for the result of a mutation or a subscription. */
+/** Returns a selection set for the result of a mutation or a subscription. */
 export function generateSelection (random: Random, typeName: string, ids: readonly string[], depth = 2): string {
   return select(random, schema.getType(typeName) as GraphQLObjectType, ids, depth)
 }
@@ -35,7 +35,7 @@ function select (random: Random, type: GraphQLObjectType, ids: readonly string[]
 function writeField (random: Random, field: GraphQLField<unknown, unknown>, ids: readonly string[], depth: number): string {
   const named = getNamedType(field.type)
   const given = field.args.filter(({ type }) => isNonNullType(type) || random.chance(0.5))
-  // Without a number of rows a list has fifty, and those within it fifty each.
+  // Without `first` a list has fifty rows, and each nested list fifty more per row.
   const rows = field.args.find(({ name }) => name === 'first')
   const args = [...new Set([...given, ...rows ? [rows] : []])].map(({ name, type }) => `${name}: ${writeValue(random, type, name, ids)}`)
   const alias = random.chance(0.15) ? `a${random.below(1000)}: ` : ''

@@ -11,20 +11,20 @@ const PIPELINED = 6
 const LONGEST_FAILURE = 50_000
 const REJECTIONS = ['UNAUTHENTICATED', 'INVALID_TOKEN', 'FORBIDDEN']
 
-/** A GraphQL operation as the body of a request. */
+/** A GraphQL operation in the body of a request. */
 export interface Sent { query: string, variables?: Record<string, unknown>, operationName?: string, key?: 'query' | 'mutation' }
 
-/** What is known of an operation before it is sent. */
+/** An operation with the outcome that the policy demands. */
 export interface Trial {
   readonly actor: Actor
   readonly sent: Sent
-  /** Whether it must change nothing. */
+  /** Whether the operation must not change anything. */
   readonly isForbidden: boolean
-  /** The index of the member who is to own what it creates. */
+  /** The index of the member who will own what it creates. */
   readonly author?: number
 }
 
-/** Queries and mutations that are generated from the SDL, by every kind of actor, and garbage. */
+/** Queries and mutations generated from the SDL and sent by every kind of actor, and malformed ones. */
 export const graphql: Attack = {
   name: NAME,
   weight: 70,
@@ -43,7 +43,7 @@ function generateRead (lane: Lane): Trial {
   return { actor, sent: { query: random.chance(0.15) ? random.mutate(query) : random.chance(0.03) ? random.pick(garbage) : query }, isForbidden: false }
 }
 
-/** Returns a mutation with what the policy says of it. */
+/** Returns a mutation with the verdict of the policy. */
 export function generateMutation (lane: Lane): Trial {
   const { random, cast, shared: { posts } } = lane
   const author = random.below(cast.world.members.length)
@@ -54,7 +54,7 @@ export function generateMutation (lane: Lane): Trial {
   const change = random.chance(0.3) && own !== undefined ? own : undefined
   const kind = random.pick(['create', 'create', 'createForAnother', 'update', 'delete'])
   const isForbidden = !isLive || kind === 'createForAnother' || ((kind === 'update' || kind === 'delete') && change === undefined)
-  // Before the reply, which may be lost.
+  // This is recorded before the reply, which may be lost.
   if (kind === 'delete' && change !== undefined && isLive) lane.findings.forget('posts', change)
   const title = isForbidden ? forbiddenMark(random) : random.chance(0.2) ? random.pick(hostileTexts) : `may-${random.word()}`
   return { actor, isForbidden, author, sent: writeMutation(lane, kind, title, change ?? random.pick(cast.world.victimPosts)) }
@@ -70,7 +70,7 @@ function writeMutation ({ random, cast }: Lane, kind: string, title: string, id:
     delete: '($id: ID!) { done: deletePost(id: $id) }',
   }[kind] ?? `($input: CreatePostInput!) { done: createPost(input: $input) ${selection.replace('{', '{ postId: id')} }`
   const name = random.chance(0.2) ? ' query' : ''
-  // As a mutation under either key, or as one of several operations.
+  // The mutation is sent under either key, or as one of several operations.
   if (random.chance(0.1)) return { query: `query Q { __typename } mutation M${call}`, variables, operationName: 'M' }
   return { query: `mutation${name}${call}`, variables, key: random.pick(['query', 'mutation']) }
 }
@@ -78,7 +78,7 @@ function writeMutation ({ random, cast }: Lane, kind: string, title: string, id:
 const CREATE = 'mutation ($input: CreatePostInput!) { done: createPost(input: $input) { postId: id } }'
 const unknownFields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`unknown${index}`, 1]))
 
-// What an implementation that quotes the input in each error would answer with megabytes.
+// An implementation that quotes the input in each error would respond with megabytes.
 const invalidInputs: ((random: Random) => unknown)[] = [
   (random) => unknownFields(1 + random.below(30_000)),
   (random) => ({ title: 'x'.repeat(random.below(400_000)), ...unknownFields(1 + random.below(100)) }),
@@ -113,7 +113,7 @@ function checkReply (lane: Lane, trial: Trial, reply: Reply, request: Request): 
   try {
     answer = JSON.parse(reply.body) as Answer
   } catch {
-    // A body of more than a mebibyte is cut off by the harness.
+    // The harness cuts off a body of more than a mebibyte.
     return reply.body.length < 1_000_000 ? report('contract', 'the response is not JSON') : undefined
   }
   const { errors } = answer
@@ -123,7 +123,7 @@ function checkReply (lane: Lane, trial: Trial, reply: Reply, request: Request): 
   checkOutcome(lane, NAME, trial, answer, () => describe(request))
 }
 
-/** Compares the outcome of an operation with the policy, over whatever transport it was sent. */
+/** Compares the outcome of an operation with the policy, for any transport. */
 export function checkOutcome ({ findings, shared }: Lane, attack: string, { actor, isForbidden, author }: Trial, { data, errors }: Answer, request: () => string): void {
   const done = data?.['done'] as { postId?: string } | string | null | undefined
   const codes = errors?.map(({ extensions }) => extensions?.code ?? '') ?? []

@@ -14,7 +14,7 @@ import { malformedFrames, sockets } from './sockets.ts'
 /** All attacks of the fuzzer. */
 export const attacks: readonly Attack[] = [rest, graphql, rawHttp, multipart, sockets, malformedFrames, eventStreams, disorder, slow, logins, costly]
 
-/** Returns the attacks of the fuzzer that the command line chooses. Throws an `Error` for an unknown name. */
+/** Returns the attacks chosen on the command line. Throws an `Error` if a name is unknown. */
 export function chooseAttacks (choice: Choice): readonly Attack[] {
   const names = chooseNames(attacks.map(({ name }) => name), choice)
   return attacks.filter(({ name }) => names.includes(name))

@@ -4,7 +4,7 @@ import { ask } from '../exchange.ts'
 const NAME = 'logins'
 const OWN_NETWORKS = 200
 
-/** Guessed passwords, from many networks: 401 or 429, and never a token. */
+/** Guessed passwords from many networks, which must get 401 or 429 and never a token. */
 export const logins: Attack = {
   name: NAME,
   weight: 0.5,

@@ -10,7 +10,7 @@ const LARGE_BYTES = 300_000
 
 interface Form { body: Buffer, type: string }
 
-/** Uploads: valid, malformed, truncated and with many parts, in pieces of any size. */
+/** Uploads that are valid, malformed, truncated or have many parts, sent in pieces of any size. */
 export const multipart: Attack = {
   name: NAME,
   weight: 6,
@@ -34,7 +34,8 @@ export const multipart: Attack = {
     check(lane, NAME, received, () => request)
     const { status, body } = received
     if (status === 200 && !actor.isLive) findings.violation('authorization', NAME, `an upload by ${actor.kind} was stored`, request)
-    // Node rejects a body whose client has hung up as soon as it sees that, which may be before the token is checked.
+    // Node.js rejects the body of a client that has disconnected as soon as it notices, possibly before the token is
+    // checked.
     const isMalformed = isCut && status === 400
     if (!actor.isLive && status !== 401 && !isMalformed) findings.violation('contract', NAME, `an upload by ${actor.kind} must be 401, got ${status}`, request)
     if (actor.isLive && status === 401) findings.violation('wrongly-refused', NAME, 'the token is valid', request)
@@ -79,7 +80,7 @@ function writeFile (random: Random, boundary: string): Buffer {
   ])
 }
 
-/** Sends the form in one or several pieces. Returns whether it was cut off. */
+/** Sends the form in one or several pieces. Returns whether it was truncated. */
 async function sendForm ({ random }: Lane, send: (bytes: Buffer) => void, { body, type }: Form, { authorization }: Actor): Promise<boolean> {
   const isChunked = random.chance(0.3)
   const isCut = random.chance(0.15)
@@ -91,7 +92,7 @@ async function sendForm ({ random }: Lane, send: (bytes: Buffer) => void, { body
   for (let at = 0; at < sent.length;) {
     const piece = sent.subarray(at, at += random.chance(0.7) ? sent.length : 1 + random.below(4000))
     send(isChunked ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]) : piece)
-    // The pieces are to arrive as such.
+    // Waiting makes the pieces arrive separately.
     if (at < sent.length) await new Promise((resolve) => setImmediate(resolve))
   }
   if (isChunked && !isCut) send(Buffer.from('0\r\n\r\n'))

@@ -7,21 +7,23 @@ import type { Reply } from '../reply-parser.ts'
 import type { Random } from '../random.ts'
 
 const NAME = 'raw-http'
-// What a mutation left incomplete gets no response before its end.
+// A mutated request may be incomplete. Then it gets no response before the connection ends.
 const [ANSWER_MS, INCOMPLETE_MS] = [10_000, 200]
 const END = '\r\n\r\n'
 
 interface Shape {
   readonly bytes: string
-  /** What the first response must be; undefined where any is right, as long as there is one. */
+  /** The allowed statuses of the first response. If undefined, any status is allowed, but there must be a response. */
   readonly status?: readonly number[]
-  /** Whether no response at all is right, because the request is not complete. */
+  /** Whether it is also correct not to respond, because the request is incomplete. */
   readonly mayBeSilent?: boolean
-  /** Whether bytes after it must not be taken for another request. */
+  /** Whether the bytes that follow must not be handled as another request. */
   readonly hidesRequest?: boolean
 }
 
-/** Requests that no HTTP client sends: malformed heads, ambiguous lengths, upgrades, CONNECT, huge and repeated headers. */
+/**
+ * Requests that no HTTP client sends: malformed heads, ambiguous lengths, upgrades, CONNECT, huge and repeated headers.
+ */
 export const rawHttp: Attack = {
   name: NAME,
   weight: 40,
@@ -33,7 +35,7 @@ export const rawHttp: Attack = {
     const first = connection.reply()
     first.catch(() => {})
     await sendInPieces(random, connection, bytes)
-    // Node abandons the requests of a client that closes its half of the connection, so that comes last.
+    // Node.js drops the requests of a client that closes its half of the connection, so the client closes it last.
     const patience = shape.status && !shape.mayBeSilent ? ANSWER_MS : INCOMPLETE_MS
     await Promise.race([first.catch(() => {}), delay(patience, undefined, { ref: false })])
     connection.socket.end()
@@ -51,7 +53,7 @@ export const rawHttp: Attack = {
 
 function checkShape ({ findings }: Lane, { status, hidesRequest }: Shape, reply: Reply, { unexpected }: HttpConnection, bytes: string): void {
   if (status && !status.includes(reply.status)) findings.violation('contract', NAME, `must be ${status.join(' or ')}, got ${reply.status}`, bytes)
-  // By its mark the database shows whether it was also executed.
+  // The mark in the database also shows whether the hidden request was executed.
   if (hidesRequest && unexpected.some((other) => other.status === 201)) findings.violation('smuggling', NAME, 'a hidden request was executed', bytes)
 }
 
@@ -66,8 +68,8 @@ async function drain (connection: HttpConnection): Promise<void> {
   clearTimeout(timer)
 }
 
-// With a valid token, and a name that must never be stored: a node that executes it has been deceived about where a
-// request begins.
+// The hidden request has a valid token and a name that must never be stored. A node that executes it has misjudged
+// where a request begins.
 function smuggled (random: Random, { authorization }: Actor): string {
   const body = JSON.stringify({ name: forbiddenMark(random), email: `deny-${random.word(12)}@example.org` })
   return `POST /api/users HTTP/1.1\r\nhost: localhost\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}${END}${body}`
@@ -78,7 +80,10 @@ type MakeShape = (random: Random, hidden: string) => Shape
 const post = (...lines: string[]) => ['POST /graphql HTTP/1.1', 'host: localhost', 'content-type: application/json', ...lines].join('\r\n') + END
 const get = (...lines: string[]) => ['GET /api/users?limit=1 HTTP/1.1', 'host: localhost', ...lines].join('\r\n') + END
 
-/** A request whose length is ambiguous: RFC 9112 6.3 has it rejected, or at least the connection closed after it. */
+/**
+ * A request with an ambiguous length. RFC 9112 6.3 demands that it is rejected, or at least that the connection is
+ * closed after it.
+ */
 const ambiguous = (...lines: string[]): MakeShape => (_, hidden) => ({ bytes: `${post(...lines)}0${END}${hidden}`, status: [400], hidesRequest: true })
 
 const shapes: readonly MakeShape[] = [
@@ -97,7 +102,7 @@ const shapes: readonly MakeShape[] = [
   ambiguous('content-length : 5'),
   ambiguous('x: y\rtransfer-encoding: chunked'),
   ambiguous(' folded: header', 'content-length: 5'),
-  // Chunked bodies that are not.
+  // Malformed chunked bodies.
   (_, hidden) => ({ bytes: `${post('transfer-encoding: chunked')}5\r\n{}${END}0${END}${hidden}`, hidesRequest: true, status: [200, 400] }),
   (_, hidden) => ({ bytes: `${post('transfer-encoding: chunked')}-1\r\n{}\r\n0${END}${hidden}`, status: [400], hidesRequest: true }),
   (_, hidden) => ({ bytes: `${post('transfer-encoding: chunked')}2;${'x'.repeat(20_000)}\r\n{}\r\n0${END}${hidden}`, status: [400, 413], hidesRequest: true }),
@@ -105,7 +110,7 @@ const shapes: readonly MakeShape[] = [
   (_, hidden) => ({ bytes: `${post('transfer-encoding: chunked')}2\n{}\n0\n\n${hidden}`, status: [400], hidesRequest: true }),
   (_, hidden) => ({ bytes: `${post(`content-length: ${hidden.length}`)}${hidden}`, status: [200], hidesRequest: true }),
   (_, hidden) => ({ bytes: `${get(`content-length: ${hidden.length}`)}${hidden}`, status: [200], hidesRequest: true }),
-  // Hosts (RFC 9112 3.2).
+  // Host headers (RFC 9112 3.2).
   () => ({ bytes: `GET /api/users HTTP/1.1${END}`, status: [400] }),
   () => ({ bytes: get('host: another'), status: [400] }),
   () => ({ bytes: `GET /health/live HTTP/1.0${END}`, status: [200] }),
@@ -129,16 +134,17 @@ const shapes: readonly MakeShape[] = [
   () => ({ bytes: get('authorization: Bearer a', 'authorization: Bearer b') }),
   () => ({ bytes: get('expect: 200-ok'), status: [417] }),
   () => ({ bytes: post('expect: 100-continue', 'content-length: 2') + '{}', status: [200] }),
-  // Upgrades that nobody asked for, several on one connection.
+  // Unsupported upgrades, several on one connection.
   (random) => ({ bytes: get('connection: upgrade', `upgrade: ${random.pick(['h2c', 'websocket, h2c', 'TLS/1.2', '', 'x'.repeat(3000)])}`).repeat(1 + random.below(15)) }),
   () => ({ bytes: get('connection: upgrade, http2-settings', 'upgrade: h2c', 'http2-settings: AAMAAABkAARAAAAAAAIAAAAA').repeat(12) }),
-  // Not HTTP.
+  // Bytes that are not HTTP.
   (random) => ({ bytes: random.bytes(1 + random.below(300)).toString('latin1') }),
   () => ({ bytes: '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', status: [400] }),
-  // Cut off.
+  // Incomplete requests.
   (random) => ({ bytes: get().slice(0, random.below(40)), mayBeSilent: true }),
   () => ({ bytes: `${post('content-length: 100')}{"query":`, mayBeSilent: true }),
-  // Pipelined, with garbage behind: Node rejects it as soon as it is parsed, before the requests in front are answered.
+  // Pipelined requests followed by garbage. Node.js rejects the garbage when it parses it, before the requests in front
+  // of it have got their responses.
   (random) => ({ bytes: `${get().repeat(1 + random.below(30))}${random.word(20)}${END}`, status: [200, 400] }),
 ]
 

@@ -9,22 +9,22 @@ import { generateValue, hostileJson, hostileTexts, writeJson } from '../values.t
 
 const NAME = 'rest'
 const PIPELINED = 8
-// Operations that cost a hash or hold the client back: too many would only make the run slow.
+// These operations cost a password hash or end in the tarpit. More of them would only slow down the run.
 const EXPENSIVE = /login|password/
 const RARELY = 0.05
-// A live session of a generator must not be ended.
+// An attack must not end a live session of its generator.
 const ENDS_SESSION = /logout|refresh/
 const uuid = (random: Random) => random.bytes(16).toString('hex').replace(/(.{8})(.{4}).(.{3}).(.{3})(.{12})/, '$1-$2-7$3-8$4-$5')
 
 interface Probe { operation: Operation, actor: Actor, request: Request, verdict: Verdict | undefined }
 
-/** Requests to every documented route, generated from its schema, by every kind of actor. */
+/** Requests to every documented route, generated from its schema and sent by every kind of actor. */
 export const rest: Attack = {
   name: NAME,
   weight: 100,
   async run (lane) {
     const probes = Array.from({ length: 1 + lane.random.below(PIPELINED) }, () => generate(lane))
-    // Before the reply, which may be lost.
+    // This is recorded before the reply, which may be lost.
     for (const { operation, request } of probes) if (operation.name === 'DELETE /api/users/{id}') lane.findings.forget('users', request.path.split('/').at(-1)!)
     const replies = await exchange(lane, NAME, probes.map(({ request }) => request))
     probes.forEach((probe, index) => {
@@ -59,11 +59,11 @@ function pickActor ({ random, cast }: Lane, { name, path, isPublic }: Operation)
   const mustNotLive = ENDS_SESSION.test(path)
   if (isPublic && random.chance(0.7)) return cast.anonymous
   if (mustNotLive || random.chance(0.3)) return random.chance(0.2) ? cast.anonymous : random.pick(cast.rejected)
-  // The admin's own sessions stay as they are.
+  // The admin's own sessions must stay.
   return random.chance(0.5) && name !== 'DELETE /api/auth/sessions' ? cast.admin : cast.member(random.below(100))
 }
 
-// Whoever is permitted to change something gets only ids of what may be changed.
+// An actor who may change something only gets ids of what may be changed.
 function pickId ({ random, shared, cast: { world } }: Lane, { name }: Operation, { isLive, id, role }: Actor): string {
   if (random.chance(0.1)) return random.pick(hostileTexts)
   if (random.chance(0.1)) return uuid(random)
@@ -84,7 +84,7 @@ function take (random: Random, ids: string[], name: string): string | undefined 
 function generateQuery (random: Random, { query }: Operation): Record<string, string> {
   const chosen = query.filter(() => random.chance(0.4))
   const entries = chosen.map(({ name, schema }) => [name, writeParameter(generateValue(random, schema, name))])
-  // Long pages are an attack of their own.
+  // Long pages are a separate attack.
   return Object.fromEntries(entries.map(([name, value]) => name === 'limit' && Number(value) > 100 && random.chance(0.9) ? [name, '20'] : [name, value]))
 }
 
@@ -95,12 +95,12 @@ function writeParameter (value: unknown): string {
 function generateBody (random: Random, { name, body }: Operation, actor: Actor): unknown {
   if (random.chance(0.03)) return JSON.parse(random.pick(hostileJson))
   const generated = generateValue(random, body!)
-  // The password of a member must not become another one, and hashing is an attack of its own.
+  // The passwords of members must not change, and hashing is a separate attack.
   if (isRecord(generated) && 'password' in generated && (name === 'PUT /api/auth/password' || !random.chance(RARELY))) {
     if (name === 'PUT /api/auth/password') generated['currentPassword'] = `wrong-${random.word()}`
     else delete generated['password']
   }
-  // Only created admins are marked as such.
+  // Users with the role admin must have a mark, which only creations add.
   if (isRecord(generated) && name.startsWith('PUT') && actor.isLive && actor.role === 'admin' && generated['role'] === 'admin') generated['role'] = 'user'
   return generated
 }
@@ -111,7 +111,7 @@ function mark (random: Random, body: unknown, actor: Actor, verdict: Verdict | u
   else if (body['role'] === 'admin' && actor.role === 'admin') body['name'] = adminMark(random)
 }
 
-// A broken text must neither lose a mark nor turn a forbidden request into a permitted one.
+// Breaking the text must not remove a mark or turn a forbidden request into a permitted one.
 function writeBody (random: Random, body: unknown, { mayBreak }: { mayBreak: boolean }): Pick<Request, 'headers' | 'body'> {
   if (body === undefined) return {}
   const type = random.chance(0.95) ? 'application/json' : random.pick(['text/plain', 'application/xml', '', 'application/json; charset=utf-16', 'multipart/form-data'])

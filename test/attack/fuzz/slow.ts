@@ -9,7 +9,7 @@ const STEPS = 15
 const STEP_MS = 60
 const PIPELINED = 50
 
-/** Heads and bodies that arrive in drops, and responses that nobody reads, each over several connections. */
+/** Heads and bodies that arrive slowly, and responses that are not read, each over several connections. */
 export const slow: Attack = {
   name: NAME,
   weight: 0.4,

@@ -11,7 +11,7 @@ const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const
 const STATEMENTS = 8
 const ANSWER_MS = 10_000
 
-/** Both socket protocols: operations in and out of order, garbage, and tokens of every kind. */
+/** Both socket protocols: operations in and out of order, malformed messages, and tokens of every kind. */
 export const sockets: Attack = {
   name: NAME,
   weight: 14,
@@ -72,7 +72,7 @@ function say ({ random, cast, findings }: Lane, socket: RawSocket, start: string
   }
 }
 
-/** Frames that break RFC 6455, before and after the upgrade is complete, with and without a known subprotocol. */
+/** Frames that violate RFC 6455, before and after the handshake is complete, with and without a known subprotocol. */
 export const malformedFrames: Attack = {
   name: 'malformed-frames',
   weight: 6,

@@ -15,7 +15,7 @@ const insertPosts = (sql: Sql, authorId: string, count: number) => sql`
 
 const deleteUser = (usher: TestUsher, id: string) => usher.inject('DELETE', `/api/users/${id}`, { headers: usher.admin.headers })
 
-// Makes every deletion of a post fail until the returned function is called.
+// Makes every deletion of posts fail until the returned function is called.
 async function failDeletions (sql: Sql): Promise<() => Promise<unknown>> {
   await sql`create function fail() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$`
   await sql`create trigger fail before delete on posts for each statement execute function fail()`
@@ -24,7 +24,7 @@ async function failDeletions (sql: Sql): Promise<() => Promise<unknown>> {
 
 const usher = await createUsher(t)
 
-t.test('2.5 what a deleted user has is invisible at once, long before it is deleted', async (t) => {
+t.test('2.5 what a deleted user had is invisible at once, long before it is deleted', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const [user, other] = [await usher.createUser(), await usher.createUser()]
@@ -53,14 +53,14 @@ t.test('2.5 what a deleted user has is invisible at once, long before it is dele
   t.same(await sql`select count(*)::int from posts where author_id = ${user.id}`, [{ count: 3001 }], 'nothing is deleted yet')
 
   await allow()
-  // As after a crash of the node that had begun.
+  // This simulates the restart after a crash of the node that had begun the deletion.
   await createUsher(t, usher.options)
   await until('the rows are gone', async () => (await sql`select 1 from deleted_users`).length === 0)
   t.same(await sql`select count(*)::int from posts where author_id = ${user.id}`, [{ count: 0 }])
   await until('the file is gone', async () => (await leftovers(usher, sql)).files === 0)
 })
 
-t.test('2.5 however much it is, it is deleted in small batches, in the background', async (t) => {
+t.test('2.5 a large amount is deleted in small batches, in the background', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const user = await usher.createUser()
@@ -86,7 +86,7 @@ t.test('2.5 however much it is, it is deleted in small batches, in the backgroun
   t.same(await sql`select action from audit where user_id = ${user.id} and address <> '' order by id`, [{ action: 'user.create' }, { action: 'user.delete' }])
 })
 
-t.test('2.5 users who are deleted by hand are cleaned up too, many at a time', async (t) => {
+t.test('2.5 users who are deleted manually are cleaned up too, many at a time', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), '', 'u' || i, 'user' from generate_series(1, 250) i`
@@ -97,7 +97,7 @@ t.test('2.5 users who are deleted by hand are cleaned up too, many at a time', a
   t.same(await sql`select count(*)::int from posts`, [{ count: 1 }])
 })
 
-t.test('2.5 deleting a user who is no admin waits for no admin', async (t) => {
+t.test('2.5 deleting a user who is not an admin does not wait for locks on admins', async (t) => {
   const sql = openSql(t, usher)
   const user = await usher.createUser()
   await sql.begin(async (trx) => {
@@ -106,7 +106,7 @@ t.test('2.5 deleting a user who is no admin waits for no admin', async (t) => {
   })
 })
 
-t.test('7.6 a post whose author is just being deleted is to be sent again, and nobody else\'s waits', async (t) => {
+t.test('7.6 a post whose author is being deleted gets OVERLOADED, and posts of others do not wait', async (t) => {
   const sql = openSql(t, usher)
   const [author, other] = [await usher.createUser(), await usher.createUser()]
   const deleteAuthor = (end: () => void) => sql.begin(async (trx) => {
@@ -123,7 +123,7 @@ t.test('7.6 a post whose author is just being deleted is to be sent again, and n
   await t.rejects(createPost(usher, author), { message: /INVALID_TOKEN|USER_NOT_FOUND/ })
 })
 
-t.test('5.5 no upload belongs to nobody, whatever writes it', async (t) => {
+t.test('5.5 the database accepts no upload of a user who does not exist', async (t) => {
   const sql = openSql(t, usher)
   const insert = (userId: string | null) => sql`insert into uploads (id, user_id, filename, media_type, size, sha256, description)
     values (gen_random_uuid(), ${userId}, '', '', 1, '', '')`

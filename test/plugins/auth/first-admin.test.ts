@@ -18,14 +18,14 @@ async function start (t: Test, options: UsherOptions) {
   return { app, admins, login }
 }
 
-t.test('4 first start: the admin of the options is made', async (t) => {
+t.test('4 the first start creates the admin of the options', async (t) => {
   const admin = { email: 'Root@Example.com', password: 'a good long password' }
   const { admins, login } = await start(t, { schema: uniqueSchema(t.name), admin })
   t.same(await admins(), [['Root@Example.com', 'admin']])
   t.equal(await login(admin), 200)
 })
 
-t.test('4 without one, admin@example.com with a random password, told once, however many nodes start together', async (t) => {
+t.test('4 without that option it creates admin@example.com with a random password, printed once, by one of many nodes', async (t) => {
   const schema = uniqueSchema(t.name)
   const told: { email: string, password: string }[] = []
   const onFirstAdmin = (admin: { email: string, password: string }) => { told.push(admin) }
@@ -42,12 +42,12 @@ t.test('4 without one, admin@example.com with a random password, told once, howe
   t.equal(told.length, 1)
 })
 
-t.test('4 with neither, none is made', async (t) => {
+t.test('4 without a way to print the password, no admin is created', async (t) => {
   const { admins } = await start(t, { schema: uniqueSchema(t.name) })
   t.same(await admins(), [])
 })
 
-t.test('4 without a terminal a node prints no password: it says what to do instead', async (t) => {
+t.test('4 without a terminal a node prints no password, but what to do instead', async (t) => {
   const url = await createDatabase(t)
   const cwd = t.testdir()
   const admin = { email: 'root@example.com', password: 'a good long password' }
@@ -62,7 +62,7 @@ t.test('4 without a terminal a node prints no password: it says what to do inste
   t.notMatch(third.stderr, /There is no admin/)
 })
 
-t.test('4 a user of that address becomes the admin, where there is none', async (t) => {
+t.test('4 if there is no admin, an existing user with that address becomes the admin', async (t) => {
   const handles = await createUsher(t)
   const user = await handles.createUser({ email: 'Next@example.com' })
   await openSql(t, handles)`delete from users where id = ${handles.admin.id}`
@@ -72,7 +72,7 @@ t.test('4 a user of that address becomes the admin, where there is none', async 
   t.same([await login(next), await login(user)], [200, 401])
 })
 
-t.test('4 a first admin that cannot be stops the start with one sentence', async (t) => {
+t.test('4 an invalid first admin stops the start with one sentence', async (t) => {
   const admin = { email: 'root@example.com', password: 'a good long password' }
   const wrong: [object, string][] = [
     [{ ...admin, password: 'password' }, 'usher: admin.password is too common'],
@@ -86,7 +86,7 @@ t.test('4 a first admin that cannot be stops the start with one sentence', async
   }
 })
 
-t.test('4 a node that comes second, after it looked and before it wrote, makes none', async (t) => {
+t.test('4 if another node has created an admin meanwhile, none is created', async (t) => {
   const { options, inject } = await createUsher(t)
   const { db } = await openConnection(t, { schema: options.schema! })
   t.equal(await insertFirstAdmin(db, { email: 'second@example.com', passwordHash: 'none' }), false)

@@ -11,11 +11,11 @@ import { openSql } from '../../helpers/sql.ts'
 
 const usher = await createUsher(t)
 
-t.test('4 a flood of logins: those beyond the bound get 503 with Retry-After, and the rest of the node stays fast', async (t) => {
+t.test('4 in a flood of logins, those beyond the limit get 503 with Retry-After, and other requests stay fast', async (t) => {
   const { inject, admin } = usher
   await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'None', email: 'none@example.com' } })
-  // An unknown address, and a user without a password: neither is refused without the work that a wrong password
-  // costs, or the bound would not be reached.
+  // An unknown address and a user without a password cost as much work as a wrong password. If they were rejected
+  // without it, the limit would not be reached.
   const emails = ['nobody@example.com', 'none@example.com']
   const flood = Promise.all(Array.from({ length: 260 }, (_, index) => inject('POST', '/api/auth/login', { payload: { email: emails[index % 2], password: 'x' } })))
   let isOver = false
@@ -33,7 +33,7 @@ t.test('4 a flood of logins: those beyond the bound get 503 with Retry-After, an
   t.equal((await inject('POST', '/api/auth/login', { payload: admin })).statusCode, 200, 'and then it goes on')
 })
 
-t.test('4 what waits to be hashed is dropped when its client is gone, or the database is away', async (t) => {
+t.test('4 queued hashing is dropped if the client disconnects or the database becomes unavailable', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(optionsPlugin, { options: readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name) }) })
@@ -48,7 +48,7 @@ t.test('4 what waits to be hashed is dropped when its client is gone, or the dat
   await t.rejects(passwords.hash('x'), { code: 'DATABASE_UNAVAILABLE' })
 })
 
-t.test('4 two logins at once with a hash of weaker parameters: both go on, and it is made again', async (t) => {
+t.test('4 two concurrent logins with a weaker hash both succeed, and the hash is replaced', async (t) => {
   const sql = openSql(t, usher)
   const user = await usher.createUser()
   const weak = await hash(user.password, { memoryCost: 8 * 1024, timeCost: 1, parallelism: 1 })

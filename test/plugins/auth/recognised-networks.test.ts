@@ -22,14 +22,14 @@ const changePassword = async ({ inject }: TestUsher, remoteAddress: string, { he
   (await inject('PUT', '/api/auth/password', { headers, remoteAddress, payload: { currentPassword, password: `new ${crypto.randomUUID()}` } })).statusCode
 const wrong = (email: string) => ({ email, password: 'a wrong one' })
 
-// Wrong passwords from as many networks.
+// Logs in with a wrong password from `count` networks and returns the statuses.
 async function attack (usher: TestUsher, email: string, count = 3): Promise<number[]> {
   const answers: number[] = []
   for (let index = 0; index < count; index++) answers.push(await login(usher, `198.51.100.${index}`, wrong(email)))
   return answers
 }
 
-t.test('4 an owner whose IPv6 address changes is not kept out together with an attacker', async (t) => {
+t.test('4 an owner whose IPv6 address changes is not locked out together with an attacker', async (t) => {
   const usher = await createUsher(t, { throttle: { ...throttle, account: { burst: 5, perMinute: 1 } } })
   const user = await usher.createUser()
   t.equal(await login(usher, '2001:db8:1:2::1', user), 200)
@@ -41,14 +41,14 @@ t.test('4 an owner whose IPv6 address changes is not kept out together with an a
   t.equal(await changePassword(usher, '2001:db8:1:2:abcd::7', user, user.password), 204)
 })
 
-t.test('4 after so many failures in a row, passwords are accepted from recognised networks only', async (t) => {
+t.test('4 after a number of failures in a row, passwords are accepted from recognised networks only', async (t) => {
   const inbox = createMailer()
   const one = await createUsher(t, { throttle, mailer: inbox.mailer })
   const two = await createUsher(t, one.options)
   const user = await one.createUser()
   t.equal(await login(one, HOME, user), 200)
 
-  t.test('4 on every node, and as for an account that does not exist', async (t) => {
+  t.test('4 on every node, and in the same way for an account that does not exist', async (t) => {
     for (const email of [user.email, 'nobody@example.com']) {
       t.same([await login(one, '198.51.100.1', wrong(email)), await login(two, HOME, wrong(email)), await login(two, '198.51.100.2', wrong(email))], [401, 401, 401])
     }
@@ -64,13 +64,13 @@ t.test('4 after so many failures in a row, passwords are accepted from recognise
     t.equal(await login(one, '198.51.100.3', user), 200)
   })
 
-  t.test('4 wrong passwords with a token count too', async (t) => {
+  t.test('4 wrong current passwords, sent with a token, count too', async (t) => {
     for (let count = 0; count < 3; count++) t.equal(await changePassword(one, HOME, user, 'a wrong one'), 403)
     t.equal(await login(one, '192.0.2.1', user), 429)
     t.equal(await login(one, HOME, user), 200)
   })
 
-  t.test('4 or the password is reset', async (t) => {
+  t.test('4 until the password is reset', async (t) => {
     const stranger = await one.createUser()
     await openSql(t, one)`delete from recognised_networks where user_id = ${stranger.id}`
     await attack(one, stranger.email)
@@ -83,7 +83,7 @@ t.test('4 after so many failures in a row, passwords are accepted from recognise
   })
 })
 
-t.test('4 so many are a hundred', async (t) => {
+t.test('4 the number of failures is 100 by default', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   const { consecutiveFailures: _, ...limits } = throttle
@@ -101,7 +101,7 @@ t.test('4 so many are a hundred', async (t) => {
   await t.resolves(attempt())
 })
 
-t.test('4 what is remembered is bounded', async (t) => {
+t.test('4 the number of remembered networks and failures is limited', async (t) => {
   const usher = await createUsher(t, { throttle, auditSeconds: 86_400 })
   const sql = openSql(t, usher)
   const user = await usher.createUser()

@@ -14,7 +14,7 @@ import { until } from '../../helpers/until.ts'
 
 const works = async ({ inject }: TestUsher, { headers }: LoggedIn) => (await inject('GET', '/api/protected', { headers })).statusCode
 
-// Milliseconds until a node refuses a token.
+// Resolves with the milliseconds until a node rejects a token.
 async function refusal (node: TestUsher, user: LoggedIn): Promise<number> {
   const since = performance.now()
   while (await works(node, user) === 200) {
@@ -23,7 +23,7 @@ async function refusal (node: TestUsher, user: LoggedIn): Promise<number> {
   return performance.now() - since
 }
 
-t.test('4 a session that ended anywhere is refused by every node within 100 ms', async (t) => {
+t.test('4 a session that ended on any node is rejected by every node', async (t) => {
   const name = `sessions ${process.pid}`
   const one = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?application_name=${encodeURIComponent(name)}` })
   const two = await createUsher(t, one.options)
@@ -42,18 +42,18 @@ t.test('4 a session that ended anywhere is refused by every node within 100 ms',
     t.same([await works(one, user), await works(two, user)], [200, 200])
     await end(user)
     const [here, there] = await Promise.all([refusal(one, user), refusal(two, user)])
-    // The contract's 100 ms are measured by bench/revocation.ts, on a machine that runs nothing else.
+    // The 100 ms of the contract are measured by bench/revocation.ts, on a machine that runs nothing else.
     t.comment(`${how}: ${Math.round(here)} and ${Math.round(there)} ms`)
     t.same([await works(one, user), await works(two, user)], [401, 401], how)
   }
 
-  t.test('4 at once on the node where it ended', async (t) => {
+  t.test('4 the node where it ended rejects it at once', async (t) => {
     const user = await one.createUser()
     await one.inject('POST', '/api/auth/logout', { headers: user.headers })
     t.equal(await works(one, user), 401)
   })
 
-  t.test('4 also by a node that starts afterwards', async (t) => {
+  t.test('4 a node that starts afterwards rejects it too', async (t) => {
     const user = await one.createUser()
     await one.inject('POST', '/api/auth/logout', { headers: user.headers })
     const three = await createUsher(t, one.options)
@@ -61,7 +61,7 @@ t.test('4 a session that ended anywhere is refused by every node within 100 ms',
     t.equal(await works(three, admin), 200)
   })
 
-  t.test('4 a node that lost touch with the notifications asks the database', async (t) => {
+  t.test('4 a node without notifications reads the session from the database', async (t) => {
     const user = await one.createUser()
     for (let round = 0; round < 5; round++) {
       const session = await one.login(user)
@@ -76,14 +76,14 @@ t.test('4 a session that ended anywhere is refused by every node within 100 ms',
   })
 })
 
-t.test('4 what ended longer ago than a token lives is forgotten', async (t) => {
+t.test('4 an ended session is forgotten when its tokens have expired', async (t) => {
   const one = await createUsher(t)
   const sql = openSql(t, one)
   const user = await one.createUser()
   await one.inject('POST', '/api/auth/logout', { headers: user.headers })
   t.equal((await sql`select 1 from ended_sessions`).length, 1)
   await sql`update ended_sessions set ended_at = now() - interval '15 minutes'`
-  // One that is old enough shows when the node has looked.
+  // This row is old enough to be deleted. Its deletion shows that the node has looked for expired rows.
   await sql`insert into ended_sessions values (${randomUUID()}, now() - interval '16 minutes 1 second')`
   const kept = async () => (await sql`select id from ended_sessions`).map(({ id }) => id)
   await createUsher(t, one.options)
@@ -93,9 +93,9 @@ t.test('4 what ended longer ago than a token lives is forgotten', async (t) => {
   await createUsher(t, one.options)
   await until('purged', async () => (await kept()).length === 0)
 
-  t.test('4 also by a node that runs on', async (t) => {
+  t.test('4 a running node deletes it too', async (t) => {
     const { admin } = one
-    // For three seconds more: time enough for a node to start.
+    // The row expires in three seconds, which is enough time for a node to start.
     await sql`insert into ended_sessions values (${sessionOf(admin)}, now() - interval '15 minutes 57 seconds')`
     const since = performance.now()
     const two = await createUsher(t, one.options)
@@ -107,7 +107,7 @@ t.test('4 what ended longer ago than a token lives is forgotten', async (t) => {
   })
 })
 
-t.test('1.7 a request refused for its token costs no database; one that cannot be vouched for gets 503', async (t) => {
+t.test('1.7 rejecting an invalid token needs no statement; a token that cannot be verified gets 503', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const usher = await createUsher(t, { databaseUrl: proxy.url })
   const { inject, admin } = usher
@@ -125,7 +125,7 @@ t.test('1.7 a request refused for its token costs no database; one that cannot b
   }
 })
 
-t.test('4 a verified request reads nothing from the database', async (t) => {
+t.test('4 a request with a verified token reads nothing from the database', async (t) => {
   const statements: string[] = []
   const client = postgres(await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
   t.teardown(() => client.end())
@@ -137,7 +137,8 @@ t.test('4 a verified request reads nothing from the database', async (t) => {
   const { admin, createUser, inject } = await withUsers(host, options)
   const gone = await createUser()
   await inject('POST', '/api/auth/logout', { headers: gone.headers })
-  // Not at once: what begins with the app has to end. And where the machine stalls for a tenth of a second, the node asks.
+  // The start of the app may still send statements, and if the machine stalls for a tenth of a second, the node reads
+  // the session. Therefore the test repeats the check.
   await until('fifty requests without a statement', async () => {
     statements.length = 0
     for (let count = 0; count < 25; count++) {
@@ -151,7 +152,7 @@ t.test('4 a verified request reads nothing from the database', async (t) => {
   t.ok(statements.length > 0, 'they are counted')
 })
 
-t.test('4 what has expired is deleted by a node that starts, whatever another one is at', async (t) => {
+t.test('4 a node that starts deletes expired sessions, even if one of them is locked', async (t) => {
   const one = await createUsher(t)
   const sql = openSql(t, one)
   const { admin } = one

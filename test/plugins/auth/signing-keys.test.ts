@@ -32,7 +32,7 @@ async function ask (usher: TestUsher, token: string) {
   return [statusCode, headers['www-authenticate'], JSON.parse(body).code]
 }
 
-// As a command line does, which has no server.
+// Rotates the key without a server, as the command line does.
 async function rotate (t: Test, { options }: TestUsher, rotation: Partial<Rotation> = {}): Promise<string> {
   const fail = (_: object, message: string) => { t.fail(message) }
   const log = { warn: fail, info: (message: string) => { t.fail(message) }, error: fail }
@@ -44,19 +44,19 @@ async function rotate (t: Test, { options }: TestUsher, rotation: Partial<Rotati
   }
 }
 
-// A token like another one, by some key.
+// Signs the claims of a token with another key.
 function forge (token: string, kid: string, key: KeyObject): string {
   const parts = [{ alg: 'EdDSA', typ: 'JWT', kid }, decodeJwt(token)]
   const input = parts.map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
   return `${input}.${sign(null, Buffer.from(input), key).toString('base64url')}`
 }
 
-// All that time does to the keys.
+// Simulates that time has passed for the keys.
 const pass = (sql: ISql, time: string) => sql`update signing_keys set active_at = active_at - ${time}::interval`
 
 const relogin = (usher: TestUsher) => usher.login(usher.admin)
 
-t.test('4 rotation: no valid token is refused, on any node, at any time', async (t) => {
+t.test('4 during a rotation no node rejects a valid token', async (t) => {
   const one = await createUsher(t)
   const two = await createUsher(t, one.options)
   const nodes = [one, two]
@@ -112,10 +112,10 @@ t.test('4 rotation: no valid token is refused, on any node, at any time', async 
   await load
   t.same([...statuses.keys()], [200], `${statuses.get(200)} requests`)
 
-  t.test('4 a key that no living token is signed with goes, and with it whoever comes with one', async (t) => {
+  t.test('4 a key without living tokens is deleted, and tokens signed with it are rejected', async (t) => {
     await pass(sql, '30 seconds')
     await until('both nodes forget the old key', () => all(async (node) => (await kidsOf(node)).length === 1))
-    // A node refuses it as soon as its last token has expired, and deletes it then.
+    // A node rejects the key's tokens as soon as the last one has expired, and then deletes the key.
     await until('it is deleted', async () => (await sql`select 1 from signing_keys`).length === 1)
     for (const node of nodes) {
       t.same(await ask(node, old.token), REFUSED, 'though it was remembered')
@@ -123,7 +123,7 @@ t.test('4 rotation: no valid token is refused, on any node, at any time', async 
     }
   })
 
-  t.test('4.9 whoever fetches the keys may keep them as long as a new one waits', async (t) => {
+  t.test('4.9 the key set may be cached for as long as a new key waits before it signs', async (t) => {
     const { headers } = await one.inject('GET', '/.well-known/jwks.json')
     t.equal(headers['cache-control'], 'public, max-age=300')
     await rotate(t, one)
@@ -134,7 +134,7 @@ t.test('4 rotation: no valid token is refused, on any node, at any time', async 
     t.notMatch((await two.inject('GET', '/.well-known/jwks.json')).body, /"d"|PRIVATE|sealed/)
   })
 
-  t.test('4 keys deleted by hand: nothing signed with them is good any more, and there is another', async (t) => {
+  t.test('4 if keys are deleted manually, their tokens are rejected, and a new key is created', async (t) => {
     const before = await relogin(one)
     await sql`delete from signing_keys`
     await until('both nodes know another key', () => all(async (node) => {
@@ -147,7 +147,7 @@ t.test('4 rotation: no valid token is refused, on any node, at any time', async 
   })
 })
 
-t.test('4 rotation by age: of many nodes one does it', async (t) => {
+t.test('4 of many nodes, one rotates a key that has reached its age', async (t) => {
   const one = await createUsher(t, { signingKeySeconds: 60 })
   const two = await createUsher(t, one.options)
   const three = await createUsher(t, one.options)
@@ -156,23 +156,23 @@ t.test('4 rotation by age: of many nodes one does it', async (t) => {
   await pass(sql, '60 seconds')
   for (const node of [one, two, three]) await until('a node knows the new key', async () => (await kidsOf(node)).length === 2)
   t.equal(kidOf((await relogin(two)).token), kidOf(one.admin.token), 'the old one signs meanwhile')
-  // Whatever the nodes were about to do they finish.
+  // `close` waits until the nodes have finished what they are doing.
   for (const { app } of [one, two, three]) await app.close()
   t.equal((await sql`select 1 from signing_keys`).length, 2)
 
-  t.test('4 by command, with no node about: what is over goes as well', async (t) => {
+  t.test('4 the command rotates without a running node and deletes expired keys', async (t) => {
     await pass(sql, '1 hour')
     const kid = await rotate(t, one)
     t.same(await sql`select id from signing_keys order by active_at desc limit 1`, [{ id: kid }])
     t.equal((await sql`select 1 from signing_keys`).length, 2)
   })
 
-  t.test('4 also when a node starts', async (t) => {
+  t.test('4 a node rotates at its start too', async (t) => {
     await pass(sql, '360 seconds')
     const four = await createUsher(t, one.options)
     await until('the node knows the new key', async () => (await kidsOf(four)).length === 3)
 
-    t.test('4 a rotation that fails is tried again', async (t) => {
+    t.test('4 a failed rotation is tried again', async (t) => {
       await sql`create sequence attempts`
       await sql`create function refuse() returns trigger language plpgsql set search_path from current as $$ begin perform nextval('attempts'); raise exception 'no'; end $$`
       await sql`create trigger refuse before insert on signing_keys execute function refuse()`
@@ -186,14 +186,14 @@ t.test('4 rotation by age: of many nodes one does it', async (t) => {
   })
 })
 
-t.test('4 the keys are made once and shared by all nodes', async (t) => {
+t.test('4 the keys are created once and shared by all nodes', async (t) => {
   const first = await createUsher(t)
   const nodes = await Promise.all([1, 2, 3].map(() => createUsher(t, first.options)))
   const keys = await Promise.all([first, ...nodes].map(kidsOf))
   t.equal(new Set(keys.flat()).size, 1)
   for (const node of nodes) t.equal(await statusOf(node, first.admin.token), 200)
 
-  t.test('4 a node that starts with a key takes no lock, and writes nothing', async (t) => {
+  t.test('4 a node that starts with an existing key takes no lock and writes nothing', async (t) => {
     await pass(openSql(t, first), '1 hour')
     const statements: string[] = []
     const client = postgres(first.options.databaseUrl!, { max: 4, onnotice: () => {}, debug: (_, query) => { statements.push(query) } })
@@ -206,7 +206,7 @@ t.test('4 the keys are made once and shared by all nodes', async (t) => {
   })
 })
 
-t.test('4 a kid that a node has not heard of', async (t) => {
+t.test('4 a kid that a node does not know', async (t) => {
   let reads = 0
   const client = postgres(await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, query) => { if (/from .*signing_keys/s.test(query)) reads++ } })
   t.teardown(() => client.end({ timeout: 1 }))
@@ -214,7 +214,7 @@ t.test('4 a kid that a node has not heard of', async (t) => {
   const two = await createUsher(t, { schema: one.options.schema, databaseUrl: undefined, sql: client })
   const sql = openSql(t, one)
 
-  t.test('4 it asks the database, before it refuses', async (t) => {
+  t.test('4 the node reads the keys from the database before it rejects the token', async (t) => {
     await sql`alter table signing_keys disable trigger keys_changed`
     const kid = await rotate(t, one, { leadSeconds: 0 })
     await sql`alter table signing_keys enable trigger keys_changed`
@@ -225,7 +225,7 @@ t.test('4 a kid that a node has not heard of', async (t) => {
     t.equal((await kidsOf(two)).length, 2)
   })
 
-  t.test('4 however many come with one: once a second', async (t) => {
+  t.test('4 many such tokens cause at most one read per second', async (t) => {
     const [row] = await sql<KeyRow[]>`select * from signing_keys limit 1`
     const key = createPrivateKey(row!.private_key)
     const tokens = Array.from({ length: 300 }, (_, number) => forge(one.admin.token, String(number).padStart(43, 'x'), key))
@@ -240,12 +240,12 @@ t.test('4 a kid that a node has not heard of', async (t) => {
     t.equal(await statusOf(two, one.admin.token), 200)
   })
 
-  t.test('4 where a change of the keys is announced and cannot be read, no token is accepted unverified', async (t) => {
+  t.test('4 if the node cannot read changed keys, it accepts no token unverified', async (t) => {
     const unknown = forge(one.admin.token, 'x'.repeat(43), createPrivateKey((await sql<KeyRow[]>`select * from signing_keys`)[0]!.private_key))
     await sql`alter table signing_keys rename to mislaid`
     await sql`select pg_notify(${`${one.options.schema}_keys_changed`}, '')`
     const before = reads
-    // Until it has tried for this one as well.
+    // The second read is the one for this token.
     await until('both reads have failed', async () => {
       return await statusOf(two, unknown) === 401 && reads >= before + 2
     })
@@ -257,7 +257,7 @@ t.test('4 a kid that a node has not heard of', async (t) => {
   })
 })
 
-t.test('4 a kid that a node may have missed, while the database is away: 503', async (t) => {
+t.test('4 an unknown kid gets 503 while the database is unavailable', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const usher = await createUsher(t, { databaseUrl: proxy.url })
   const { token } = usher.admin
@@ -272,13 +272,13 @@ t.test('4 a kid that a node may have missed, while the database is away: 503', a
   await until('it asks again', async () => await statusOf(usher, unknown) === 401)
 })
 
-t.test('4 the private keys are sealed at rest where there is a secret', async (t) => {
+t.test('4 with a secret, the private keys are stored encrypted', async (t) => {
   const usher = await createUsher(t, { secret: SECRET, signingKeySeconds: 60 })
   const { options } = usher
   const sql = openSql(t, usher)
   const list = () => sql<KeyRow[]>`select * from signing_keys order by active_at desc`
 
-  t.test('4 nothing to be read in the table', async (t) => {
+  t.test('4 the table contains no readable key', async (t) => {
     await rotate(t, usher, { secret: SECRET, leadSeconds: 0 })
     const rows = await list()
     t.equal(rows.length, 2)
@@ -297,7 +297,7 @@ t.test('4 the private keys are sealed at rest where there is a secret', async (t
     await t.rejects(createUsher(t, { ...options, secret: OTHER_SECRET }), { message: WRONG })
   })
 
-  t.test('4 a sealed key opens as itself only, and whole', async (t) => {
+  t.test('4 an encrypted key can only be decrypted complete and under its own id', async (t) => {
     const [newest, older] = await list() as unknown as [KeyRow, KeyRow]
     const changed = newest.private_key.replace(/.$/, (last) => last === 'A' ? 'Q' : 'A')
     for (const stored of [older.private_key, changed, newest.private_key.slice(0, -8), 'sealed1.', `${newest.private_key.slice(0, 60)}AAAA`]) {
@@ -308,7 +308,7 @@ t.test('4 the private keys are sealed at rest where there is a secret', async (t
     t.equal(kidOf((await relogin(usher)).token), newest.id, 'a node that runs goes on with what it has opened')
   })
 
-  t.test('4 another secret: rotate with it, then start the nodes with it, one by one', async (t) => {
+  t.test('4 to change the secret, rotate with the new one and restart the nodes one by one', async (t) => {
     const kid = await rotate(t, usher, { secret: OTHER_SECRET })
     const renewed = await createUsher(t, { ...options, secret: OTHER_SECRET, signingKeySeconds: 86400 })
     t.equal(kidOf(renewed.admin.token), kid, 'it signs with the only key that it can open')
@@ -333,7 +333,7 @@ t.test('4 the private keys are sealed at rest where there is a secret', async (t
   })
 })
 
-t.test('4 keys that were stored in plain text are replaced when a node starts with a secret', async (t) => {
+t.test('4 keys stored in plain text are replaced when a node starts with a secret', async (t) => {
   const plain = await createUsher(t)
   const sql = openSql(t, plain)
   const list = () => sql<KeyRow[]>`select * from signing_keys order by active_at desc`
@@ -355,7 +355,7 @@ t.test('4 keys that were stored in plain text are replaced when a node starts wi
     const [row] = leaked.slice(-1)
     const forged = forge(one.admin.token, row!.id, createPrivateKey(row!.private_key))
     t.equal(await statusOf(one, forged), 200, 'as long as they may live, nobody can tell them apart')
-    // Nobody deletes the key meanwhile, and nobody reads the keys again.
+    // The rule keeps the key in the table, so that no node deletes it or reads the keys again.
     await sql`create rule keep as on delete to signing_keys do instead nothing`
     await pass(sql, `${TOKEN_SECONDS - 1} seconds`)
     await until('the key is unknown', async () => await statusOf(one, forged) === 401)
@@ -366,14 +366,14 @@ t.test('4 keys that were stored in plain text are replaced when a node starts wi
   })
 })
 
-t.test('4 a revoked key is refused at once by a node that has lost the notifications', async (t) => {
+t.test('4 a node without notifications rejects a revoked key at once', async (t) => {
   const one = await createUsher(t)
   const proxy = await createProxy(t, await testDatabaseUrl())
   const deaf = await createUsher(t, { ...one.options, notificationsUrl: proxy.url })
   const { token } = await relogin(one)
   t.equal(await statusOf(deaf, token), 200)
   proxy.freeze()
-  // Its lease on what it has heard has ended.
+  // The lease of the notifications has expired.
   await delay(LEASE_MS)
   t.equal(await statusOf(deaf, token), 200, 'it asks the database')
   await rotate(t, one, { leadSeconds: 0, revoke: true })

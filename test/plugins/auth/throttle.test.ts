@@ -21,12 +21,12 @@ const REFUSED = { error: 'Too many attempts, try again later', code: 'TOO_MANY_R
 const HERE = '203.0.113.1'
 const ELSEWHERE = '198.51.100.7'
 
-// A login from an address: its status.
+// Logs in from an address and returns the status.
 const attempt = async ({ inject }: TestUsher, payload: { email: string, password: string }, remoteAddress = ELSEWHERE) =>
   (await inject('POST', '/api/auth/login', { payload, remoteAddress })).statusCode
 const wrong = (email: string) => ({ email, password: 'a wrong one' })
 
-// The plugin by itself: what would go through, without a password to be hashed.
+// Registers the plugin alone, so that the tests need no password hashing.
 async function openThrottle (t: Test, throttle: UsherOptions['throttle'], databaseUrl?: string) {
   const options = readOptions({ databaseUrl: databaseUrl ?? await testDatabaseUrl(), schema: uniqueSchema(t.name), throttle })
   const app = Fastify()
@@ -47,7 +47,7 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
   const user = await one.createUser()
   const { inject, admin } = one
 
-  // As if nobody had tried; in a flood the nodes remember for a moment whom they have refused.
+  // Resets the limits. During a flood the nodes also remember rejected keys for a moment.
   async function forget (): Promise<void> {
     for (const node of [one, two]) {
       for (const email of [user.email, 'nobody@example.com']) {
@@ -58,7 +58,7 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
     await sql`delete from throttle`
   }
 
-  t.test('4 of 100 attempts at once on two nodes, 10 are looked at; an account that does not exist is treated alike', async (t) => {
+  t.test('4 of 100 concurrent attempts on two nodes 10 are checked, also for an account that does not exist', async (t) => {
     for (const email of [user.email, 'nobody@example.com']) {
       await forget()
       const answers = await Promise.all(Array.from({ length: 100 }, (_, index) =>
@@ -68,7 +68,7 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
       t.equal(refused.length, 90, email)
       for (const answer of refused) {
         t.same(answer.json(), REFUSED)
-        // The rest of a minute.
+        // At most the remaining part of a minute.
         t.match(answer.headers['retry-after'], /^([1-5]?\d|60)$/)
         t.equal(answer.headers['set-cookie'], undefined)
       }
@@ -77,13 +77,13 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
     }
   })
 
-  t.test('4 one that is refused is not checked: the right password makes no difference', async (t) => {
+  t.test('4 a throttled attempt is rejected even with the right password', async (t) => {
     await forget()
     for (let count = 0; count < 10; count++) t.equal(await attempt(one, wrong(user.email)), 401)
     t.same([await attempt(one, user), await attempt(two, user)], [429, 429])
   })
 
-  t.test('4 after Retry-After one attempt goes through, and no other', async (t) => {
+  t.test('4 after Retry-After exactly one attempt is let through', async (t) => {
     const refused = await inject('POST', '/api/auth/login', { payload: user, remoteAddress: ELSEWHERE })
     const seconds = Number(refused.headers['retry-after'])
     await sql`update throttle set free_at = free_at - make_interval(secs => ${seconds - 2})`
@@ -92,7 +92,7 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
     t.same([await attempt(one, wrong(user.email)), await attempt(two, wrong(user.email))], [401, 429])
   })
 
-  t.test('4 an attacker elsewhere does not keep the owner out: where the account has been seen, it has a limit of its own', async (t) => {
+  t.test('4 an attacker elsewhere does not lock out the owner: a recognised network has its own limit', async (t) => {
     await forget()
     t.equal(await attempt(one, user, HERE), 200)
     while (await attempt(one, wrong(user.email)) !== 429);
@@ -103,25 +103,25 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
     t.equal(await attempt(one, user, HERE), 429, 'nor may anybody try for ever there')
   })
 
-  t.test('4 only what fails counts: a script that logs in all day is never refused', async (t) => {
+  t.test('4 only failures count: a script that logs in all day is never rejected', async (t) => {
     await forget()
     for (let count = 0; count < 12; count++) t.equal(await attempt(one, user, HERE), 200)
     for (let count = 0; count < 10; count++) t.equal(await attempt(one, wrong(user.email), HERE), 401)
   })
 
-  t.test('4 the table tells nobody\'s address', async (t) => {
+  t.test('4 the table contains no readable addresses', async (t) => {
     const rows = await sql<{ key: string }[]>`select key from throttle`
     for (const { key } of rows) t.match(key, /^login\.(address|account|account-and-address) [0-9a-f]{64}$/)
   })
 
-  t.test('1.2 a body that is no login costs nothing', async (t) => {
+  t.test('1.2 an invalid body does not count as an attempt', async (t) => {
     await forget()
     t.equal((await inject('POST', '/api/auth/login', { payload: { email: user.email } })).statusCode, 400)
     t.same(await sql`select key from throttle`, [])
   })
 })
 
-t.test('4 logins that the database does not answer are no failed ones', async (t) => {
+t.test('4 a login that fails because the database is unavailable does not count', async (t) => {
   const proxy = await createProxy(t, `${await testDatabaseUrl()}?statement_timeout=1000`)
   const usher = await createUsher(t, { databaseUrl: proxy.url, throttle: {} })
   const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
@@ -150,7 +150,7 @@ t.test('4 logins that the database does not answer are no failed ones', async (t
   await until('the database is back', async () => await attempt(usher, user) === 200)
 })
 
-t.test('4 a wrong password counts, also where the database then fails to write that down', async (t) => {
+t.test('4 a wrong password counts even if the database then fails to record it', async (t) => {
   const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: {} })
   const sql = openSql(t, usher)
   const user = await usher.createUser()
@@ -161,13 +161,13 @@ t.test('4 a wrong password counts, also where the database then fails to write t
   t.equal(await attempt(usher, wrong(user.email)), 429)
 })
 
-t.test('4 failed logins are throttled per address, whatever the account', async (t) => {
+t.test('4 failed logins are throttled per network, whatever the account', async (t) => {
   const handles = await createUsher(t, { throttle: { address: { burst: 3, perMinute: 1 } } }, { trustProxy: '10.0.0.0/8' })
   const sql = openSql(t, handles)
   const from = async (remoteAddress: string, forwardedFor: string, email = 'somebody@example.com') => (await handles.inject('POST', '/api/auth/login',
     { payload: wrong(email), remoteAddress, headers: { 'x-forwarded-for': forwardedFor } })).statusCode
 
-  t.test('4 behind a proxy that is trusted, the address is the one it tells', async (t) => {
+  t.test('4 behind a trusted proxy, the address is the one in X-Forwarded-For', async (t) => {
     const answers: number[] = []
     for (const email of ['a@example.com', 'b@example.com', 'c@example.com', 'd@example.com', handles.admin.email]) answers.push(await from('10.0.0.1', HERE, email))
     t.same(answers, [401, 401, 401, 429, 429])
@@ -175,15 +175,15 @@ t.test('4 failed logins are throttled per address, whatever the account', async 
     t.equal(await from('10.0.0.1', ELSEWHERE), 401)
   })
 
-  t.test('4 X-Forwarded-For of anybody else is not believed', async (t) => {
+  t.test('4 X-Forwarded-For from any other address is ignored', async (t) => {
     await sql`delete from throttle`
     const answers: number[] = []
     for (let count = 0; count < 5; count++) answers.push(await from(HERE, `198.51.100.${count}`))
     t.same(answers, [401, 401, 401, 429, 429])
   })
 
-  t.test('4 who comes through a socket of the file system has no address, and shares a limit', async (t) => {
-    // A path of its own, since a long one is none.
+  t.test('4 clients of a Unix socket have no address and share one limit', async (t) => {
+    // The path is in the temporary folder, because the path of a Unix socket has a limited length.
     const path = join(tmpdir(), uniqueSchema('socket'))
     await handles.app.listen({ path })
     const answers: (number | undefined)[] = []
@@ -198,7 +198,7 @@ t.test('4 failed logins are throttled per address, whatever the account', async 
   })
 })
 
-t.test('4 failed refreshes are throttled per address', async (t) => {
+t.test('4 failed refreshes are throttled per network', async (t) => {
   const { inject, createUser } = await createUsher(t, { throttle: { refresh: { burst: 3, perMinute: 1 } } })
   const refresh = (cookie: string) => inject('POST', '/api/auth/refresh', { headers: { cookie } })
   const user = await createUser()
@@ -219,7 +219,7 @@ t.test('4 what shares a limit', async (t) => {
   const { usherThrottle: throttle } = await openThrottle(t, { address: { burst: 1 }, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } })
   const login = (address: string, email: string = crypto.randomUUID()) => throttle.login({ email, address }).then(() => true, ({ statusCode }) => statusCode)
 
-  t.test('4 IPv6 addresses by their /64; one that stands for an IPv4 address is that', async (t) => {
+  t.test('4 IPv6 addresses share a limit per /64, and an IPv4-mapped address counts as the IPv4 address', async (t) => {
     const same = [
       ['2001:db8:1:2::1', '2001:db8:1:2::2', '2001:0DB8:0001:0002:ffff:ffff:ffff:ffff', '2001:db8:1:2:3:4:5:6'],
       ['2001:db8:1:3::1', '2001:db8:1:3::1%eth0'],
@@ -235,19 +235,19 @@ t.test('4 what shares a limit', async (t) => {
     }
   })
 
-  t.test('4 an attempt that the account refuses costs its address nothing', async (t) => {
+  t.test('4 an attempt rejected for its account does not count for its network', async (t) => {
     const email = 'ada@example.com'
     t.same([await login('192.0.2.11', email), await login('192.0.2.12', email), await login('192.0.2.13', email)], [true, true, 429])
     t.equal(await login('192.0.2.13'), true)
   })
 
-  t.test('4 links to set a password: per address and per account', async (t) => {
+  t.test('4 password links are limited per network and per account', async (t) => {
     const reset = (email: string, address: string) => throttle.reset({ email, address }).then(() => true, ({ statusCode, retryAfter }) => [statusCode, Math.round(retryAfter / 60)])
     t.same([await reset('a@example.com', HERE), await reset('b@example.com', HERE)], [true, [429, 5]])
     t.same([await reset('A@example.com', ELSEWHERE), await reset('b@example.com', ELSEWHERE)], [[429, 5], true])
   })
 
-  t.test('4 a limit that is used up to the last is no longer than it says', async (t) => {
+  t.test('4 a limit that is used up lets through exactly the configured number', async (t) => {
     const { usherThrottle: limited } = await openThrottle(t, { refresh: { burst: 7, perMinute: 0.7 } })
     const refreshes = () => Promise.allSettled(Array.from({ length: 5 }, () => limited.refresh({ address: HERE })))
     const answers = [...await refreshes(), ...await refreshes()]
@@ -257,10 +257,10 @@ t.test('4 what shares a limit', async (t) => {
   })
 })
 
-t.test('4 a refusal is held back, so that a flood has little of it', async (t) => {
+t.test('4 rejected attempts wait in the tarpit, which slows down floods', async (t) => {
   const app = await openThrottle(t, { address: { burst: 1 }, account: { burst: 1 }, refresh: { burst: 1 }, reset: { burst: 1 } })
   const { usherThrottle: throttle } = app
-  // The answers that are there, in the order of their coming.
+  // The outcomes in the order of their arrival.
   const answered: string[] = []
   const ask = (what: string, asking: Promise<unknown>) => asking.then(() => 'let through', ({ code }) => code).then((code) => { answered.push(`${what}: ${code}`) })
   const all = (client?: Client) => {
@@ -271,7 +271,7 @@ t.test('4 a refusal is held back, so that a flood has little of it', async (t) =
   const refused = (code: string) => ['login', 'refresh', 'reset'].map((what) => `${what}: ${code}`)
   const take = () => answered.splice(0).sort()
 
-  t.test('4 what is let through is not; of what is refused the client may go meanwhile', async (t) => {
+  t.test('4 allowed attempts are not delayed, and a client may disconnect during the delay', async (t) => {
     const client = { destroyed: false }
     await all(client)
     t.same(take(), refused('let through'))
@@ -283,7 +283,7 @@ t.test('4 a refusal is held back, so that a flood has little of it', async (t) =
     t.same(take(), refused('CLIENT_GONE'))
   })
 
-  t.test('4 a thousand at the most', async (t) => {
+  t.test('4 at most a thousand attempts are delayed at once', async (t) => {
     const client = { destroyed: false }
     const held = Array.from({ length: 1010 }, () => ask('refresh', throttle.refresh({ address: HERE, client })))
     await until('what is not held', () => answered.length === 10)
@@ -292,7 +292,7 @@ t.test('4 a refusal is held back, so that a flood has little of it', async (t) =
     t.same(take().filter((answer) => answer === 'refresh: CLIENT_GONE').length, 1000)
   })
 
-  t.test('4 a stop does not wait for them', async (t) => {
+  t.test('4 stopping the node does not wait for them', async (t) => {
     const asked = all({ destroyed: false })
     await all()
     t.same(take(), refused('TOO_MANY_REQUESTS'))
@@ -305,7 +305,7 @@ t.test('4 a refusal is held back, so that a flood has little of it', async (t) =
   })
 })
 
-t.test('4 the table is bounded: what is free goes, and of too many those that would be free soonest', async (t) => {
+t.test('4 the table is limited: expired rows are deleted, then those that expire soonest', async (t) => {
   const one = unlimited
   const sql = openSql(t, one)
   await sql`insert into throttle select 'old ' || n, now() - interval '1 second', 1 from generate_series(1, 1500) n`
@@ -315,7 +315,7 @@ t.test('4 the table is bounded: what is free goes, and of too many those that wo
   t.same(await sql`select count(*)::int as rows, min(free_at) > now() + interval '80 minutes' as latest from throttle`, [{ rows: 100_000, latest: true }])
 })
 
-t.test('8 what cannot be purged is logged, and keeps no node from starting', async (t) => {
+t.test('8 a failed cleanup is logged and does not prevent the start', async (t) => {
   const one = unlimited
   const sql = openSql(t, one)
   await sql`alter table throttle rename to gone`
@@ -331,7 +331,7 @@ t.test('8 what cannot be purged is logged, and keeps no node from starting', asy
   await sql`alter table gone rename to throttle`
 })
 
-t.test('1.10 without the database nothing is let through: 503', async (t) => {
+t.test('1.10 without the database every attempt gets 503', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const { usherThrottle: throttle } = await openThrottle(t, {}, proxy.url)
   const charged = await throttle.refresh({ address: HERE })
@@ -340,7 +340,7 @@ t.test('1.10 without the database nothing is let through: 503', async (t) => {
   await t.rejects(charged.succeeded(), { code: 'DATABASE_UNAVAILABLE' })
 })
 
-t.test('9 a limit that is given in part keeps the rest, and the object of the host stays as it was', async (t) => {
+t.test('9 unset members of a limit keep their defaults, and the host\'s object is not modified', async (t) => {
   const databaseUrl = 'postgres://somebody@127.0.0.1/none'
   const given: UsherOptions = { databaseUrl, throttle: { account: { burst: 3 }, reset: undefined } }
   t.same(readOptions(given).throttle, {

@@ -24,7 +24,7 @@ const base64url = (value: unknown) => Buffer.from(typeof value === 'string' ? va
 const hmac = (hash: string, secret: string | Uint8Array, input: string) => `${input}.${createHmac(hash, secret).update(input).digest('base64url')}`
 const littleEndian = (octets: Uint8Array) => BigInt(`0x${Buffer.from(octets).reverse().toString('hex')}`)
 
-t.test('1.5 tokens that are refused (given: 401)', async (t) => {
+t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
   const usher = await createUsher(t)
   const { inject, createUser } = usher
   const user = await createUser()
@@ -47,7 +47,7 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
   const askGraphql = async (authorization: string) =>
     (await inject('POST', '/graphql', { headers: { authorization }, payload: { query: '{ __typename }' } })).json()
 
-  // Signed with the key of the service, unless told: such a token fails for what it says.
+  // By default the token is signed with the key of the service, so that it is rejected for its content only.
   const compact = (head: unknown, payload: unknown, signer: KeyObject = key) => {
     const input = `${base64url(head)}.${base64url(payload)}`
     return `${input}.${sign(null, Buffer.from(input), signer).toString('base64url')}`
@@ -62,7 +62,7 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
     }
   }
 
-  t.test('a token made with the same key is as good as ours: those below fail for their own reason', async (t) => {
+  t.test('1.5 a token made by this test is accepted, so those below are rejected for their own reasons', async (t) => {
     t.equal((await ask(`Bearer ${says({})}`))[0], 200)
     t.same(await askGraphql(`Bearer ${says({})}`), { data: { __typename: 'Query' } })
     t.equal((await ask(`Bearer ${await new SignJWT(claims).setProtectedHeader(header).sign(key)}`))[0], 200, 'by another library')
@@ -73,7 +73,7 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
     t.equal((await ask(`Bearer ${padded}`))[0], 200, 'of 4 KiB')
   })
 
-  t.test('1.5 no signature, or an unsigned token (RFC 8725 2.1)', async (t) => {
+  t.test('1.5 a token without a signature, or with alg none (RFC 8725 2.1)', async (t) => {
     const tokens: Tokens = {
       'alg none': new UnsecuredJWT(claims).encode(),
       'alg none with the signature of another': `${base64url({ ...header, alg: 'none' })}.${body}.${signature}`,
@@ -89,7 +89,7 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
     await refuse(t, tokens)
   })
 
-  t.test('1.5 the public key as the secret of an HMAC (RFC 8725 2.1)', async (t) => {
+  t.test('1.5 the public key used as an HMAC secret (RFC 8725 2.1)', async (t) => {
     const secrets: Record<string, string | Uint8Array> = {
       'the PEM': publicKey,
       'the PEM, trimmed': publicKey.trim(),
@@ -112,7 +112,7 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
     await refuse(t, tokens)
   })
 
-  t.test('1.5 another algorithm, truly signed', async (t) => {
+  t.test('1.5 another algorithm with a valid signature', async (t) => {
     const tokens: Tokens = {
       'ES256 in name': headed({ alg: 'ES256' }),
       'RS256 in name': headed({ alg: 'RS256' }),
@@ -127,7 +127,7 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
     await refuse(t, tokens)
   })
 
-  t.test('1.5 signatures that are none', async (t) => {
+  t.test('1.5 invalid signatures', async (t) => {
     const octets = Buffer.from(signature, 'base64url')
     const [r, s] = [octets.subarray(0, 32), octets.subarray(32)]
     const malleable = Buffer.from((littleEndian(s) + L).toString(16).padStart(64, '0'), 'hex').reverse()
@@ -153,12 +153,12 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
       'in hex': `${head}.${body}.${octets.toString('hex')}`,
     }
     for (const index of [0, 31, 32, 63]) tokens[`octet ${index} flipped`] = `${head}.${body}.${flip(index)}`
-    // The last character says four bits more than there are octets.
+    // The last base64url character has four more bits than the signature needs.
     for (const other of alphabet.slice(alphabet.indexOf(last) + 1).slice(0, 15)) tokens[`written with ${other} at its end`] = `${user.token.slice(0, -1)}${other}`
     await refuse(t, tokens)
   })
 
-  t.test('1.5 a header that brings or names its key, or asks to be understood', async (t) => {
+  t.test('1.5 headers that contain or name their own key, or have critical extensions', async (t) => {
     const injected = ['../../../../../../dev/null', '/dev/null', 'file:///dev/null', "' or '1'='1", "x' union select 'x' --", '; drop table signing_keys', '| cat /etc/passwd',
       'http://169.254.169.254/', '__proto__', 'constructor', 'toString', '', ' ', `${kid} `, kid.slice(1), kid.toUpperCase(), `${kid}\0`, 'k'.repeat(2000)]
     const tokens: Tokens = {
@@ -203,7 +203,7 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
     t.ok(await jwtVerify(embedded, EmbeddedJWK), 'the attack is a true one: who believes the header takes it')
   })
 
-  t.test('1.5 shapes that are no token', async (t) => {
+  t.test('1.5 malformed tokens', async (t) => {
     const raw = (payload: unknown) => compact(header, payload)
     const encrypted = await new CompactEncrypt(Buffer.from(JSON.stringify(claims)))
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' }).encrypt(Buffer.alloc(32))
@@ -249,7 +249,7 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
     })
   })
 
-  t.test('1.5 claims: expired, of the future, of others, missing, of another type', async (t) => {
+  t.test('1.5 claims that are expired, in the future, foreign, missing or of the wrong type', async (t) => {
     const tokens: Tokens = {
       expired: says({ iat: now - 800, exp: now - 1 }),
       'expiring now': says({ iat: now - 800, exp: now }),
@@ -285,11 +285,11 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
     await refuse(t, tokens)
   })
 
-  t.test('4.8 a user who is gone, between the check of the token and the read', async (t) => {
+  t.test('4.8 a user who is deleted after the token was verified and before the user is read', async (t) => {
     t.same(await ask(`Bearer ${says({ sub: NOBODY })}`), REFUSED)
   })
 
-  t.test('1.5 two words, no word, another scheme', async (t) => {
+  t.test('1.5 a header with two tokens, no token or another scheme', async (t) => {
     const { token } = user
     for (const field of [`Bearer ${token} ${token}`, 'Bearer a b', `Bearer ${token} x`, 'Bearer', 'Bearer ', `Bearer ${token},`, `Bearer "${token}"`, `Bearer Bearer ${token}`]) {
       t.same(await ask(field), REFUSED, field.slice(0, 20))
@@ -299,21 +299,21 @@ t.test('1.5 tokens that are refused (given: 401)', async (t) => {
     }
   })
 
-  t.test('1.5 the scheme without regard to case, after it one space or more (RFC 9110 11.4)', async (t) => {
+  t.test('1.5 the scheme is not case-sensitive and is followed by one or more spaces (RFC 9110 11.4)', async (t) => {
     for (const scheme of ['bearer', 'BEARER', 'Bearer', 'Bearer  ']) t.equal((await ask(`${scheme} ${user.token}`))[0], 200, scheme)
   })
 
-  t.test('4 a token that was good is refused once it has expired', async (t) => {
+  t.test('4 a token is rejected once it has expired', async (t) => {
     const exp = Math.floor(Date.now() / 1000) + 2
     const token = says({ exp })
     t.equal((await ask(`Bearer ${token}`))[0], 200)
-    // The wall clock, not a timer's.
+    // `exp` counts by the wall clock, which may differ from the clock of timers.
     await until('it has expired', () => Date.now() >= exp * 1000)
     t.same(await ask(`Bearer ${token}`), REFUSED)
   })
 })
 
-t.test('4 tokens by themselves', async (t) => {
+t.test('4 the plugin of tokens', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   app.decorate('usherOptions', readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), poolSize: 2 }))
@@ -323,7 +323,7 @@ t.test('4 tokens by themselves', async (t) => {
   const { usherTokens } = app
   const actor = { id: NOBODY, role: 'user' as const, sessionId: NOBODY }
 
-  t.test('4 15 minutes, or as long as the session lives', async (t) => {
+  t.test('4 a token lives 15 minutes, or until its session expires', async (t) => {
     const sign = (expiresAt?: number) => decodeJwt(usherTokens.sign(actor, { ...expiresAt !== undefined && { expiresAt: new Date(expiresAt) } }))
     const now = Math.floor(Date.now() / 1000)
     for (const claims of [sign(), sign((now + 3600) * 1000)]) t.equal(claims.exp! - claims.iat!, 900)
@@ -332,13 +332,13 @@ t.test('4 tokens by themselves', async (t) => {
     t.throws(() => usherTokens.verify(over), { code: 'INVALID_TOKEN' })
   })
 
-  t.test('4 more tokens than are remembered: all of them work', async (t) => {
+  t.test('4 tokens work even if there are more than the cache holds', async (t) => {
     const id = (number: number) => `${NOBODY.slice(0, -6)}${String(number).padStart(6, '0')}`
     const actors = Array.from({ length: 10_050 }, (_, number) => ({ ...actor, id: id(number) }))
     const [head, body] = usherTokens.sign(actor).split('.') as [string, string]
     const claims = JSON.parse(Buffer.from(body, 'base64url').toString())
     const key = createPrivateKey(app.usherSigningKeys.current().privateKey)
-    // By the key itself, since it is the checks that are remembered.
+    // They are signed with the key directly, because `sign` would put them into the cache.
     const signed = actors.map(({ id }) => {
       const input = `${head}.${base64url({ ...claims, sub: id })}`
       return `${input}.${sign(null, Buffer.from(input), key).toString('base64url')}`

@@ -9,7 +9,7 @@ import { until } from '../../helpers/until.ts'
 
 const POSTS = 'subscription { postCreated { title } }'
 
-t.test('7.7 nodes tell each other of posts by an emitter, and not by the database', async (t) => {
+t.test('7.7 with an emitter, nodes announce posts through it and not through the database', async (t) => {
   const emitter = mqemitter()
   const usher = await createUsher(t, { emitter })
   const otherNode = await createUsher(t, { ...usher.options, emitter })
@@ -34,15 +34,15 @@ t.test('7.7 nodes tell each other of posts by an emitter, and not by the databas
   }
   t.equal(announced, 2)
   t.same(notified, [])
-  // The database speaks for who writes without a node.
+  // The database sends the notification for a post that is created without a node.
   await sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${usher.admin.id}, 'By hand', '')`
   for (const socket of sockets) t.same(await titles(socket, 1), ['By hand'])
-  // By a connection of its own.
+  // The test's own connection receives the notification independently of the nodes.
   await until('the database has notified', () => notified.length > 0)
   t.same(notified, [''])
 })
 
-t.test('7.7 what an emitter loses is found soon, and that it fails is in the log', async (t) => {
+t.test('7.7 posts whose announcement an emitter loses are found soon, and its failures are logged', async (t) => {
   const lines = new PassThrough()
   const reliable = mqemitter()
   const emitter = { on () {}, removeListener () {}, emit: (_: object, done?: (error: Error) => void) => done?.(new Error('away')) }
@@ -59,7 +59,7 @@ t.test('7.7 what an emitter loses is found soon, and that it fails is in the log
   t.same(await titles(socket, 1), ['And found'])
 })
 
-t.test('9 nothing of Usher is left in the emitter of a host that has closed', async (t) => {
+t.test('9 when Usher closes, it leaves no listener in the host\'s emitter', async (t) => {
   const listeners = new Set<unknown>()
   const emitter = { on: (_: string, listener: unknown) => listeners.add(listener), removeListener: (_: string, listener: unknown) => listeners.delete(listener), emit () {} }
   const { app } = await createUsher(t, { emitter })

@@ -12,12 +12,12 @@ import { createProxy } from '../../helpers/proxy.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 
-// One node reaches the database by way of a proxy that fails, the other writes.
+// One node uses the database through a proxy that can fail. The other node writes.
 const proxy = await createProxy(t, await testDatabaseUrl())
 const writer = await createUsher(t)
 const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url })
 
-/** Subscribes to the posts that a node tells of, until the test's end. */
+/** Subscribes to the posts that a node delivers, until the test ends. */
 async function subscribe (t: Test, node = usher) {
   const socket = await (await openSocket(t, node)).init()
   socket.start('posts', 'subscription { postCreated { title } }')
@@ -25,7 +25,7 @@ async function subscribe (t: Test, node = usher) {
   return socket
 }
 
-t.test('7.7 a node that lost touch with the database tells what was created meanwhile, once', async (t) => {
+t.test('7.7 after an outage of its database connections, a node delivers missed posts exactly once', async (t) => {
   const socket = await subscribe(t)
   await createPost(writer, writer.admin, 'Before')
   t.same(await titles(socket, 1), ['Before'])
@@ -40,14 +40,14 @@ t.test('7.7 a node that lost touch with the database tells what was created mean
   t.equal((await post(usher, { query: '{ posts { nodes { id } } }' })).errors, undefined)
 })
 
-t.test('7.7 of many thousands of posts that nobody asked for, none is told later', async (t) => {
+t.test('7.7 posts created while nobody was subscribed are not delivered later', async (t) => {
   const socket = await subscribe(t)
   const sql = openSql(t, writer)
   socket.stop('posts')
   await socket.settle()
   const user = await writer.createUser()
   await sql`insert into posts (id, author_id, title, content) select uuidv7(), ${writer.admin.id}, 'Unasked for', '' from generate_series(1, 10100)`
-  // The node has heard of them when it has heard of what came later.
+  // When the token is rejected, the node has also received the notifications of the posts, which were sent earlier.
   await writer.inject('POST', '/api/auth/logout', { headers: user.headers })
   while ((await post(usher, { query: '{ __typename }' }, user)).data) await new Promise(setImmediate)
   socket.start('posts', 'subscription { postCreated { title } }')
@@ -58,7 +58,7 @@ t.test('7.7 of many thousands of posts that nobody asked for, none is told later
   t.same(await titles(socket, 1), ['Missed'])
 })
 
-t.test('7.7 the first subscriber gets a post whose notification overtakes the reply to the question where the posts end', async (t) => {
+t.test('7.7 a first subscriber gets a post whose notification arrives before the reply with the current position', async (t) => {
   const direct = await testDatabaseUrl()
   const name = uniqueSchema('overtaking')
   const proxy = await createProxy(t, `${direct}?application_name=${name}`)
@@ -66,26 +66,26 @@ t.test('7.7 the first subscriber gets a post whose notification overtakes the re
   const sql = openSql(t, writer)
   const user = await writer.createUser()
   const socket = await (await openSocket(t, usher)).init()
-  // The connection knows the statement from now on: it sends it in one piece.
+  // After this the connection has prepared the statement, so it sends the statement in one piece.
   socket.start('before', 'subscription { postCreated { title } }')
   await socket.settle()
   socket.stop('before')
   await socket.settle()
   const [{ now }] = await sql<[{ now: string }]>`select clock_timestamp()::text as now`
-  // Not for longer, or the node takes the database for away.
+  // With a longer delay the node would consider the database unavailable.
   proxy.delayReplies(200)
   socket.start('posts', 'subscription { postCreated { title } }')
   await until('answered', async () => (await sql`
     select from pg_stat_activity where application_name = ${name} and state = 'idle' and query like '%posts_position_seq%'
       and query_start > ${now}::timestamptz`).length > 0)
   await createPost(writer, writer.admin, 'Overtaking')
-  // The node has heard of the post when it has heard of what came later.
+  // When the token is rejected, the node has also received the notification of the post, which was sent earlier.
   await writer.inject('POST', '/api/auth/logout', { headers: user.headers })
   await until('heard', async () => (await post(usher, { query: '{ __typename }' }, user)).errors)
   t.same(await titles(socket, 1), ['Overtaking'])
 })
 
-t.test('7.7 posts reach subscribers while only the notifications are away', async (t) => {
+t.test('7.7 posts reach subscribers while only notifications are unavailable', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const socket = await subscribe(t, await createUsher(t, { ...writer.options, notificationsUrl: proxy.url }))
   proxy.refuse()
@@ -95,7 +95,7 @@ t.test('7.7 posts reach subscribers while only the notifications are away', asyn
   }
 })
 
-t.test('7.7 nothing is missed while connections break under load', async (t) => {
+t.test('7.7 no post is missed while connections break under load', async (t) => {
   const socket = await subscribe(t)
   const expected = Array.from({ length: 300 }, (_, index) => `Post ${index}`)
   for (const [index, title] of expected.entries()) {
@@ -105,7 +105,7 @@ t.test('7.7 nothing is missed while connections break under load', async (t) => 
   t.same(await titles(socket, 300), expected)
 })
 
-t.test('7.7 connections that the database ends itself', async (t) => {
+t.test('7.7 no post is missed if the database terminates connections', async (t) => {
   const socket = await subscribe(t)
   const sql = openSql(t, writer)
   for (const title of ['One', 'Two', 'Three']) {
@@ -115,7 +115,7 @@ t.test('7.7 connections that the database ends itself', async (t) => {
   }
 })
 
-t.test('7.7 a post that is gone is not told; that posts cannot be read is in the log, and they are told when they can be', async (t) => {
+t.test('7.7 a deleted post is not delivered; failed reads are logged, and delivery resumes when they succeed', async (t) => {
   const lines = new PassThrough()
   const app = Fastify({ logger: { stream: lines, level: 'error' } })
   t.teardown(() => app.close())
@@ -149,7 +149,8 @@ t.test('7.7 a post that is gone is not told; that posts cannot be read is in the
   t.same(await titles(socket, 1), ['The next'])
 })
 
-// Has the next statement on a table wait, and then fail as one does that takes too long: it may be tried again.
+// Makes the next statement on a table wait and then fail like a statement that exceeds its time limit. Such a statement
+// may be repeated.
 async function obstruct (usher: TestUsher, sql: Sql, table: 'users' | 'posts', provoke: () => void): Promise<void> {
   await sql.begin(async (locked) => {
     await locked`lock table ${locked(table)} in access exclusive mode`
@@ -159,7 +160,7 @@ async function obstruct (usher: TestUsher, sql: Sql, table: 'users' | 'posts', p
   })
 }
 
-t.test('7.7 an event whose author cannot be read waits for it', async (t) => {
+t.test('7.7 an event whose author cannot be read is delivered when the author can be read', async (t) => {
   const sql = openSql(t, writer)
   const socket = await (await openSocket(t, writer)).init()
   socket.start('posts', 'subscription { postCreated { title author { name } } }')
@@ -173,21 +174,21 @@ t.test('7.7 an event whose author cannot be read waits for it', async (t) => {
   for (const title of ['Second', 'Third']) t.match(await socket.next(), { payload: { data: { postCreated: { title, author: { name: 'Admin' } } } } })
 })
 
-t.test('7.7 what came meanwhile is read on after a page that could not be read', async (t) => {
+t.test('7.7 if reading a page of missed posts fails, the page is read again', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${usher.admin.id}, n, ${'x'.repeat(60_000)} from generate_series(0, 499) n`
   const socket = await (await openSocket(t, usher)).init()
   socket.socket.pause()
   socket.start('posts', `subscription { postCreated(after: "${Buffer.alloc(8).toString('base64url')}") { title content } }`)
-  // What waits to be sent keeps the node from reading on.
+  // The node does not read the next page while unsent events are waiting.
   await until('the node waits', async () => (await sql`
     select from pg_stat_activity where state = 'idle' and query like ${`%"${usher.options.schema}"."posts"%"position" >%`} and state_change < clock_timestamp() - interval '200 ms'`).length > 0)
   await obstruct(usher, sql, 'posts', () => socket.socket.resume())
   t.same(await titles(socket, 500), Array.from({ length: 500 }, (_, index) => String(index)))
 })
 
-t.test('7.7 nobody is turned away while the database is slow to tell where the posts end', async (t) => {
+t.test('7.7 subscribers are not rejected while the database is slow to return the current position', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const sockets = await Promise.all([1, 2, 3].map(async () => (await openSocket(t, usher)).init()))
@@ -195,7 +196,7 @@ t.test('7.7 nobody is turned away while the database is slow to tell where the p
     await lock`lock table posts in access exclusive mode`
     for (const [index, socket] of sockets.entries()) {
       socket.start('1', 'subscription { postCreated { title } }')
-      // Two statements at a time ask for it.
+      // At most two such statements run at a time.
       await until('it waits', async () => (await sql`
         select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%"${usher.options.schema}".%posts_position_seq%`}`).length === Math.min(index + 1, 2))
     }
@@ -207,7 +208,7 @@ t.test('7.7 nobody is turned away while the database is slow to tell where the p
   for (const socket of sockets) t.same(await titles(socket, 1), ['For all'])
 })
 
-t.test('1.10 while the database is away, who asks for posts is told to come back', async (t) => {
+t.test('1.10 clients that subscribe while the database is unavailable are told to reconnect', async (t) => {
   const socket = await subscribe(t)
   const [{ cursor }] = (await post(usher, { query: 'mutation { createPost(input: { title: "Before", content: "" }) { cursor } }' }, usher.admin).then(({ data }) => [data.createPost])) as [{ cursor: string }]
   t.same(await titles(socket, 1), ['Before'])

@@ -23,7 +23,7 @@ async function writeOld (path: string, seconds: number): Promise<void> {
 
 const deleteUser = ({ inject, admin }: TestUsher, id: string) => inject('DELETE', `/api/users/${id}`, { headers: admin.headers })
 
-t.test('2.5 deleting a user deletes their uploads, on the disk too', async (t) => {
+t.test('2.5 deleting a user also deletes the user\'s uploads, rows and files', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const user = await usher.createUser()
@@ -33,7 +33,7 @@ t.test('2.5 deleting a user deletes their uploads, on the disk too', async (t) =
   t.same(await leftovers(usher, sql), { tmp: 0, files: 1, rows: 1 })
 })
 
-t.test('2.5 however many they are, and with several nodes', async (t) => {
+t.test('2.5 this also works for many uploads and with several nodes', async (t) => {
   const usher = await createUsher(t)
   const other = await createUsher(t, usher.options)
   const sql = openSql(t, usher)
@@ -48,7 +48,7 @@ t.test('2.5 however many they are, and with several nodes', async (t) => {
   await nothingLeft(usher, sql)
 })
 
-t.test('2.5 a file that cannot be removed is the next sweep\'s: 204', async (t) => {
+t.test('2.5 if a file cannot be removed, the response is still 204, and a later sweep removes the file', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const [user, next] = [await usher.createUser(), await usher.createUser()]
@@ -140,7 +140,7 @@ t.test('9 two databases that share a folder leave each other\'s files alone', as
   t.equal((await first.inject('GET', `/api/uploads/${id}`)).body, 'kept')
 })
 
-t.test('5.5 the check of the folder ends with the app', async (t) => {
+t.test('5.5 closing the app ends the check of the folder', async (t) => {
   const lines: string[] = []
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   const uploadsDir = t.testdir({ files: { [randomUUID()]: 'x' } })
@@ -152,12 +152,12 @@ t.test('5.5 the check of the folder ends with the app', async (t) => {
   t.match(lines.map((line) => JSON.parse(line).msg), ['The check of the upload folder was not completed'])
 })
 
-t.test('8 a folder that cannot be used stops the start, with one sentence', async (t) => {
+t.test('8 an unusable folder stops the start with one sentence', async (t) => {
   const folder = t.testdir({ file: 'not a folder' })
   await t.rejects(createUsher(t, { uploadsDir: `${folder}/file` }), { message: /^usher: uploadsDir cannot be used, check that it is a writable folder: \w+/ })
 })
 
-t.test('1.10 a sweep while the database is away does no harm', async (t) => {
+t.test('1.10 a sweep while the database is unavailable does no harm', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const app = Fastify()
   t.teardown(() => app.close())

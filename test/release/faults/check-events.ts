@@ -1,7 +1,7 @@
 import type { Sql } from 'postgres'
 import { encodePlace } from '../../../schema/cursor.ts'
 
-/** A post of the database. */
+/** A post as it is in the database. */
 export interface StoredPost {
   readonly id: string
   readonly title: string
@@ -16,7 +16,10 @@ export async function readPosts (sql: Sql): Promise<StoredPost[]> {
   return rows.map(({ position, epoch, author_id: authorId, ...row }) => ({ ...row, authorId, cursor: encodePlace({ position, epoch }) }))
 }
 
-/** Returns what a subscriber missed, got twice or should not have got, and whether all of it came in order. */
+/**
+ * Compares the events of a subscriber with the expected ones. Returns missing, duplicate and unexpected events, and
+ * whether all arrived in order.
+ */
 export function compareEvents (seen: readonly string[], expected: readonly string[]) {
   const places = new Map(expected.map((cursor, place) => [cursor, place]))
   const found = new Set<string>()

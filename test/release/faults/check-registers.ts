@@ -4,7 +4,7 @@ import type { RegisterOperation, Violation } from './history.ts'
 interface Cluster {
   readonly write: RegisterOperation
   readonly operations: readonly RegisterOperation[]
-  /** The earliest end and the latest start of its operations. */
+  /** The earliest end and the latest start of these operations. */
   readonly earliestEnd: number
   readonly latestStart: number
 }
@@ -49,13 +49,13 @@ function checkRegister (operations: readonly RegisterOperation[]): Violation[] {
 }
 
 function latestEffect (failed: RegisterOperation, writes: readonly RegisterOperation[]): number {
-  // Nobody was told anything where the connection failed: the node may still do it at any time.
+  // If the connection failed, the client got no response, and the node may still execute the write at any time.
   if (failed.status === 0) return Infinity
   return Math.min(...writes.filter(({ status, start }) => status === 200 && start > failed.end).map(({ end }) => end))
 }
 
 function checkZones (clusters: readonly Cluster[]): Violation[] {
-  // A value of a forward zone is the register's throughout it.
+  // In a forward zone the register has the zone's value the whole time.
   const forward = clusters.filter(({ earliestEnd, latestStart }) => earliestEnd < latestStart).sort((one, other) => one.earliestEnd - other.earliestEnd)
   const backward = clusters.filter(({ earliestEnd, latestStart }) => earliestEnd >= latestStart)
   const violations: Violation[] = []
@@ -70,7 +70,7 @@ function checkZones (clusters: readonly Cluster[]): Violation[] {
   return violations
 }
 
-/** Returns the operations that make a zone what it is. */
+/** Returns the operations that define the bounds of a zone. */
 function explain ({ write, operations, earliestEnd, latestStart }: Cluster): object {
   return {
     write,

@@ -21,7 +21,7 @@ export function checkSessions (sessions: readonly SessionHistory[], created: Rea
   let falseRejections = 0
   for (const { id, ending, uses } of sessions) {
     const successes = uses.filter((use) => isAccepted(use, created))
-    // A request that failed may have ended the session later, or never.
+    // A request without a response may have ended the session later, or never.
     const hasEnded = ending.status === 204 ? ending.end : Infinity
     for (const use of uses.filter(({ status, end }) => status === 401 && end < ending.start)) {
       falseRejections++

@@ -5,13 +5,13 @@ import { checkSessions } from './check-sessions.ts'
 import type { RegisterOperation, TokenUse } from './history.ts'
 import { createSchedule } from './schedule.ts'
 
-// What the release test finds nothing wrong with, a check that finds nothing would accept as well.
+// The release test passes if the checks find nothing. These tests make sure that the checks do find violations.
 const operation = (kind: 'read' | 'write', value: string, start: number, end: number, status = 200): RegisterOperation =>
   ({ kind, value, start, end, status, register: 'user', node: 0 })
 const rulesOf = (...operations: RegisterOperation[]) => checkRegisters(operations).map(({ rule }) => rule)
 const first = operation('write', 'a', 0, 1)
 
-t.test('a register may change at any moment of a write, and a failed write may have happened', async (t) => {
+t.test('a register may change at any moment of a write, and a failed write may have taken effect', async (t) => {
   t.strictSame(rulesOf(first, operation('write', 'b', 2, 8), operation('read', 'b', 3, 4), operation('read', 'b', 5, 9)), [])
   t.strictSame(rulesOf(first, operation('write', 'b', 2, 8), operation('read', 'a', 3, 4), operation('read', 'b', 5, 6)), [])
   t.strictSame(rulesOf(first, operation('write', 'b', 2, 3, 503), operation('read', 'a', 4, 5)), [])
@@ -19,7 +19,7 @@ t.test('a register may change at any moment of a write, and a failed write may h
   t.strictSame(rulesOf(first, operation('write', 'b', 2, 3, 0), operation('write', 'c', 4, 5), operation('read', 'b', 6, 7)), [], 'nobody was told that it failed')
 })
 
-t.test('stale, lost, invented and returning values are found', async (t) => {
+t.test('stale, lost, invented and reverted values are found', async (t) => {
   const back = 'a value was written and never current, or an older one came back'
   t.strictSame(rulesOf(first, operation('write', 'b', 2, 3), operation('read', 'a', 4, 5)), [back], 'stale')
   t.strictSame(rulesOf(first, operation('write', 'b', 2, 9), operation('read', 'b', 3, 4), operation('read', 'a', 5, 6)), [back], 'read by one, and not by the next')
@@ -29,7 +29,7 @@ t.test('stale, lost, invented and returning values are found', async (t) => {
   t.strictSame(undone, ['two values were current at the same time'], 'a write that was refused overwrites a later one')
 })
 
-t.test('tokens that are accepted too late, or rejected too early, are found', async (t) => {
+t.test('tokens that are accepted too late or rejected too early are found', async (t) => {
   const use = (start: number, status: number): TokenUse => ({ kind: 'read', node: 0, start, end: start + 1, status })
   const check = (uses: TokenUse[], titles: string[] = [], status = 204) =>
     checkSessions([{ id: 'session', cookie: '', ending: { node: 0, start: 100, end: 110, status }, uses }], new Set(titles))
@@ -42,12 +42,12 @@ t.test('tokens that are accepted too late, or rejected too early, are found', as
   t.match(check([late], ['late']).violations, [{ rule: 'the token of an ended session was accepted' }])
 })
 
-t.test('events that are lost, doubled, disordered or invented are found', async (t) => {
+t.test('events that are missing, duplicate, out of order or invented are found', async (t) => {
   t.ok(isExact(compareEvents(['a', 'b', 'c'], ['a', 'b', 'c'])))
   for (const seen of [['a', 'c'], ['a', 'b', 'b', 'c'], ['b', 'a', 'c'], ['a', 'b', 'x', 'c']]) t.notOk(isExact(compareEvents(seen, ['a', 'b', 'c'])))
 })
 
-t.test('a seed always yields the same schedule, and another one another', async (t) => {
+t.test('a seed always yields the same schedule, and different seeds yield different ones', async (t) => {
   t.strictSame(createSchedule(7, 120_000, 3), createSchedule(7, 120_000, 3))
   t.not(JSON.stringify(createSchedule(7, 120_000, 3)), JSON.stringify(createSchedule(8, 120_000, 3)))
 })

@@ -1,19 +1,19 @@
 import type { ServingNode } from '../../helpers/node.ts'
 import type { Exchange } from './history.ts'
 
-// Longer than any fault: a request that takes so long hangs.
+// No fault lasts this long, so a request without a response after this time hangs.
 const PATIENCE_MS = 30_000
 
 export interface Answer extends Exchange {
-  /** The response's JSON, where there is some. */
+  /** The JSON body of the response, if it has one. */
   readonly body?: any
   readonly cookie?: string | undefined
 }
 
-/** Sends requests to the nodes of a run, and remembers when each began and ended. */
+/** Sends requests to the nodes of a run and records when each began and ended. */
 export class Client {
   readonly exchanges: Exchange[] = []
-  /** Requests that were never answered, and answers that no fault explains. */
+  /** Requests without a response, and responses that no fault explains. */
   readonly unexpected: unknown[] = []
   readonly #nodes: readonly ServingNode[]
   readonly #started = performance.now()
@@ -30,7 +30,7 @@ export class Client {
     return this.#nodes[node]!.url
   }
 
-  /** Milliseconds since the start of the run. */
+  /** Returns the milliseconds since the start of the run. */
   now (): number {
     return performance.now() - this.#started
   }

@@ -13,7 +13,7 @@ import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 import type { Fault, Link } from './schedule.ts'
 
-// Debian's package libfaketime; the variant for programs with threads.
+// The library is in Debian's package libfaketime. This variant is for programs with threads.
 const LIBRARY = '/usr/$LIB/faketime/libfaketimeMT.so.1'
 const HOUR_SECONDS = 3600
 const SETTINGS = ['fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200', 'log_min_messages=fatal']
@@ -23,11 +23,14 @@ export const admin = { email: 'root@example.com', password: 'horse battery stapl
 export interface Cluster {
   readonly sql: Sql
   readonly nodes: readonly ServingNode[]
-  /** Makes a fault, and resolves when it is over. */
+  /** Performs a fault. Resolves when it is over. */
   perform (fault: Fault): Promise<void>
 }
 
-/** Starts PostgreSQL and nodes until the test's end. Every link passes a proxy of its own, and every clock can be set. */
+/**
+ * Starts PostgreSQL and nodes until the test ends. Every link between them has its own proxy, and every clock can be
+ * set.
+ */
 export async function startCluster (t: Test, nodeCount: number): Promise<Cluster> {
   const folder = await prepareFolder(t)
   const clock = await createClock(join(folder, 'clock-of-postgresql'))
@@ -104,9 +107,12 @@ async function startMember (t: Test, cwd: string, databaseUrl: string, index: nu
 }
 
 interface Clock {
-  /** What a process needs so that its clock can be set. The monotonic one never can, as in reality. */
+  /**
+   * The environment variables with which the clock of a process can be set. The monotonic clock is not affected, as on
+   * a real machine.
+   */
   readonly environment: Readonly<Record<string, string>>
-  /** Sets the clock forward, or back by a negative number. The process notices after about a second. */
+  /** Sets the clock forward, or back if `seconds` is negative. The process notices after about a second. */
   advance (seconds: number): Promise<void>
 }
 
@@ -124,7 +130,7 @@ async function createClock (file: string): Promise<Clock> {
   }
 }
 
-/** Shows that setting a clock works. */
+/** Checks that setting the clock has an effect. */
 async function verifyClock (clock: Clock, read: () => Promise<number>): Promise<void> {
   const isAhead = async () => await read() > Date.now() + HOUR_SECONDS * 500
   await clock.advance(HOUR_SECONDS)
@@ -133,7 +139,7 @@ async function verifyClock (clock: Clock, read: () => Promise<number>): Promise<
   await until('the clock is right', async () => !await isAhead())
 }
 
-/** Stops some processes that serve the nodes' statements and notifications, for a while. */
+/** Pauses some backends that serve the statements and notifications of nodes. */
 async function stopBackends (sql: Sql, count: number, pass: () => Promise<void>): Promise<void> {
   const rows = await sql<{ pid: number }[]>`select pid from pg_stat_activity where application_name = 'usher' order by random() limit ${count}`
   signal(rows, 'SIGSTOP')
@@ -146,7 +152,7 @@ function signal (rows: readonly { pid: number }[], name: NodeJS.Signals): void {
     try {
       process.kill(pid, name)
     } catch {
-      // It has ended since it was listed.
+      // The process has ended since it was listed.
     }
   }
 }

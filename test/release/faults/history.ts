@@ -1,9 +1,9 @@
-/** What a client asked of a node, and what came back. Times are milliseconds since the start of the run, by one clock. */
+/** A request of a client and the response. Times are milliseconds since the start of the run, measured by one clock. */
 export interface Exchange {
   readonly node: number
   readonly start: number
   readonly end: number
-  /** 0 where the connection failed. */
+  /** 0 if the connection failed. */
   readonly status: number
 }
 
@@ -17,7 +17,7 @@ export interface RegisterOperation extends Exchange {
 /** A use of a session's token. */
 export interface TokenUse extends Exchange {
   readonly kind: 'read' | 'write' | 'socket'
-  /** What a write created, where PostgreSQL has it. */
+  /** The title of the post that a write created if it took effect. */
   readonly title?: string
 }
 
@@ -25,7 +25,7 @@ export interface TokenUse extends Exchange {
 export interface SessionHistory {
   readonly id: string
   readonly cookie: string
-  /** The request that ended it. */
+  /** The request that ended the session. */
   readonly ending: Exchange
   readonly uses: readonly TokenUse[]
 }

@@ -9,7 +9,7 @@ const PAUSE_MS = 10
 const WRITES = 0.4
 const READ = 'query ($id: ID!) { user(id: $id) { name } }'
 
-/** Clients that read and change the names of a few users on all nodes, and remember what each operation did. */
+/** Clients that read and change the names of a few users on all nodes, and record each operation. */
 export class RegisterClients {
   readonly operations: RegisterOperation[] = []
   readonly #client: Client
@@ -58,7 +58,7 @@ export class RegisterClients {
     this.operations.push({ ...exchange, kind: 'write', register, value })
   }
 
-  // By both interfaces, which read by statements of their own.
+  // Reads use both REST and GraphQL, because each has its own statements.
   async #read (node: number, register: string): Promise<void> {
     const isGraphql = Math.random() < 0.3
     const { body, ...exchange } = isGraphql

@@ -2,10 +2,13 @@ import type { SessionVerdict } from './check-sessions.ts'
 import type { Exchange } from './history.ts'
 import { KINDS, type Fault } from './schedule.ts'
 
-// A fault shows for a while after its end.
+// The effect of a fault continues for a while after its end.
 const AFTERMATH_MS = 1000
 
-/** Returns the figures of a run: what users waited for, and for how long tokens of ended sessions were accepted, by fault. Milliseconds. */
+/**
+ * Returns the figures of a run in milliseconds: by fault, how long requests took, and for how long tokens of ended
+ * sessions were accepted.
+ */
 export function report (faults: readonly Fault[], exchanges: readonly Exchange[], { accepted, falseRejections }: SessionVerdict) {
   const statuses = Map.groupBy(exchanges, ({ status }) => status)
   return {
@@ -21,14 +24,14 @@ export function report (faults: readonly Fault[], exchanges: readonly Exchange[]
   }
 }
 
-// Without the time in which the node was paused itself.
+// Returns the duration of a request without the time for which its node was paused.
 function durationOf ({ node, start, end }: Exchange, faults: readonly Fault[]): number {
   const paused = faults.filter((fault) => fault.kind === 'pauseNode' && fault.node === node)
     .reduce((sum, fault) => sum + Math.max(0, Math.min(end, fault.at + fault.milliseconds) - Math.max(start, fault.at)), 0)
   return end - start - paused
 }
 
-// From a fault's end to the next success of its node: half of them and all of them were faster.
+// Returns the median and the longest time from the end of a fault to the next success of its node.
 function recoveryAfter (faults: readonly Fault[], exchanges: readonly Exchange[]): { median: number, longest: number } {
   const successes = exchanges.filter(({ status }) => status >= 200 && status < 300).sort((one, other) => one.end - other.end)
   const times = faults.map((fault) => {

@@ -1,6 +1,6 @@
 import { Random } from '../../attack/random.ts'
 
-/** What a node talks to the database by. */
+/** A connection between a node and the database. */
 export type Link = 'statements' | 'notifications'
 
 /** One fault of a schedule. Times are milliseconds since the start of the run. */
@@ -27,13 +27,14 @@ const DATABASE_CLOCK_SECONDS = 20
 // A process notices within a second and a half that its clock was set.
 const CALM_MS = 3000
 const MOST_BACKENDS = 12
-// The run begins and ends without a fault.
+// The first and the last seconds of a run have no faults.
 const MARGIN_MS = 2000
 
 /**
- * Returns the faults of a run, in the order of their beginning. The same seed always yields the same schedule. Two faults of the same
- * thing (a node's process, a link, a clock, the backends) never overlap; faults of different things do. PostgreSQL's clock is set
- * forward time and again, and back only at the end, when nothing is held up: that a late write is rejected depends on it.
+ * Returns the faults of a run, ordered by start time. The same seed always yields the same schedule. Two faults of the
+ * same target (a node's process, a link, a clock, the backends) never overlap, but faults of different targets do.
+ * PostgreSQL's clock is repeatedly set forward. It is set back only at the end, when no statement is delayed, because
+ * rejecting a late write depends on this clock.
  */
 export function createSchedule (seed: number, milliseconds: number, nodes: number): Fault[] {
   const random = new Random(seed)

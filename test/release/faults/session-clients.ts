@@ -9,21 +9,21 @@ const LIVE_MS = 1000
 const AFTERWARDS_MS = 1500
 const INTERVAL_MS = 25
 const SOCKET_INTERVAL_MS = 50
-// Of a node that does not answer.
+// The maximum number of pending requests to a node that does not respond.
 const MOST_PENDING = 8
 const WRITES = 0.15
 const CREATE = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id } }'
 
 type Headers = Record<string, string>
 
-/** Clients that open sessions, use their tokens on every node, end them on one, and go on using them. */
+/** Clients that open sessions, use their tokens on every node, end them on one node, and continue to use the tokens. */
 export class SessionClients {
   readonly sessions: SessionHistory[] = []
   readonly #client: Client
   readonly #headers: Headers
   #stopped = false
 
-  /** @param headers an admin's */
+  /** @param headers the headers of an admin's requests */
   constructor (client: Client, headers: Headers) {
     this.#client = client
     this.#headers = headers
@@ -61,7 +61,7 @@ export class SessionClients {
     this.sessions.push({ id: sid, cookie: cookie!, ending, uses })
   }
 
-  /** Ends the session on any node. Tries again where that failed: the exchange begins with the first attempt. */
+  /** Ends the session on any node. Tries again if that fails. The returned exchange begins with the first attempt. */
   async #end (sid: string, headers: Headers, uses: TokenUse[]): Promise<Exchange> {
     const [method, path] = Math.random() < 0.5 ? ['POST', '/api/auth/logout'] as const : ['DELETE', `/api/auth/sessions/${sid}`] as const
     const start = this.#client.now()
@@ -69,7 +69,7 @@ export class SessionClients {
       const { node, end, status } = await this.#client.send(this.#anyNode(), method, path, { headers })
       if (status === 204) return { node, start, end, status }
       if (status === 401) {
-        // Nobody but these requests ends the session.
+        // Only these requests end the session, so a 401 to the first attempt is a wrong rejection.
         if (attempt === 0) uses.push({ kind: 'read', node, start, end, status })
         return { node, start: attempt === 0 ? Infinity : start, end, status: 204 }
       }
@@ -77,7 +77,7 @@ export class SessionClients {
     }
   }
 
-  // At a fixed rate, so that requests also wait on the connections of a node that is paused.
+  // Requests are sent at a fixed rate, so that some of them wait on the connections of a paused node.
   async #useToken (node: number, headers: Headers, uses: TokenUse[], done: AbortSignal): Promise<void> {
     const pending = new Set<Promise<void>>()
     for (; !done.aborted; await delay(INTERVAL_MS)) {
@@ -99,11 +99,11 @@ export class SessionClients {
     return { ...timesOf(answer), status: isRejected ? 401 : answer.status, kind: 'write', title }
   }
 
-  // The node closes it when the session has ended. What was done, the posts in the database tell.
+  // The node closes the socket when the session has ended. The posts in the database show which mutations took effect.
   async #useSocket (node: number, headers: Headers, uses: TokenUse[], done: AbortSignal): Promise<void> {
     const socket = new WebSocket(`${this.#client.urlOf(node).replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
     socket.on('error', () => {})
-    // Not `once`, which rejects on an error: a node that is paused does not answer the handshake.
+    // `once` would reject on an error, and a paused node causes one because it does not respond to the handshake.
     const closed = new Promise((resolve) => socket.on('close', resolve))
     socket.on('open', () => socket.send(JSON.stringify({ type: 'connection_init', payload: headers })))
     for (; !done.aborted && socket.readyState <= WebSocket.OPEN; await delay(SOCKET_INTERVAL_MS)) {

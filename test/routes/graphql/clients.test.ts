@@ -7,7 +7,7 @@ import { createPost, hostOf, post } from '../../helpers/graphql.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { until } from '../../helpers/until.ts'
 
-t.test('7.7 clients that people use get what they missed while they were cut off, once', async (t) => {
+t.test('7.7 common GraphQL clients receive each post they missed while disconnected exactly once', async (t) => {
   let usher = await createUsher(t)
   const otherNode = await createUsher(t, usher.options)
   const { admin } = otherNode
@@ -64,7 +64,7 @@ t.test('7.7 clients that people use get what they missed while they were cut off
   }
 })
 
-t.test('7.7 graphql-ws: a subscription, a mutation and a refusal', async (t) => {
+t.test('7.7 graphql-ws: a subscription, a mutation, and a rejected token', async (t) => {
   const usher = await createUsher(t)
   const author = await usher.createUser()
   const client = createClient({

@@ -6,13 +6,13 @@ import { openSql } from '../../helpers/sql.ts'
 const ATTACK = '{ posts(first: 100) { nodes { author { posts(first: 99) { content } } } } }'
 const aliases = (count: number, field: string) => Array.from({ length: count }, (_, index) => `a${index}: ${field}`).join(' ')
 
-/** Sends a query as an event stream and returns the answer of its event. */
+/** Executes a query as an event stream and returns the response in its event. */
 async function ask (usher: TestUsher, query: string): Promise<Answer> {
   const response = await usher.inject('POST', '/graphql', { headers: { accept: 'text/event-stream' }, payload: { query } })
   return JSON.parse(/^event: next\ndata: (.*)$/m.exec(response.body)![1]!)
 }
 
-/** Replaces all authors by so many, with posts of some length each, whose contents are made of one character. */
+/** Replaces all users except admins by `authors` users with `posts` posts each, which all have this content. */
 async function fill (t: Test, usher: TestUsher, { authors, posts, content }: { authors: number, posts: number, content: string }): Promise<void> {
   const sql = openSql(t, usher)
   await sql`delete from users where role = 'user'`
@@ -23,7 +23,7 @@ async function fill (t: Test, usher: TestUsher, { authors, posts, content }: { a
 const usher = await createUsher(t)
 const limited = await createUsher(t, { graphql: { maxResponseBytes: 1024 * 1024 } })
 
-t.test('7.8 what costs too much is refused before it is executed, by every transport', async (t) => {
+t.test('7.8 an operation over the cost budget is rejected before it is executed, over every transport', async (t) => {
   const { admin } = usher
   const refusal = { errors: [{ message: 'The operation costs more than 12500: ask for fewer rows or fields', extensions: { code: 'OPERATION_TOO_COSTLY' } }] }
   const sized = 'query Q($first: Int) { users(first: 100) { nodes { posts(first: $first) { id } } } }'
@@ -49,7 +49,7 @@ t.test('7.8 what costs too much is refused before it is executed, by every trans
   t.same((await post(usher, { query: '{ posts { nodes { id } } }' })).data.posts.nodes, [], 'nothing was written')
 })
 
-t.test('7.8 a response is limited by its bytes, aliases included', async (t) => {
+t.test('7.8 a response is limited in bytes, aliases included', async (t) => {
   const usher = limited
   await fill(t, usher, { authors: 2, posts: 10, content: 'x'.repeat(50_000) })
   const message = 'The response would be larger than 1048576 bytes: ask for fewer rows or fields'
@@ -75,7 +75,7 @@ t.test('7.8 a response is limited by its bytes, aliases included', async (t) => 
   }
 })
 
-t.test('7.8 what escapes make larger is refused, too, and a large response is JSON as usual', async (t) => {
+t.test('7.8 JSON escapes count toward the response limit, and a large response is complete JSON', async (t) => {
   const usher = limited
   const content = '\n"漢'.repeat(8000)
   await fill(t, usher, { authors: 1, posts: 20, content })
@@ -88,7 +88,7 @@ t.test('7.8 what escapes make larger is refused, too, and a large response is JS
   for (const node of data.posts.nodes) t.match(node, { content, author: { posts: [{ title: /^Post/ }] } })
 })
 
-t.test('7.8 contents of many authors are read in several statements, and only while somebody wants them', async (t) => {
+t.test('7.8 the contents of many authors are read correctly in several statements', async (t) => {
   const usher = await createUsher(t, { graphql: { maxResponseBytes: 32 * 1024 * 1024 } })
   await fill(t, usher, { authors: 5, posts: 50, content: 'x'.repeat(65_000) })
   const { data, errors } = await post(usher, { query: '{ users { nodes { role posts { content } } } }' })
@@ -97,7 +97,7 @@ t.test('7.8 contents of many authors are read in several statements, and only wh
   for (const { posts } of data.users.nodes) for (const { content } of posts) t.equal(content.length, 65_000)
 })
 
-t.test('1.13 large responses share a budget; whoever finds none is told to try again, and it is given back', async (t) => {
+t.test('1.13 large responses share a memory budget; those beyond it get OVERLOADED, and the budget is released', async (t) => {
   const usher = await createUsher(t, { graphql: { bufferedBytes: 1024 * 1024 } })
   await fill(t, usher, { authors: 1, posts: 14, content: 'x'.repeat(65_000) })
   const query = '{ posts(first: 14) { nodes { content } } }'
@@ -113,7 +113,7 @@ t.test('1.13 large responses share a budget; whoever finds none is told to try a
   }
 })
 
-t.test('1.13 costly operations have their turn one after the other, cheap ones are served meanwhile', async (t) => {
+t.test('1.13 costly operations all get a response, while cheap ones are served', async (t) => {
   const usher = await createUsher(t, { graphql: { maxCost: 1000 } })
   await fill(t, usher, { authors: 5, posts: 5, content: '' })
   const socket = await (await openSocket(t, usher)).init()
@@ -126,7 +126,7 @@ t.test('1.13 costly operations have their turn one after the other, cheap ones a
   for (const { errors } of answers) t.equal(errors, undefined)
 })
 
-t.test('1.13 an event that is too large is an error of its subscriber', async (t) => {
+t.test('1.13 an event that is too large becomes an error for its subscriber', async (t) => {
   const usher = await createUsher(t, { graphql: { maxResponseBytes: 64 * 1024 } })
   const socket = await (await openSocket(t, usher)).init()
   socket.start('1', `subscription { postCreated { title author { posts(first: 50) { ${aliases(40, 'title')} } } } }`)
@@ -139,7 +139,7 @@ t.test('1.13 an event that is too large is an error of its subscriber', async (t
   for (let event = 0; event < 20; event++) t.match((await socket.next()).payload, { data: null, errors: [{ extensions: { code: 'OPERATION_TOO_COSTLY' } }] })
 })
 
-t.test('1.13 new documents are limited per network, known ones are not', async (t) => {
+t.test('1.13 new documents are limited per network, known documents are not', async (t) => {
   const usher = await createUsher(t, { graphql: { documents: { burst: 5, perMinute: 0.01 } } })
   const known = await post(usher, { query: '{ me { id } }' })
   t.equal(known.errors, undefined)
@@ -158,7 +158,7 @@ t.test('1.13 new documents are limited per network, known ones are not', async (
   t.same(elsewhere.json(), { data: { b: null } }, 'another network')
 })
 
-t.test('1.13 new documents are limited in total', async (t) => {
+t.test('1.13 new documents are limited for all networks together', async (t) => {
   const usher = await createUsher(t, { graphql: { allDocuments: { burst: 5, perMinute: 0.01 } } })
   const answers: Answer[] = []
   for (let index = 0; index < 30; index++) {
@@ -169,7 +169,7 @@ t.test('1.13 new documents are limited in total', async (t) => {
   t.match(answers.at(-1), { errors: [{ extensions: { code: 'TOO_MANY_DOCUMENTS' } }] })
 })
 
-t.test('1.13 a document has few lines, and few errors are told of it', async (t) => {
+t.test('1.13 a document has a limited number of lines, and its response a limited number of errors', async (t) => {
   t.match(await post(usher, { query: `{${'\n'.repeat(10_000)} ${'x '.repeat(150)} }` }), { errors: [{ message: 'The document has more than 10000 lines', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } }] })
   for (const lineBreak of ['\n', '\r\n', '\r']) {
     t.equal((await post(usher, { query: `{${lineBreak.repeat(9000)} me { id } }` })).errors, undefined)

@@ -13,7 +13,7 @@ const POSTS = { query: `?${new URLSearchParams({ query: SUBSCRIPTION })}` }
 const proxy = await createProxy(t, await testDatabaseUrl())
 const usher = await createUsher(t, { databaseUrl: proxy.url })
 
-t.test('7.7 a client that was cut off before its first event gets what it missed, too', async (t) => {
+t.test('7.7 a client that was disconnected before its first event also gets what it missed', async (t) => {
   await createPost(usher, usher.admin, 'Before')
   let events = await openEvents(t, usher, POSTS)
   for (const title of ['Missed', 'And again']) {
@@ -28,7 +28,7 @@ t.test('7.7 a client that was cut off before its first event gets what it missed
   }
 })
 
-t.test('7.7 who subscribes while the database is away is to come back', async (t) => {
+t.test('7.7 a client that subscribes while the database is unavailable is told to reconnect', async (t) => {
   await proxy.refuse()
   await until('it is away', async () => (await usher.inject('GET', '/health/ready')).statusCode === 503)
   for (const protocol of protocols) {
@@ -44,7 +44,7 @@ t.test('7.7 who subscribes while the database is away is to come back', async (t
   await proxy.listen()
 })
 
-t.test('7.7 a stop ends a stream, too, that was being opened', async (t) => {
+t.test('7.7 stopping the node also ends a stream that is being opened', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const usher = await createUsher(t, { databaseUrl: proxy.url }, { forceCloseConnections: false, keepAliveTimeout: 1 })
   await hostOf(usher)

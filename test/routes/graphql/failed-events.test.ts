@@ -8,7 +8,7 @@ import { until } from '../../helpers/until.ts'
 const FAILED = 'a GraphQL operation failed'
 const failure = { message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } }
 
-/** A log whose first line about a failed operation cannot be written, as on a full disk. */
+/** A log that throws when it records the first failed operation, as a log on a full disk would. */
 function createBrokenLog () {
   let broken = false
   return {
@@ -23,7 +23,7 @@ function createBrokenLog () {
   }
 }
 
-t.test('7.7 an event that cannot be made ends the subscriptions that it is for, with an error, and no others', async (t) => {
+t.test('7.7 an event that cannot be created ends only the subscriptions that it is for, with an error', async (t) => {
   const usher = await createUsher(t, {}, { logger: createBrokenLog() })
   const sql = openSql(t, usher)
   const query = 'subscription { postCreated { title createdAt } }'
@@ -37,7 +37,7 @@ t.test('7.7 an event that cannot be made ends the subscriptions that it is for, 
   other.start('1', 'subscription { postCreated { title } }')
   await other.settle()
 
-  // No JSON date is infinite.
+  // JSON has no representation of an infinite date, so this event always fails.
   await sql`insert into posts (id, author_id, title, content, created_at) select gen_random_uuid(), ${usher.admin.id}, 'Infinite', '', 'infinity' from generate_series(1, 3)`
   for (const socket of sockets) {
     t.match(await socket.next(), { type: 'error', id: 'failing', payload: [failure] })
@@ -56,7 +56,7 @@ t.test('7.7 an event that cannot be made ends the subscriptions that it is for, 
   for (const socket of [...sockets, other]) t.same(await titles(socket, 1), ['Finite'], 'the id is free again')
 })
 
-t.test('7.7 an event whose statements PostgreSQL cancels each time ends its subscriptions with an error, and not after the first time', async (t) => {
+t.test('7.7 an event is tried again if PostgreSQL cancels its statements, before its subscriptions end with an error', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const [failing, other] = [await (await openSocket(t, usher)).init(), await (await openSocket(t, usher)).init()]
@@ -64,7 +64,8 @@ t.test('7.7 an event whose statements PostgreSQL cancels each time ends its subs
   other.start('1', 'subscription { postCreated { title } }')
   for (const socket of [failing, other]) await socket.settle()
 
-  // Creates a post, and cancels as many statements of its event, as PostgreSQL does with one that takes ten seconds.
+  // Creates a post and cancels `times` statements of its event, as PostgreSQL does with a statement that takes ten
+  // seconds.
   async function createAndCancel (title: string, times: number): Promise<void> {
     const cancelled = new Set<string>()
     await sql.begin(async (lock) => {

@@ -60,7 +60,7 @@ t.test('GraphQL over HTTP', async (t) => {
     }
   })
 
-  t.test('7.1 a body without a content type, and one larger than the limit, are answered 200 on a real connection', async (t) => {
+  t.test('7.1 over a real connection, a body without a content type and one that is too large get 200 with errors', async (t) => {
     for (const [headers, body, code] of [
       [{}, '{"query":"{ me { id } }"}', 'UNSUPPORTED_MEDIA_TYPE'],
       [json, JSON.stringify({ query: 'x'.repeat(3 * 1024 * 1024) }), 'PAYLOAD_TOO_LARGE'],
@@ -78,13 +78,13 @@ t.test('GraphQL over HTTP', async (t) => {
     }
   })
 
-  t.test('7.1 application/graphql is taken as a query', async (t) => {
+  t.test('7.1 a body of type application/graphql is a query', async (t) => {
     const response = await send('{ me { id } }', { 'content-type': 'application/graphql' })
     t.equal(response.statusCode, 200)
     t.same(response.json(), { data: { me: null } })
   })
 
-  t.test('7.1 a GET is refused with 405, also a HEAD; another path is none of GraphQL', async (t) => {
+  t.test('7.1 GET and HEAD get 405, other paths get 404', async (t) => {
     const get = await inject('GET', '/graphql?query={me{id}}')
     t.equal(get.statusCode, 405)
     t.equal(get.headers.allow, 'POST')
@@ -94,7 +94,7 @@ t.test('GraphQL over HTTP', async (t) => {
     t.equal((await inject('POST', '/graphiql', { payload: { query: '{ me { id } }' } })).statusCode, 404)
   })
 
-  t.test('7.2 an operation may come under mutation, also as a bare selection set (given)', async (t) => {
+  t.test('7.2 an operation may be sent under mutation, also without the keyword (given)', async (t) => {
     const field = 'createPost(input: { title: "A", content: "B" }) { title }'
     for (const mutation of [
       `{ ${field} }`,
@@ -117,17 +117,17 @@ t.test('GraphQL over HTTP', async (t) => {
     t.equal(notAMutation![0]!.message, 'Cannot query field "me" on type "Mutation".')
   })
 
-  t.test('7.2 a bare selection set under query is a query', async (t) => {
+  t.test('7.2 a selection set without a keyword, sent under query, is a query', async (t) => {
     t.same(await post(usher, { query: '{ me { role } }', mutation: null }, admin), { data: { me: { role: 'admin' } } })
   })
 
-  t.test('7.2 both keys at once are an error', async (t) => {
+  t.test('7.2 sending both keys is an error', async (t) => {
     const { data, errors } = await post(usher, { query: '{ me { id } }', mutation: '{ deletePost(id: 1) }' }, admin)
     t.notOk(data)
     t.match(errors, [{ message: 'Send either query or mutation, not both', extensions: { code: 'BAD_REQUEST' } }])
   })
 
-  t.test('7.2 operationName chooses among the operations of a document, each time', async (t) => {
+  t.test('7.2 operationName selects one operation of a document, also when the document is cached', async (t) => {
     const query = 'query A { me { role } } query B { me { name } } mutation C { deletePost(id: "x") }'
     for (let round = 0; round < 4; round++) {
       t.same(await post(usher, { query, operationName: 'A' }, admin), { data: { me: { role: 'admin' } } })
@@ -139,7 +139,7 @@ t.test('GraphQL over HTTP', async (t) => {
     t.same(await post(usher, { query: 'query A { me { role } }', operationName: null, variables: null }, admin), { data: { me: { role: 'admin' } } })
   })
 
-  t.test('7.2 variables are checked, in the same words each time', async (t) => {
+  t.test('7.2 invalid variables get the same errors each time', async (t) => {
     const query = 'query ($id: ID!, $first: Int = 2) { user(id: $id) { posts(first: $first) { title } } }'
     for (let round = 0; round < 4; round++) {
       t.same(await post(usher, { query, variables: { id: admin.id, first: null } }), { data: { user: { posts: Array(21).fill({ title: 'A' }) } } })
@@ -160,7 +160,7 @@ t.test('GraphQL over HTTP', async (t) => {
     }
   })
 
-  t.test('7.8 variables that are deep, many or long cost little, and are not repeated in the response', async (t) => {
+  t.test('7.8 deep, numerous or long variables cost little and are not repeated in the response', async (t) => {
     const query = 'mutation ($input: CreatePostInput!) { createPost(input: $input) { id } }'
     const deep = `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`
     const keys = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]))
@@ -181,7 +181,7 @@ t.test('GraphQL over HTTP', async (t) => {
     }
   })
 
-  t.test('7.3 data on success, errors on failure, the same each time (given)', async (t) => {
+  t.test('7.3 a success has data, a failure has errors, the same each time (given)', async (t) => {
     const id = await createPost(usher, admin, 'Once')
     const cases: [query: string, expected: object][] = [
       [`{ post(id: "${id}") { title author { name } } }`, { data: { post: { title: 'Once', author: { name: 'Admin' } } } }],
@@ -217,7 +217,7 @@ t.test('GraphQL over HTTP', async (t) => {
   })
 })
 
-t.test('7.3 an unexpected failure says only that the server failed; its cause is in the log', async (t) => {
+t.test('7.3 the response to an unexpected failure reveals no cause; the log contains it', async (t) => {
   const lines = new PassThrough()
   const app = Fastify({ logger: { stream: lines, level: 'error' } })
   t.teardown(() => app.close())
@@ -240,7 +240,7 @@ t.test('7.3 an unexpected failure says only that the server failed; its cause is
   t.match(JSON.parse(String(lines.read())), { err: { message: /relation ".*" does not exist/ } })
 })
 
-t.test('7.1 a refusal by a hook of the host has status 200 too, and its own words', async (t) => {
+t.test('7.1 a rejection by a hook of the host also has status 200, with the host\'s message', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   app.addHook('onRequest', async ({ headers }) => {
@@ -254,7 +254,7 @@ t.test('7.1 a refusal by a hook of the host has status 200 too, and its own word
   }
 })
 
-t.test('7.1 a browser gets GraphiQL, which carries everything with it', async (t) => {
+t.test('7.1 a browser gets GraphiQL, which loads nothing from other origins', async (t) => {
   const { inject } = usher
   for (let round = 0; round < 2; round++) {
     const response = await inject('GET', '/graphql', { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } })
@@ -264,7 +264,7 @@ t.test('7.1 a browser gets GraphiQL, which carries everything with it', async (t
   }
 })
 
-t.test('7.1 with the database away: 200 with errors, and normal service when it is back', async (t) => {
+t.test('7.1 without a database the response is 200 with errors; service resumes when the database is back', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const usher: TestUsher = await createUsher(t, { databaseUrl: proxy.url })
   const id = await createPost(usher, usher.admin)

@@ -29,7 +29,7 @@ t.test('limits', async (t) => {
     t.match(errors![0], { message, extensions: { code: /^GRAPHQL_(LIMIT_EXCEEDED|INVALID)$/ } }, what)
   }
 
-  t.test('7.8 over HTTP: what is over a limit is refused, each time', async (t) => {
+  t.test('7.8 over HTTP, a document over a limit is rejected each time', async (t) => {
     for (const [what, query, message] of tooMuch) {
       for (let round = 0; round < 3; round++) refused(t, await post(usher, { query }, usher.admin), what, message)
       refused(t, await post(usher, { mutation: query }, usher.admin), what, /./)
@@ -38,9 +38,9 @@ t.test('limits', async (t) => {
   })
 
   for (const protocol of protocols) {
-    t.test(`7.8 over the socket, ${protocol}: the same, also for subscriptions`, async (t) => {
+    t.test(`7.8 over the socket with ${protocol}, documents over a limit are rejected, also subscriptions`, async (t) => {
       const socket = await (await openSocket(t, usher, { protocol })).init(usher.admin.headers)
-      // What is larger than a message may be does not get that far.
+      // A longer message would already be rejected for its size.
       for (const [what, query, message] of tooMuch.filter(([, query]) => query.length < 16_000)) {
         for (let round = 0; round < 2; round++) refused(t, await socket.run(query), what, message)
       }

@@ -12,7 +12,7 @@ const POSTS = 'subscription { postCreated { title } }'
 const inAddress = (query: string) => ({ query: `?${new URLSearchParams({ query })}` })
 const asked = (query: string) => ({ method: 'POST', body: JSON.stringify({ query }) })
 
-/** Tells what an upgrade from an address is answered with. */
+/** Returns the status of the response to a WebSocket handshake from an address. */
 async function statusOf (t: Test, usher: TestUsher, address: string) {
   const socket = new WebSocket(`ws://${await hostOf(usher)}/graphql`, protocols[0], { headers: { 'x-forwarded-for': address } })
   t.teardown(() => socket.terminate())
@@ -20,7 +20,7 @@ async function statusOf (t: Test, usher: TestUsher, address: string) {
   return { socket, status: response[0].statusCode, headers: response[0].headers }
 }
 
-t.test('1.13 a network may have so many sockets and event streams open, all networks so many together', async (t) => {
+t.test('1.13 open sockets and event streams are limited per network and for all networks together', async (t) => {
   const usher = await createUsher(t, { live: { connectionsPerNetwork: 2, connections: 3 } }, { trustProxy: true })
   const from = (address: string) => ({ 'x-forwarded-for': address })
   const events = await openEvents(t, usher, { ...inAddress(POSTS), headers: from('2001:db8::1') })
@@ -45,7 +45,7 @@ t.test('1.13 a network may have so many sockets and event streams open, all netw
   for (const address of ['2001:db8::5', '2001:db8::6']) await until(`a place for ${address}`, async () => (await statusOf(t, usher, address)).status === 101)
 })
 
-t.test('1.13 a handshake or a subscription that fails takes no place', async (t) => {
+t.test('1.13 a failed handshake or subscription does not count toward the limits', async (t) => {
   const usher = await createUsher(t, { live: { connectionsPerNetwork: 1, subscriptionsPerNetwork: 1 } })
   const [host = '', port] = (await hostOf(usher)).split(':')
   const raw = connect(Number(port), host).resume()
@@ -63,7 +63,7 @@ t.test('1.13 a handshake or a subscription that fails takes no place', async (t)
   t.same(await titles(socket, 1), ['Heard'])
 })
 
-t.test('1.13 different subscriptions are limited; those that differ in white space, comments or names are the same', async (t) => {
+t.test('1.13 different subscriptions are limited; white space, comments and names make no difference', async (t) => {
   const usher = await createUsher(t, { live: { subscriptionsPerNetwork: 2, subscriptions: 3 } }, { trustProxy: true })
   const socket = await (await openSocket(t, usher)).init()
   const same = [
@@ -71,7 +71,7 @@ t.test('1.13 different subscriptions are limited; those that differ in white spa
     'query Q { me { id } } subscription C { ...F } fragment F on Subscription { postCreated { title } }',
   ]
   same.forEach((query, index) => socket.start(String(index), query, query.startsWith('query') ? { operationName: 'C' } : {}))
-  // Those with a fragment count as another one.
+  // A subscription with a fragment counts as a different one.
   t.match(await socket.run('subscription { postCreated { id } }'), { errors: [{ message: /too many different subscriptions/, extensions: { code: 'TOO_MANY_SUBSCRIPTIONS' } }] })
   await createPost(usher, usher.admin, 'To all')
   t.same(await titles(socket, 4), Array(4).fill('To all'))
@@ -85,7 +85,7 @@ t.test('1.13 different subscriptions are limited; those that differ in white spa
   third.start('1', 'subscription { postCreated { createdAt } }')
   t.equal(await third.closed, 1013, 'all networks together')
 
-  // One that has ended makes room.
+  // A subscription that has ended no longer counts.
   for (const id of ['2', '3']) socket.stop(id)
   socket.start('5', 'subscription { postCreated { content } }')
   await socket.settle()
@@ -94,7 +94,7 @@ t.test('1.13 different subscriptions are limited; those that differ in white spa
   t.same(heard, ['0', '1', '5'])
 })
 
-t.test('1.13 events that are not read are bounded in bytes, and none is lost where they are few', async (t) => {
+t.test('1.13 unread events are limited in bytes, and a few unread events are not lost', async (t) => {
   const usher = await createUsher(t, { live: { bufferedBytes: 70_000 } })
   const sql = openSql(t, usher)
   const author = await usher.createUser()
@@ -115,7 +115,7 @@ t.test('1.13 events that are not read are bounded in bytes, and none is lost whe
   }
 })
 
-t.test('1.13 a subscriber that leaves while it does not read leaves nothing behind', async (t) => {
+t.test('1.13 a subscriber that disconnects with unread events leaves nothing behind', async (t) => {
   const usher = await createUsher(t)
   const sql = openSql(t, usher)
   const query = 'subscription ($after: String) { postCreated(after: $after) { content } }'
@@ -137,7 +137,7 @@ t.test('1.13 a subscriber that leaves while it does not read leaves nothing behi
   for (let count = 0; count < 100;) if ((await socket.next()).payload!.data.postCreated.content.length === 65_000) count++
 })
 
-t.test('1.13 whoever leaves the most unread is disconnected when all together leave too much', async (t) => {
+t.test('1.13 if all subscribers together leave too much unread, the one with the most is disconnected', async (t) => {
   const usher = await createUsher(t, { live: { unreadBytes: 65_536 } })
   const sql = openSql(t, usher)
   const reading = await openEvents(t, usher, asked(POSTS))

@@ -15,7 +15,7 @@ t.test('mutations', async (t) => {
   const create = (input: object, user: LoggedIn = owner) => post(usher, { query: CREATE, variables: { input } }, user)
   const posts = async () => (await sql`select title, content from posts order by id`).map((row) => ({ ...row }))
 
-  t.test('7.4 a mutation without a token is an error, and nothing is written (given)', async (t) => {
+  t.test('7.4 a mutation without a token gets errors, and nothing is written (given)', async (t) => {
     const id = await createPost(usher, owner, 'Before')
     const before = await posts()
     const field = 'createPost(input: { title: "A", content: "B" }) { id }'
@@ -47,13 +47,13 @@ t.test('mutations', async (t) => {
     t.same(await posts(), before)
   })
 
-  t.test('7.4 a cookie alone is no token', async (t) => {
+  t.test('7.4 a cookie does not replace a token', async (t) => {
     const response = await inject('POST', '/graphql', { headers: { cookie: owner.cookie }, payload: { mutation: '{ createPost(input: { title: "A", content: "" }) { id } }' } })
     t.equal(response.statusCode, 200)
     t.match(response.json(), { data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] })
   })
 
-  t.test('7.4 a bad token is an error for queries too', async (t) => {
+  t.test('7.4 an invalid token is an error for queries too', async (t) => {
     const ended = await createUser()
     await inject('POST', '/api/auth/logout', { headers: ended.headers })
     const deleted = await createUser()
@@ -71,7 +71,7 @@ t.test('mutations', async (t) => {
     t.same(await posts(), before)
   })
 
-  t.test('7.6 createPost with an empty or blank title: errors (given)', async (t) => {
+  t.test('7.6 createPost with an empty or blank title gets errors (given)', async (t) => {
     const before = await posts()
     for (const title of ['', ' ', '\t\n', '\u00a0\u3000']) {
       for (let round = 0; round < 3; round++) {
@@ -84,7 +84,7 @@ t.test('mutations', async (t) => {
     t.same(await posts(), before)
   })
 
-  t.test('7.6 createPost refuses text that is too long or not text, all problems at once', async (t) => {
+  t.test('7.6 createPost rejects text that is too long or no string, and reports all problems at once', async (t) => {
     const before = await posts()
     for (const [input, errors] of [
       [{ title: 'x'.repeat(201), content: '' }, ['title must be at most 200 characters']],
@@ -106,7 +106,7 @@ t.test('mutations', async (t) => {
     t.same(await posts(), before)
   })
 
-  t.test('7.6 createPost stores text unchanged, but for a trimmed title', async (t) => {
+  t.test('7.6 createPost stores text unchanged, except that the title is trimmed', async (t) => {
     for (const [title, content] of [
       ['x'.repeat(200), 'x'.repeat(65536)],
       ['😀'.repeat(200), 'é'.repeat(32768)],
@@ -123,7 +123,7 @@ t.test('mutations', async (t) => {
     t.equal(data.createPost.content, 'é'.repeat(32768))
   })
 
-  t.test('7.6 authorId is the actor by default; only an admin may name another', async (t) => {
+  t.test('7.6 authorId is the actor by default, and only an admin may name another user', async (t) => {
     const authorOf = async (input: object, user: LoggedIn) => (await create({ title: 'A', content: '', ...input }, user)).data.createPost.author.id
     t.equal(await authorOf({}, owner), owner.id)
     t.equal(await authorOf({ authorId: null }, owner), owner.id)
@@ -138,7 +138,7 @@ t.test('mutations', async (t) => {
     }
   })
 
-  t.test('7.4 posts are changed and deleted by their owner and by an admin, and by nobody else', async (t) => {
+  t.test('7.4 only the owner and admins may change or delete a post', async (t) => {
     const update = (id: string, input: string, user: LoggedIn) => post(usher, { mutation: `{ updatePost(id: "${id}", input: ${input}) { title content author { id } } }` }, user)
     const remove = (id: string, user: LoggedIn) => post(usher, { mutation: `{ deletePost(id: "${id}") }` }, user)
     const author = { id: owner.id }
@@ -167,7 +167,7 @@ t.test('mutations', async (t) => {
     }
   })
 
-  t.test('7.3 of many that delete and change one post at once, one deletes it', async (t) => {
+  t.test('7.3 if many requests delete and change a post at once, exactly one deletes it', async (t) => {
     for (let round = 0; round < 5; round++) {
       const id = await createPost(usher, owner)
       const answers = await Promise.all(Array.from({ length: 12 }, (_, index) => post(usher, {
@@ -178,7 +178,7 @@ t.test('mutations', async (t) => {
     }
   })
 
-  t.test('7.6 fifty posts of an author who is deleted meanwhile: each is answered, and none is left', async (t) => {
+  t.test('7.6 fifty posts are created while their author is deleted: each request gets a response, and no post remains', async (t) => {
     for (const poster of ['the author', 'an admin']) {
       const author = await createUser()
       const input = { title: 'Race', content: '', authorId: author.id }
@@ -186,7 +186,7 @@ t.test('mutations', async (t) => {
       const deleting = inject('DELETE', `/api/users/${author.id}`, { headers: admin.headers })
       const more = Array.from({ length: 50 }, () => create(input, poster === 'an admin' ? admin : author))
       for (const { data, errors } of await Promise.all([...posting, ...more])) {
-        // Busy: while the deletion is not committed, nobody knows whether the author stays.
+        // OVERLOADED: until the deletion is committed, it is not known whether the author will exist.
         if (errors) t.match(errors, [{ extensions: { code: /^(USER_NOT_FOUND|INVALID_TOKEN|OVERLOADED)$/ } }], poster)
         else t.match(data.createPost, { title: 'Race' })
       }
@@ -196,7 +196,7 @@ t.test('mutations', async (t) => {
   })
 })
 
-t.test('7.4 the policy of the host decides', async (t) => {
+t.test('7.4 the policy of a host decides', async (t) => {
   const usher = await createUsher(t, { policy: { 'posts:create': ({ role }) => role === 'admin', 'posts:delete': () => false } })
   const id = await createPost(usher, usher.admin)
   const user = await usher.createUser()

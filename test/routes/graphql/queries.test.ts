@@ -9,7 +9,7 @@ import { openSql } from '../../helpers/sql.ts'
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 
 const usher = await createUsher(t)
-// What `watched` sends to the database.
+// The statements that the app `watched` has sent to the database.
 const statements: string[] = []
 const client = postgres(await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
 t.teardown(() => client.end())
@@ -20,7 +20,7 @@ t.test('queries', async (t) => {
   const owner = await usher.createUser({ name: 'Owner', email: 'Owner@example.com' })
   const id = await createPost(usher, owner, 'Mine')
 
-  t.test('7.5 user(id) of an unknown user: errors[0].message contains User not found (given)', async (t) => {
+  t.test('7.5 user(id) of an unknown user fails, and errors[0].message contains User not found (given)', async (t) => {
     for (const unknown of [UNKNOWN, 'x', '', '0', "' or 1=1", '\\u0000', 'x'.repeat(5000)]) {
       const { data, errors } = await post(usher, { query: `{ user(id: "${unknown}") { id name } }` })
       t.same(data, { user: null })
@@ -29,7 +29,7 @@ t.test('queries', async (t) => {
     }
   })
 
-  t.test('7.3 a user has its fields, whatever the case of the id, and no others', async (t) => {
+  t.test('7.3 a user has its fields and no others, and the id is not case-sensitive', async (t) => {
     for (const asked of [owner.id, owner.id.toUpperCase()]) {
       const { data, errors } = await post(usher, { query: `{ user(id: "${asked}") { id name email role createdAt posts { id title content } } }` })
       t.equal(errors, undefined)
@@ -45,12 +45,12 @@ t.test('queries', async (t) => {
     })
   })
 
-  t.test('7.3 me is the actor, or null', async (t) => {
+  t.test('7.3 me is the actor, or null without a token', async (t) => {
     t.same(await post(usher, { query: '{ me { id } }' }, owner), { data: { me: { id: owner.id } } })
     t.same(await post(usher, { query: '{ me { id } }' }), { data: { me: null } })
   })
 
-  t.test('7.3 users of a role, posts of an author', async (t) => {
+  t.test('7.3 users can be filtered by role, and posts by author', async (t) => {
     const names = async (args: string) => (await post(usher, { query: `{ users${args} { nodes { name } } }` })).data.users.nodes.map(({ name }: { name: string }) => name)
     t.same(await names('(role: "admin")'), ['Admin'])
     t.same(await names('(role: "user")'), ['Owner'])
@@ -72,7 +72,7 @@ t.test('queries', async (t) => {
     t.same(byType.data.__type.fields, [{ name: 'postCreated', args: [{ name: 'authorId', type: { name: 'ID' } }, { name: 'after', type: { name: 'String' } }], type: { kind: 'NON_NULL', ofType: { name: 'Post' } } }])
   })
 
-  t.test('7.7 the introspection query of every client is within the limits', async (t) => {
+  t.test('7.7 the introspection queries of common clients are within the limits', async (t) => {
     const full = getIntrospectionQuery({ descriptions: true, specifiedByUrl: true, directiveIsRepeatable: true, schemaDescription: true, inputValueDeprecation: true, oneOf: true })
     for (const query of [getIntrospectionQuery(), full, full, full]) {
       const { data, errors } = await post(usher, { query, operationName: 'IntrospectionQuery' })
@@ -83,7 +83,7 @@ t.test('queries', async (t) => {
   })
 })
 
-t.test('7.3 a post in a list has the fields that are asked for, by whatever way, and no content is read that nobody asked for', async (t) => {
+t.test('7.3 a listed post has the requested fields, and its content is read only if it was requested', async (t) => {
   const usher = watched
   const { admin } = usher
   const id = await createPost(usher, admin, 'Mine')
@@ -106,20 +106,20 @@ t.test('7.3 a post in a list has the fields that are asked for, by whatever way,
     [`{ user(id: "${admin.id}") { posts { ...b } posts { title } again: posts { ...b } } } fragment b on Post { ...c } fragment c on Post { content }`,
       { user: { posts: [{ content: 'Words', title: 'Mine' }], again: [{ content: 'Words' }] } }],
   ]
-  // The first time a document is interpreted, then compiled.
+  // The first execution of a document is interpreted, later ones are compiled.
   for (const [query, expected] of [...asked, ...asked, ...asked]) {
     t.same(await read(query), expected)
     t.ok(readsContent(), query)
   }
 
-  // Together they are one statement, which reads what any of them asks for.
+  // These queries share one statement, which reads every field that any of them selects.
   const queries = ['id', 'title', 'content', 'createdAt', 'author { id }'].map((field) => `{ user(id: "${admin.id}") { posts { ${field} } } }`)
   const [ids, titles, contents, times, authors] = await Promise.all(queries.map((query) => post(usher, { query })))
   t.same([ids, titles, contents, authors].map((answer) => answer!.data.user.posts), [[{ id }], [{ title: 'Mine' }], [{ content: 'Words' }], [{ author: { id: admin.id } }]])
   t.match(times!.data.user.posts[0].createdAt, /^\d{4}-/)
 })
 
-t.test('7.3 a variable that must not be null has its default, each time', async (t) => {
+t.test('7.3 a non-null variable has its default value each time', async (t) => {
   const author = await usher.createUser()
   const [older, newer] = [await createPost(usher, author, 'Older'), await createPost(usher, author, 'Newer')]
   const list = `posts(authorId: "${author.id}", first: $first) { nodes { id @include(if: $with) } }`
@@ -133,7 +133,7 @@ t.test('7.3 a variable that must not be null has its default, each time', async 
   }
 })
 
-t.test('7.3 connections page forward without a gap or a double', async (t) => {
+t.test('7.3 connections page forward without gaps or duplicates', async (t) => {
   const usher = await createUsher(t)
   const { admin } = usher
   const ids: string[] = []
@@ -174,7 +174,7 @@ t.test('7.3 connections page forward without a gap or a double', async (t) => {
   t.same((await post(usher, { query: '{ me { posts(first: 2) { id } } }' }, admin)).data.me.posts, [{ id: ids[0] }, { id: ids[1] }])
 })
 
-t.test('7.8 no N+1', async (t) => {
+t.test('7.8 relations cost no statement per row', async (t) => {
   const usher = watched
   const sql = openSql(t, { ...usher, options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, 60) n`
@@ -184,11 +184,11 @@ t.test('7.8 no N+1', async (t) => {
     statements.length = 0
     const { data, errors } = await post(usher, { query })
     t.equal(errors, undefined)
-    // The node also deletes what has expired, at times of its own.
+    // The node also deletes expired rows, at any time.
     return { data, sent: statements.filter((text) => !/\bdelete from\b/.test(text)) }
   }
 
-  t.test('7.8 50 users with their posts are two SQL statements', async (t) => {
+  t.test('7.8 50 users with their posts take two SQL statements', async (t) => {
     for (let round = 0; round < 3; round++) {
       const { data, sent } = await count('{ users { nodes { id name posts { id title } } } }')
       t.equal(data.users.nodes.length, 50)
@@ -197,7 +197,7 @@ t.test('7.8 no N+1', async (t) => {
     }
   })
 
-  t.test('7.8 users, their posts and the authors of these are three', async (t) => {
+  t.test('7.8 users, their posts and the authors of these take three statements', async (t) => {
     for (let round = 0; round < 3; round++) {
       const { data, sent } = await count('{ users(first: 100) { nodes { id posts(first: 2) { author { id } } } } }')
       t.equal(data.users.nodes.length, 61)
@@ -206,13 +206,13 @@ t.test('7.8 no N+1', async (t) => {
     }
   })
 
-  t.test('7.8 posts and their authors are two; aliases of one kind share a statement', async (t) => {
+  t.test('7.8 posts and their authors take two statements; aliases of a field share one', async (t) => {
     t.equal((await count('{ posts(first: 100) { nodes { author { name } } } }')).sent.length, 2)
     const ids = (await count('{ users(first: 3) { nodes { id } } }')).data.users.nodes.map(({ id }: { id: string }) => id)
     t.equal((await count(`{ ${ids.map((id: string, index: number) => `u${index}: user(id: "${id}") { name posts(first: ${index + 1}) { id } }`).join(' ')} }`)).sent.length, 2)
   })
 
-  t.test('7.8 a response has a bounded number of rows', async (t) => {
+  t.test('7.8 a response has a limited number of rows', async (t) => {
     await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), id, 'Post ' || n, '' from users, generate_series(1, 200) n`
     const { data, errors } = await post(usher, { query: '{ users(first: 100) { nodes { posts(first: 100) { author { posts(first: 100) { id } } } } } }' })
     t.equal(data, null)
@@ -221,7 +221,7 @@ t.test('7.8 no N+1', async (t) => {
   })
 })
 
-t.test('7.3 a post whose author is deleted while it is read: an error that says so', async (t) => {
+t.test('7.3 if the author of a post is deleted while the post is read, the error says so', async (t) => {
   const usher = await createUsher(t)
   const { createUser, admin, inject } = usher
   const authors = await Promise.all(Array.from({ length: 10 }, () => createUser()))

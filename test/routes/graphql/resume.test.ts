@@ -12,7 +12,7 @@ const take = async (socket: TestSocket, count: number) => {
 }
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => String(from + index))
 
-t.test('7.7 a subscription goes on from a cursor', async (t) => {
+t.test('7.7 a subscription resumes from a cursor', async (t) => {
   const usher = await createUsher(t)
   const otherNode = await createUsher(t, usher.options)
   const { admin } = usher
@@ -28,7 +28,7 @@ t.test('7.7 a subscription goes on from a cursor', async (t) => {
   }
   const latest = async () => (await post(usher, { query: '{ posts(first: 1) { pageInfo { startCursor } } }' })).data.posts.pageInfo.startCursor
 
-  t.test('what came meanwhile, and then what comes, on any node and by either protocol', async (t) => {
+  t.test('7.7 it gets missed posts, then new ones, on any node and over any protocol', async (t) => {
     await insert(0, 3)
     const first = await subscribe()
     await first.settle()
@@ -44,7 +44,7 @@ t.test('7.7 a subscription goes on from a cursor', async (t) => {
     }
   })
 
-  t.test('the newest page of a list, and then what follows it', async (t) => {
+  t.test('7.7 the cursor of the newest page of a list leads to the posts that follow', async (t) => {
     const { posts: { nodes, pageInfo } } = (await post(usher, { query: '{ posts(first: 2) { nodes { cursor title } pageInfo { startCursor } } }' })).data
     t.equal(nodes[0].cursor, pageInfo.startCursor)
     const socket = await subscribe(pageInfo.startCursor)
@@ -55,7 +55,7 @@ t.test('7.7 a subscription goes on from a cursor', async (t) => {
     t.same(data.posts.nodes.map(({ cursor }: { cursor: string }) => cursor), nodes.map(({ cursor }: { cursor: string }) => cursor))
   })
 
-  t.test('thousands that came meanwhile, while more come', async (t) => {
+  t.test('7.7 it gets thousands of missed posts while new ones are created', async (t) => {
     const from = await latest()
     await insert(0, 3000)
     const sockets = await Promise.all(Array.from({ length: 5 }, (_, index) => subscribe(from, { node: index % 2 ? usher : otherNode })))
@@ -69,7 +69,7 @@ t.test('7.7 a subscription goes on from a cursor', async (t) => {
     for (const socket of [...sockets, tail]) t.same(await titles(socket, 1), ['3500'])
   })
 
-  t.test('what one author wrote meanwhile, among much of others, and larger than what a node keeps at hand', async (t) => {
+  t.test('7.7 with authorId it gets the author\'s missed posts, even if a node no longer keeps them in memory', async (t) => {
     const from = await latest()
     const live = await subscribe(null, { query: `subscription { postCreated(authorId: "${author.id}") { title cursor } }` })
     await live.settle()
@@ -84,13 +84,13 @@ t.test('7.7 a subscription goes on from a cursor', async (t) => {
     t.same(await titles(all, 301), range(0, 301))
   })
 
-  t.test('of an author whom there is not', async (t) => {
+  t.test('7.7 with an unknown authorId it receives nothing', async (t) => {
     const socket = await subscribe(await latest(), { query: 'subscription ($after: String) { postCreated(authorId: "nobody", after: $after) { title } }' })
     await insert(0, 1)
     t.match(await socket.run('{ __typename }'), { data: { __typename: 'Query' } })
   })
 
-  t.test('those that are deleted by then are left out', async (t) => {
+  t.test('7.7 posts that have been deleted are left out', async (t) => {
     const from = await latest()
     await insert(0, 4, { content: 'doomed' })
     t.equal((await sql`delete from posts where title in ('1', '3') and content = 'doomed'`).count, 2)
@@ -103,7 +103,7 @@ t.test('7.7 a subscription goes on from a cursor', async (t) => {
     for (const some of [socket, last, same]) t.same(await titles(some, 1), ['After'])
   })
 
-  t.test('a transaction that takes its number and commits late holds the others back, and none is missed', async (t) => {
+  t.test('7.7 a transaction that commits late does not make a subscriber miss its post', async (t) => {
     const socket = await subscribe(await latest())
     const late = Promise.withResolvers<void>()
     const begun = Promise.withResolvers<void>()
@@ -121,10 +121,10 @@ t.test('7.7 a subscription goes on from a cursor', async (t) => {
     t.same(rest.sort(), ['Other 1', 'Other 2'])
   })
 
-  t.test('a cursor that is none, or that was never given out, is an error', async (t) => {
+  t.test('7.7 a cursor that is malformed or was never issued is an error', async (t) => {
     const beyond = Buffer.alloc(8)
     beyond.writeBigUInt64BE(2n ** 62n)
-    // Of an epoch that there has not been.
+    // This cursor belongs to an epoch that has not begun.
     const future = Buffer.alloc(12)
     future.writeUInt32BE(2 ** 31, 8)
     const neverGiven = [beyond, future].map((octets) => octets.toString('base64url'))
@@ -132,13 +132,13 @@ t.test('7.7 a subscription goes on from a cursor', async (t) => {
     for (const after of ['', 'x', `${await latest()}=`, 'AAAAAAAAAA\n', '__________8', ...neverGiven, users.data.users.pageInfo.startCursor]) {
       const socket = await subscribe(after)
       t.match(await socket.next(), { type: 'error', id: '1', payload: [{ message: 'after must be the cursor of a post', extensions: { code: 'INVALID_INPUT' } }] }, after)
-      // As over HTTP.
+      // A list over HTTP rejects the same malformed cursors.
       if (!neverGiven.includes(after)) t.match(await post(usher, { query: 'query ($after: String) { posts(after: $after) { nodes { id } } }', variables: { after } }), { errors: [{ message: 'after must be the cursor of a post' }] })
     }
   })
 })
 
-t.test('7.7 from the very beginning, where there is no post yet', async (t) => {
+t.test('7.7 a subscription can start at the beginning while there are no posts', async (t) => {
   const usher = await createUsher(t)
   const socket = await (await openSocket(t, usher)).init()
   socket.start('1', AFTER)

@@ -25,7 +25,7 @@ const malformed: Record<string, Buffer> = {
 
 const usher = await createUsher(t)
 
-t.test('1.13 malformed frames close their socket, whatever its subprotocol, and harm nobody', async (t) => {
+t.test('1.13 malformed frames close their socket with either subprotocol, and affect no other', async (t) => {
   const other = await (await openSocket(t, usher)).init()
   for (const protocol of ['', 'other', ...protocols]) {
     for (const [what, bytes] of Object.entries(malformed)) {
@@ -41,11 +41,11 @@ t.test('1.13 malformed frames close their socket, whatever its subprotocol, and 
   t.same(await other.run('{ __typename }'), { data: { __typename: 'Query' } })
 })
 
-t.test('7.7 a socket without an acceptable subprotocol is closed with 4406, also where it goes on sending', async (t) => {
+t.test('7.7 a socket without an acceptable subprotocol is closed with 4406, even if it keeps sending', async (t) => {
   for (const protocol of ['', 'other']) {
     const rest = Buffer.concat([frame(PING, 'x'), frame(PONG), frame(TEXT, '{"type":"connection_init"}'), frame(TEXT, '{"type":"ping"}')])
     const { socket, closed } = await upgrade(t, await hostOf(usher), { protocol, rest })
-    // The close frame is the only one: 4406 is 0x1136.
+    // The server sends nothing but the close frame. 0x1136 is 4406.
     await once(socket, 'data')
     socket.write(frame(CLOSE, Buffer.from([0x11, 0x36])))
     const answer = await closed
@@ -53,16 +53,17 @@ t.test('7.7 a socket without an acceptable subprotocol is closed with 4406, also
   }
 })
 
-t.test('7.7 a client that does not answer the close frame is disconnected', async (t) => {
+t.test('7.7 a client that does not respond to the close frame is disconnected', async (t) => {
   const { closed } = await upgrade(t, await hostOf(usher))
   t.match(String(await closed), /^HTTP\/1\.1 101 /)
 })
 
-t.test('1.13 a client that sends and does not read is disconnected, whatever it is answered with', async (t) => {
-  // Small answers go over the bound of all connections together: it takes long until they come to the one of a socket.
+t.test('1.13 a client that sends but does not read is disconnected, whatever the responses are', async (t) => {
+  // Small responses first exceed the limit of unread bytes of all connections together. Reaching the limit of one
+  // socket takes long.
   const usher = await createUsher(t, { live: { messages: { burst: 1_000_000 } } })
   const small = await createUsher(t, { ...usher.options, live: { messages: { burst: 1_000_000 }, unreadBytes: 65_536 } })
-  // Each operation has an id of its own, because a second one with the id of a running one closes the socket.
+  // Each operation has a different id, because an id that is in use closes the socket.
   let operations = 0
   const subscribe = (query: string) => frame(TEXT, JSON.stringify({ type: 'subscribe', id: `${operations++}${'x'.repeat(10_000)}`, payload: { query } }))
   const sent: Record<string, () => Buffer> = {
@@ -102,7 +103,7 @@ t.test('1.13 a socket that sends too many messages is slowed down', async (t) =>
   for (let round = 0; round < 5; round++) stopped.send({ type: 'ping' })
   for (let round = 0; round < 5; round++) await stopped.next()
   stopped.send({ type: 'ping' })
-  // It is not taken for gone, either, though its pongs are not read.
+  // The other socket is not closed for missing pongs while its messages are not read.
   for (let round = 0; round < 4; round++) await once(quiet.socket, 'ping')
   await slow.app.close()
   t.equal(await stopped.closed, 1001)

@@ -10,7 +10,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
   const usher = await createUsher(t)
   const brief = await createUsher(t, { accessTokenSeconds: 2 })
   const impatient = await createUsher(t, { pingSeconds: 2 })
-  // They listen before the tests, which run together.
+  // The apps listen before the tests, which run in parallel.
   for (const each of [usher, brief, impatient]) await hostOf(each)
   const { admin, createUser, inject } = usher
   const fresh = async (t: Test, protocol = protocols[0] as typeof protocols[number]) => (await openSocket(t, usher, { protocol })).init()
@@ -45,7 +45,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       }
     })
 
-    t.test(`7.7 ${protocol}: what cannot even be made to text is refused, or passed over, and harms nobody`, async (t) => {
+    t.test(`7.7 ${protocol}: values that cannot be converted to strings are rejected or ignored, and harm nothing`, async (t) => {
       const untold = { toString: null, valueOf: null }
       for (const payload of [{ authorization: untold }, { headers: { Authorization: untold } }]) {
         const socket = await openSocket(t, usher, { protocol })
@@ -57,7 +57,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       t.same(await socket.run('{ __typename }'), { data: { __typename: 'Query' } })
     })
 
-    t.test(`7.7 ${protocol}: what follows a message that closed the socket is not heard`, async (t) => {
+    t.test(`7.7 ${protocol}: messages after the one that closed the socket are ignored`, async (t) => {
       const user = await createUser()
       const before = await createPost(usher, user, 'Before')
       const socket = await (await openSocket(t, usher, { protocol })).init(user.headers)
@@ -67,7 +67,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       t.same((await post(usher, { query: `{ posts(authorId: "${user.id}") { nodes { id title } } }` })).data.posts.nodes, [{ id: before, title: 'Before' }])
     })
 
-    t.test(`7.7 ${protocol}: an id that is taken closes the socket with 4409`, async (t) => {
+    t.test(`7.7 ${protocol}: an id that is in use closes the socket with 4409`, async (t) => {
       const socket = await fresh(t, protocol)
       socket.start('1', POSTS)
       socket.start('1', POSTS)
@@ -81,14 +81,14 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       t.ok(performance.now() - since > 2000)
     })
 
-    t.test(`7.7 ${protocol}: a message of more than 16 KiB closes the socket with 1009; one below is read`, async (t) => {
+    t.test(`7.7 ${protocol}: a message over 16 KiB closes the socket with 1009, a smaller one is read`, async (t) => {
       const socket = await fresh(t, protocol)
       t.match(await socket.run('{ me { id } }', { variables: { content: 'x'.repeat(16_000) } }), { data: { me: null } })
       socket.start('1', POSTS, { variables: { content: 'x'.repeat(16_384) } })
       t.equal(await socket.closed, 1009)
     })
 
-    t.test(`7.4 ${protocol}: a bad token is refused`, async (t) => {
+    t.test(`7.4 ${protocol}: an invalid token closes the socket with 4403`, async (t) => {
       for (const payload of [{ authorization: 'Bearer x' }, { Authorization: 'x' }, { headers: { authorization: 'Bearer x' } }, { headers: { Authorization: null, authorization: 1 } }, { authorization: {} }]) {
         const socket = await openSocket(t, usher, { protocol })
         socket.send({ type: 'connection_init', payload })
@@ -97,7 +97,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       }
     })
 
-    t.test(`7.4 ${protocol}: a mutation with a token, wherever clients put it`, async (t) => {
+    t.test(`7.4 ${protocol}: a mutation works with a token, in each place where clients put it`, async (t) => {
       const { headers: { authorization } } = admin
       const mutation = 'mutation { createPost(input: { title: "By socket", content: "" }) { title author { id } } }'
       const expected = { data: { createPost: { title: 'By socket', author: { id: admin.id } } } }
@@ -111,7 +111,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       t.same(await (await fresh(t, protocol)).run('{ me { id } }'), { data: { me: null } })
     })
 
-    t.test(`7.4 ${protocol}: a socket closes with 4403 when its session ends, wherever its token was`, async (t) => {
+    t.test(`7.4 ${protocol}: a socket closes with 4403 when its session ends, however the token was sent`, async (t) => {
       for (const rest of ['payload', 'upgrade']) {
         const user = await createUser()
         const socket = await openSocket(t, usher, { protocol, ...rest === 'upgrade' && { headers: user.headers } })
@@ -136,17 +136,17 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       t.equal(await socket.closed, 4403)
     })
 
-    t.test(`7.7 ${protocol}: who does not answer a ping is taken for gone`, async (t) => {
+    t.test(`7.7 ${protocol}: a client that does not respond to pings is disconnected`, async (t) => {
       const [here, gone] = await Promise.all([1, 2].map(async () => (await openSocket(t, impatient, { protocol })).init()))
       gone!.socket.pause()
-      // Both ends are this process: an interval is longer than its event loop is ever busy.
+      // Both ends run in this process, so the interval is longer than its event loop is ever blocked.
       for (let round = 0; round < 3; round++) await once(here!.socket, 'ping')
       t.same(await here!.run('{ me { id } }'), { data: { me: null } })
       gone!.socket.resume()
       t.equal(await gone!.closed, 1006)
     })
 
-    t.test(`7.7 ${protocol}: an id may be used again, at once, and gets nothing of what it stood for before`, async (t) => {
+    t.test(`7.7 ${protocol}: an id can be reused at once and receives nothing from its previous operation`, async (t) => {
       const user = await createUser()
       const socket = await fresh(t, protocol)
       const posts = `subscription { postCreated(authorId: "${user.id}") { title } }`
@@ -164,7 +164,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       t.same(await socket.next(), { type: socket.words.data, id: '1', payload: { data: { postCreated: { title: 'Again' } } } })
     })
 
-    t.test(`7.7 ${protocol}: ids of any text, as the client wrote them`, async (t) => {
+    t.test(`7.7 ${protocol}: an id may be any string and is returned unchanged`, async (t) => {
       const socket = await fresh(t, protocol)
       for (const id of ['"', '\\', 'é😀', '\u0000', '__proto__', 'x'.repeat(1000), '{"type":"next"}']) {
         socket.start(id, '{ me { id } }')
@@ -173,7 +173,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       }
     })
 
-    t.test(`7.8 ${protocol}: ten operations at most run at once`, async (t) => {
+    t.test(`7.8 ${protocol}: at most ten operations run at once`, async (t) => {
       const socket = await fresh(t, protocol)
       const quiet = 'subscription { postCreated(authorId: "nobody") { title } }'
       for (let id = 0; id < 10; id++) socket.start(String(id), quiet)
@@ -183,7 +183,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       t.same(await socket.run('{ me { id } }'), { data: { me: null } })
     })
 
-    t.test(`7.3 ${protocol}: failures have a message and a code, and no words of ours`, async (t) => {
+    t.test(`7.3 ${protocol}: errors have a message and a code, and reveal nothing internal`, async (t) => {
       const socket = await (await openSocket(t, usher, { protocol })).init(admin.headers)
       for (const [query, rest, expected] of [
         ['{ nothing }', {}, { errors: [{ message: 'Cannot query field "nothing" on type "Query".', extensions: { code: 'GRAPHQL_INVALID' } }] }],
@@ -206,7 +206,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
     })
   }
 
-  t.test('7.7 a ping is answered with a pong; the older protocol can be ended by a message', async (t) => {
+  t.test('7.7 a ping gets a pong; a message of the older protocol can end the connection', async (t) => {
     const socket = await fresh(t)
     socket.send({ type: 'ping', payload: { a: 1 } })
     t.same(await socket.next(), { type: 'pong' })
@@ -218,7 +218,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
     t.equal(await old.closed, 1005)
   })
 
-  t.test('7.7 another subprotocol, or none, is refused', async (t) => {
+  t.test('7.7 a socket with another subprotocol, or none, is rejected', async (t) => {
     const url = `ws://${await hostOf(usher)}/graphql`
     for (const offered of ['other', ['other', 'mqtt']]) {
       const [{ message }] = await once(new WebSocket(url, offered), 'close').catch((error) => [error])
@@ -233,7 +233,7 @@ t.test('the socket', { jobs: 20 }, async (t) => {
   })
 })
 
-t.test('7.7 a page may open a socket at its own origin, and at those of the options; at any where that is one of them', async (t) => {
+t.test('7.7 a page may open a socket at its own origin and at configured origins, or at any if `*` is configured', async (t) => {
   const usher = await createUsher(t, { origins: ['https://app.example.com'], publicUrl: 'https://api.example.com' })
   const host = await hostOf(usher)
   const connect = async (origin: string, at = host) => {

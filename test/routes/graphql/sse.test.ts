@@ -12,11 +12,11 @@ const asked = (query: string, rest: object = {}) => ({ method: 'POST', body: JSO
 const inAddress = (query: string, rest: Record<string, string> = {}) => ({ query: `?${new URLSearchParams({ query, ...rest })}` })
 const titlesOf = (answers: { data?: any }[]) => answers.map(({ data }) => data.postCreated.title)
 
-t.test('7.7 subscriptions by server-sent events', async (t) => {
+t.test('7.7 subscriptions over server-sent events', async (t) => {
   const usher = await createUsher(t)
   const { admin, createUser, inject } = usher
 
-  t.test('by POST and by GET; the id of an event is the cursor of its post', async (t) => {
+  t.test('7.7 subscriptions work by POST and GET; the id of an event is the cursor of its post', async (t) => {
     for (const init of [asked(POSTS), inAddress(POSTS), inAddress('subscription A ($by: ID) { postCreated(authorId: $by) { title cursor } } query B { me { id } }', { operationName: 'A', variables: JSON.stringify({ by: admin.id }) })]) {
       const events = await openEvents(t, usher, init)
       t.equal(events.response.status, 200)
@@ -31,7 +31,7 @@ t.test('7.7 subscriptions by server-sent events', async (t) => {
     }
   })
 
-  t.test('Last-Event-ID goes on from there, whatever the operation says', async (t) => {
+  t.test('7.7 Last-Event-ID resumes the stream and overrides the operation\'s cursor', async (t) => {
     const first = await openEvents(t, usher, inAddress(POSTS))
     for (const title of ['One', 'Two', 'Three']) await createPost(usher, admin, title)
     const { id } = (await first.next())!
@@ -48,7 +48,7 @@ t.test('7.7 subscriptions by server-sent events', async (t) => {
     t.equal(await wrong.next(), undefined)
   })
 
-  t.test('a query and a mutation by POST: one event, and the end', async (t) => {
+  t.test('7.7 a query or mutation by POST gets one event, and the stream ends', async (t) => {
     const mutation = asked('mutation { createPost(input: { title: "By an event stream", content: "" }) { title } }')
     const refused = await openEvents(t, usher, mutation)
     t.match(await refused.answers(1), [{ data: null, errors: [{ message: 'A bearer token is required', extensions: { code: 'UNAUTHENTICATED' } }] }])
@@ -68,7 +68,7 @@ t.test('7.7 subscriptions by server-sent events', async (t) => {
     }
   })
 
-  t.test('by GET what a browser should not ask for again is 400', async (t) => {
+  t.test('7.7 a GET that a browser must not repeat gets 400', async (t) => {
     for (const [init, message] of [
       [inAddress('mutation { deletePost(id: "x") }'), 'GET is only for subscriptions. Send queries and mutations by POST'],
       [inAddress('{ me { id } }'), 'GET is only for subscriptions. Send queries and mutations by POST'],
@@ -88,14 +88,14 @@ t.test('7.7 subscriptions by server-sent events', async (t) => {
     t.match(await response.json(), { errors: [{ extensions: { code: 'INVALID_TOKEN' } }] })
   })
 
-  t.test('who asks for JSON gets JSON', async (t) => {
+  t.test('7.7 a client that accepts JSON gets JSON', async (t) => {
     for (const accept of ['application/json, text/event-stream', '*/*', 'application/json', 'text/event-stream;q=0.5, application/json']) {
       const { response } = await openEvents(t, usher, { ...asked('{ me { id } }'), headers: { accept } })
       t.same(await response.json(), { data: { me: null } }, accept)
     }
   })
 
-  t.test('a stream ends when its session does', async (t) => {
+  t.test('7.7 a stream ends when its session ends', async (t) => {
     const user = await createUser()
     const events = await openEvents(t, usher, { ...asked(POSTS), headers: user.headers })
     const others = await openEvents(t, usher, asked(POSTS))
@@ -105,7 +105,7 @@ t.test('7.7 subscriptions by server-sent events', async (t) => {
     t.same(titlesOf(await others.answers(1)), ['For others'])
   })
 
-  t.test('a client that is slow gets all of it in the end; one that has gone leaves nothing behind', async (t) => {
+  t.test('7.7 a slow client gets all events in the end; a disconnected one leaves nothing behind', async (t) => {
     const sql = openSql(t, usher)
     const author = await createUser()
     const query = `subscription { postCreated(authorId: "${author.id}") { title content } }`
@@ -121,7 +121,7 @@ t.test('7.7 subscriptions by server-sent events', async (t) => {
   })
 })
 
-t.test('7.7 a stream of server-sent events says now and then that it is there, and ends where nobody takes what it says', async (t) => {
+t.test('7.7 an idle stream sends comments, and ends if the client does not read them', async (t) => {
   const usher = await createUsher(t, { pingSeconds: 0.05 })
   const events = await openEvents(t, usher, asked(POSTS))
   for (const expected of [{ retry: '1000' }, { comment: '' }, { comment: '' }]) t.match(await events.any(), expected)
@@ -139,7 +139,7 @@ t.test('7.7 a stream of server-sent events says now and then that it is there, a
   response.socket.resume()
 })
 
-t.test('7.7 a stop ends the streams', async (t) => {
+t.test('7.7 stopping the node ends the streams', async (t) => {
   const usher = await createUsher(t)
   const events = await openEvents(t, usher, asked(POSTS))
   await usher.app.close()

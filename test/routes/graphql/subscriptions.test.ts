@@ -24,7 +24,7 @@ t.test('postCreated', async (t) => {
     return socket
   }
 
-  t.test('7.7 every post reaches every subscriber, wherever it was created', async (t) => {
+  t.test('7.7 every subscriber receives every post, whichever node it was created on', async (t) => {
     const subscribers = await Promise.all([usher, otherNode].flatMap((node) => protocols.map((protocol) => subscribe(POSTS, protocol, node))))
     const writer = await (await openSocket(t, otherNode)).init(author.headers)
     await createPost(usher, admin, 'by HTTP')
@@ -37,7 +37,7 @@ t.test('postCreated', async (t) => {
     }
   })
 
-  t.test('7.7 a post that is rolled back reaches nobody', async (t) => {
+  t.test('7.7 no subscriber receives a post whose transaction was rolled back', async (t) => {
     const subscriber = await subscribe()
     await t.rejects(sql.begin(async (sql) => {
       await sql`insert into posts (id, author_id, title, content) values (gen_random_uuid(), ${admin.id}, 'Rolled back', '')`
@@ -47,7 +47,7 @@ t.test('postCreated', async (t) => {
     t.same(await titles(subscriber, 1), ['Kept'])
   })
 
-  t.test('7.7 the posts of an author', async (t) => {
+  t.test('7.7 a subscription to one author receives only that author\'s posts', async (t) => {
     const [his, upper, nobodys, none] = await Promise.all([subscribe(by(author.id)), subscribe(by(author.id.toUpperCase())), subscribe(by('nobody')), subscribe(by(''))])
     const all = await subscribe('subscription ($id: ID) { postCreated(authorId: $id) { title } }')
     await createPost(usher, admin, 'Another')
@@ -58,8 +58,8 @@ t.test('postCreated', async (t) => {
     for (const socket of [nobodys!, none!]) t.same(await socket.run('{ __typename }'), { data: { __typename: 'Query' } })
   })
 
-  t.test('7.7 in the order of their commits', async (t) => {
-    // Nothing of theirs can still be on its way to the other node.
+  t.test('7.7 posts arrive in the order of their commits', async (t) => {
+    // With a new author, no earlier post can still be on its way to the other node.
     const author = await usher.createUser()
     const [here, there] = await Promise.all([subscribe(by(author.id)), subscribe(by(author.id), 'graphql-ws', otherNode)])
     const expected = Array.from({ length: 200 }, (_, index) => `Post ${index}`)
@@ -68,7 +68,7 @@ t.test('postCreated', async (t) => {
     t.same(await titles(there!, 200), expected)
   })
 
-  t.test('7.7 each of many posts at once, exactly once', async (t) => {
+  t.test('7.7 each of many posts created at once arrives exactly once', async (t) => {
     const subscribers = await Promise.all(Array.from({ length: 10 }, () => subscribe(by(author.id))))
     const expected = Array.from({ length: 300 }, (_, index) => `Many ${index}`).sort()
     await Promise.all(expected.map((title, index) => createPost(index % 2 ? usher : otherNode, author, title)))
@@ -77,7 +77,7 @@ t.test('postCreated', async (t) => {
     for (const order of others) t.same(order, first)
   })
 
-  t.test('7.7 with fields of its author, and under any alias', async (t) => {
+  t.test('7.7 a post can be selected with fields of its author and under an alias', async (t) => {
     const socket = await subscribe(`subscription Named ($first: Int = 1) { event: postCreated(authorId: "${author.id}") { id createdAt author { name posts(first: $first) { title } } } }`)
     const id = await createPost(usher, author, 'Nested')
     const { payload } = await socket.next()
@@ -85,7 +85,7 @@ t.test('postCreated', async (t) => {
     t.equal(payload!.errors, undefined)
   })
 
-  t.test('7.3 a failure in an event says no more than it should, and the next event is unharmed', async (t) => {
+  t.test('7.3 the error of an event reveals nothing internal, and the next event arrives', async (t) => {
     const socket = await subscribe(`subscription { postCreated(authorId: "${author.id}") { title createdAt author { posts(first: 1000) { id } } } }`)
     const whole = await subscribe(`subscription { postCreated(authorId: "${author.id}") { title createdAt } }`)
     await createPost(usher, author)
@@ -97,7 +97,7 @@ t.test('postCreated', async (t) => {
     t.match((await whole.next()).payload, { data: { postCreated: { title: 'Next' } } })
   })
 
-  t.test('7.8 each event has a bound on its rows of its own', async (t) => {
+  t.test('7.8 the limit of rows counts for each event separately', async (t) => {
     const reader = await usher.createUser()
     await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${reader.id}, '', '' from generate_series(1, 200)`
     const aliases = Array.from({ length: 40 }, (_, index) => `p${index}: posts(first: ${100 - index}) { id }`).join(' ')
@@ -108,7 +108,7 @@ t.test('postCreated', async (t) => {
     }
   })
 
-  t.test('7.7 subscribers who stop, hang up or vanish leave nothing behind', async (t) => {
+  t.test('7.7 subscribers that stop, close or disconnect leave nothing behind', async (t) => {
     const stay = await subscribe(by(author.id))
     for (let round = 0; round < 10; round++) {
       const leaving = await Promise.all(Array.from({ length: 20 }, () => subscribe(by(author.id))))
@@ -125,7 +125,7 @@ t.test('postCreated', async (t) => {
     t.same(await titles(stay, 1), ['To one'])
   })
 
-  t.test('7.7 a subscriber who is slow gets all of it in the end, and others notice nothing', async (t) => {
+  t.test('7.7 a slow subscriber gets all posts in the end, without an effect on others', async (t) => {
     const quick = await subscribe(by(author.id))
     const contents = `subscription { postCreated(authorId: "${author.id}") { title content } }`
     const [reading, slow] = await Promise.all([subscribe(contents), subscribe(contents)])
@@ -141,19 +141,19 @@ t.test('postCreated', async (t) => {
     for (const socket of [quick, reading!, slow!]) t.same(await titles(socket, 1), ['After'])
   })
 
-  t.test('7.7 thousands of posts at once reach those who read', async (t) => {
+  t.test('7.7 a subscriber that reads receives thousands of posts created at once', async (t) => {
     const subscribers = await Promise.all([subscribe(by(author.id)), subscribe(by(author.id), 'graphql-ws')])
     await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${author.id}, n, 'Words' from generate_series(1, 3000) n`
     const expected = Array.from({ length: 3000 }, (_, index) => String(index + 1))
     for (const subscriber of subscribers) t.same((await titles(subscriber, 3000)).sort((a, b) => Number(a) - Number(b)), expected)
   })
 
-  t.test('7.7 a client who asks and does not read is dropped', async (t) => {
+  t.test('7.7 a client that subscribes but does not read is disconnected', async (t) => {
     const socket = await subscribe(by('nobody'))
     await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), ${admin.id}, '', ${'x'.repeat(60_000)} from generate_series(1, 100)`
     socket.socket.pause()
     for (let id = 0; id < 9; id++) socket.start(String(id), `{ posts(authorId: "${admin.id}", first: 100) { nodes { content } } }`)
-    // That the server has hung up shows when one writes.
+    // The client only detects that the connection is closed when it writes.
     await until('the server has hung up', () => {
       socket.socket.ping()
       return socket.socket.readyState !== WebSocket.OPEN
@@ -163,7 +163,7 @@ t.test('postCreated', async (t) => {
   })
 })
 
-t.test('7.7 nothing is read from the database where nobody subscribes', async (t) => {
+t.test('7.7 a node without subscribers reads no posts', async (t) => {
   const statements: string[] = []
   const usher = await createUsher(t)
   const client = postgres(usher.options.databaseUrl!, { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
@@ -182,7 +182,7 @@ t.test('7.7 nothing is read from the database where nobody subscribes', async (t
   t.ok(before > 0)
   const user = await usher.createUser()
   await createPost(usher, usher.admin, 'Unheard')
-  // The node has heard of it when it has heard of what came later.
+  // When the token is rejected, the node has also received the notification of the post, which was sent earlier.
   await usher.inject('POST', '/api/auth/logout', { headers: user.headers })
   while ((await post(watched, { query: '{ __typename }' }, user)).data) await new Promise(setImmediate)
   t.equal(reads(), before)
@@ -192,7 +192,7 @@ t.test('7.7 nothing is read from the database where nobody subscribes', async (t
   t.same(await titles(socket, 1), ['Heard again'])
   t.ok(reads() > before)
 
-  // Who vanishes while the subscription is being made.
+  // This client disconnects while its subscription is being created.
   const sql = openSql(t, usher)
   socket.stop('2')
   await socket.settle()
@@ -210,6 +210,6 @@ t.test('7.7 nothing is read from the database where nobody subscribes', async (t
   const later = await usher.createUser()
   await usher.inject('POST', '/api/auth/logout', { headers: later.headers })
   while ((await post(watched, { query: '{ __typename }' }, later)).data) await new Promise(setImmediate)
-  // The first subscriber of all looks once, before it is known that it has gone.
+  // The first subscriber reads once, before the node detects that it has disconnected.
   t.ok(reads() <= least + 1)
 })

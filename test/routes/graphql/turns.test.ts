@@ -4,7 +4,7 @@ import { DocumentBudget } from '../../../routes/graphql/document-budget.ts'
 import { EventLoopLoad } from '../../../routes/graphql/event-loop-load.ts'
 import { OperationQueue } from '../../../routes/graphql/operation-queue.ts'
 
-t.test('1.13 operations run together up to a cost, the others wait, and networks take turns', async (t) => {
+t.test('1.13 operations run concurrently up to a total cost, the others wait, and networks take turns', async (t) => {
   const turns = new OperationQueue(100, { load: { isBusy: false } })
   t.same([turns.isFree(2), turns.isFree(3)], [true, false])
   const [first, second] = [await turns.enter(60, 'a'), await turns.enter(40, 'a')]
@@ -30,7 +30,7 @@ t.test('1.13 operations run together up to a cost, the others wait, and networks
   ;(await turns.enter(100, 'a'))()
 })
 
-t.test('1.13 while the node is busy, the most costly operations wait, and others pass them', async (t) => {
+t.test('1.13 while the node is busy, cheaper operations overtake the most costly ones', async (t) => {
   const load = { isBusy: true }
   const turns = new OperationQueue(100, { load })
   const started: string[] = []
@@ -50,7 +50,7 @@ t.test('1.13 while the node is busy, the most costly operations wait, and others
   t.same(started, ['first', 'third', 'second', 'fourth', 'fifth'], 'some start also while the node stays busy')
 })
 
-t.test('1.13 an event loop that has no rest is busy, until it has', async (t) => {
+t.test('1.13 an event loop without idle time counts as busy until it has some', async (t) => {
   const load = new EventLoopLoad()
   const until = async (isBusy: boolean, pause: () => Promise<unknown>) => {
     while (load.isBusy !== isBusy) await pause()
@@ -60,7 +60,7 @@ t.test('1.13 an event loop that has no rest is busy, until it has', async (t) =>
   t.notOk(load.isBusy)
 })
 
-t.test('1.13 an operation waits only for some time, and only so many wait', async (t) => {
+t.test('1.13 an operation waits for a limited time, and a limited number of operations wait', async (t) => {
   const turns = new OperationQueue(100, { waiting: 2, patience: 1, load: { isBusy: false } })
   const end = await turns.enter(100, 'a')
   const refused = { code: 'OVERLOADED' }
@@ -70,7 +70,7 @@ t.test('1.13 an operation waits only for some time, and only so many wait', asyn
   next()
 })
 
-t.test('1.13 a network that has not been seen for long begins anew', async (t) => {
+t.test('1.13 the budget of a network that has long been idle starts again', async (t) => {
   const budget = new DocumentBudget({
     documents: { burst: 1, perMinute: 0.01 }, allDocuments: { burst: 1e6, perMinute: 1 },
   } as ConstructorParameters<typeof DocumentBudget>[0])

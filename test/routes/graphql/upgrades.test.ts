@@ -15,7 +15,7 @@ t.test('7.7 upgrades', async (t) => {
   const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
   const upgrade = (start: string, rest: string = key) => `${start} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${rest}\r\n\r\n`
 
-  t.test('7.7 the path may carry a query string, and the words be of any case', async (t) => {
+  t.test('7.7 the path may have a query string, and header values are not case-sensitive', async (t) => {
     const socket = await (await openSocket(t, usher, { path: '/graphql?a=/b?c' })).init()
     t.same(await socket.run('{ me { id } }'), { data: { me: null } })
     const raw = await talk(t, usher)
@@ -23,7 +23,7 @@ t.test('7.7 upgrades', async (t) => {
     t.match(await raw.read(/\r\n\r\n/), /^HTTP\/1\.1 101 [^]*Sec-WebSocket-Protocol: graphql-ws/)
   })
 
-  t.test('7.7 a handshake that is wrong gets 400', async (t) => {
+  t.test('7.7 an invalid handshake gets 400', async (t) => {
     for (const rest of [
       'Sec-WebSocket-Version: 13',
       'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: short',
@@ -37,13 +37,13 @@ t.test('7.7 upgrades', async (t) => {
     }
   })
 
-  t.test('7.4 a bad token in the handshake: no socket, but the errors', async (t) => {
+  t.test('7.4 a handshake with an invalid token gets the errors and no socket', async (t) => {
     const raw = await talk(t, usher)
     raw.write(upgrade('GET /graphql', `${key}\r\nAuthorization: Bearer x`))
     t.match(await raw.end(), /^HTTP\/1\.1 200 [^]*INVALID_TOKEN/)
   })
 
-  t.test('7.1 a POST that asks for an upgrade is answered as a POST', async (t) => {
+  t.test('7.1 a POST with an Upgrade header is handled as a POST', async (t) => {
     const raw = await talk(t, usher)
     for (let round = 0; round < 3; round++) {
       const body = '{"query":"{ __typename }"}'
@@ -52,7 +52,7 @@ t.test('7.7 upgrades', async (t) => {
     }
   })
 
-  t.test('7.7 an upgrade that is not for the socket is answered as the request that it is, and the connection goes on', async (t) => {
+  t.test('7.7 an Upgrade header elsewhere is ignored: the request gets its response and the connection stays open', async (t) => {
     const raw = await talk(t, usher)
     const h2c = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__'
     for (let round = 0; round < 2; round++) {
@@ -75,7 +75,7 @@ t.test('7.7 upgrades', async (t) => {
     t.match(await raw.end(), /^HTTP\/1\.1 200 /)
   })
 
-  t.test('7.7 a client that hangs up in the handshake harms nobody', async (t) => {
+  t.test('7.7 a client that disconnects during the handshake affects no other', async (t) => {
     for (let round = 0; round < 20; round++) {
       const raw = await talk(t, usher)
       raw.write(upgrade('GET /graphql', `${key}\r\nSec-WebSocket-Protocol: graphql-ws`))
@@ -85,7 +85,7 @@ t.test('7.7 upgrades', async (t) => {
   })
 })
 
-t.test('7.7 over TLS: the socket, and upgrades that are none', async (t) => {
+t.test('7.7 over TLS, sockets work and other upgrades are ignored', async (t) => {
   const psk = Buffer.from('a key that both know, so that no certificate is needed')
   const shared = { ciphers: 'PSK', maxVersion: 'TLSv1.2' as const }
   const app = Fastify({ forceCloseConnections: true, https: { ...shared, pskCallback: () => psk } })
@@ -107,7 +107,7 @@ t.test('7.7 over TLS: the socket, and upgrades that are none', async (t) => {
   raw.destroy()
 })
 
-t.test('7.7 the socket is under the prefix, of each of two mounts', async (t) => {
+t.test('7.7 each of two mounts has the socket under its own prefix', async (t) => {
   const app = Fastify({ forceCloseConnections: true })
   t.teardown(() => app.close())
   const mount = async (prefix: string) => ({
@@ -141,12 +141,12 @@ t.test('8 a node that stops closes its sockets with 1001', async (t) => {
   deaf.socket.pause()
   const since = performance.now()
   await usher.app.close()
-  // ws waits for thirty seconds for the other side.
+  // ws would wait up to thirty seconds for the other side.
   t.ok(performance.now() - since < 20_000)
   for (const socket of sockets) t.equal(await socket.closed, 1001)
 })
 
-t.test('8 a handshake that is under way while the node stops gets 503', async (t) => {
+t.test('8 a handshake in progress while the node stops gets 503', async (t) => {
   const app = Fastify({ forceCloseConnections: true })
   const arrived = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
@@ -167,7 +167,7 @@ t.test('8 a handshake that is under way while the node stops gets 503', async (t
   await closed
 })
 
-/** A connection, to write and read what one likes. */
+/** Opens a connection for raw bytes. */
 async function talk (t: Test, usher: Pick<TestUsher, 'app'>) {
   const [host, port] = (await hostOf(usher)).split(':')
   const socket = connect(Number(port), host).setEncoding('latin1')
@@ -184,7 +184,7 @@ async function talk (t: Test, usher: Pick<TestUsher, 'app'>) {
     write: (chunk: string) => socket.write(chunk),
     reset: () => socket.resetAndDestroy(),
 
-    /** What has come, once it matches. */
+    /** Returns the received text as soon as it matches. */
     async read (until: RegExp): Promise<string> {
       while (!until.test(text)) await new Promise<void>((resolve) => { wake = resolve })
       const found = text
@@ -192,7 +192,7 @@ async function talk (t: Test, usher: Pick<TestUsher, 'app'>) {
       return found
     },
 
-    /** What has come, once the server has hung up. */
+    /** Returns the received text when the server has closed the connection. */
     async end (): Promise<string> {
       await closed
       return text
