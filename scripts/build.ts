@@ -14,7 +14,7 @@ execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], {
 copyFileSync(join(root, 'schema/schema.graphql'), join(dist, 'schema/schema.graphql'))
 // tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its own.
 rmSync(join(dist, 'package.json'))
-chmodSync(join(dist, 'server.js'), 0o755)
+chmodSync(join(dist, 'node/server.js'), 0o755)
 keepDeclarations(join(dist, 'app.d.ts'))
 
 // Keeps only the declarations that the entry point needs, because the others add internal types to Fastify's types. Changes
