@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
 import database from './plugins/database.ts'
+import accounts from './plugins/auth/accounts.ts'
 import deletedUsers from './plugins/auth/deleted-users.ts'
 import docs from './plugins/docs.ts'
 import errors from './plugins/errors.ts'
@@ -103,6 +104,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(auth)
   await app.register(storage)
   await app.register(deletedUsers)
+  await app.register(accounts)
   await app.register(events)
   await app.register(firstAdmin)
 

@@ -7,15 +7,15 @@ import { failures } from '../schema/reply.ts'
 
 /** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
 const audit: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAudit, usherAuth: { authenticate, authorize }, usherOptions: { prefix, policy } } = app
+  const { usherAudit, usherAuth: { actorOf, authenticate, authorize }, usherOptions: { prefix, policy } } = app
   forbidStoring(app)
   const readsAll = policy['audit:read']
 
   app.get('/audit', {
     onRequest: authenticate,
-    preValidation: async ({ actor, query }) => {
-      const { user } = query as { user?: unknown }
-      if (typeof user === 'string') authorize(actor!, 'audit:read', user.toLowerCase())
+    preValidation: async (request) => {
+      const { user } = request.query as { user?: unknown }
+      if (typeof user === 'string') authorize(actorOf(request), 'audit:read', user.toLowerCase())
     },
     schema: {
       tags: ['audit'],
@@ -24,9 +24,11 @@ const audit: FastifyPluginAsyncTypebox = async (app) => {
       querystring: ListAudit,
       response: { 200: AuditList, ...failures(400, 401, 403) },
     },
-  }, async ({ actor, query: { user, action, limit, after } }, reply) => {
-    const all = readsAll(actor!)
-    const userId = user ?? (all ? undefined : actor!.id)
+  }, async (request, reply) => {
+    const { user, action, limit, after } = request.query
+    const actor = actorOf(request)
+    const all = readsAll(actor)
+    const userId = user ?? (all ? undefined : actor.id)
     const { rows, next } = await usherAudit.list({ userId, action, limit, after: after && decodeCursor(after) })
     if (next) {
       const query = new URLSearchParams({ ...user && { user }, ...action && { action }, limit: `${limit}`, after: encodeCursor(next) })

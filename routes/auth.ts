@@ -79,8 +79,8 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   app.get('/protected', {
     onRequest: usherAuth.authenticate,
     schema: { tags, security, summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401) } },
-  }, async ({ actor, socket }) => {
-    const user = await read.user(actor!.id, socket)
+  }, async (request) => {
+    const user = await read.user(usherAuth.actorOf(request).id, request.socket)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
     return { user }

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
-import { changePassword, findAccount, getTokenOwner, resetPassword } from '../db/password-tokens.ts'
+import { findAccount, getTokenOwner } from '../db/password-tokens.ts'
 import { forbidStoring } from '../plugins/http.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
 import { InvalidInput, InvalidToken, PasswordIsSet, UserNotFound, WrongPassword } from '../schema/errors.ts'
@@ -11,14 +11,14 @@ import { UserParams } from '../schema/user.ts'
 /** Adds the routes for changing a password, resetting it, and inviting a user to set the first one (contract 4.6, 4.7). */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAuth: { authenticate, authorize, confirm }, usherSessions: sessions, usherPasswords: passwords,
+    usherDatabase: { db }, usherAuth: { allow, actorOf, confirm }, usherAccounts: accounts, usherPasswords: passwords,
     usherPasswordLinks: links, usherThrottle: throttle, usherAudit: audit,
   } = app
   forbidStoring(app)
   const security = [{ bearer: [] }]
 
   app.put('/auth/password', {
-    onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'passwords:change')],
+    onRequest: allow('passwords:change'),
     schema: {
       tags: ['auth'],
       security,
@@ -27,8 +27,8 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
       response: { 204: NoContent, ...failures(400, 401, 403, 413, 415, 429) },
     },
   }, async (request, reply) => {
-    const { actor, body: { currentPassword, password }, ip: address, socket } = request
-    const user = await findAccount(db, actor!.id)
+    const { body: { currentPassword, password }, ip: address, socket } = request
+    const user = await findAccount(db, actorOf(request).id)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
     if (password === currentPassword) throw new InvalidInput('password must differ from the current one')
@@ -39,14 +39,8 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
       return rejectPassword(request)
     }
     await attempt.succeeded()
-    const change = { userId: user.id, from: user.passwordHash!, to: await passwords.hash(password, socket), sessionId: actor!.sessionId }
-    sessions.noteEnded(await db.transaction().execute(async (trx) => {
-      const ended = await changePassword(trx, change)
-      await audit.add(request, { action: 'password.change' }, trx)
-      await confirm(actor!, socket)
-      return ended
-    }).catch((error) => error instanceof WrongPassword ? rejectPassword(request) : Promise.reject(error)))
-    links.tellChanged(user)
+    await accounts.changePassword(request, user, await passwords.hash(password, socket))
+      .catch((error) => error instanceof WrongPassword ? rejectPassword(request) : Promise.reject(error))
     return reply.code(204).send(null)
   })
 
@@ -82,18 +76,12 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const user = await getTokenOwner(db, hash)
     // The password is checked before the token is consumed, so that the link still works after a password was rejected.
     refuseOwnWords(password, user)
-    const reset = { hash, userId: user.id, passwordHash: await passwords.hash(password, socket) }
-    sessions.noteEnded(await db.transaction().execute(async (trx) => {
-      const ended = await resetPassword(trx, reset)
-      await audit.add(request, { action: 'password.reset', actorId: user.id }, trx)
-      return ended
-    }))
-    links.tellChanged(user)
+    await accounts.resetPassword(request, user, hash, await passwords.hash(password, socket))
     return reply.code(204).send(null)
   })
 
   app.post('/users/:id/invitation', {
-    onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:invite')],
+    onRequest: allow('users:invite'),
     schema: {
       tags: ['users'],
       security,
@@ -102,11 +90,11 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
       response: { 202: MailReply, ...failures(401, 403, 404, 409) },
     },
   }, async (request, reply) => {
-    const { params: { id }, actor, socket } = request
+    const { params: { id }, socket } = request
     const user = await findAccount(db, id)
     if (!user) throw new UserNotFound()
     if (user.passwordHash !== null) throw new PasswordIsSet()
-    await links.invite(user.id, request, () => confirm(actor!, socket))
+    await links.invite(user.id, request, () => confirm(actorOf(request), socket))
     return reply.code(202).send({ message: 'The invitation is on its way' })
   })
 }

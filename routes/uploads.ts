@@ -15,7 +15,7 @@ import { checkForm, ENVELOPE_OCTETS, readForm, type ReadForm } from './upload-fo
 
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploads: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { authenticate, authorize, confirm }, usherStorage: storage, usherOptions } = app
+  const { usherAuth: { actorOf, allow, confirm }, usherStorage: storage, usherOptions } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
@@ -33,7 +33,7 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
   app.addContentTypeParser('multipart/form-data', (_, __, done) => done(null))
 
   app.post('/uploads', {
-    onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'uploads:create'), mustBeForm],
+    onRequest: [...allow('uploads:create'), mustBeForm],
     // The schema is for the reference. `checkForm` validates the form once it has been read.
     validatorCompiler: () => () => true,
     schema: {
@@ -52,7 +52,7 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
       await readForm(request, limits, form, storage.write)
       checkForm(form)
       const upload = { ...form.file!, filename: form.filename!, description: form.description as string }
-      const actor = request.actor!
+      const actor = actorOf(request)
       await storage.keep({ ...upload, userId: actor.id }, () => confirm(actor, request.socket))
       return { fileUrl: `${base}/${upload.id}`, ...upload }
     } catch (error) {

@@ -2,7 +2,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Page } from '../db/page.ts'
 import type { UserRow } from '../db/tables.ts'
-import { deleteUser, updateUser } from '../db/users.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { NotAcceptable, UserNotFound } from '../schema/errors.ts'
 import { refuseOwnWords } from '../schema/password.ts'
@@ -14,10 +13,9 @@ import { mediaTypes, negotiate, represent, type MediaType } from '../schema/vers
 /** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const users: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase, usherAuth: { authenticate, authorize, callerOf, confirm }, usherPasswords: passwords, usherSessions: sessions,
-    usherAudit: audit, usherDeletedUsers: deletedUsers, usherOptions,
+    usherDatabase: { read, write }, usherAuth: { allow, actorOf, authorize, callerOf }, usherAccounts: accounts, usherPasswords: passwords,
+    usherAudit: audit, usherOptions,
   } = app
-  const { db, read } = usherDatabase
   const base = `${usherOptions.prefix}/api/users`
   const serialized = new WeakMap<Page<UserRow>, Map<MediaType, string>>()
   const tags = ['users']
@@ -42,8 +40,8 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
   })
 
   app.post('/users', {
-    onRequest: [authenticate, async ({ actor }) => authorize(actor!, 'users:create')],
-    preValidation: async ({ actor, body }) => authorizeRole(actor!, body, 'user'),
+    onRequest: allow('users:create'),
+    preValidation: async (request) => authorizeRole(actorOf(request), request.body, 'user'),
     schema: {
       tags,
       security,
@@ -56,13 +54,16 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     if (password !== undefined) refuseOwnWords(password, user)
     const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
     const row = { ...user, passwordHash, note: audit.contextOf(request) }
-    const created = await usherDatabase.write.user(row, callerOf(request.actor!, socket))
+    const created = await write.user(row, callerOf(actorOf(request), socket))
     return reply.code(201).header('location', `${base}/${created.id}`).send(created)
   })
 
   app.put('/users/:id', {
-    onRequest: [authenticate, async ({ actor, params }) => authorize(actor!, 'users:replace', idOf(params))],
-    preValidation: async ({ actor, body, params }) => authorizeRole(actor!, body, idOf(params) === actor!.id ? actor!.role : undefined),
+    onRequest: allow('users:replace', idOf),
+    preValidation: async (request) => {
+      const actor = actorOf(request)
+      authorizeRole(actor, request.body, idOf(request) === actor.id ? actor.role : undefined)
+    },
     schema: {
       tags,
       security,
@@ -72,16 +73,12 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
       response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) },
     },
   }, async (request) => {
-    const { params: { id }, body: { name, email, role }, actor, socket } = request
-    const checkPermission = () => confirm(actor!, socket)
-    const { user, ended } = await usherDatabase.writeInTime((until) =>
-      updateUser(db, id, { name, email, role }, audit.contextOf(request), until, checkPermission), checkPermission)
-    sessions.noteEnded(ended)
-    return user
+    const { params: { id }, body: { name, email, role } } = request
+    return accounts.replace(request, id, { name, email, role })
   })
 
   app.delete('/users/:id', {
-    onRequest: [authenticate, async ({ actor, params }) => authorize(actor!, 'users:delete', idOf(params))],
+    onRequest: allow('users:delete', idOf),
     schema: {
       tags,
       security,
@@ -90,13 +87,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
       response: { 204: NoContent, ...failures(401, 403, 404, 409) },
     },
   }, async (request, reply) => {
-    const { params: { id }, actor, socket } = request
-    sessions.noteEnded(await deleteUser(db, id, async (trx) => {
-      await audit.add(request, { action: 'user.delete', userId: id }, trx)
-      // Checked last, because the transaction may have waited for locks (contract 1.12).
-      await confirm(actor!, socket)
-    }))
-    await deletedUsers.purge()
+    await accounts.delete(request, request.params.id)
     return reply.code(204).send(null)
   })
 
@@ -135,6 +126,6 @@ async function negotiateVersion ({ headers: { accept } }: FastifyRequest, reply:
   reply.type(type)
 }
 
-const idOf = (params: unknown): string => (params as { id: string }).id.toLowerCase()
+const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()
 
 export default users

@@ -41,6 +41,28 @@ function createAuth (app: FastifyInstance) {
     return session === true && key === true ? true : Promise.all([session, key]).then(([session, key]) => session && key)
   }
 
+  /** An `onRequest` hook that sets `request.actor` to the user behind the bearer token (contract 1.5). */
+  async function authenticate (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    try {
+      request.actor = await identify(request.headers.authorization, request.socket)
+    } catch (error) {
+      // On a route of the host, the host's error handler runs, which does not set this header.
+      if ((error as FastifyError).statusCode === 401) reply.header('www-authenticate', challengeOf(error))
+      throw error
+    }
+  }
+
+  /** Returns the actor of a request that has passed `authenticate`. Throws `Unauthenticated` if there is none. */
+  function actorOf ({ actor }: FastifyRequest): Actor {
+    if (!actor) throw new Unauthenticated()
+    return actor
+  }
+
+  /** Throws `Forbidden` if the policy does not permit an action. */
+  function authorize (actor: Actor, action: Action, ownerId?: string): void {
+    if (!allows(actor, action, ownerId)) throw new Forbidden()
+  }
+
   return {
     identify,
     allows,
@@ -71,16 +93,17 @@ function createAuth (app: FastifyInstance) {
       }
     },
 
-    /** An `onRequest` hook that sets `request.actor` to the user behind the bearer token (contract 1.5). */
-    async authenticate (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-      try {
-        request.actor = await identify(request.headers.authorization, request.socket)
-      } catch (error) {
-        // On a route of the host, the host's error handler runs, which does not set this header.
-        if ((error as FastifyError).statusCode === 401) reply.header('www-authenticate', challengeOf(error))
-        throw error
-      }
-    },
+    authenticate,
+    actorOf,
+
+    /**
+     * Returns `onRequest` hooks that authenticate the request and check the policy.
+     * @param ownerOf returns the id of the user whose resource the request is about, if the rule depends on it
+     */
+    allow: (action: Action, ownerOf?: (request: FastifyRequest, actor: Actor) => string | undefined) => [authenticate, async (request: FastifyRequest) => {
+      const actor = actorOf(request)
+      authorize(actor, action, ownerOf?.(request, actor))
+    }],
 
     /**
      * A `preValidation` hook that checks the actor again when the body of the request is complete (contract 1.12). It has
@@ -92,10 +115,7 @@ function createAuth (app: FastifyInstance) {
       Promise.resolve(may).then((may) => done(may ? undefined : new InvalidToken()), done)
     },
 
-    /** Throws `Forbidden` if the policy does not permit an action. */
-    authorize (actor: Actor, action: Action, ownerId?: string): void {
-      if (!allows(actor, action, ownerId)) throw new Forbidden()
-    },
+    authorize,
   }
 }
 

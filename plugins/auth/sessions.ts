@@ -132,7 +132,7 @@ function createSessions (app: FastifyInstance) {
     /** Returns the id of a session's user, or undefined if there is no such session or it has expired. */
     ownerOf: (id: string): Promise<string | undefined> => findSessionOwner(db, id),
 
-    noteEnded: markEnded,
+    markEnded,
 
     /**
      * Returns whether a session has not ended. A node that receives notifications knows this from memory; one that does not
