@@ -186,13 +186,3 @@ export async function deleteAllSessions (db: Database): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('sessions').executeTakeFirst()
   return Number(numDeletedRows)
 }
-
-/** Returns for each id, in the same order, `true` if the session is live and `undefined` otherwise. */
-export async function findLiveSessions (db: Database, ids: readonly string[]): Promise<(true | undefined)[]> {
-  const rows = await db.selectFrom('sessions').select('id')
-    .where('id', '=', sql<string>`any(${ids}::uuid[])`)
-    .where('expires_at', '>', sql<Date>`now()`)
-    .execute()
-  const live = new Set(rows.map((row) => row.id))
-  return ids.map((id) => live.has(id) || undefined)
-}

@@ -38,13 +38,6 @@ export async function listSigningKeys (db: Database): Promise<SigningKeyRow[]> {
     .orderBy('active_at', 'desc').orderBy('id').execute()
 }
 
-/** Returns for each id, in the same order, `true` if the key exists and `undefined` otherwise. */
-export async function findSigningKeys (db: Database, ids: readonly string[]): Promise<(true | undefined)[]> {
-  const rows = await db.selectFrom('signing_keys').select('id').where('id', '=', sql<string>`any(${ids}::text[])`).execute()
-  const existing = new Set(rows.map(({ id }) => id))
-  return ids.map((id) => existing.has(id) || undefined)
-}
-
 /** Creates the first key if there is none. If many nodes start at the same time, only one creates it. Returns all keys. */
 export async function insertFirstSigningKey (db: Database, secret?: string): Promise<SigningKeyRow[]> {
   return db.transaction().execute(async (trx) => {

@@ -7,8 +7,7 @@ import { batchCalls, type Client } from '../db/batching.ts'
 import type { Failure } from '../db/driver/sockets.ts'
 import { migrate } from '../db/migrations.ts'
 import { findPosts, insertPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type NewPost } from '../db/posts.ts'
-import { findLiveSessions } from '../db/sessions.ts'
-import { findSigningKeys } from '../db/signing-keys.ts'
+import { findLiveTokens, type TokenKey } from '../db/live-tokens.ts'
 import type { Database } from '../db/tables.ts'
 import { findUsers, insertUsers, listUsers } from '../db/users.ts'
 import { createWriteInTime } from '../db/driver/write-in-time.ts'
@@ -75,8 +74,7 @@ async function createDatabase (app: FastifyInstance) {
       post: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ }),
       posts: batchLists(db, listPosts),
       postsOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys)),
-      liveSession: batchCalls((ids: string[]) => findLiveSessions(db, ids)),
-      signingKey: batchCalls((ids: string[]) => findSigningKeys(db, ids)),
+      liveToken: batchCalls((keys: TokenKey[]) => findLiveTokens(db, keys)),
     },
     /** Writes that are sent in batches (docs/speed.md, point 3). Each has its own result, after the commit. */
     write: {

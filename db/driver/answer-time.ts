@@ -1,5 +1,5 @@
 // The bounds keep contract 1.10: requests get a response within one second of the database becoming unavailable.
-const LEAST_MS = 400
+const LEAST_MS = 600
 const MOST_MS = 900
 // Opening a connection takes one round trip for TCP, and up to seven more for TLS, the password and the first statement.
 const ROUND_TRIPS = 8
@@ -16,7 +16,7 @@ const DECAY = 0.9
 export interface AnswerTime {
   /** Adds the measured time of one answer. */
   add (milliseconds: number): void
-  /** The time after which a database that does not answer counts as unavailable: 400 to 900. */
+  /** The time after which a database that does not answer counts as unavailable: 600 to 900. */
   readonly deadline: number
   /** The time after which a connection that is not open yet counts as failed: 1000 to 5000. */
   readonly connectDeadline: number

@@ -9,6 +9,7 @@ import {
   type EndContext, type NewSession, type ClientInfo, type SessionRow,
 } from '../../db/sessions.ts'
 import type { UserRow } from '../../db/tables.ts'
+import { DatabaseUnavailable, UsherError } from '../../schema/errors.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { createSecrets, hashSecret, isGenuine, writeSessionCookie, type SessionCookie } from './cookie-value.ts'
 import { longestLifeOf } from './tokens.ts'
@@ -25,7 +26,7 @@ declare module 'fastify' {
 export interface OpenSession { id: string, cookie: string, expiresAt: Date }
 
 function createSessions (app: FastifyInstance) {
-  const { usherDatabase: { db, read, notifications }, usherOptions } = app
+  const { usherDatabase: { db, read, notifications }, usherSigningKeys: signingKeys, usherOptions } = app
   // Ended sessions whose tokens may not have expired, and when to forget each.
   const ended = new Map<string, number>()
   // The callbacks for the end of each session.
@@ -135,11 +136,18 @@ function createSessions (app: FastifyInstance) {
     markEnded,
 
     /**
-     * Returns whether a session has not ended. A node that receives notifications knows this from memory; one that does not
-     * asks the database, and rejects with `DatabaseUnavailable` if that is not possible.
+     * Returns whether a session has not ended and the signing key of its token has not been revoked. A node that receives
+     * notifications knows; any other one asks the database, for a client that may disconnect. Rejects with `DatabaseUnavailable`.
      */
-    isLive: (id: string, client?: Client): boolean | Promise<boolean> =>
-      !ended.has(id) && (notifications.connected || read.liveSession(id, client).then((live) => live !== undefined && !ended.has(id))),
+    isLive (id: string, kid: string, client?: Client): boolean | Promise<boolean> {
+      if (ended.has(id)) return false
+      if (notifications.connected && signingKeys.isUpToDate) return true
+      return read.liveToken(`${id} ${kid}`, client).then((live) => {
+        // The key may have been revoked, and then this node must not sign with it.
+        if (!live) signingKeys.learn().catch(() => {})
+        return live === true && !ended.has(id)
+      }, (cause) => { throw cause instanceof UsherError ? cause : new DatabaseUnavailable({ cause }) })
+    },
 
     /**
      * Calls `onEnd` when a live session ends on any node. Returns a function that stops watching. A node that does not receive
@@ -179,4 +187,4 @@ export default fp(async function sessions (app) {
   app.decorate('usherSessions', sessions)
   purgeRegularly(app, 'expired sessions', PURGE_SECONDS, () => sessions.deleteExpired(ROWS_A_PURGE))
   purgeRegularly(app, 'ended sessions', PURGE_SECONDS, () => sessions.deleteEnded(ROWS_A_PURGE))
-}, { name: 'usher-sessions', dependencies: ['usher-database'] })
+}, { name: 'usher-sessions', dependencies: ['usher-database', 'usher-signing-keys'] })

@@ -2,13 +2,13 @@ import { createPublicKey } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { channelOf } from '../../db/driver/channel.ts'
-import { batchCalls, type Client } from '../../db/batching.ts'
+import { batchCalls } from '../../db/batching.ts'
 import { isEncrypted } from '../../db/encryption.ts'
 import {
   deleteSupersededSigningKeys, insertFirstSigningKey, listSigningKeys, openSigningKey, replacePlainSigningKeys, rotateSigningKey,
   type SigningKeyRow,
 } from '../../db/signing-keys.ts'
-import { DatabaseUnavailable, UsherError } from '../../schema/errors.ts'
+import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { longestLifeOf } from './tokens.ts'
 
 // How often the keys are read in any case, and the least time between two reads because of an unknown key.
@@ -37,7 +37,7 @@ interface SigningKey {
 }
 
 async function createSigningKeys (app: FastifyInstance) {
-  const { usherDatabase: { db, read: { signingKey }, notifications }, usherOptions, log } = app
+  const { usherDatabase: { db, notifications }, usherOptions, log } = app
   const { schema, secret, signingKeySeconds } = usherOptions
   const tokenSeconds = longestLifeOf(usherOptions)
   // In reverse order of their activation: the newest comes first.
@@ -134,17 +134,8 @@ async function createSigningKeys (app: FastifyInstance) {
       return key && isValid(key) ? key.publicKey : undefined
     },
 
-    /**
-     * Returns whether a known key has not been revoked. A node that has missed no notification knows this from memory; any
-     * other one asks the database, and rejects with `DatabaseUnavailable` if that is not possible.
-     */
-    isLive (kid: string, client?: Client): boolean | Promise<boolean> {
-      if (notifications.connected && included === announced) return true
-      return signingKey(kid, client).then((exists) => {
-        if (!exists) look()
-        return exists === true
-      }, (cause) => { throw cause instanceof UsherError ? cause : new DatabaseUnavailable({ cause }) })
-    },
+    /** Whether `find` knows of every change that has been announced. */
+    get isUpToDate () { return included === announced },
 
     /**
      * Reads the keys because one is unknown: once a second at most, however many tokens name unknown keys. Throws

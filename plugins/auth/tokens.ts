@@ -1,7 +1,6 @@
 import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Client } from '../../db/batching.ts'
 import { isUuid } from '../../db/postgres.ts'
 import { InvalidToken } from '../../schema/errors.ts'
 import type { Actor } from '../../schema/policy.ts'
@@ -101,8 +100,8 @@ async function createTokens (app: FastifyInstance) {
       const token = tokenOfActor.get(actor)
       return token !== undefined && token.expires > clock.now() && signingKeys.find(token.kid) !== undefined
     },
-    /** Returns whether the key that signed an actor's token has not been revoked. Rejects with `DatabaseUnavailable`. */
-    isKeyLive: (actor: Actor, client?: Client): boolean | Promise<boolean> => signingKeys.isLive(tokenOfActor.get(actor)!.kid, client),
+    /** Returns the id of the key that signed an actor's token. */
+    kidOf: (actor: Actor): string => tokenOfActor.get(actor)!.kid,
     /** Returns the milliseconds until a verified token expires. */
     timeLeftOf: (token: string): number => parse(token).claims.exp * 1000 - clock.now(),
     /** The lifetime of an access token in seconds. */
