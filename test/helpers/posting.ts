@@ -56,6 +56,14 @@ export class Posting {
     }
   }
 
+  /** Writes posts until one is acknowledged. Returns its cursor. */
+  async postUntilAcknowledged (authorId?: string): Promise<string> {
+    for (;;) {
+      const cursor = await this.post(authorId)
+      if (cursor !== undefined) return cursor
+    }
+  }
+
   /** Resolves when `count` more posts have been acknowledged. */
   async more (count: number): Promise<void> {
     for (const { size } = this.acknowledged; this.acknowledged.size < size + count;) await new Promise<void>((resolve) => { this.#onAcknowledged = resolve })

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from 'postgres'
 import t from 'tap'
+import { stopBackends } from '../helpers/backends.ts'
 import { startDatabase } from '../helpers/database.ts'
 import { startNode } from '../helpers/node.ts'
 import { createProxy } from '../helpers/proxy.ts'
@@ -25,7 +26,7 @@ t.test('1.11 acknowledged writes survive stalls of rows, backends and the networ
 
   const stall = {
     rows: (milliseconds: number) => lockRows(sql, milliseconds),
-    backends: (milliseconds: number) => stopBackends(sql, milliseconds),
+    backends: (milliseconds: number) => stopBackends(sql, 3, () => delay(milliseconds)),
 
     async network (milliseconds: number) {
       proxy.freeze()
@@ -79,22 +80,4 @@ async function lockRows (sql: Sql, milliseconds: number): Promise<void> {
     await delay(milliseconds)
     // The backend that holds a lock may be paused, or its user deleted, so this may fail.
   }).catch(() => {})
-}
-
-/** Pauses some of the node's backends for a while. */
-async function stopBackends (sql: Sql, milliseconds: number): Promise<void> {
-  const rows = await sql<{ pid: number }[]>`select pid from pg_stat_activity where application_name = 'usher' order by random() limit 3`
-  signal(rows, 'SIGSTOP')
-  await delay(milliseconds)
-  signal(rows, 'SIGCONT')
-}
-
-function signal (rows: readonly { pid: number }[], name: NodeJS.Signals): void {
-  for (const { pid } of rows) {
-    try {
-      process.kill(pid, name)
-    } catch {
-      // The process has ended since it was listed.
-    }
-  }
 }

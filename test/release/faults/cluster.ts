@@ -5,6 +5,7 @@ import type { Sql } from 'postgres'
 import type { Test } from 'tap'
 import { environment, findPrograms } from '../../../node/embedded/binaries.ts'
 import { openCluster } from '../../../node/embedded/cluster.ts'
+import { stopBackends } from '../../helpers/backends.ts'
 import { prepareFolder } from '../../helpers/database.ts'
 import { startNode, type ServingNode } from '../../helpers/node.ts'
 import { freePort, runProgram } from '../../helpers/program.ts'
@@ -137,22 +138,4 @@ async function verifyClock (clock: Clock, read: () => Promise<number>): Promise<
   await until('the clock is ahead', isAhead)
   await clock.advance(-HOUR_SECONDS)
   await until('the clock is right', async () => !await isAhead())
-}
-
-/** Pauses some backends that serve the statements and notifications of nodes. */
-async function stopBackends (sql: Sql, count: number, pass: () => Promise<void>): Promise<void> {
-  const rows = await sql<{ pid: number }[]>`select pid from pg_stat_activity where application_name = 'usher' order by random() limit ${count}`
-  signal(rows, 'SIGSTOP')
-  await pass()
-  signal(rows, 'SIGCONT')
-}
-
-function signal (rows: readonly { pid: number }[], name: NodeJS.Signals): void {
-  for (const { pid } of rows) {
-    try {
-      process.kill(pid, name)
-    } catch {
-      // The process has ended since it was listed.
-    }
-  }
 }
