@@ -6,7 +6,7 @@ const UNITS = [[86400, 'day'], [3600, 'hour'], [60, 'minute']] as const
 
 // No mail contains the user's name, because a name can be any text, which the service would then send.
 
-/** Returns the mail to a user for whom a password reset was requested. */
+/** Returns the mail with a link to reset a password. */
 export const resetMail = (link: string, seconds: number): Text => ({
   subject: 'Set a new password',
   text: paragraphs(
@@ -16,7 +16,7 @@ export const resetMail = (link: string, seconds: number): Text => ({
   ),
 })
 
-/** Returns the mail to a user for whom an admin has created an account. */
+/** Returns the mail that invites a user, whose account an admin has created, to set a password. */
 export const invitationMail = (link: string, seconds: number): Text => ({
   subject: 'You have an account: set its password',
   text: paragraphs(

@@ -143,7 +143,7 @@ function createSessions (app: FastifyInstance) {
       if (ended.has(id)) return false
       if (notifications.connected && signingKeys.isUpToDate) return true
       return read.liveToken(`${id} ${kid}`, client).then((live) => {
-        // The key may have been revoked, and then this node must not sign with it.
+        // The key may have been revoked, and then this node must not sign with it. If the read fails, the next such token repeats it.
         if (!live) signingKeys.learn().catch(() => {})
         return live === true && !ended.has(id)
       }, (cause) => { throw cause instanceof UsherError ? cause : new DatabaseUnavailable({ cause }) })

@@ -5,7 +5,7 @@ import { ClientGone } from '../../schema/errors.ts'
 // Long enough that a flood over a few hundred connections gets few responses, and short for somebody who mistypes a password.
 const LEAST_MS = 300
 const MOST_MS = 500
-const WAITING = 1000
+const MAX_WAITING = 1000
 
 /**
  * Creates a function that delays a client before it is rejected. The delay is random, so that clients that arrive together do
@@ -24,7 +24,7 @@ export function createTarpit (app: FastifyInstance): (client: Client) => Promise
   })
 
   return async (client) => {
-    if (closing || waiting.size >= WAITING) return
+    if (closing || waiting.size >= MAX_WAITING) return
     await new Promise<void>((resolve) => {
       const timer = setTimeout(release, LEAST_MS + Math.random() * (MOST_MS - LEAST_MS))
       waiting.add(release)
