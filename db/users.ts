@@ -58,22 +58,19 @@ export interface NewUser {
   passwordHash?: string | null | undefined
 }
 
-/** The data for the account log about the creation of a user. */
-export type CreationContext = AuditContext
-
 /**
  * Creates users and their entries in the account log, as one statement. Returns the users in the order of `users`. A user whose
  * address is taken yields `EmailTaken` and does not affect the others.
  */
-export async function insertUsers (db: Database, users: readonly (NewUser & { note: CreationContext })[]): Promise<(UserRow | Error)[]> {
+export async function insertUsers (db: Database, users: readonly (NewUser & { context: AuditContext })[]): Promise<(UserRow | Error)[]> {
   const ids = users.map(() => uuid())
-  const note = <Name extends keyof CreationContext> (name: Name) => users.map((user) => user.note[name])
+  const context = <Name extends keyof AuditContext> (name: Name) => users.map((user) => user.context[name])
   type Given = { id: string, name: string, email: string, role: Role, hash: string | null, entry: string, actor: string, session: string, address: string, agent: string }
   const rows = await db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${users.map(({ name }) => name)}::text[], ${users.map(({ email }) => email)}::text[],
       ${users.map(({ role = 'user' }) => role)}::text[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[],
-      ${users.map(() => uuid())}::uuid[], ${note('actorId')}::uuid[], ${note('sessionId')}::uuid[], ${note('address')}::text[], ${note('userAgent')}::text[]
+      ${users.map(() => uuid())}::uuid[], ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[]
     )`.as<'given'>(sql`given(id, name, email, role, hash, entry, actor, session, address, agent)`)).selectAll())
     .with('created', (cte) => cte.insertInto('users')
       .columns(['id', 'name', 'email', 'role', 'password_hash'])

@@ -53,7 +53,7 @@ const users: FastifyPluginAsyncTypebox = async (app) => {
     const { body: { password, ...user }, socket } = request
     if (password !== undefined) refuseOwnWords(password, user)
     const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
-    const row = { ...user, passwordHash, note: audit.contextOf(request) }
+    const row = { ...user, passwordHash, context: audit.contextOf(request) }
     const created = await write.user(row, callerOf(actorOf(request), socket))
     return reply.code(201).header('location', `${base}/${created.id}`).send(created)
   })

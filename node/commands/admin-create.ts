@@ -25,7 +25,7 @@ export default {
     check(admin)
     await withDatabase(async ({ db }) => {
       const passwordHash = await hashPassword(password)
-      const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, note: terminal }])
+      const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, context: terminal }])
       if (user instanceof Error) throw new Error(`${admin.email} is taken: give that user the role admin instead.`, { cause: user })
       console.log(readsPassword
         ? `Admin ${admin.email} was created.`
