@@ -27,7 +27,7 @@ export function readClientOptions (database: string | Sql, statementTimeout: num
     onnotice: () => {},
     onclose: () => {},
     // Otherwise every connection first queries the array types. If it is lost during that query, postgres.js causes an unhandled
-    // rejection.
+    // rejection (porsager/postgres#1192).
     fetch_types: false,
     types: { array },
     transform: {},

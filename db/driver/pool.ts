@@ -9,7 +9,8 @@ export interface Pool {
   /** The postgres.js client for the next statement. Do not keep it, because `renew` replaces it. */
   readonly sql: Sql
   /**
-   * Replaces every connection with a new one, since a half-open connection would accept statements until TCP gives it up.
+   * Replaces every connection with a new one, since a half-open connection would accept statements until TCP gives it up
+   * (porsager/postgres#1089).
    * Statements that are still running on the old connections have `seconds` to finish, by default one.
    */
   renew (seconds?: number): void
@@ -35,7 +36,7 @@ export function createPool (options: ClientOptions, size: number): Pool {
     return opened
   }
 
-  // If one connection is lost, all are replaced. In postgres.js, a connection that was reset accepts statements until its
+  // If one connection is lost, all are replaced. In postgres.js 3.4.9, a connection that was reset accepts statements until its
   // 'close' event, but neither sends nor fails them. The next connection in its place then resolves them with an empty result, or
   // with the results of other statements.
   function renew (seconds = FAREWELL_SECONDS): void {

@@ -6,7 +6,10 @@ const ANSWER_MS = 1000
 
 export type Failure = Error & { code?: string }
 
-/** The sockets of a client. Usher keeps them, because postgres.js leaves a connecting or half-open socket open when its client ends. */
+/**
+ * The sockets of a client. Usher keeps them, because postgres.js leaves a connecting or half-open socket open when its client ends
+ * (porsager/postgres#1089, #1130).
+ */
 export interface Sockets {
   /** Options to add to those of the client, so that it uses these sockets. */
   readonly options: object
@@ -95,7 +98,8 @@ async function requireWritable (clientOptions: Sql['options'], host: Host): Prom
   }
 }
 
-// A postgres.js client with several hosts never fails a statement because it cannot connect: it retries without end.
+// A postgres.js client with several hosts never fails a statement because it cannot connect: it retries without end
+// (porsager/postgres#1174).
 const only = ({ host, port }: Host) => ({ host: [host], port: [port], target_session_attrs: null })
 
 // postgres.js checks the server's certificate against the property `host` of the socket.

@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { HEARTBEAT } from '../../db/driver/notifications.ts'
+import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { startDatabase } from '../helpers/database.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'

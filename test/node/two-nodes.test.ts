@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
-import { HEARTBEAT } from '../../db/driver/notifications.ts'
+import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 import { startDatabase } from '../helpers/database.ts'
 import { startNode, type ServingNode } from '../helpers/node.ts'
 import { openSql } from '../helpers/sql.ts'

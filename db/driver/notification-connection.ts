@@ -1,0 +1,168 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Row, RowList } from 'postgres'
+import type { AnswerTime } from './answer-time.ts'
+import type { ClientOptions } from './client-options.ts'
+import type { AdjustableClock } from './clock.ts'
+import { isPooled, requireDelivery } from './delivery-check.ts'
+import { openListener } from './listener.ts'
+import type { Outages } from './outages.ts'
+import type { Pool } from './pool.ts'
+import type { Failure } from './sockets.ts'
+
+const HEARTBEAT_MS = 25
+const SUSPICION_MS = 50
+// More time than later attempts have: no request waits during the start, and several nodes may start on a busy machine.
+const FIRST_CONNECT_MS = 5000
+
+/** The statement that is sent as the heartbeat. */
+export const HEARTBEAT = 'select extract(epoch from clock_timestamp())::float8 * 1000 as time'
+
+/** The handlers of a channel. */
+export interface Channel {
+  onMessage: (payload: string) => void
+  onConnect?: (() => Promise<void>) | undefined
+}
+
+/**
+ * The state of a connection. Each state follows the one before it in this list, and `lost` can follow each of the others. The
+ * times are those of `performance.now()`.
+ */
+export type ConnectionState =
+  /** LISTEN has not been answered yet. */
+  | { name: 'connecting' }
+  /** The database answers, and messages arrive. The handlers look for those that were missed. */
+  | { name: 'synchronizing', answeredUntil: number }
+  /** Every message that was sent before `receivedUntil` has been received. */
+  | { name: 'live', receivedUntil: number }
+  | LostConnection
+
+export interface LostConnection {
+  name: 'lost'
+  failure: Failure
+  /** Whether LISTEN had been answered. */
+  worked: boolean
+  /** The number of statements that had been answered when the database stopped answering here, see `Outages.answers`. */
+  answers: number
+}
+
+export interface NotificationConnection {
+  readonly state: ConnectionState
+  /** Resolves when every `onConnect` has run. Never resolves if the connection is lost before. */
+  live: Promise<void>
+  /** Resolves when the connection has been lost. */
+  lost: Promise<LostConnection>
+  /** Ends the connection, which counts as lost with `failure` as the reason. */
+  end (failure: Failure): void
+}
+
+export interface NotificationConnectionOptions {
+  source: ClientOptions
+  channels: Map<string, Channel>
+  /** Whether no connection was live before. If it fails, the start of the node fails. */
+  isFirst: boolean
+  /** Verifies that notifications that are sent from this pool arrive. */
+  verifiedFrom: Pick<Pool, 'sql'>
+  /** Whether `source` has another URL than `verifiedFrom`. */
+  isSeparate: boolean
+  outages: Outages
+  clock: AdjustableClock | undefined
+  answerTime: AnswerTime
+}
+
+/** Opens a connection that listens on all channels and sends heartbeats until it is lost. It does not reconnect. */
+export function openNotificationConnection (options: NotificationConnectionOptions): NotificationConnection {
+  const { source, channels, isFirst, verifiedFrom, isSeparate, outages, clock, answerTime } = options
+  const live = Promise.withResolvers<void>()
+  const lost = Promise.withResolvers<LostConnection>()
+  const answersBefore = outages.answers
+  let state: ConnectionState = { name: 'connecting' }
+
+  const timeout = isFirst ? FIRST_CONNECT_MS : answerTime.connectDeadline
+  const listener = openListener(source, {
+    timeout,
+    onMessage: (channel, payload) => channels.get(channel)!.onMessage(payload),
+    onLost: lose,
+  })
+  listen().then(synchronize).catch(lose)
+
+  function lose (failure: Failure, answers = answersBefore): void {
+    if (isLost()) return
+    const { name } = state
+    lost.resolve(state = { name: 'lost', failure, worked: name !== 'connecting', answers })
+    listener.end()
+  }
+
+  // A function, because TypeScript does not expect that `state` changes while a statement is awaited.
+  function isLost (): boolean {
+    return state.name === 'lost'
+  }
+
+  async function listen (): Promise<void> {
+    // Connecting may take longer than requests may wait, so report the outage earlier, while the attempt continues.
+    const cancelReport = after(answerTime.deadline, () => { if (!isFirst) outages.onOutage(unanswered(), answersBefore, answerTime.deadline) })
+    const listens = [...channels.keys()].map((channel) => `listen "${channel}"`)
+    await run(['select 1', ...listens].join('; '), timeout).finally(cancelReport)
+  }
+
+  async function synchronize (): Promise<void> {
+    // The clock must be adjusted before the first token is checked.
+    await beat()
+    if (channels.size > 0 && isFirst && (isSeparate || await isPooled(listener))) await requireDelivery(verifiedFrom.sql, listener, channels)
+    outages.onReturn()
+    sendHeartbeats().catch(lose)
+    for (const { onConnect } of channels.values()) await onConnect?.()
+    if (state.name !== 'synchronizing') return
+    state = { name: 'live', receivedUntil: state.answeredUntil }
+    live.resolve()
+  }
+
+  async function sendHeartbeats (): Promise<void> {
+    for (;;) {
+      await delay(HEARTBEAT_MS, undefined, { ref: false })
+      if (isLost()) return
+      // A heartbeat does not wait for the one before: otherwise the lease would expire between two answers of a distant database.
+      beat().catch(lose)
+    }
+  }
+
+  async function beat (): Promise<void> {
+    const isStarting = isFirst && state.name !== 'live'
+    const sent = performance.now()
+    const { 0: row } = await run(HEARTBEAT, isStarting ? FIRST_CONNECT_MS : answerTime.deadline)
+    const received = performance.now()
+    clock?.adjust(row!.time, sent, received)
+    answerTime.add(received - sent)
+    await outages.onAnswer((statement) => run(statement, answerTime.deadline), answerTime.stallDeadline)
+  }
+
+  // Runs a statement. The connection counts as lost if it is not answered in time.
+  async function run (statement: string, deadline: number): Promise<RowList<Row[]>> {
+    const sent = performance.now()
+    let answers = outages.answers
+    // Answers within the first 50 ms do not prove that the database still answers, as they may have been on their way before.
+    const cancelCount = after(SUSPICION_MS, () => { answers = outages.answers })
+    const cancelDeadline = after(deadline, () => lose(unanswered(), answers))
+    const rows = await listener.run(statement).finally(() => {
+      cancelCount()
+      cancelDeadline()
+    })
+    if (state.name === 'live') state = { name: 'live', receivedUntil: sent }
+    else if (!isLost()) state = { name: 'synchronizing', answeredUntil: sent }
+    return rows
+  }
+
+  return { get state () { return state }, live: live.promise, lost: lost.promise, end: lose }
+}
+
+const unanswered = (): Failure => Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' })
+
+// Calls `callback` after a time. Returns a function that cancels this. If the event loop itself was busy for so long, an answer
+// may have arrived that has not been read yet, so two more turns of the loop are awaited.
+function after (milliseconds: number, callback: () => void): () => void {
+  let cancelled = false
+  const timer = setTimeout(() => setImmediate(() => setImmediate(() => { if (!cancelled) callback() })), milliseconds).unref()
+  return () => {
+    cancelled = true
+    clearTimeout(timer)
+  }
+}
