@@ -1,56 +1,74 @@
 import { WebSocket } from 'ws'
 import type { Reader, UnreadBytes } from '../quotas.ts'
 import { MessageRate, type MessageRateOptions } from '../message-rate.ts'
+import { CloseCode } from './close-codes.ts'
 
 // Bytes that a client may leave unread, not counting the message that exceeds the limit. A subscriber with 64 KiB of unread bytes
 // receives no events, so only responses to the client's own messages can reach the limit.
 const UNREAD_BYTES = 2 * 1024 * 1024
 
-/** The limits of a socket. */
-export interface SocketBounds {
+export interface BoundedSocketOptions {
   messages: MessageRateOptions
   /** The limit of unread bytes that all connections of the node share. */
   unread: UnreadBytes
+  onMessage: (text: string) => void
+  onError: (error: Error) => void
 }
 
-/** A socket that disconnects a client that does not read, and slows down one that sends too much. */
-export class BoundedSocket extends WebSocket implements Reader {
-  #unread: UnreadBytes | undefined
-  #rate: MessageRate | undefined
+/**
+ * A WebSocket with limits: it disconnects a client that does not read or does not answer pings, and slows down one that sends too
+ * much. Requires the option `autoPong: false` of ws.
+ */
+export class BoundedSocket implements Reader {
+  readonly #socket: WebSocket
+  readonly #unread: UnreadBytes
+  readonly #rate: MessageRate
   #slowed: NodeJS.Timeout | undefined
   #busy = false
+  #alive = true
   #drained: Promise<void> | undefined
 
-  /** Sets the limits. Must be called before anything is read. */
-  protected setBounds ({ messages, unread }: SocketBounds): void {
+  /** Must be called before anything is read: an `error` event without a listener ends the process, even while the socket is closing. */
+  constructor (socket: WebSocket, { messages, unread, onMessage, onError }: BoundedSocketOptions) {
+    this.#socket = socket
     this.#unread = unread
     this.#rate = new MessageRate(messages)
-    this.once('close', () => {
+    socket.on('error', onError)
+    socket.on('message', (data) => { if (this.#count()) onMessage(String(data)) })
+    socket.on('ping', (data) => { if (this.#count()) this.#answerPing(data) })
+    socket.on('pong', () => { if (this.#count()) this.#alive = true })
+    socket.once('close', () => {
       clearTimeout(this.#slowed)
       unread.forget(this)
     })
   }
 
+  get isOpen (): boolean {
+    return this.#socket.readyState === WebSocket.OPEN
+  }
+
   get unread (): number {
-    return this.bufferedAmount
+    return this.#socket.bufferedAmount
+  }
+
+  onceClosed (listener: () => void): void {
+    this.#socket.once('close', listener)
+  }
+
+  close (code?: number, reason?: string): void {
+    this.#socket.close(code, reason)
+    this.#pauseOrResume()
   }
 
   disconnect (): void {
-    this.terminate()
+    this.#socket.terminate()
   }
 
   /** Sends a message, or disconnects a client that does not read. */
-  protected write (text: string): void {
+  write (text: string): void {
     if (!this.#mayWrite()) return
-    super.send(text)
-    this.#unread!.update(this)
-  }
-
-  /** Answers a ping frame, or disconnects a client that does not read. ws would answer without a limit of unread pongs. */
-  protected answerPing (data: Buffer): void {
-    if (!this.#mayWrite()) return
-    super.pong(data)
-    this.#unread!.update(this)
+    this.#socket.send(text)
+    this.#unread.update(this)
   }
 
   /** Resolves when everything that was written before has been handed to the operating system. */
@@ -58,7 +76,7 @@ export class BoundedSocket extends WebSocket implements Reader {
     // A ping leaves after everything written before it. There is one ping at a time, because pings would pile up for a client that
     // does not read.
     this.#drained ??= new Promise((resolve) => {
-      this.ping(undefined, undefined, () => {
+      this.#socket.ping(undefined, undefined, () => {
         this.#drained = undefined
         resolve()
       })
@@ -66,15 +84,47 @@ export class BoundedSocket extends WebSocket implements Reader {
     return this.#drained
   }
 
-  /** Counts a message or frame of the client. Pauses reading if it sends too much, and closes the socket if it continues. */
-  protected count (): void {
-    const pauseMs = this.#rate!.count()
-    if (pauseMs === 0) return
+  /** Disconnects a client that has not answered the ping of the last call. Otherwise sends another one. */
+  checkAlive (): void {
+    // If the event loop was busy, a pong may have arrived that has not been read yet, so the check waits for two turns.
+    if (!this.#alive) return void setImmediate(() => setImmediate(() => this.#disconnectUnlessAlive()))
+    this.#alive = false
+    if (this.isOpen) this.#socket.ping()
+  }
+
+  /** Pauses reading while the socket is busy. */
+  setBusy (busy: boolean): void {
+    if (busy === this.#busy) return
+    this.#busy = busy
+    this.#pauseOrResume()
+  }
+
+  #disconnectUnlessAlive (): void {
+    // While reading is paused, pongs are not received.
+    if (!this.#alive && !this.#socket.isPaused) this.disconnect()
+  }
+
+  // ws would answer without a limit of unread pongs.
+  #answerPing (data: Buffer): void {
+    if (!this.#mayWrite()) return
+    this.#socket.pong(data)
+    this.#unread.update(this)
+  }
+
+  // Counts a message or frame of the client. Pauses reading if it sends too much, and closes the socket if it continues. Returns
+  // false if the socket was closing before, because messages after one that has closed the socket are ignored.
+  #count (): boolean {
+    if (!this.isOpen) return false
+    const pauseMs = this.#rate.count()
+    if (pauseMs > 0) this.#slowDown(pauseMs)
+    return true
+  }
+
+  #slowDown (pauseMs: number): void {
     clearTimeout(this.#slowed)
     if (pauseMs === Infinity) {
       this.#slowed = undefined
-      this.close(1008, 'Too many messages')
-      return this.#pauseOrResume()
+      return this.close(CloseCode.TooManyMessages, 'Too many messages')
     }
     this.#slowed = setTimeout(() => {
       this.#slowed = undefined
@@ -83,24 +133,17 @@ export class BoundedSocket extends WebSocket implements Reader {
     this.#pauseOrResume()
   }
 
-  /** Pauses reading while the socket is busy. */
-  protected setBusy (busy: boolean): void {
-    if (busy === this.#busy) return
-    this.#busy = busy
-    this.#pauseOrResume()
-  }
-
   #mayWrite (): boolean {
-    if (this.readyState !== WebSocket.OPEN) return false
-    if (this.bufferedAmount <= UNREAD_BYTES) return true
-    this.terminate()
+    if (!this.isOpen) return false
+    if (this.unread <= UNREAD_BYTES) return true
+    this.disconnect()
     return false
   }
 
   #pauseOrResume (): void {
     // A closing socket must read. Otherwise it would never receive the client's close frame.
-    const paused = (this.#busy || this.#slowed !== undefined) && this.readyState === WebSocket.OPEN
-    if (paused) this.pause()
-    else this.resume()
+    const paused = (this.#busy || this.#slowed !== undefined) && this.isOpen
+    if (paused) this.#socket.pause()
+    else this.#socket.resume()
   }
 }

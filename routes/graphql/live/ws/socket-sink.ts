@@ -1,5 +1,4 @@
 import type { Duplex } from 'node:stream'
-import { WebSocket } from 'ws'
 import type { BoundedSocket } from './bounded-socket.ts'
 import type { Sink } from '../shared-operation.ts'
 
@@ -16,7 +15,7 @@ export function createSocketSink (socket: BoundedSocket, connection: Duplex, { n
     fail,
 
     // Nobody waits for a closing socket, which sends no more events.
-    get waiting () { return socket.readyState === WebSocket.OPEN ? socket.bufferedAmount : 0 },
+    get waiting () { return socket.isOpen ? socket.unread : 0 },
 
     deliver (event) {
       corkForTurn(connection)

@@ -2,12 +2,14 @@ import { once } from 'node:events'
 import { ServerResponse, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
-import { WebSocketServer } from 'ws'
+import { WebSocketServer, type WebSocket } from 'ws'
 import { OriginNotAllowed } from '../../../../schema/errors.ts'
 import { networkOf } from '../../../../schema/network.ts'
 import { createAllowedOrigins } from '../../../allowed-origins.ts'
-import { GuardedSocket } from './guarded-socket.ts'
-import { PROTOCOLS } from './messages.ts'
+import { CloseCode } from './close-codes.ts'
+import { GraphqlSocket } from './graphql-socket.ts'
+import { protocols } from './protocols.ts'
+import type { SocketContext } from './socket-context.ts'
 import type { Subscriptions } from '../subscriptions.ts'
 import { handleUpgrades } from './upgrades.ts'
 
@@ -32,12 +34,12 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
     maxFragments: FRAGMENTS_A_MESSAGE,
     // The socket answers pings itself, with a limit of unread bytes.
     autoPong: false,
-    WebSocket: GuardedSocket,
     // @types/ws does not know this option. By default, ws waits for 30 seconds.
     closeTimeout: CLOSING_MS,
-    handleProtocols: (offered: Set<string>) => PROTOCOLS.find((protocol) => offered.has(protocol)) ?? false as const,
+    handleProtocols: (offered: Set<string>) => [...protocols.keys()].find((name) => offered.has(name)) ?? false as const,
   }
   const sockets = new WebSocketServer(options)
+  const open = new Set<GraphqlSocket>()
   const url = `${prefix}${path}`
   // mercurius does not register @fastify/websocket if this decorator exists.
   app.decorate('websocketServer', sockets as never)
@@ -53,7 +55,7 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
     if (route.method === 'GET' && route.url === url) acceptUpgrades(route)
   })
   // Closes sockets that have not answered the last ping.
-  const pinging = setInterval(() => { for (const socket of sockets.clients) socket.check() }, pingSeconds * 1000).unref()
+  const pinging = setInterval(() => { for (const socket of open) socket.checkAlive() }, pingSeconds * 1000).unref()
   app.addHook('preClose', async () => {
     clearInterval(pinging)
     release()
@@ -87,13 +89,25 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
     sockets.handleUpgrade(request.raw, connection, head, (socket) => {
       upgraded = true
       socket.once('close', leave)
-      // This comes first, because messages that the client has sent together with its request are read next.
-      socket.guard({ usher: app, request, connection, network, subscriptions })
-      if (socket.protocol === '') socket.close(4406, 'Subprotocol not acceptable')
+      accept(socket, { usher: app, request, connection, network, subscriptions })
     })
     // The handshake was invalid, and ws has already sent a response.
     if (!upgraded) leave()
   }
+
+  function accept (socket: WebSocket, context: SocketContext): void {
+    const protocol = protocols.get(socket.protocol)
+    if (!protocol) return refuse(socket, app)
+    const accepted = new GraphqlSocket(socket, protocol, context)
+    open.add(accepted)
+    socket.once('close', () => open.delete(accepted))
+  }
+}
+
+function refuse (socket: WebSocket, { log }: FastifyInstance): void {
+  // Without a listener, an invalid frame of the closing socket would end the process.
+  socket.on('error', (err) => log.debug({ err }, 'a socket has failed'))
+  socket.close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable')
 }
 
 // Sends an error with its status. The error handler of mercurius would respond with status 200.
@@ -118,7 +132,7 @@ function dispatch (app: FastifyInstance, request: IncomingMessage, socket: Duple
 async function closeAll (sockets: WebSocketServer): Promise<void> {
   const closed = once(sockets, 'close')
   sockets.close()
-  for (const socket of sockets.clients) socket.close(1001, 'The server is going away')
+  for (const socket of sockets.clients) socket.close(CloseCode.GoingAway, 'The server is going away')
   const deadline = setTimeout(() => { for (const socket of sockets.clients) socket.terminate() }, CLOSING_MS)
   await closed
   clearTimeout(deadline)
