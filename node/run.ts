@@ -1,6 +1,5 @@
 import { lookup } from 'node:dns/promises'
 import { resolve } from 'node:path'
-import closeWithGrace from 'close-with-grace'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import { explain, openData, type Data } from './data.ts'
@@ -11,14 +10,10 @@ import httpDefaults from './http-defaults.ts'
 import { serverOptions, trustProxy } from './http-server.ts'
 import { createHeaders, type SetHeaders } from './security-headers.ts'
 import memory from './memory.ts'
+import { stopOnSignals } from './stop-on-signals.ts'
 import type { Mailer } from '../schema/options.ts'
 import type { Settings } from './settings.ts'
 
-// Each step of a stop has its own limit: 3 seconds for clients (`node/drain.ts`), 1.5 for mail, and 30 for PostgreSQL, which
-// usually takes less than a second. Cutting a step short would lose mail or leave PostgreSQL running.
-const STOP_MS = 60_000
-// Under npm, one Ctrl-C sends two signals: from the terminal and from npm, which can be slow to pass it on.
-const SAME_SIGNAL_MS = 2_000
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
   'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "usher admin create --email <address>".'
 
@@ -28,11 +23,11 @@ export async function run (): Promise<void> {
   // The reader of the output, such as a terminal or a log shipper, may end before the node. Without a listener, the next line
   // would then end the node, even in the middle of a stop, and leave PostgreSQL running.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
-  const setHeaders = await createHeaders(settings.CORS_ORIGIN)
+  const setHeaders = createHeaders(settings.CORS_ORIGIN)
   const app = Fastify(serverOptions(settings, setHeaders))
   const opening = openData(settings, (line) => app.log.info(line))
   const serving = opening.then((data) => serve(app, settings, data, setHeaders))
-  stopOnSignals(app, stop)
+  stopOnSignals(app.log, stop)
   try {
     await serving
   } catch (error) {
@@ -114,31 +109,5 @@ async function listen (app: FastifyInstance, { HOST, PORT }: Settings): Promise<
     throw new Error(code === 'EADDRINUSE'
       ? `PORT ${PORT} is in use on ${HOST}: stop the program that uses it, or set another PORT (0 for any free one).`
       : `The node cannot listen on HOST ${HOST} with PORT ${PORT} (${code}): set another HOST or PORT.`, { cause: error })
-  }
-}
-
-function stopOnSignals ({ log }: FastifyInstance, stop: () => Promise<void>): void {
-  const { close } = closeWithGrace({
-    delay: STOP_MS,
-    logger: false,
-    // `onSignal` handles the first two. After the last four no JavaScript should run.
-    skip: ['SIGTERM', 'SIGINT', 'beforeExit', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV'],
-  }, async ({ err }) => {
-    if (err) log.fatal({ err }, 'Unexpected error, the node stops')
-    await stop()
-  })
-
-  let since: number | undefined
-  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, onSignal)
-
-  function onSignal (signal: string): void {
-    if (since === undefined) {
-      since = performance.now()
-      print(`Usher stops on ${signal}`)
-      close()
-    } else if (performance.now() - since > SAME_SIGNAL_MS) {
-      print(`Usher ends at once on a second ${signal}`)
-      process.exit(1)
-    }
   }
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import helmet from '@fastify/helmet'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import httpDefaults from '../../node/http-defaults.ts'
@@ -11,7 +12,7 @@ import { listen, sendRaw } from '../helpers/wire.ts'
 
 /** Starts the HTTP server of the node with one route. */
 async function startServer (t: Test) {
-  const setHeaders = await createHeaders([])
+  const setHeaders = createHeaders([])
   const app = Fastify(serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), setHeaders))
   t.teardown(() => app.close())
   await app.register(httpDefaults, { origins: [], setHeaders })
@@ -82,4 +83,29 @@ t.test('1.13 repeated upgrade requests on one connection leave no listeners behi
     counts.push(count())
   }
   t.same(new Set(counts).size, 1, counts.join())
+})
+
+t.test('1.6 the security headers are those of @fastify/helmet', async (t) => {
+  for (const origins of [[], ['*']]) {
+    const [ours, theirs] = [Fastify({ trustProxy: true }), Fastify({ trustProxy: true })]
+    await ours.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })
+    await theirs.register(helmet, {
+      contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
+      crossOriginResourcePolicy: { policy: origins.length > 0 ? 'cross-origin' : 'same-origin' },
+      strictTransportSecurity: { maxAge: 31_536_000 },
+      xFrameOptions: { action: 'deny' },
+      // These concern pages or old browsers.
+      crossOriginOpenerPolicy: false,
+      originAgentCluster: false,
+      xDnsPrefetchControl: false,
+      xDownloadOptions: false,
+      xPermittedCrossDomainPolicies: false,
+      xXssProtection: false,
+    })
+    for (const app of [ours, theirs]) app.get('/', async () => 'here')
+    const request = { url: '/', headers: { 'x-forwarded-proto': 'https' } }
+    const [{ headers }, { headers: expected }] = [await ours.inject(request), await theirs.inject(request)]
+    t.equal(expected['strict-transport-security'], 'max-age=31536000; includeSubDomains')
+    t.match(headers, { ...expected, date: String })
+  }
 })
