@@ -3,9 +3,9 @@ import { InvalidToken } from '../schema/errors.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Database, Row, UploadsTable } from './tables.ts'
 
-export type UploadRow = Row<UploadsTable, 'id' | 'filename' | 'media_type' | 'sha256'>
+export type UploadRow = Row<UploadsTable, 'id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'created_at'>
 
-const columns = ['id', 'filename', 'media_type as mediaType', 'sha256'] as const
+const columns = ['id', 'filename', 'media_type as mediaType', 'size', 'sha256', 'created_at as createdAt'] as const
 
 /** Returns the uploads with these ids, in the same order. An unknown id, or an upload without an owner, yields `undefined`. */
 export async function findUploads (db: Database, ids: readonly string[]): Promise<(UploadRow | undefined)[]> {

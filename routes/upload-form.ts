@@ -2,15 +2,15 @@ import type { IncomingMessage } from 'node:http'
 import type { Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import { BodyStalled, InvalidInput, PayloadTooLarge, UsherError } from '../schema/errors.ts'
-import { basename, MAX_DESCRIPTION_OCTETS, UploadInput } from '../schema/upload.ts'
-import { createCheck } from '../schema/validator.ts'
+import { basename, MAX_DESCRIPTION_BYTES, UploadInput } from '../schema/upload.ts'
+import { createParser } from '../schema/validator.ts'
 
 const PARTS = 100
-const HEADER_OCTETS = 16 * 1024
-const CHUNK_OCTETS = 64 * 1024
+const HEADER_BYTES = 16 * 1024
+const CHUNK_BYTES = 64 * 1024
 
 /** Bytes that a form may have in addition to its file: the description, and fields that Usher ignores. */
-export const ENVELOPE_OCTETS = 256 * 1024
+export const ENVELOPE_BYTES = 256 * 1024
 
 /** The parts of an upload's form that have been read so far. */
 export interface ReadForm<File> {
@@ -19,6 +19,12 @@ export interface ReadForm<File> {
   description?: unknown
   /** Problems of the parts, one sentence for each field. The keys are field names. */
   readonly problems: Map<string, string>
+}
+
+export interface ParsedForm<File> {
+  file: File
+  filename: string
+  description: string
 }
 
 export interface Limits {
@@ -67,19 +73,20 @@ export async function readForm<File> (
   }
 }
 
-const check = createCheck(UploadInput)
+const parse = createParser(UploadInput)
 
-/** Throws `InvalidInput` with all problems of a form, in the order of the schema (contract 1.2). */
-export function checkForm ({ problems, ...values }: ReadForm<unknown>): void {
+/** Returns the values of a form. Throws `InvalidInput` with all of its problems, in the order of the schema (contract 1.2). */
+export function parseForm<File> ({ problems, ...values }: ReadForm<File>): ParsedForm<File> {
   const found = violations(values)
   const errors = Object.keys(UploadInput.properties)
     .flatMap((field) => problems.get(field) ?? found.filter((sentence) => sentence.startsWith(`${field} `)))
   if (errors.length > 0) throw new InvalidInput(...errors)
+  return values as ParsedForm<File>
 }
 
 function violations (values: object): readonly string[] {
   try {
-    check(values)
+    parse(values)
     return []
   } catch (error) {
     return (error as InvalidInput).errors
@@ -92,9 +99,9 @@ function optionsOf ({ maxBytes }: Limits) {
     limits: {
       // One byte more than allowed, so that a file that is too large can be told from one of exactly the allowed size.
       fileSize: maxBytes + 1,
-      fieldSize: MAX_DESCRIPTION_OCTETS,
-      fieldNameSize: HEADER_OCTETS,
-      headerSize: HEADER_OCTETS,
+      fieldSize: MAX_DESCRIPTION_BYTES,
+      fieldNameSize: HEADER_BYTES,
+      headerSize: HEADER_BYTES,
       headerPairs: PARTS,
       fields: PARTS,
       files: PARTS,
@@ -103,8 +110,8 @@ function optionsOf ({ maxBytes }: Limits) {
     throwFileSizeLimit: false,
     preservePath: true,
     defCharset: 'utf8',
-    fileHwm: CHUNK_OCTETS,
-    highWaterMark: CHUNK_OCTETS,
+    fileHwm: CHUNK_BYTES,
+    highWaterMark: CHUNK_BYTES,
     isPartAFile: (field?: string, type?: string, filename?: string) =>
       filename !== undefined || (field === 'file' && type === 'application/octet-stream'),
   }
@@ -140,7 +147,7 @@ function watch (raw: IncomingMessage, { maxBytes, idleMs, minBytesPerPeriod }: L
   function count (chunk: Uint8Array): void {
     received += chunk.length
     timer.refresh()
-    if (received > maxBytes + ENVELOPE_OCTETS) stop(new PayloadTooLarge())
+    if (received > maxBytes + ENVELOPE_BYTES) stop(new PayloadTooLarge())
   }
 
   function stop (error: Error): void {

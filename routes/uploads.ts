@@ -1,17 +1,23 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import { Readable } from 'node:stream'
 import fastifyMultipart from '@fastify/multipart'
-import { send, type ErrorSendResult } from '@fastify/send'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { create as contentDisposition } from 'content-disposition'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import parseRange from 'range-parser'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
+import type { ByteRange } from '../plugins/uploads/backend.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
 import {
-  BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType, UploadNotFound,
+  BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType,
 } from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
 import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadParams, UploadRange } from '../schema/upload.ts'
-import { checkForm, ENVELOPE_OCTETS, readForm, type ReadForm } from './upload-form.ts'
+import { evaluateConditions, rangeApplies } from './conditional-request.ts'
+import { ENVELOPE_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
+
+// The results of range-parser.
+const UNSATISFIABLE = -1
+const MALFORMED = -2
 
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploads: FastifyPluginAsyncTypebox = async (app) => {
@@ -22,19 +28,11 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
   const tags = ['uploads']
   const cutOff = createResponseCutOff(app)
 
-  // If the host has registered @fastify/multipart, that registration is used. Its options do not matter, because every call of
-  // `parts` sets all of them.
-  if (!app.hasRequestDecorator('parts')) {
-    await app.register(fastifyMultipart)
-    app.removeContentTypeParser('multipart/form-data')
-  }
-  // The parser of @fastify/multipart only marks a request as multipart. Here the handler marks it instead. A host's
-  // `attachFieldsToBody` checks the mark before the handler runs, and so does not consume the body.
-  app.addContentTypeParser('multipart/form-data', (_, __, done) => done(null))
+  await registerMultipart(app)
 
   app.post('/uploads', {
     onRequest: [...allow('uploads:create'), mustBeForm],
-    // The schema is for the reference. `checkForm` validates the form once it has been read.
+    // The schema is for the reference. `parseForm` validates the form once it has been read.
     validatorCompiler: () => () => true,
     schema: {
       tags,
@@ -45,13 +43,12 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
       response: { 200: Upload, ...failures(400, 401, 403, 408, 413, 415, 507) },
     },
   }, async (request, reply) => {
-    request.isMultipart = () => true
     cutOff(reply.raw)
     const form: ReadForm<TemporaryFile> = { problems: new Map() }
     try {
       await readForm(request, limits, form, storage.write)
-      checkForm(form)
-      const upload = { ...form.file!, filename: form.filename!, description: form.description as string }
+      const { file, ...texts } = parseForm(form)
+      const upload = { ...file, ...texts }
       const actor = actorOf(request)
       await storage.keep({ ...upload, userId: actor.id }, () => confirm(actor, request.socket))
       return { fileUrl: `${base}/${upload.id}`, ...upload }
@@ -72,60 +69,71 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
       response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(404, 412, 416) },
     },
   }, async (request, reply) => {
-    const { id, sha256, filename, mediaType } = await storage.get(request.params.id)
-    const etag = `"${sha256}"`
+    const upload = await storage.get(request.params.id)
+    const version = { etag: `"${upload.sha256}"`, lastModified: upload.createdAt }
+    const status = evaluateConditions(request.headers, version)
+    if (status === 412) throw new PreconditionFailed()
+    const size = Number(upload.size)
+    const range = rangeApplies(request.headers, version) ? readRange(request, size) : undefined
+    if (range === 'unsatisfiable') {
+      reply.header('content-range', `bytes */${size}`)
+      throw new RangeNotSatisfiable()
+    }
+    const bytes = await storage.open(upload.id, range)
     cutOff(reply.raw)
-    const { statusCode, headers, stream } = await sendFile(request, reply, id, etag)
-    return reply.code(statusCode as 200).headers({
-      ...headers,
-      etag,
-      'content-type': mediaType === 'text/plain' ? 'text/plain; charset=utf-8' : mediaType,
-      'content-disposition': contentDisposition(filename, { type: isShown(mediaType) ? 'inline' : 'attachment' }),
+    reply.headers({
+      'accept-ranges': 'bytes',
+      etag: version.etag,
+      'last-modified': version.lastModified.toUTCString(),
+      'content-type': upload.mediaType === 'text/plain' ? 'text/plain; charset=utf-8' : upload.mediaType,
+      'content-disposition': contentDisposition(upload.filename, { type: isShown(upload.mediaType) ? 'inline' : 'attachment' }),
       // Caches must revalidate, because the upload is deleted with its owner. The entity tag makes that cheap.
       'cache-control': 'no-cache',
       'content-security-policy': "sandbox; default-src 'none'",
       'cross-origin-resource-policy': 'cross-origin',
       'x-content-type-options': 'nosniff',
-    }).send(stream as never)
+    })
+    if (status === 304) return reply.code(304).send(closed(bytes) as never)
+    reply.header('content-length', range ? range.end - range.start + 1 : size)
+    if (range) reply.code(206 as never).header('content-range', `bytes ${range.start}-${range.end}/${size}`)
+    return reply.send((request.method === 'HEAD' ? closed(bytes) : bytes) as never)
   })
-
-  async function sendFile (request: FastifyRequest, reply: FastifyReply, id: string, etag: string) {
-    const translated = { method: request.method, headers: translateConditions(request.headers, etag) }
-    const options = { root: storage.folder, etag: false, cacheControl: false, contentType: false, index: false } as const
-    const result = await send(translated as never, id, options)
-    if (result.type === 'error') throw errorOf(result, request, reply)
-    return result
-  }
 
   async function mustBeForm (request: FastifyRequest): Promise<void> {
     const { 'content-type': type = '', 'content-length': length } = request.headers
     if (!/^multipart\/form-data\s*(;|$)/i.test(type)) throw new UnsupportedMediaType('multipart/form-data')
-    if (Number(length) > maxBytes + ENVELOPE_OCTETS) throw new PayloadTooLarge()
+    if (Number(length) > maxBytes + ENVELOPE_BYTES) throw new PayloadTooLarge()
   }
 }
 
-// @fastify/send only knows entity tags that it computes itself, so conditions on Usher's entity tag are replaced by equivalent
-// ones without a tag. `cache-control` is dropped: @fastify/send would never respond with 304 to `no-cache`, which is meant for
-// caches and which browsers send with a `fetch` that revalidates by itself.
-function translateConditions (original: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
-  const { 'if-range': ifRange, 'cache-control': _, ...headers } = original
-  const tags = (field: string | undefined) => field?.split(',').map((tag) => tag.trim())
-  if (tags(headers['if-match'])?.includes(etag)) headers['if-match'] = '*'
-  if (tags(headers['if-none-match']?.replaceAll('W/', ''))?.includes(etag)) headers['if-none-match'] = '*'
-  return ifRange === undefined || ifRange === etag ? headers : { ...headers, 'if-range': ifRange }
+// Registers @fastify/multipart, without the parser that marks a request as multipart. The request is marked after `preValidation`
+// instead: there the option `attachFieldsToBody` of a host, which may also register the plugin, would consume the body of a marked
+// request. If the host has registered the plugin already, that registration is used, since a second one would fail. Its options do
+// not matter, because every call of `parts` sets all of them.
+async function registerMultipart (app: FastifyInstance): Promise<void> {
+  if (!app.hasRequestDecorator('parts')) {
+    await app.register(fastifyMultipart)
+    app.removeContentTypeParser('multipart/form-data')
+  }
+  app.addContentTypeParser('multipart/form-data', (_, __, done) => done(null))
+  app.addHook('preHandler', (request, _, done) => {
+    request.isMultipart = () => true
+    done()
+  })
 }
 
-function errorOf ({ statusCode, headers, metadata }: ErrorSendResult, request: FastifyRequest, reply: FastifyReply): Error {
-  switch (statusCode) {
-    case 404:
-      request.log.error({ err: metadata.error }, 'The file of an upload is missing')
-      return new UploadNotFound()
-    case 412: return new PreconditionFailed()
-    case 416:
-      reply.header('content-range', headers['Content-Range'])
-      return new RangeNotSatisfiable()
-    default: return metadata.error
-  }
+// Returns the range that a request asks for, or undefined if it asks for none or for several, which are not supported.
+function readRange ({ headers: { range: header = '' } }: FastifyRequest, size: number): ByteRange | 'unsatisfiable' | undefined {
+  if (!/^bytes=/i.test(header)) return
+  const ranges = parseRange(size, header)
+  if (ranges === UNSATISFIABLE || ranges === MALFORMED) return 'unsatisfiable'
+  return ranges.length === 1 ? ranges[0] : undefined
+}
+
+// Returns an empty stream in place of bytes that are not sent. Without a stream, Fastify would set `Content-Length: 0`.
+function closed (bytes: Readable): Readable {
+  bytes.destroy()
+  return Readable.from([])
 }
 
 export default uploads

@@ -92,7 +92,7 @@ function publish (node: unknown, schemas: Json): unknown {
   const entries = Object.entries(node).filter(([key, value]) => typeof value === 'object' || !validatorKeywords.has(key))
   const published: Json = Object.fromEntries(entries.map(([key, value]) =>
     // JSON Schema cannot limit bytes. A text of n bytes has at most n characters.
-    key === 'maxOctets' && typeof value === 'number' ? ['maxLength', value] : [key, publish(value, schemas)]))
+    key === 'maxBytes' && typeof value === 'number' ? ['maxLength', value] : [key, publish(value, schemas)]))
   if (typeof published.title !== 'string') return published
   schemas[published.title] = published
   return { $ref: `#/components/schemas/${published.title}` }

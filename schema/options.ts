@@ -5,7 +5,7 @@ import { isDatabaseUrl } from './database-url.ts'
 import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
 import { policy, type Policy } from './policy.ts'
 import { Email, NewPassword } from './text.ts'
-import { createCheck } from './validator.ts'
+import { createParser } from './validator.ts'
 
 const MIB = 1024 * 1024
 const DAY = 86400
@@ -113,7 +113,7 @@ export interface Options extends Readonly<Given> {
   readonly onNoAdmin: UsherOptions['onNoAdmin']
 }
 
-const check = createCheck(Settings)
+const parse = createParser(Settings)
 
 /** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
@@ -144,20 +144,11 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
 const optionError = (message: string) => new Error(`usher: ${message}`)
 
 function parseLimits (given: object): Given {
-  // The validator writes defaults and trimmed strings into its argument, so it gets a copy.
-  const settings = copy(given)
   try {
-    check(settings)
+    return parse(given)
   } catch (error) {
     throw optionError((error as Error).message)
   }
-  return structuredClone(settings) as Given
-}
-
-// Copies objects only, at every level. The validator reports any other value that a host may pass by mistake.
-function copy (value: unknown): unknown {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copy(member)]))
 }
 
 // As in Fastify, the leading slash is optional, and a trailing slash makes no difference.

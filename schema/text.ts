@@ -4,7 +4,7 @@ import { Type, type StringOptions } from '@sinclair/typebox'
  * Creates the schema of a text (contract 1.8). `schema/validator.ts` defines these keywords:
  * - `text: 'line'` rejects control characters and lone surrogates; `text: 'block'` allows tabs and line breaks;
  * - `trim` removes white space at both ends before other keywords are checked;
- * - `maxOctets` limits the number of bytes in UTF-8;
+ * - `maxBytes` limits the number of bytes in UTF-8;
  * - `uncommon` rejects common passwords.
  */
 export const line = (options: StringOptions = {}) => Type.String({ ...options, text: 'line' })
@@ -14,7 +14,7 @@ export const block = (options: StringOptions = {}) => Type.String({ ...options, 
 export const Name = line({ trim: true, minLength: 1, maxLength: 200 })
 
 /** An e-mail address of at most 254 bytes (RFC 5321 4.5.3.1.3), trimmed, and otherwise returned as it was sent. */
-export const Email = line({ trim: true, format: 'email', maxOctets: 254 })
+export const Email = line({ trim: true, format: 'email', maxBytes: 254 })
 
 /**
  * A new password: 8 to 256 characters of any script. As NIST 800-63B 3.1.1.2 demands, there are no composition rules, and
@@ -29,7 +29,7 @@ export const Password = line({ maxLength: 1024 })
 export const Title = line({ trim: true, minLength: 1, maxLength: 200 })
 
 /** A post's content: up to 64 KiB. */
-export const Content = block({ maxOctets: 65536 })
+export const Content = block({ maxBytes: 65536 })
 
 /** The account in all examples of the API reference. The examples can be sent unchanged. */
 export const exampleUser = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'violet engine notes' }

@@ -19,7 +19,7 @@ export const UploadInput = Type.Object({
  * The maximum number of bytes that is read of a description. 2,000 characters never have more, so a description that is cut
  * off here is too long in any case.
  */
-export const MAX_DESCRIPTION_OCTETS = 8192
+export const MAX_DESCRIPTION_BYTES = 8192
 
 /** The response to an upload. */
 export const Upload = Type.Object({

@@ -1,4 +1,4 @@
-import type { TObject } from '@sinclair/typebox'
+import type { Static, TObject } from '@sinclair/typebox'
 import { Ajv, type ErrorObject, type SchemaValidateFunction, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { FastifySchemaCompiler } from 'fastify'
@@ -27,15 +27,25 @@ export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpP
 }
 
 /**
- * Creates a function that validates input which does not come from a route, such as GraphQL arguments, and throws
- * `InvalidInput` if it is invalid. The schema is compiled when the function is first called.
+ * Creates a function that validates input which does not come from a route, such as GraphQL arguments. It returns a copy with
+ * trimmed texts and defaults, and throws `InvalidInput` if the input is invalid. The schema is compiled when the function is first
+ * called.
  */
-export function createCheck (schema: TObject): (data: unknown) => void {
+export function createParser<Schema extends TObject> (schema: Schema): (input: unknown) => Static<Schema> {
   let validate: ValidateFunction | undefined
-  return (data) => {
+  return (input) => {
+    const value = copyObjects(input)
     validate ??= bodies.compile(schema)
-    if (!validate(data)) throw new InvalidInput(...describe(schema, validate.errors!))
+    if (!validate(value)) throw new InvalidInput(...describe(schema, validate.errors!))
+    return value as Static<Schema>
   }
+}
+
+// The validator writes defaults and trimmed texts into its argument, at every level. Values that are no objects are not changed.
+function copyObjects (value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyObjects)
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copyObjects(member)]))
 }
 
 function createAjv (options: object): Ajv {
@@ -58,7 +68,7 @@ function createAjv (options: object): Ajv {
   })
   ajv.addKeyword({ keyword: 'text', type: 'string', schemaType: 'string', validate: isText, errors: false })
   ajv.addKeyword({
-    keyword: 'maxOctets',
+    keyword: 'maxBytes',
     type: 'string',
     schemaType: 'number',
     validate: (limit: number, text: string) => text.length <= limit && Buffer.byteLength(text) <= limit,
@@ -105,7 +115,7 @@ function problem ({ keyword, params, parentSchema, message }: ErrorObject): stri
     case 'text': return 'must not contain control characters'
     case 'minLength': return params.limit === 1 ? 'must not be blank' : `must be at least ${params.limit} characters`
     case 'maxLength': return `must be at most ${params.limit} characters`
-    case 'maxOctets': return `must be at most ${parentSchema!.maxOctets} bytes`
+    case 'maxBytes': return `must be at most ${parentSchema!.maxBytes} bytes`
     case 'uncommon': return 'is too common'
     case 'format': return `must be ${formats[params.format]}`
     case 'minimum':

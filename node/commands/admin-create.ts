@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
-import { Type, type Static } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { insertUsers } from '../../db/users.ts'
 import { hashPassword } from '../../plugins/auth/passwords.ts'
 import { Email, Name, NewPassword } from '../../schema/text.ts'
-import { createCheck } from '../../schema/validator.ts'
+import { createParser } from '../../schema/validator.ts'
 import { terminal } from './audit.ts'
 import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 
 const NewAdmin = Type.Object({ email: Email, name: Name, password: NewPassword })
-const check = createCheck(NewAdmin)
+const parse = createParser(NewAdmin)
 
 export default {
   summary: 'Create an admin.',
@@ -21,8 +21,7 @@ export default {
 
   async run ({ email, name, 'password-stdin': readsPassword }) {
     const password = readsPassword ? (await text(process.stdin)).replace(/\r?\n$/, '') : randomBytes(15).toString('base64url')
-    const admin = { email, name, password } as Static<typeof NewAdmin>
-    check(admin)
+    const admin = parse({ email, name, password })
     await withDatabase(async ({ db }) => {
       const passwordHash = await hashPassword(password)
       const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, context: terminal }])

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { installationOf, listUnrecorded } from '../../db/uploads.ts'
 import type { Database } from '../../db/tables.ts'
-import { hasOtherDatabases, remove } from '../../plugins/uploads/files.ts'
-import { listStrayFiles, type StrayFile } from '../../plugins/uploads/stray-files.ts'
+import type { StorageBackend, StoredBytes } from '../../plugins/uploads/backend.ts'
+import { createFolder } from '../../plugins/uploads/folder.ts'
+import { listStrayFiles } from '../../plugins/uploads/stray-files.ts'
 import { confirm } from './confirm.ts'
 import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
@@ -20,34 +21,34 @@ export default {
   run: ({ 'dry-run': isDry, yes, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({ db, options, settings }) => {
     const folder = resolve(settings.DATA_DIR, 'uploads')
     if (!existsSync(folder)) throw new Error(`There are no uploads in ${folder}: check DATA_DIR.`)
-    if (!ignoresOthers && await hasOtherDatabases(folder, await installationOf(db, options.schema))) {
+    const backend = createFolder(folder)
+    if (!ignoresOthers && await backend.isShared(await installationOf(db, options.schema))) {
       throw new Error(`Other databases have used ${folder}, and files may belong to them: ` +
         'repeat the command with --ignore-other-databases if they are not needed.')
     }
-    const files = join(folder, 'files')
-    const strays = await collect(db, files)
+    const strays = await collect(db, backend)
     const bytes = strays.reduce((sum, { size }) => sum + size, 0)
-    console.log(`${count(strays.length)} without a record in ${files}, ${bytes} bytes.`)
+    console.log(`${count(strays.length)} without a record in ${backend.location}, ${bytes} bytes.`)
     if (isDry || strays.length === 0) return
     const isConfirmed = yes || await confirm(`Remove ${count(strays.length)}?`)
-    console.log(`${count(isConfirmed ? await removeAll(db, files, strays) : 0)} removed.`)
+    console.log(`${count(isConfirmed ? await removeAll(db, backend, strays) : 0)} removed.`)
   }),
 } satisfies Command
 
 const count = (files: number) => `${files} file${files === 1 ? '' : 's'}`
 
-async function collect (db: Database, files: string): Promise<StrayFile[]> {
-  const strays: StrayFile[] = []
-  for await (const batch of listStrayFiles(db, files, new AbortController().signal)) strays.push(...batch)
+async function collect (db: Database, backend: StorageBackend): Promise<StoredBytes[]> {
+  const strays: StoredBytes[] = []
+  for await (const batch of listStrayFiles(db, backend, new AbortController().signal)) strays.push(...batch)
   return strays
 }
 
 // Checks again right before each batch, because a database may have been restored before the question was answered.
-async function removeAll (db: Database, files: string, strays: readonly StrayFile[]): Promise<number> {
+async function removeAll (db: Database, backend: StorageBackend, strays: readonly StoredBytes[]): Promise<number> {
   let removed = 0
   for (let start = 0; start < strays.length; start += 100) {
     const ids = await listUnrecorded(db, strays.slice(start, start + 100).map(({ id }) => id))
-    await Promise.all(ids.map((id) => remove(join(files, id))))
+    await Promise.all(ids.map((id) => backend.remove('published', id)))
     removed += ids.length
   }
   return removed

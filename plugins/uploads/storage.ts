@@ -1,18 +1,20 @@
-import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
 import { isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching.ts'
-import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload } from '../../db/uploads.ts'
-import { StorageFull, UploadNotFound } from '../../schema/errors.ts'
-import { claimFolder, isOfDisk, listOld, move, remove, writeDurably, type WrittenFile } from './files.ts'
+import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow } from '../../db/uploads.ts'
+import { UploadNotFound } from '../../schema/errors.ts'
+import type { ByteRange, Stage } from './backend.ts'
+import { createFolder } from './folder.ts'
+import { measure, type Measures } from './measure.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 const RECORDS_A_SWEEP = 100
 
 /** A file that is durable, but has not been kept yet. */
-export type TemporaryFile = WrittenFile & { id: string }
+export type TemporaryFile = Measures & { id: string }
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -22,10 +24,10 @@ declare module 'fastify' {
 
 async function createStorage (app: FastifyInstance) {
   const { log, usherDatabase: { db }, usherOptions: { schema, uploadsDir, uploadMaxBytes } } = app
-  const folder = await claimFolder(uploadsDir, await installationOf(db, schema))
+  const backend = createFolder(uploadsDir)
+  const installation = await installationOf(db, schema)
+  await backend.claim(installation)
   const read = batchCalls((ids: string[]) => findUploads(db, ids))
-  const temporary = (id: string) => join(folder.tmp, id)
-  const kept = (id: string) => join(folder.files, id)
   let background = Promise.resolve()
   const closing = new AbortController()
 
@@ -35,9 +37,9 @@ async function createStorage (app: FastifyInstance) {
   }
 
   // A file that cannot be removed now is left to a later sweep.
-  async function tryRemove (path: string): Promise<boolean> {
+  async function tryRemove (stage: Stage, id: string): Promise<boolean> {
     try {
-      await remove(path)
+      await backend.remove(stage, id)
       return true
     } catch (error) {
       log.error({ err: error }, 'An upload could not be removed')
@@ -51,7 +53,7 @@ async function createStorage (app: FastifyInstance) {
    */
   async function sweep (): Promise<void> {
     try {
-      const swept = await deleteOwnerlessUploads(db, RECORDS_A_SWEEP, (id) => tryRemove(kept(id)))
+      const swept = await deleteOwnerlessUploads(db, RECORDS_A_SWEEP, (id) => tryRemove('published', id))
       if (swept === RECORDS_A_SWEEP && !closing.signal.aborted) later(sweep)
     } catch (error) {
       log.error({ err: error }, 'Uploads of deleted users could not be removed')
@@ -59,10 +61,10 @@ async function createStorage (app: FastifyInstance) {
   }
 
   /** Removes the temporary files of nodes that were killed, and logs the number of stray files. */
-  async function checkFolder (): Promise<void> {
+  async function checkFiles (): Promise<void> {
     try {
-      for await (const ids of listOld(folder.tmp, STRAY_AFTER_MS, closing.signal)) {
-        await Promise.all(ids.map((id) => tryRemove(temporary(id))))
+      for await (const files of backend.listOld('temporary', STRAY_AFTER_MS, closing.signal)) {
+        await Promise.all(files.map(({ id }) => tryRemove('temporary', id)))
       }
       await reportStrays()
     } catch (error) {
@@ -73,21 +75,20 @@ async function createStorage (app: FastifyInstance) {
   // Stray files are never removed here, because their record may be in another database or missing in a restored backup
   // (contract 5.5).
   async function reportStrays (): Promise<void> {
-    if (folder.shared) return log.warn({ uploadsDir }, 'Stray files are not counted, because several databases use the upload folder')
+    if (await backend.isShared(installation)) {
+      return log.warn({ uploadsDir }, 'Stray files are not counted, because several databases use the upload folder')
+    }
     let [files, bytes] = [0, 0]
-    for await (const strays of listStrayFiles(db, folder.files, closing.signal)) {
+    for await (const strays of listStrayFiles(db, backend, closing.signal)) {
       files += strays.length
       bytes += strays.reduce((sum, { size }) => sum + size, 0)
     }
     if (files === 0) return
-    log.warn({ folder: folder.files, files, bytes }, 'Stored files have no record. They are kept; "usher uploads clean" removes them')
+    log.warn({ folder: backend.location, files, bytes }, 'Stored files have no record. They are kept; "usher uploads clean" removes them')
   }
 
   return {
     sweep,
-
-    /** The folder of the stored files. The name of each file is its id. */
-    folder: folder.files,
 
     /**
      * Writes a temporary file in constant memory and syncs it. If it throws, it leaves no file: `PayloadTooLarge`,
@@ -96,10 +97,10 @@ async function createStorage (app: FastifyInstance) {
     async write (bytes: AsyncIterable<Uint8Array>): Promise<TemporaryFile> {
       const id = uuid()
       try {
-        return { id, ...await writeDurably(temporary(id), bytes, uploadMaxBytes) }
+        return { id, ...await measure(bytes, uploadMaxBytes, (measured) => backend.write(id, measured)) }
       } catch (error) {
-        await tryRemove(temporary(id))
-        throw isOfDisk(error) ? new StorageFull({ cause: error }) : error
+        await tryRemove('temporary', id)
+        throw error
       }
     },
 
@@ -111,33 +112,41 @@ async function createStorage (app: FastifyInstance) {
      */
     async keep (upload: NewUpload, confirm: () => Promise<void>): Promise<void> {
       try {
-        await move(temporary(upload.id), folder.files)
+        await backend.publish(upload.id)
         await confirm()
         await insertUpload(db, upload)
       } catch (error) {
         // If the database did not respond, the record may still be committed, so the file stays. If it is not committed, the
         // stray file is reported at the next start.
-        if (!isUndecided(error)) await tryRemove(kept(upload.id))
-        throw isOfDisk(error) ? new StorageFull({ cause: error as Error }) : error
+        if (!isUndecided(error)) await tryRemove('published', upload.id)
+        throw error
       }
     },
 
     /** Removes a temporary file that is not needed. */
     async discard ({ id }: TemporaryFile): Promise<void> {
-      await tryRemove(temporary(id))
+      await tryRemove('temporary', id)
     },
 
     /** Returns the record of an upload. Throws `UploadNotFound`. */
-    async get (id: string) {
+    async get (id: string): Promise<UploadRow> {
       const upload = await read(id)
       if (!upload) throw new UploadNotFound()
       return upload
     },
 
+    /** Returns the bytes of an upload. Throws `UploadNotFound`. */
+    async open (id: string, range?: ByteRange): Promise<Readable> {
+      const bytes = await backend.read(id, range)
+      if (bytes) return bytes
+      log.error({ id }, 'The file of an upload is missing')
+      throw new UploadNotFound()
+    },
+
     /** Removes the uploads of deleted users and checks the folder, in the background. */
     start (): void {
       later(sweep)
-      later(checkFolder)
+      later(checkFiles)
     },
 
     async close (): Promise<void> {
@@ -147,7 +156,7 @@ async function createStorage (app: FastifyInstance) {
   }
 }
 
-/** Stores uploads: their bytes in a folder, their records in the database (contract 5). */
+/** Stores uploads: their bytes in a storage backend, their records in the database (contract 5). */
 export default fp(async function storage (app) {
   app.decorate('usherStorage', await createStorage(app))
   const { start, close } = app.usherStorage

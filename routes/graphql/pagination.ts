@@ -1,9 +1,9 @@
 import type { Page } from '../../db/page.ts'
 import { decodeCursor } from '../../schema/cursor.ts'
 import { ListArguments, USUAL_PAGE } from '../../schema/post.ts'
-import { createCheck } from '../../schema/validator.ts'
+import { createParser } from '../../schema/validator.ts'
 
-const check = createCheck(ListArguments)
+const parse = createParser(ListArguments)
 
 export interface PageArguments {
   role?: string | null | undefined
@@ -13,9 +13,8 @@ export interface PageArguments {
 
 /** Returns the validated arguments of a list. Null is treated like an absent argument. Throws `InvalidInput`. */
 export function readPage ({ role, first, after }: PageArguments, decode = decodeCursor): { role?: string, first: number, after?: string } {
-  const page = { first: first ?? USUAL_PAGE, ...role != null && { role }, ...after != null && { after: decode(after) } }
-  check(page)
-  return page
+  const cursor = after == null ? {} : { after: decode(after) }
+  return { ...parse({ first: first ?? USUAL_PAGE, ...role != null && { role } }), ...cursor }
 }
 
 /** Returns a page of rows, newest first, as a Relay connection. `after` is the argument that the page was requested with. */

@@ -5,15 +5,15 @@ import { decodePlace, encodeCursor, encodePlace } from '../../schema/cursor.ts'
 import { Forbidden, PostNotFound, Unauthenticated, UserNotFound } from '../../schema/errors.ts'
 import type { Action, Actor } from '../../schema/policy.ts'
 import { CreatePost, UpdatePost } from '../../schema/post.ts'
-import { createCheck } from '../../schema/validator.ts'
+import { createParser } from '../../schema/validator.ts'
 import { toConnection, readPage } from './pagination.ts'
 import { readerOf, type GraphQLContext } from './context.ts'
 import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
 
-const checkCreate = createCheck(CreatePost)
-const checkUpdate = createCheck(UpdatePost)
+const parsePost = createParser(CreatePost)
+const parseChanges = createParser(UpdatePost)
 
 /**
  * The resolvers of `schema/schema.graphql`. Relations use the batched reads, which join the reads of all concurrent requests:
@@ -85,16 +85,14 @@ export const resolvers = {
       authorize(context, actor, 'posts:create')
       const author = authorId?.toLowerCase() ?? actor.id
       if (author !== actor.id) authorize(context, actor, 'posts:create-for-another')
-      const post = { ...input }
-      checkCreate(post)
-      return write.post({ ...post, authorId: author }, callerOf(actor, context.client))
+      return write.post({ ...parsePost(input), authorId: author }, callerOf(actor, context.client))
     },
 
     async updatePost (_, { id, input }, context) {
       const actor = await requireActor(context)
       const { id: postId } = await ownPost(context, actor, 'posts:update', id)
-      const changes = { ...input.title != null && { title: input.title }, ...input.content != null && { content: input.content } }
-      checkUpdate(changes)
+      const { title, content } = input
+      const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
       const { usherDatabase: { db, writeInTime }, usherAuth } = context.usher
       return writeInTime((until) => updatePost(db, postId, changes, until), () => usherAuth.confirm(actor, context.client))
     },

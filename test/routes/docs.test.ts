@@ -140,7 +140,7 @@ t.test('8 GET /docs/json', async (t) => {
   })
 
   t.test("8 it does not contain the validator's own keywords", async (t) => {
-    for (const keyword of ['text', 'trim', 'maxOctets', 'uncommon']) t.notMatch(response.body, `"${keyword}":`)
+    for (const keyword of ['text', 'trim', 'maxBytes', 'uncommon']) t.notMatch(response.body, `"${keyword}":`)
   })
 
   t.test('8 GET /docs is a page that loads files from this node only, with a strict content security policy', async (t) => {

@@ -1,14 +1,14 @@
 import { fileTypeFromBuffer } from 'file-type'
 
 /** Number of bytes from the beginning of a file that `mediaTypeOf` needs. */
-export const HEAD_OCTETS = 4100
+export const HEAD_BYTES = 4100
 
 /**
  * Returns the media type of a file, found out from its first bytes, regardless of what the client claims (contract 5.4).
  * A file without a known signature is `text/plain` if it is UTF-8 text without control characters, and otherwise
  * `application/octet-stream`.
  *
- * @param head the first `HEAD_OCTETS` bytes of the file, or all bytes if there are fewer
+ * @param head the first `HEAD_BYTES` bytes of the file, or all bytes if there are fewer
  * @param size the size of the whole file in bytes
  */
 export async function mediaTypeOf (head: Uint8Array, size: number): Promise<string> {

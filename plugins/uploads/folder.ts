@@ -1,0 +1,98 @@
+import { mkdir, open, opendir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { StorageFull } from '../../schema/errors.ts'
+import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
+
+const ENTRIES_A_BATCH = 100
+
+/** Creates the backend that stores uploads as files of a folder. The name of each file is its id. */
+export function createFolder (path: string): StorageBackend {
+  const root = resolve(path)
+  const folders = { temporary: join(root, 'tmp'), published: join(root, 'files') }
+  const databases = join(root, 'databases')
+  const pathOf = (stage: Stage, id: string) => join(folders[stage], id)
+
+  return {
+    location: folders.published,
+
+    async claim (database) {
+      try {
+        for (const folder of [...Object.values(folders), join(databases, database)]) await mkdir(folder, { recursive: true, mode: 0o700 })
+        await sync(root)
+      } catch (cause) {
+        throw new Error(`usher: uploadsDir cannot be used, check that it is a writable folder: ${(cause as Error).message}`, { cause })
+      }
+    },
+
+    async isShared (database) {
+      return (await readdir(databases)).some((name) => name !== database)
+    },
+
+    async write (id, bytes) {
+      try {
+        const file = await open(pathOf('temporary', id), 'wx', 0o600)
+        try {
+          await file.writeFile(bytes)
+          await file.sync()
+        } finally {
+          await file.close()
+        }
+      } catch (error) {
+        throw toStorageFull(error)
+      }
+    },
+
+    async publish (id) {
+      const temporary = pathOf('temporary', id)
+      try {
+        // The rest of the request may have taken hours to arrive.
+        await utimes(temporary, new Date(), new Date())
+        await rename(temporary, pathOf('published', id))
+        await sync(folders.published)
+      } catch (error) {
+        throw toStorageFull(error)
+      }
+    },
+
+    async read (id, range) {
+      const file = await open(pathOf('published', id)).catch(undefinedIfMissing)
+      return file?.createReadStream(range)
+    },
+
+    async remove (stage, id) {
+      await rm(pathOf(stage, id), { force: true })
+    },
+
+    async * listOld (stage, forMs, signal) {
+      let batch: StoredBytes[] = []
+      for await (const { name } of await opendir(folders[stage])) {
+        signal.throwIfAborted()
+        // Another node may have removed the file meanwhile. Folders are left alone, because Usher creates none here.
+        const file = await stat(pathOf(stage, name)).catch(undefinedIfMissing)
+        if (file?.isFile() && Date.now() - file.mtimeMs > forMs) batch.push({ id: name, size: file.size })
+        if (batch.length < ENTRIES_A_BATCH) continue
+        yield batch
+        batch = []
+      }
+      yield batch
+    },
+  }
+}
+
+function undefinedIfMissing (error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}
+
+// Errors of the file system mean that it is full, read-only or broken. Other errors are those of the bytes.
+function toStorageFull (error: unknown): unknown {
+  return error instanceof Error && 'syscall' in error ? new StorageFull({ cause: error }) : error
+}
+
+async function sync (folder: string): Promise<void> {
+  const handle = await open(folder)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
