@@ -3,11 +3,12 @@ import fp from 'fastify-plugin'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
 import database from './plugins/database.ts'
-import accounts from './plugins/auth/accounts.ts'
-import deletedUsers from './plugins/auth/deleted-users.ts'
+import accounts from './plugins/users/accounts.ts'
+import deletedUsers from './plugins/users/deleted-users.ts'
 import docs from './plugins/docs.ts'
 import errors from './plugins/errors.ts'
 import events from './plugins/posts/events.ts'
+import posts from './plugins/posts/posts.ts'
 import firstAdmin from './plugins/auth/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import lingeringClose from './plugins/lingering-close.ts'
@@ -19,19 +20,20 @@ import responseIsolation from './plugins/response-isolation.ts'
 import sessions from './plugins/auth/sessions.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
 import storage from './plugins/uploads/storage.ts'
+import users from './plugins/users/users.ts'
 import throttle from './plugins/auth/throttle.ts'
 import tokens from './plugins/auth/tokens.ts'
 import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
 import docsRoutes from './routes/docs.ts'
 import graphql from './routes/graphql/index.ts'
-import health from './routes/health.ts'
+import healthRoutes from './routes/health.ts'
 import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
 import sessionRoutes from './routes/sessions.ts'
 import setPassword from './routes/set-password.ts'
-import uploads from './routes/uploads.ts'
-import users from './routes/users.ts'
+import uploadRoutes from './routes/uploads.ts'
+import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
 import { readOptions, type UsherOptions } from './schema/options.ts'
 import type { Action, Actor, Policy, Rule } from './schema/policy.ts'
@@ -93,6 +95,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(errors)
   await app.register(lingeringClose)
   await app.register(database)
+  await app.register(users)
   await app.register(throttle)
   await app.register(audit)
   await app.register(signingKeys)
@@ -105,6 +108,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(storage)
   await app.register(deletedUsers)
   await app.register(accounts)
+  await app.register(posts)
   await app.register(events)
   await app.register(firstAdmin)
 
@@ -117,7 +121,7 @@ async function rest (app: FastifyInstance): Promise<void> {
   await app.register(http)
   await app.register(docs)
   await app.register(docsRoutes)
-  await app.register(health)
+  await app.register(healthRoutes)
   await app.register(wellKnown)
   await app.register(setPassword)
 
@@ -126,9 +130,9 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(authRoutes)
     await api.register(sessionRoutes)
     await api.register(passwordRoutes)
-    await api.register(users)
+    await api.register(userRoutes)
     await api.register(auditRoutes)
-    await api.register(uploads)
+    await api.register(uploadRoutes)
     await api.register(redirect)
     addFallbacks(api, methods)
   }, { prefix: '/api' })

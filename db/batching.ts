@@ -1,4 +1,5 @@
-import { ClientGone, InvalidToken, Overloaded } from '../schema/errors.ts'
+import { ClientGone, Overloaded } from '../schema/errors.ts'
+import { InvalidToken } from '../schema/auth.ts'
 
 // The number of turns of the event loop in which a batch gathers its items. Larger batches are cheaper, because each statement
 // costs a write to the socket and wakes a PostgreSQL process.

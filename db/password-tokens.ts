@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import { WrongPassword } from '../schema/errors.ts'
-import { invalidPasswordToken } from '../schema/password.ts'
+import { invalidPasswordToken, WrongPassword } from '../schema/password.ts'
 import { insertAuditEntries, type NewAuditEntry } from './audit.ts'
 import { clearLoginFailures } from './login-failures.ts'
 import { isUuid } from './postgres.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { InvalidCredentials } from '../schema/errors.ts'
+import { InvalidCredentials } from '../schema/auth.ts'
 import type { AuditAction } from '../schema/audit.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'

@@ -13,6 +13,15 @@ export interface UsersTable {
   updated_at: Generated<Date>
 }
 
+/** The columns of a user's public data. */
+export const userColumns = ['id', 'name', 'email', 'role', 'created_at as createdAt', 'updated_at as updatedAt'] as const
+
+/** The columns that creating and replacing a user set, with their types. A replacement without a role keeps the role. */
+export const userInputs = { name: 'text', email: 'text', role: 'text' } as const satisfies Partial<Record<keyof UsersTable, string>>
+
+/** The public data of a user. */
+export type UserRow = Row<UsersTable, ColumnOf<typeof userColumns[number]>>
+
 /** A session that has not ended. When a row is deleted, by whatever means, a trigger adds its id to `ended_sessions`. */
 export interface SessionsTable {
   id: string
@@ -179,7 +188,7 @@ export type Row<Table, Columns extends keyof Selectable<Table>> = {
   [Column in Columns as Camel<Column & string>]: Selectable<Table>[Column]
 }
 
-/** The public data of a user. */
-export type UserRow = Row<UsersTable, 'id' | 'name' | 'email' | 'role' | 'created_at' | 'updated_at'>
+/** The column of a selection such as `created_at as createdAt`. */
+type ColumnOf<Selection extends string> = Selection extends `${infer Column} as ${string}` ? Column : Selection
 
 type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { InvalidToken } from '../schema/errors.ts'
+import { InvalidToken } from '../schema/auth.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Database, Row, UploadsTable } from './tables.ts'
 

@@ -1,17 +1,14 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { EmailTaken, LastAdmin, UserNotFound } from '../schema/errors.ts'
-import type { Role } from '../schema/user.ts'
+import { EmailTaken, LastAdmin, UserNotFound, type ReplaceUser, type Role } from '../schema/user.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
-import type { Database, Row, UserRow, UsersTable } from './tables.ts'
+import { userColumns, userInputs, type Database, type Row, type UserRow, type UsersTable } from './tables.ts'
 import { isInTime } from './driver/write-in-time.ts'
 
-const columns = ['id', 'name', 'email', 'role', 'created_at as createdAt', 'updated_at as updatedAt'] as const
-
-const selectUsers = prepare((db, ids: readonly string[]) => db.selectFrom('users').select(columns).where('id', '=', sql<string>`any(${ids}::uuid[])`))
+const selectUsers = prepare((db, ids: readonly string[]) => db.selectFrom('users').select(userColumns).where('id', '=', sql<string>`any(${ids}::uuid[])`))
 
 /** Returns the users with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
 export async function findUsers (db: Database, ids: readonly string[]): Promise<(UserRow | undefined)[]> {
@@ -22,7 +19,7 @@ export type Credentials = UserRow & Row<UsersTable, 'password_hash'>
 
 /** Returns the user with this e-mail address, regardless of case, and the password hash to check a login against. */
 export async function findCredentials (db: Database, email: string): Promise<Credentials | undefined> {
-  return db.selectFrom('users').select([...columns, 'password_hash as passwordHash'])
+  return db.selectFrom('users').select([...userColumns, 'password_hash as passwordHash'])
     .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
     .executeTakeFirst()
 }
@@ -43,7 +40,7 @@ export interface ListUsersQuery {
 
 /** Returns a page of users, newest first, by keyset. Ids are UUIDv7, so they are in the order of creation. */
 export async function listUsers (db: Database, { role, limit, after }: ListUsersQuery): Promise<Page<UserRow>> {
-  const rows = await db.selectFrom('users').select(columns)
+  const rows = await db.selectFrom('users').select(userColumns)
     .$if(role !== undefined, (query) => query.where('role', '=', role as Role))
     .$if(after !== undefined, (query) => query.where('id', '<', after!))
     .orderBy('id', 'desc').limit(limit + 1)
@@ -51,12 +48,13 @@ export async function listUsers (db: Database, { role, limit, after }: ListUsers
   return toPage(rows, limit)
 }
 
-export interface NewUser {
-  name: string
-  email: string
-  role?: Role | undefined
+export interface NewUser extends ReplaceUser {
   passwordHash?: string | null | undefined
 }
+
+const inputs = Object.entries(userInputs) as [keyof typeof userInputs, string][]
+const inputNames = inputs.map(([name]) => name)
+const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
 /**
  * Creates users and their entries in the account log, as one statement. Returns the users in the order of `users`. A user whose
@@ -65,18 +63,19 @@ export interface NewUser {
 export async function insertUsers (db: Database, users: readonly (NewUser & { context: AuditContext })[]): Promise<(UserRow | Error)[]> {
   const ids = users.map(() => uuid())
   const context = <Name extends keyof AuditContext> (name: Name) => users.map((user) => user.context[name])
-  type Given = { id: string, name: string, email: string, role: Role, hash: string | null, entry: string, actor: string, session: string, address: string, agent: string }
+  const values = inputs.map(([name, type]) => sql`${users.map((user) => user[name] ?? defaultOf(name))}::${sql.raw(type)}[]`)
+  type Given = Pick<UsersTable, keyof typeof userInputs | 'id' | 'password_hash'> & Record<'entry' | 'actor' | 'session' | 'address' | 'agent', string>
   const rows = await db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
-      ${ids}::uuid[], ${users.map(({ name }) => name)}::text[], ${users.map(({ email }) => email)}::text[],
-      ${users.map(({ role = 'user' }) => role)}::text[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[],
-      ${users.map(() => uuid())}::uuid[], ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[]
-    )`.as<'given'>(sql`given(id, name, email, role, hash, entry, actor, session, address, agent)`)).selectAll())
+      ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => uuid())}::uuid[],
+      ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
+      ${sql.join(values)}
+    )`.as<'given'>(sql`given(id, password_hash, entry, actor, session, address, agent, ${sql.join(inputNames.map(sql.ref))})`)).selectAll())
     .with('created', (cte) => cte.insertInto('users')
-      .columns(['id', 'name', 'email', 'role', 'password_hash'])
-      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'name', 'email', 'role', 'hash']))
+      .columns(['id', 'password_hash', ...inputNames])
+      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...inputNames]))
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
-      .returning(columns))
+      .returning(userColumns))
     .with('noted', (cte) => cte.insertInto('audit')
       .columns(auditColumns)
       .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id')
@@ -95,14 +94,14 @@ export async function insertUsers (db: Database, users: readonly (NewUser & { co
  * @param confirm runs in the transaction of a demotion, before it is committed, and throws if it must not take effect
  */
 export async function updateUser (
-  db: Database, id: string, { name, email, role }: NewUser, origin: AuditContext, until: string, confirm: () => Promise<void>
+  db: Database, id: string, user: ReplaceUser, origin: AuditContext, until: string, confirm: () => Promise<void>
 ): Promise<{ user: UserRow, ended: string[] }> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
     // Most updates demote no admin, so the first attempt is a single statement without a transaction.
-    const user = await update(db, role !== 'user')
-    if (user) return { user, ended: [] }
-    if (role !== 'user') throw new UserNotFound()
+    const replaced = await update(db, user.role !== 'user')
+    if (replaced) return { user: replaced, ended: [] }
+    if (user.role !== 'user') throw new UserNotFound()
     return await db.transaction().execute(async (trx) => {
       await lockWithAdmins(trx, id)
       const demoted = { user: (await update(trx, true))!, ended: await deleteSessionsOf(trx, id) }
@@ -115,23 +114,30 @@ export async function updateUser (
 
   async function update (db: Database, anyRole: boolean): Promise<UserRow | undefined> {
     const { actorId, sessionId, address, userAgent } = origin
-    const entries = [uuid(), uuid()]
-    const [user] = await replace(db, id, anyRole, until, name, email, role ?? null, actorId, sessionId, address, userAgent, entries)
-    return user
+    const values = inputNames.map((name) => user[name] ?? null)
+    const [replaced] = await replace(db, id, anyRole, until, values, actorId, sessionId, address, userAgent, [uuid(), uuid()])
+    return replaced
   }
+}
+
+// Returns the value of an input of `replace`.
+function given (name: string, type: string, index: number) {
+  const value = sql`given.values[${sql.lit(index + 1)}]::${sql.raw(type)}`
+  return name === 'role' ? sql`coalesce(${value}, users.role)` : value
 }
 
 // Replaces the data of a user, and logs a changed address or role. Without `anyRole`, it only matches users with the role `user`.
 const replace = prepare((
-  db, id: string, anyRole: boolean, until: string, name: string, email: string, role: Role | null,
+  db, id: string, anyRole: boolean, until: string, values: readonly (string | null)[],
   actor: string | null, session: string | null, address: string, agent: string, entries: readonly string[]
 ) => db
   // The row is locked, so that it is the state that this statement replaces, even if a concurrent statement has just changed it.
   .with('former', (cte) => cte.selectFrom('users').select(['id', 'email', 'role'])
     .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`).where(isInTime(until)).forNoKeyUpdate())
-  .with('updated', (cte) => cte.updateTable('users').from('former').whereRef('users.id', '=', 'former.id')
-    .set({ name, email, role: sql<Role>`coalesce(${role}::text, users.role)`, updated_at: sql`now()` })
-    .returning(columns.map((column) => `users.${column}` as const)))
+  .with('given', (cte) => cte.selectNoFrom(sql<string[]>`${values}::text[]`.as('values')))
+  .with('updated', (cte) => cte.updateTable('users').from(['former', 'given']).whereRef('users.id', '=', 'former.id')
+    .set({ ...Object.fromEntries(inputs.map(([name, type], index) => [name, given(name, type, index)])), updated_at: sql`now()` })
+    .returning(userColumns.map((column) => `users.${column}` as const)))
   .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
     .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id')
       .innerJoin(sql<{ entry: string, action: string }>`unnest(

@@ -1,8 +1,8 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import {
-  challengeOf, InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError, WrongPassword,
-} from '../schema/errors.ts'
+import { InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError } from '../schema/errors.ts'
+import { WrongPassword } from '../schema/password.ts'
+import { challengeOf } from '../schema/auth.ts'
 import { sendIsolated } from './response-isolation.ts'
 
 const RETRY_AFTER_SECONDS = '1'

@@ -6,24 +6,48 @@ import { clientInfoOf } from '../plugins/client-info.ts'
 import { forbidStoring } from '../plugins/http.ts'
 import type { OpenSession } from '../plugins/auth/sessions.ts'
 import type { LoginAttempt } from '../plugins/auth/throttle.ts'
-import { Login, LoginReply, ProtectedReply, RefreshReply } from '../schema/auth.ts'
-import { InvalidCredentials, InvalidSession, InvalidToken, OriginNotAllowed, Unauthenticated } from '../schema/errors.ts'
+import { InvalidCredentials, InvalidToken, Login, LoginReply, ProtectedReply, RefreshReply, Unauthenticated } from '../schema/auth.ts'
+import { InvalidSession } from '../schema/session.ts'
+import { OriginNotAllowed } from '../schema/errors.ts'
 import { failures, NoContent } from '../schema/reply.ts'
+import type { ReplyOf, RequestOf } from './route-types.ts'
 import { createCookies } from './session-cookie.ts'
 
-/** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
-const auth: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherDatabase: { db, read, clock }, usherAuth, usherTokens: tokens, usherSessions: sessions, usherPasswords: passwords } = app
-  const { usherThrottle: throttle, usherAudit: audit } = app
-  const cookies = await createCookies(app)
-  forbidStoring(app)
-  const tags = ['auth']
-  const security = [{ bearer: [] }]
+const tags = ['auth']
+const security = [{ bearer: [] }]
+const schemas = {
+  login: { tags, summary: 'Log in', body: Login, response: { 200: LoginReply, ...failures(400, 401, 413, 415, 429) } },
+  refresh: {
+    tags,
+    security: [{ session: [] }],
+    summary: 'Get a new access token and a new session cookie',
+    response: { 200: RefreshReply, ...failures(401, 403, 429) },
+  },
+  logout: {
+    tags,
+    security: [...security, { session: [] }],
+    summary: 'Log out: end the session on every node',
+    response: { 204: NoContent, ...failures(401, 403) },
+  },
+  protected: { tags, security, summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401) } },
+}
 
-  app.post('/auth/login', {
-    onRequest: ({ ip: address, socket: client }) => throttle.refuseFlood({ address, client }),
-    schema: { tags, summary: 'Log in', body: Login, response: { 200: LoginReply, ...failures(400, 401, 413, 415, 429) } },
-  }, async (request, reply) => {
+/** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
+const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const {
+    usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate }, usherTokens: tokens, usherSessions: sessions,
+    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit,
+  } = app
+  const cookies = await createCookies(app)
+  app.usherTag('auth', 'Login, sessions, passwords and tokens')
+  forbidStoring(app)
+
+  app.post('/auth/login', { schema: schemas.login, onRequest: refuseFlood }, onLogin)
+  app.post('/auth/refresh', { schema: schemas.refresh, onRequest: requireCookie }, onRefresh)
+  app.post('/auth/logout', { schema: schemas.logout, onRequest: authenticateLogout }, onLogout)
+  app.get('/protected', { schema: schemas.protected, onRequest: authenticate }, onReadProtected)
+
+  async function onLogin (request: RequestOf<typeof schemas.login>, reply: ReplyOf<typeof schemas.login>) {
     const { email, password } = request.body
     const origin = clientInfoOf(request)
     const { address } = origin
@@ -39,17 +63,9 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
       if (!(error instanceof InvalidCredentials)) attempt.withdraw()
       throw error
     }
-  })
+  }
 
-  app.post('/auth/refresh', {
-    onRequest: requireCookie,
-    schema: {
-      tags,
-      security: [{ session: [] }],
-      summary: 'Get a new access token and a new session cookie',
-      response: { 200: RefreshReply, ...failures(401, 403, 429) },
-    },
-  }, async (request, reply) => {
+  async function onRefresh (request: RequestOf<typeof schemas.refresh>, reply: ReplyOf<typeof schemas.refresh>) {
     const origin = clientInfoOf(request)
     const attempt = await throttle.refresh({ ...origin, client: request.socket })
     const session = await sessions.refresh(cookies.read(request)!, origin).catch((error) => {
@@ -59,32 +75,25 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
     if (!session) throw invalidSession(reply)
     await attempt.succeeded()
     return issueToken(reply, session, session.user)
-  })
+  }
 
-  app.post('/auth/logout', {
-    onRequest: authenticateLogout,
-    schema: {
-      tags,
-      security: [{ bearer: [] }, { session: [] }],
-      summary: 'Log out: end the session on every node',
-      response: { 204: NoContent, ...failures(401, 403) },
-    },
-  }, async (request, reply) => {
+  async function onLogout (request: RequestOf<typeof schemas.logout>, reply: ReplyOf<typeof schemas.logout>) {
     const session = request.actor ? { id: request.actor.sessionId } : cookies.read(request)
     if (session) await sessions.end(session, { ...audit.contextOf(request), action: 'logout', byUser: true })
     cookies.clear(reply)
     return reply.code(204).send(null)
-  })
+  }
 
-  app.get('/protected', {
-    onRequest: usherAuth.authenticate,
-    schema: { tags, security, summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401) } },
-  }, async (request) => {
-    const user = await read.user(usherAuth.actorOf(request).id, request.socket)
+  async function onReadProtected (request: RequestOf<typeof schemas.protected>) {
+    const user = await users.read(actorOf(request).id, request.socket)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
     return { user }
-  })
+  }
+
+  async function refuseFlood ({ ip: address, socket: client }: FastifyRequest): Promise<void> {
+    await throttle.refuseFlood({ address, client })
+  }
 
   // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist.
   async function verify (
@@ -117,7 +126,7 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
 
   // A bearer token takes precedence. The cookie is accepted only from an allowed origin, so that no other page can log a user out.
   async function authenticateLogout (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    if (request.headers.authorization) return usherAuth.authenticate(request, reply)
+    if (request.headers.authorization) return authenticate(request, reply)
     if (!cookies.isSent(request)) throw new Unauthenticated()
     if (!cookies.serves(request)) throw new OriginNotAllowed()
   }
@@ -131,4 +140,4 @@ const auth: FastifyPluginAsyncTypebox = async (app) => {
   }
 }
 
-export default auth
+export default authRoutes

@@ -49,7 +49,7 @@ const docs: FastifyPluginAsync = async (app) => {
  * Creates a separate app that serves the reference through `inject` and never listens. There, @fastify/swagger and
  * @fastify/swagger-ui cannot conflict with a host's plugins of the same names or with the schemas that a host shares.
  */
-async function createReference ({ usherOptions, usherRoutes }: FastifyInstance): Promise<FastifyInstance> {
+async function createReference ({ usherOptions, usherRoutes, usherTags }: FastifyInstance): Promise<FastifyInstance> {
   const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([import('@fastify/swagger'), import('@fastify/swagger-ui')])
   const sdl = await readFile(new URL('../schema/schema.graphql', import.meta.url))
   const reference = Fastify()
@@ -58,7 +58,7 @@ async function createReference ({ usherOptions, usherRoutes }: FastifyInstance):
   reference.setSerializerCompiler(() => JSON.stringify)
 
   await reference.register(swagger, {
-    openapi: describeApi(usherOptions),
+    openapi: describeApi(usherOptions, usherTags),
     transformObject: (document) => finishDocument((document as { openapiObject: object }).openapiObject as never),
     stripBasePath: false,
   })

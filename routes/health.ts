@@ -5,22 +5,30 @@ import { failures } from '../schema/reply.ts'
 
 const Health = Type.Object({ status: Type.String() }, { title: 'Health', description: 'The node is healthy' })
 
-/** Adds the routes for liveness and readiness (contract 8). */
-const health: FastifyPluginAsync = async (app) => {
-  const { breaker } = app.usherDatabase
-
-  app.get('/health/live', {
-    schema: { tags: ['health'], summary: 'Check whether the node is running', response: { 200: Health, ...failures() } },
-  }, async () => ({ status: 'ok' }))
-
-  app.get('/health/ready', {
-    schema: { tags: ['health'], summary: 'Check whether the node can reach its database', response: { 200: Health, ...failures() } },
-  }, async () => {
-    // Heartbeats, or probes on a node that does not receive notifications, keep the circuit breaker up to date. So this route
-    // needs no statement.
-    if (!breaker.closed) throw new DatabaseUnavailable()
-    return { status: 'ok' }
-  })
+const tags = ['health']
+const schemas = {
+  live: { tags, summary: 'Check whether the node is running', response: { 200: Health, ...failures() } },
+  ready: { tags, summary: 'Check whether the node can reach its database', response: { 200: Health, ...failures() } },
 }
 
-export default health
+/** Adds the routes for liveness and readiness (contract 8). */
+const healthRoutes: FastifyPluginAsync = async (app) => {
+  const { breaker } = app.usherDatabase
+  app.usherTag('health', 'Liveness and readiness')
+
+  app.get('/health/live', { schema: schemas.live }, onLive)
+  app.get('/health/ready', { schema: schemas.ready }, onReady)
+
+  async function onLive () {
+    return { status: 'ok' }
+  }
+
+  // Heartbeats, or probes on a node that does not receive notifications, keep the circuit breaker up to date. So this route needs
+  // no statement.
+  async function onReady () {
+    if (!breaker.closed) throw new DatabaseUnavailable()
+    return { status: 'ok' }
+  }
+}
+
+export default healthRoutes

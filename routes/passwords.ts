@@ -3,10 +3,42 @@ import type { FastifyRequest } from 'fastify'
 import { findAccount, getTokenOwner } from '../db/password-tokens.ts'
 import { forbidStoring } from '../plugins/http.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
-import { InvalidInput, InvalidToken, PasswordIsSet, UserNotFound, WrongPassword } from '../schema/errors.ts'
-import { ChangePassword, ConfirmReset, MailReply, refuseOwnWords, RequestReset } from '../schema/password.ts'
+import { InvalidInput } from '../schema/errors.ts'
+import { InvalidToken } from '../schema/auth.ts'
+import { ChangePassword, ConfirmReset, MailReply, PasswordIsSet, refuseOwnWords, RequestReset, WrongPassword } from '../schema/password.ts'
 import { failures, NoContent } from '../schema/reply.ts'
-import { UserParams } from '../schema/user.ts'
+import { UserNotFound, UserParams } from '../schema/user.ts'
+import type { ReplyOf, RequestOf } from './route-types.ts'
+
+const security = [{ bearer: [] }]
+const schemas = {
+  change: {
+    tags: ['auth'],
+    security,
+    summary: 'Change the password and end every other session',
+    body: ChangePassword,
+    response: { 204: NoContent, ...failures(400, 401, 403, 413, 415, 429) },
+  },
+  requestReset: {
+    tags: ['auth'],
+    summary: 'Request an e-mail with a link to set a password',
+    body: RequestReset,
+    response: { 202: MailReply, ...failures(400, 413, 415, 429) },
+  },
+  confirmReset: {
+    tags: ['auth'],
+    summary: 'Set a password with the token of the link and end every session of the user',
+    body: ConfirmReset,
+    response: { 204: NoContent, ...failures(400, 413, 415) },
+  },
+  invite: {
+    tags: ['users'],
+    security,
+    summary: 'Invite a user who has no password: send a link to set one',
+    params: UserParams,
+    response: { 202: MailReply, ...failures(401, 403, 404, 409) },
+  },
+}
 
 /** Adds the routes for changing a password, resetting it, and inviting a user to set the first one (contract 4.6, 4.7). */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
@@ -15,18 +47,13 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherPasswordLinks: links, usherThrottle: throttle, usherAudit: audit,
   } = app
   forbidStoring(app)
-  const security = [{ bearer: [] }]
 
-  app.put('/auth/password', {
-    onRequest: allow('passwords:change'),
-    schema: {
-      tags: ['auth'],
-      security,
-      summary: 'Change the password and end every other session',
-      body: ChangePassword,
-      response: { 204: NoContent, ...failures(400, 401, 403, 413, 415, 429) },
-    },
-  }, async (request, reply) => {
+  app.put('/auth/password', { schema: schemas.change, onRequest: allow('passwords:change') }, onChange)
+  app.post('/auth/password-reset', { schema: schemas.requestReset }, onRequestReset)
+  app.post('/auth/password-reset/confirm', { schema: schemas.confirmReset }, onConfirmReset)
+  app.post('/users/:id/invitation', { schema: schemas.invite, onRequest: allow('users:invite') }, onInvite)
+
+  async function onChange (request: RequestOf<typeof schemas.change>, reply: ReplyOf<typeof schemas.change>) {
     const { body: { currentPassword, password }, ip: address, socket } = request
     const user = await findAccount(db, actorOf(request).id)
     // The user was deleted after the token was verified.
@@ -42,35 +69,16 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     await accounts.changePassword(request, user, await passwords.hash(password, socket))
       .catch((error) => error instanceof WrongPassword ? rejectPassword(request) : Promise.reject(error))
     return reply.code(204).send(null)
-  })
-
-  async function rejectPassword (request: FastifyRequest): Promise<never> {
-    await audit.add(request, { action: 'password.change-failed' })
-    throw new WrongPassword()
   }
 
-  app.post('/auth/password-reset', {
-    schema: {
-      tags: ['auth'],
-      summary: 'Request an e-mail with a link to set a password',
-      body: RequestReset,
-      response: { 202: MailReply, ...failures(400, 413, 415, 429) },
-    },
-  }, async (request, reply) => {
+  async function onRequestReset (request: RequestOf<typeof schemas.requestReset>, reply: ReplyOf<typeof schemas.requestReset>) {
     const { body: { email }, ip: address, socket: client } = request
     await throttle.reset({ email, address, client })
     links.request(email, request)
     return reply.code(202).send({ message: 'If there is a user with this address, a link to set a password is on its way' })
-  })
+  }
 
-  app.post('/auth/password-reset/confirm', {
-    schema: {
-      tags: ['auth'],
-      summary: 'Set a password with the token of the link and end every session of the user',
-      body: ConfirmReset,
-      response: { 204: NoContent, ...failures(400, 413, 415) },
-    },
-  }, async (request, reply) => {
+  async function onConfirmReset (request: RequestOf<typeof schemas.confirmReset>, reply: ReplyOf<typeof schemas.confirmReset>) {
     const { body: { token, password }, socket } = request
     const hash = hashSecret(token)
     const user = await getTokenOwner(db, hash)
@@ -78,25 +86,21 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     refuseOwnWords(password, user)
     await accounts.resetPassword(request, user, hash, await passwords.hash(password, socket))
     return reply.code(204).send(null)
-  })
+  }
 
-  app.post('/users/:id/invitation', {
-    onRequest: allow('users:invite'),
-    schema: {
-      tags: ['users'],
-      security,
-      summary: 'Invite a user who has no password: send a link to set one',
-      params: UserParams,
-      response: { 202: MailReply, ...failures(401, 403, 404, 409) },
-    },
-  }, async (request, reply) => {
+  async function onInvite (request: RequestOf<typeof schemas.invite>, reply: ReplyOf<typeof schemas.invite>) {
     const { params: { id }, socket } = request
     const user = await findAccount(db, id)
     if (!user) throw new UserNotFound()
     if (user.passwordHash !== null) throw new PasswordIsSet()
     await links.invite(user.id, request, () => confirm(actorOf(request), socket))
     return reply.code(202).send({ message: 'The invitation is on its way' })
-  })
+  }
+
+  async function rejectPassword (request: FastifyRequest): Promise<never> {
+    await audit.add(request, { action: 'password.change-failed' })
+    throw new WrongPassword()
+  }
 }
 
 export default passwordRoutes

@@ -1,41 +1,50 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { isUuid } from '../db/postgres.ts'
 import { forbidStoring } from '../plugins/http.ts'
-import { SessionNotFound } from '../schema/errors.ts'
 import { failures, NoContent } from '../schema/reply.ts'
-import { SessionList, SessionParams } from '../schema/session.ts'
+import { SessionList, SessionNotFound, SessionParams } from '../schema/session.ts'
+import type { ReplyOf, RequestOf } from './route-types.ts'
+
+const tags = ['auth']
+const security = [{ bearer: [] }]
+const schemas = {
+  list: {
+    tags,
+    security,
+    summary: 'List the sessions of the authenticated user, newest first',
+    response: { 200: SessionList, ...failures(401, 403) },
+  },
+  end: {
+    tags,
+    security,
+    summary: 'End a session on every node',
+    params: SessionParams,
+    response: { 204: NoContent, ...failures(401, 404) },
+  },
+  endOthers: {
+    tags,
+    security,
+    summary: 'End all sessions of the authenticated user except the current one',
+    response: { 204: NoContent, ...failures(401, 403) },
+  },
+}
 
 /** Adds the routes that list and end the actor's sessions (contract 4.4, 4.5). */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { actorOf, allow, allows, authenticate, confirm }, usherSessions: sessions, usherAudit: audit } = app
   forbidStoring(app)
-  const tags = ['auth']
-  const security = [{ bearer: [] }]
 
-  app.get('/auth/sessions', {
-    onRequest: allow('sessions:list'),
-    schema: {
-      tags,
-      security,
-      summary: 'List the sessions of the authenticated user, newest first',
-      response: { 200: SessionList, ...failures(401, 403) },
-    },
-  }, async (request) => {
+  app.get('/auth/sessions', { schema: schemas.list, onRequest: allow('sessions:list') }, onList)
+  app.delete('/auth/sessions/:id', { schema: schemas.end, onRequest: authenticate }, onEnd)
+  app.delete('/auth/sessions', { schema: schemas.endOthers, onRequest: allow('sessions:end', (_, { id }) => id) }, onEndOthers)
+
+  async function onList (request: RequestOf<typeof schemas.list>) {
     const { id, sessionId } = actorOf(request)
     const rows = await sessions.list(id)
     return rows.map((row) => ({ ...row, current: row.id === sessionId }))
-  })
+  }
 
-  app.delete('/auth/sessions/:id', {
-    onRequest: authenticate,
-    schema: {
-      tags,
-      security,
-      summary: 'End a session on every node',
-      params: SessionParams,
-      response: { 204: NoContent, ...failures(401, 404) },
-    },
-  }, async (request, reply) => {
+  async function onEnd (request: RequestOf<typeof schemas.end>, reply: ReplyOf<typeof schemas.end>) {
     const { socket, params: { id } } = request
     const actor = actorOf(request)
     const ownerId = isUuid(id) ? await sessions.ownerOf(id) : undefined
@@ -44,21 +53,13 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     await confirm(actor, socket)
     await sessions.end({ id }, { ...audit.contextOf(request), action: 'session.end' })
     return reply.code(204).send(null)
-  })
+  }
 
-  app.delete('/auth/sessions', {
-    onRequest: allow('sessions:end', (_, { id }) => id),
-    schema: {
-      tags,
-      security,
-      summary: 'End all sessions of the authenticated user except the current one',
-      response: { 204: NoContent, ...failures(401, 403) },
-    },
-  }, async (request, reply) => {
+  async function onEndOthers (request: RequestOf<typeof schemas.endOthers>, reply: ReplyOf<typeof schemas.endOthers>) {
     const actor = actorOf(request)
     await sessions.endAll(actor.id, actor.sessionId, audit.contextOf(request), () => confirm(actor, request.socket))
     return reply.code(204).send(null)
-  })
+  }
 }
 
 export default sessionRoutes

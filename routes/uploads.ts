@@ -7,42 +7,50 @@ import parseRange from 'range-parser'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { ByteRange } from '../plugins/uploads/backend.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
-import {
-  BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType,
-} from '../schema/errors.ts'
+import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
 import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadParams, UploadRange } from '../schema/upload.ts'
 import { evaluateConditions, rangeApplies } from './conditional-request.ts'
+import type { ReplyOf, RequestOf } from './route-types.ts'
 import { ENVELOPE_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
 
 // The results of range-parser.
 const UNSATISFIABLE = -1
 const MALFORMED = -2
 
+const tags = ['uploads']
+const schemas = {
+  create: {
+    tags,
+    security: [{ bearer: [] }],
+    summary: 'Upload a file',
+    consumes: ['multipart/form-data'],
+    body: UploadForm,
+    response: { 200: Upload, ...failures(400, 401, 403, 408, 413, 415, 507) },
+  },
+  download: {
+    tags,
+    summary: 'Download a file, or a range of it',
+    params: UploadParams,
+    response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(404, 412, 416) },
+  },
+}
+
 /** Adds the routes for uploading and downloading files (contract 5). */
-const uploads: FastifyPluginAsyncTypebox = async (app) => {
+const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { actorOf, allow, confirm }, usherStorage: storage, usherOptions } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
-  const tags = ['uploads']
   const cutOff = createResponseCutOff(app)
-
+  app.usherTag('uploads', 'Files')
   await registerMultipart(app)
 
-  app.post('/uploads', {
-    onRequest: [...allow('uploads:create'), mustBeForm],
-    // The schema is for the reference. `parseForm` validates the form once it has been read.
-    validatorCompiler: () => () => true,
-    schema: {
-      tags,
-      security: [{ bearer: [] }],
-      summary: 'Upload a file',
-      consumes: ['multipart/form-data'],
-      body: UploadForm,
-      response: { 200: Upload, ...failures(400, 401, 403, 408, 413, 415, 507) },
-    },
-  }, async (request, reply) => {
+  // The schema of the body is for the reference. `parseForm` validates the form once it has been read.
+  app.post('/uploads', { schema: schemas.create, validatorCompiler: () => () => true, onRequest: [...allow('uploads:create'), mustBeForm] }, onCreate)
+  app.get('/uploads/:id', { schema: schemas.download, exposeHeadRoute: true }, onDownload)
+
+  async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     cutOff(reply.raw)
     const form: ReadForm<TemporaryFile> = { problems: new Map() }
     try {
@@ -58,17 +66,9 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
       if (error instanceof BodyStalled) reply.header('connection', 'close')
       throw error
     }
-  })
+  }
 
-  app.get('/uploads/:id', {
-    exposeHeadRoute: true,
-    schema: {
-      tags,
-      summary: 'Download a file, or a range of it',
-      params: UploadParams,
-      response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(404, 412, 416) },
-    },
-  }, async (request, reply) => {
+  async function onDownload (request: RequestOf<typeof schemas.download>, reply: ReplyOf<typeof schemas.download>) {
     const upload = await storage.get(request.params.id)
     const version = { etag: `"${upload.sha256}"`, lastModified: upload.createdAt }
     const status = evaluateConditions(request.headers, version)
@@ -97,7 +97,7 @@ const uploads: FastifyPluginAsyncTypebox = async (app) => {
     reply.header('content-length', range ? range.end - range.start + 1 : size)
     if (range) reply.code(206 as never).header('content-range', `bytes ${range.start}-${range.end}/${size}`)
     return reply.send((request.method === 'HEAD' ? closed(bytes) : bytes) as never)
-  })
+  }
 
   async function mustBeForm (request: FastifyRequest): Promise<void> {
     const { 'content-type': type = '', 'content-length': length } = request.headers
@@ -136,4 +136,4 @@ function closed (bytes: Readable): Readable {
   return Readable.from([])
 }
 
-export default uploads
+export default uploadRoutes

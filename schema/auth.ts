@@ -1,6 +1,17 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { exampleUser, line, Password } from './text.ts'
 import { User } from './user.ts'
+import { defineError } from './errors.ts'
+
+export const InvalidCredentials = defineError('INVALID_CREDENTIALS', 'Email or password is wrong', 401)
+export const Unauthenticated = defineError('UNAUTHENTICATED', 'A bearer token is required', 401)
+export const InvalidToken = defineError('INVALID_TOKEN', 'The bearer token is invalid, expired or revoked', 401)
+
+/**
+ * Returns the header `WWW-Authenticate` of a 401 response (RFC 6750 3). It has an error code only if a token was sent
+ * (contract 1.5).
+ */
+export const challengeOf = (error: unknown): string => error instanceof InvalidToken ? 'Bearer error="invalid_token"' : 'Bearer'
 
 /** The body of POST /api/auth/login (contract 4.1). An address that cannot exist leads to a failed login, not to a 400. */
 export const Login = Type.Object({

@@ -1,6 +1,16 @@
 import { GraphQLError, Kind, type DocumentNode, type FieldNode, type FragmentDefinitionNode, type SelectionSetNode } from 'graphql'
 import { measureWork, type DocumentWork } from './document-work.ts'
 import { fragmentsOf } from './graphql-fields.ts'
+import { defineError } from './errors.ts'
+
+export const OperationTooCostly = defineError('OPERATION_TOO_COSTLY', 'The operation costs more than %s: ask for fewer rows or fields', 400)
+export const ResponseTooLarge =
+  defineError('OPERATION_TOO_COSTLY', 'The response would be larger than %s bytes: ask for fewer rows or fields', 400)
+export const TooManyDocuments = defineError('TOO_MANY_DOCUMENTS', 'Too many new GraphQL documents: use variables, or try again later', 429)
+export const TooManyConnections =
+  defineError('TOO_MANY_CONNECTIONS', 'This network has too many sockets and event streams open: close some first', 429)
+export const TooManySubscriptions =
+  defineError('TOO_MANY_SUBSCRIPTIONS', 'This network runs too many different subscriptions: stop some first', 429)
 
 /** The limits of a GraphQL document. Introspection may be deeper than other fields; the number of fields bounds it as well. */
 export const limits = {

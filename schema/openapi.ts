@@ -3,13 +3,18 @@ import packageJson from 'fastify-usher/package.json' with { type: 'json' }
 
 type Json = Record<string, unknown>
 
+interface Tag { name: string, description: string }
+
 interface Operation {
   parameters?: { required: boolean, schema: Json }[]
   responses: Record<string, Json>
 }
 
-/** Returns the parts of the OpenAPI document that describe the service as a whole (contract 8), for its prefix and public URL. */
-export function describeApi ({ prefix, publicUrl }: { prefix: string, publicUrl?: string | undefined }) {
+/**
+ * Returns the parts of the OpenAPI document that describe the service as a whole (contract 8), for its prefix and public
+ * URL, and its tags.
+ */
+export function describeApi ({ prefix, publicUrl }: { prefix: string, publicUrl?: string | undefined }, tags: Tag[]) {
   const { origin, pathname = '' } = publicUrl ? new URL(publicUrl) : {} as Partial<URL>
   const base = `${pathname.replace(/\/+$/, '')}${prefix}`
   return {
@@ -18,14 +23,7 @@ export function describeApi ({ prefix, publicUrl }: { prefix: string, publicUrl?
     // The first server is the default of the API reference. It is the page's own origin, because browsers let the page send
     // requests to it without CORS.
     servers: [{ url: base || '/' }, ...origin ? [{ url: `${origin}${base}`, description: 'The public URL' }] : []],
-    tags: [
-      { name: 'auth', description: 'Login, sessions, passwords and tokens' },
-      { name: 'users', description: 'User records' },
-      { name: 'audit', description: 'The account log' },
-      { name: 'uploads', description: 'Files' },
-      { name: 'redirect', description: 'A redirect' },
-      { name: 'health', description: 'Liveness and readiness' },
-    ],
+    tags,
     components: {
       securitySchemes: {
         bearer: { type: 'http' as const, scheme: 'bearer', bearerFormat: 'JWT', description: 'The `token` in the response to a login' },

@@ -1,6 +1,10 @@
 import { Type } from '@sinclair/typebox'
-import { InvalidInput } from './errors.ts'
+import { defineError, InvalidInput } from './errors.ts'
 import { exampleUser, line, NewPassword, Password } from './text.ts'
+
+export const WrongPassword = defineError('WRONG_PASSWORD', 'The current password is wrong', 403)
+export const PasswordIsSet = defineError('PASSWORD_IS_SET', 'The user already has a password', 409)
+export const NoMailer = defineError('NO_MAILER', 'No mail can be sent: the service has no mailer', 409)
 
 /** The body of PUT /api/auth/password (contract 4.6). */
 export const ChangePassword = Type.Object({

@@ -1,5 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { Content, line, Title } from './text.ts'
+import { defineError } from './errors.ts'
+
+export const PostNotFound = defineError('POST_NOT_FOUND', 'Post not found', 404)
+export const CursorLost =
+  defineError('CURSOR_LOST', 'Posts after this cursor were lost when the database failed over: start again without it', 410)
 
 /** The rules for `createPost(input:)` that the SDL cannot express (contract 7.6). */
 export const CreatePost = Type.Object({ title: Title, content: Content })

@@ -1,6 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { content } from './reply.ts'
 import { block, Id, line } from './text.ts'
+import { defineError } from './errors.ts'
+
+export const UploadNotFound = defineError('UPLOAD_NOT_FOUND', 'Upload not found', 404)
+export const StorageFull = defineError('STORAGE_FULL', 'The file cannot be stored now', 507)
 
 const file = { contentMediaType: 'application/octet-stream', description: 'The file' }
 const description = block({ maxLength: 2000, description: 'What the file is', examples: ['A greeting'] })

@@ -2,6 +2,11 @@ import { Type, type Static } from '@sinclair/typebox'
 import { Email, exampleUser, Id, Instant, line, Name, NewPassword } from './text.ts'
 import { versions } from './version.ts'
 import { content } from './reply.ts'
+import { defineError } from './errors.ts'
+
+export const UserNotFound = defineError('USER_NOT_FOUND', 'User not found', 404)
+export const EmailTaken = defineError('EMAIL_TAKEN', 'This email address is already taken', 409)
+export const LastAdmin = defineError('LAST_ADMIN', 'The last admin can be neither deleted nor demoted', 409)
 
 export const roles = ['admin', 'user'] as const
 

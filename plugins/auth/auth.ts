@@ -1,7 +1,8 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Client } from '../../db/batching.ts'
-import { challengeOf, Forbidden, InvalidToken, Unauthenticated } from '../../schema/errors.ts'
+import { Forbidden } from '../../schema/errors.ts'
+import { challengeOf, InvalidToken, Unauthenticated } from '../../schema/auth.ts'
 import type { Action, Actor } from '../../schema/policy.ts'
 import { hasBody } from '../body-deadline.ts'
 

@@ -3,7 +3,8 @@ import fp from 'fastify-plugin'
 import { insertAuditEntries, type AuditContext } from '../../db/audit.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { deleteEndedSessions, deleteExpiredSessions, listEndedSessions } from '../../db/ended-sessions.ts'
-import type { Client } from '../../db/batching.ts'
+import { findLiveTokens, type TokenKey } from '../../db/live-tokens.ts'
+import { batchCalls, type Client } from '../../db/batching.ts'
 import {
   deleteSession, deleteSessionsOf, findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession,
   type EndContext, type NewSession, type ClientInfo, type SessionRow,
@@ -26,12 +27,13 @@ declare module 'fastify' {
 export interface OpenSession { id: string, cookie: string, expiresAt: Date }
 
 function createSessions (app: FastifyInstance) {
-  const { usherDatabase: { db, read, notifications }, usherSigningKeys: signingKeys, usherOptions } = app
+  const { usherDatabase: { db, notifications }, usherSigningKeys: signingKeys, usherOptions } = app
   // Ended sessions whose tokens may not have expired, and when to forget each.
   const ended = new Map<string, number>()
   // The callbacks for the end of each session.
   const watchers = new Map<string, Set<() => void>>()
   const tokenSeconds = longestLifeOf(usherOptions)
+  const readLiveToken = batchCalls((keys: TokenKey[]) => findLiveTokens(db, keys))
 
   notifications.listen(channelOf(usherOptions.schema, 'session_ended'), (id) => remember(id), reload)
 
@@ -142,7 +144,7 @@ function createSessions (app: FastifyInstance) {
     isLive (id: string, kid: string, client?: Client): boolean | Promise<boolean> {
       if (ended.has(id)) return false
       if (notifications.connected && signingKeys.isUpToDate) return true
-      return read.liveToken(`${id} ${kid}`, client).then((live) => {
+      return readLiveToken(`${id} ${kid}`, client).then((live) => {
         // The key may have been revoked, and then this node must not sign with it. If the read fails, the next such token repeats it.
         if (!live) signingKeys.learn().catch(() => {})
         return live === true && !ended.has(id)

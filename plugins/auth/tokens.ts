@@ -2,7 +2,7 @@ import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { isUuid } from '../../db/postgres.ts'
-import { InvalidToken } from '../../schema/errors.ts'
+import { InvalidToken } from '../../schema/auth.ts'
 import type { Actor } from '../../schema/policy.ts'
 import { roles, type Role } from '../../schema/user.ts'
 

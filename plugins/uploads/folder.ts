@@ -1,6 +1,6 @@
 import { mkdir, open, opendir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { StorageFull } from '../../schema/errors.ts'
+import { StorageFull } from '../../schema/upload.ts'
 import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
 
 const ENTRIES_A_BATCH = 100

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { DocumentWork } from '../../schema/document-work.ts'
-import { TooManyDocuments } from '../../schema/errors.ts'
+import { TooManyDocuments } from '../../schema/graphql-limits.ts'
 import { networkOf } from '../../schema/network.ts'
 import { TokenBucket, type TokenBucketOptions } from './token-bucket.ts'
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { getOperationAST, type DocumentNode, type GraphQLSchema, type OperationDefinitionNode } from 'graphql'
-import { OperationTooCostly } from '../../schema/errors.ts'
+import { OperationTooCostly } from '../../schema/graphql-limits.ts'
 import { costOf, evaluate, type Cost } from '../../schema/graphql-cost.ts'
 import { DocumentBudget } from './document-budget.ts'
 import { ResultBudget } from './result-budget.ts'

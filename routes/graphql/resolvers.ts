@@ -1,10 +1,12 @@
 import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
-import { authorPostsKey, deletePost, updatePost, type ListedPost, type PostRow } from '../../db/posts.ts'
+import { authorPostsKey, type ListedPost, type PostRow } from '../../db/posts.ts'
 import type { PostEvent } from '../../plugins/posts/post-stream.ts'
 import { decodePlace, encodeCursor, encodePlace } from '../../schema/cursor.ts'
-import { Forbidden, PostNotFound, Unauthenticated, UserNotFound } from '../../schema/errors.ts'
+import { Forbidden } from '../../schema/errors.ts'
+import { Unauthenticated } from '../../schema/auth.ts'
+import { UserNotFound } from '../../schema/user.ts'
 import type { Action, Actor } from '../../schema/policy.ts'
-import { CreatePost, UpdatePost } from '../../schema/post.ts'
+import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
 import { createParser } from '../../schema/validator.ts'
 import { toConnection, readPage } from './pagination.ts'
 import { readerOf, type GraphQLContext } from './context.ts'
@@ -24,20 +26,20 @@ export const resolvers = {
 
   Query: {
     async user (_, { id }, { usher, client }) {
-      const user = await usher.usherDatabase.read.user(id, client)
+      const user = await usher.usherUsers.read(id, client)
       if (!user) throw new UserNotFound()
       return user
     },
 
     async users (_, args, context, info) {
       const { first: limit, ...where } = readPage(args)
-      const page = await context.usher.usherDatabase.read.users({ limit, ...where }, context.client)
+      const page = await context.usher.usherUsers.list({ limit, ...where }, context.client)
       countRows(context, info, page.rows)
       return toConnection(page, where.after, ({ id }) => encodeCursor(id))
     },
 
     async post (_, { id }, context, info) {
-      const post = await context.usher.usherDatabase.read.post(id, readerOf(context))
+      const post = await context.usher.usherPosts.read(id, readerOf(context))
       if (post) countRows(context, info, [post])
       return post
     },
@@ -46,21 +48,21 @@ export const resolvers = {
       const { first: limit, after } = readPage(args, (cursor) => decodePlace(cursor).position)
       const fields = [...selectedPostFields(info), 'position' as const, 'epoch' as const]
       const query = { fields, authorId: authorId ?? undefined, limit, after }
-      const page = await context.usher.usherDatabase.read.posts(query, readerOf(context))
+      const page = await context.usher.usherPosts.list(query, readerOf(context))
       countRows(context, info, page.rows)
       return toConnection(page, after, cursorOf)
     },
 
     async me (_, __, { usher, client, actor }) {
       const authenticated = await actor()
-      return authenticated && usher.usherDatabase.read.user(authenticated.id, client)
+      return authenticated && usher.usherUsers.read(authenticated.id, client)
     },
   },
 
   User: {
     async posts ({ id }, args, context, info) {
       const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
-      const rows = await context.usher.usherDatabase.read.postsOfAuthor(key, readerOf(context))
+      const rows = await context.usher.usherPosts.listOfAuthor(key, readerOf(context))
       countRows(context, info, rows)
       return rows
     },
@@ -70,7 +72,7 @@ export const resolvers = {
     cursor: cursorOf,
 
     async author ({ authorId }, _, context, info) {
-      const author = await context.usher.usherDatabase.read.user(authorId!, context.client)
+      const author = await context.usher.usherUsers.read(authorId!, context.client)
       // The author was deleted, together with the post, after the post was read.
       if (!author) throw new UserNotFound()
       countRows(context, info, [author])
@@ -80,12 +82,12 @@ export const resolvers = {
 
   Mutation: {
     async createPost (_, { input: { authorId, ...input } }, context) {
-      const { usherDatabase: { write }, usherAuth: { callerOf } } = context.usher
+      const { usherPosts: posts, usherAuth: { callerOf } } = context.usher
       const actor = await requireActor(context)
       authorize(context, actor, 'posts:create')
       const author = authorId?.toLowerCase() ?? actor.id
       if (author !== actor.id) authorize(context, actor, 'posts:create-for-another')
-      return write.post({ ...parsePost(input), authorId: author }, callerOf(actor, context.client))
+      return posts.create({ ...parsePost(input), authorId: author }, callerOf(actor, context.client))
     },
 
     async updatePost (_, { id, input }, context) {
@@ -93,15 +95,15 @@ export const resolvers = {
       const { id: postId } = await ownPost(context, actor, 'posts:update', id)
       const { title, content } = input
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
-      const { usherDatabase: { db, writeInTime }, usherAuth } = context.usher
-      return writeInTime((until) => updatePost(db, postId, changes, until), () => usherAuth.confirm(actor, context.client))
+      const { usherPosts: posts, usherAuth: { confirm } } = context.usher
+      return posts.update(postId, changes, () => confirm(actor, context.client))
     },
 
     async deletePost (_, { id }, context) {
       const actor = await requireActor(context)
       const { id: postId } = await ownPost(context, actor, 'posts:delete', id)
-      const { usherDatabase: { db, writeInTime }, usherAuth } = context.usher
-      await writeInTime((until) => deletePost(db, postId, until), () => usherAuth.confirm(actor, context.client))
+      const { usherPosts: posts, usherAuth: { confirm } } = context.usher
+      await posts.delete(postId, () => confirm(actor, context.client))
       return postId
     },
   },
@@ -142,7 +144,7 @@ function authorize ({ usher, request }: GraphQLContext, actor: Actor, action: Ac
 }
 
 async function ownPost (context: GraphQLContext, actor: Actor, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
-  const post = await context.usher.usherDatabase.read.post(id, context.client)
+  const post = await context.usher.usherPosts.read(id, context.client)
   if (!post) throw new PostNotFound()
   authorize(context, actor, action, post.authorId)
   return post

@@ -1,4 +1,5 @@
-import { Overloaded, ResponseTooLarge } from '../../schema/errors.ts'
+import { Overloaded } from '../../schema/errors.ts'
+import { ResponseTooLarge } from '../../schema/graphql-limits.ts'
 import { ByteBudget } from './live/quotas.ts'
 
 // Responses of at most this many bytes are not counted in the total.

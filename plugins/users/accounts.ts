@@ -2,7 +2,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { changePassword, resetPassword, type Account } from '../../db/password-tokens.ts'
 import type { UserRow } from '../../db/tables.ts'
-import { deleteUser, updateUser, type NewUser } from '../../db/users.ts'
+import { deleteUser, updateUser } from '../../db/users.ts'
+import type { ReplaceUser } from '../../schema/user.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -21,7 +22,7 @@ function createAccounts (app: FastifyInstance) {
 
   return {
     /** Replaces a user. A demotion ends the user's sessions. Throws `UserNotFound`, `EmailTaken`, `LastAdmin`, `InvalidToken`. */
-    async replace (request: FastifyRequest, id: string, user: Pick<NewUser, 'name' | 'email' | 'role'>): Promise<UserRow> {
+    async replace (request: FastifyRequest, id: string, user: ReplaceUser): Promise<UserRow> {
       const mayAct = () => confirmActor(request)
       const { user: replaced, ended } = await writeInTime((until) => updateUser(db, id, user, audit.contextOf(request), until, mayAct), mayAct)
       sessions.markEnded(ended)

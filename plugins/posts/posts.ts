@@ -1,0 +1,61 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { batchLists } from '../../db/batch-lists.ts'
+import { batchCalls } from '../../db/batching.ts'
+import { channelOf } from '../../db/driver/channel.ts'
+import {
+  deletePost, findPosts, insertPosts, listPosts, listPostsOfAuthors, updatePost,
+  type AuthorPostsKey, type ListPostsQuery, type NewPost, type PostRow,
+} from '../../db/posts.ts'
+
+// A post may have 64 KiB, so fewer posts than other rows fit into one statement or result.
+const POSTS_A_WRITE = 100
+const POSTS_A_READ = 128
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherPosts: ReturnType<typeof createPosts>
+  }
+}
+
+function createPosts (app: FastifyInstance) {
+  const { log, usherDatabase: { db, writeInTime }, usherOptions: { schema, emitter } } = app
+
+  async function create (posts: NewPost[]): Promise<(PostRow | Error)[]> {
+    const rows = await insertPosts(db, posts, { quiet: emitter !== undefined })
+    emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
+      if (err) log.warn({ err }, 'New posts could not be announced to other nodes')
+    })
+    return rows
+  }
+
+  return {
+    /** Returns a post, or undefined if the id is unknown or malformed. */
+    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ }),
+    /** Returns a page of posts, newest first. */
+    list: batchLists((query: ListPostsQuery) => listPosts(db, query)),
+    /** Returns the newest posts of an author, who must exist. */
+    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys)),
+    /**
+     * Creates a post. Resolves after the commit. Rejects with `UserNotFound` or `Overloaded`, or with `InvalidToken` if the client may
+     * no longer act.
+     */
+    create: batchCalls(create, { size: POSTS_A_WRITE }),
+
+    /**
+     * Changes the title, the content or both. Throws `PostNotFound`.
+     * @param confirm throws if the actor may no longer act
+     */
+    update: (id: string, changes: Partial<NewPost>, confirm: () => Promise<void>): Promise<PostRow> =>
+      writeInTime((until) => updatePost(db, id, changes, until), confirm),
+
+    /** Deletes a post. Throws `PostNotFound`. `confirm` is that of `update`. */
+    delete: (id: string, confirm: () => Promise<void>): Promise<void> =>
+      writeInTime((until) => deletePost(db, id, until), confirm),
+  }
+}
+
+/** Reads and writes posts, with statements that concurrent requests share (docs/speed.md, points 2 and 3). */
+export default fp(async function posts (app) {
+  app.decorate('usherPosts', createPosts(app))
+}, { name: 'usher-posts', dependencies: ['usher-database'] })

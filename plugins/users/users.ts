@@ -1,0 +1,33 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { batchLists } from '../../db/batch-lists.ts'
+import { batchCalls } from '../../db/batching.ts'
+import type { AuditContext } from '../../db/audit.ts'
+import { findUsers, insertUsers, listUsers, type ListUsersQuery, type NewUser } from '../../db/users.ts'
+
+const USERS_A_WRITE = 100
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherUsers: ReturnType<typeof createUsers>
+  }
+}
+
+function createUsers ({ usherDatabase: { db } }: FastifyInstance) {
+  return {
+    /** Returns a user, or undefined if the id is unknown or malformed. */
+    read: batchCalls((ids: string[]) => findUsers(db, ids)),
+    /** Returns a page of users, newest first. */
+    list: batchLists((query: ListUsersQuery) => listUsers(db, query)),
+    /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, or `InvalidToken` if the client may no longer act. */
+    create: batchCalls((users: (NewUser & { context: AuditContext })[]) => insertUsers(db, users), { size: USERS_A_WRITE }),
+  }
+}
+
+/**
+ * Reads and creates users, with statements that concurrent requests share (docs/speed.md, points 2 and 3). Changes of users that
+ * end sessions are in `accounts.ts`.
+ */
+export default fp(async function users (app) {
+  app.decorate('usherUsers', createUsers(app))
+}, { name: 'usher-users', dependencies: ['usher-database'] })

@@ -1,0 +1,15 @@
+import type { FastifyReply } from 'fastify'
+import { encodeCursor } from '../schema/cursor.ts'
+
+/**
+ * Sets the header `Link` of a list to the path of the next page, if there is one.
+ *
+ * @param query the parameters of the present page; those that are undefined are left out
+ * @param next the id of the last row of this page, or null if no page follows
+ */
+export function linkNextPage (reply: FastifyReply, path: string, query: Record<string, string | number | undefined>, next: string | null): void {
+  if (next === null) return
+  const given = Object.entries({ ...query, after: encodeCursor(next) }).filter(([, value]) => value !== undefined)
+  const search = new URLSearchParams(given.map(([name, value]) => [name, `${value}`]))
+  reply.header('link', `<${path}?${search}>; rel="next"`)
+}
