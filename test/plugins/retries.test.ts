@@ -1,0 +1,42 @@
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import { createRetries } from '../../plugins/retries.ts'
+import { DatabaseUnavailable } from '../../schema/errors.ts'
+import { until } from '../helpers/until.ts'
+
+function openRetries (t: Test) {
+  const lines: string[] = []
+  const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { lines.push(JSON.parse(line).msg) } } } })
+  t.teardown(() => app.close())
+  return { app, run: createRetries(app), lines }
+}
+
+t.test('1.10 a background task is repeated until the database is available again', async (t) => {
+  const { run, lines } = openRetries(t)
+  let attempts = 0
+  run(async () => { if (++attempts === 1) throw new DatabaseUnavailable() })
+  await until('the second attempt succeeds', () => attempts === 2)
+  t.same(lines, [])
+})
+
+t.test('1.10 any other failure of a background task is logged at once', async (t) => {
+  const { run, lines } = openRetries(t)
+  run(async () => { throw new Error('a defect') })
+  await until('the failure is logged', () => lines.length > 0)
+  t.same(lines, ['A background task failed'])
+})
+
+t.test('1.13 at most 10,000 background tasks wait for the database, and the log says that others are dropped', async (t) => {
+  const { app, run, lines } = openRetries(t)
+  let attempts = 0
+  for (let index = 0; index < 10_005; index++) {
+    run(async () => {
+      attempts++
+      throw new DatabaseUnavailable()
+    })
+  }
+  t.equal(attempts, 10_000)
+  t.same(lines, ['Background tasks are dropped, because too many wait for the database'])
+  await app.close()
+  await until('the tasks that still wait are logged', () => lines.length === 10_001)
+})
