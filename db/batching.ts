@@ -1,4 +1,4 @@
-import { ClientGone, Overloaded } from '../schema/errors.ts'
+import { ClientDisconnected, Overloaded } from '../schema/errors.ts'
 import { InvalidToken } from '../schema/auth.ts'
 
 // The number of turns of the event loop in which a batch gathers its items. Larger batches are cheaper, because each statement
@@ -17,7 +17,7 @@ export interface BatchOptions {
 }
 
 /** Returned by `run` in place of a result: the item was not processed, and is put into a later batch. */
-export const again = Symbol('again')
+export const postponed = Symbol('postponed')
 
 /** The client that an item is processed for, such as the socket of a request. Items whose clients are all destroyed are dropped. */
 export interface Client {
@@ -50,13 +50,13 @@ interface Waiting<Result> {
  * a separate item.
  *
  * @param run processes a batch and returns the results in the order of the items. An `Error` among them rejects only its item;
- * `again` puts the item into a later batch
+ * `postponed` puts the item into a later batch
  * @returns a function that resolves with the result of an item. It rejects with the error of its batch, with `Overloaded` if too
- * many items wait or the item has waited for too long, with `ClientGone` if all clients that wait for the item are destroyed
+ * many items wait or the item has waited for too long, with `ClientDisconnected` if all clients that wait for the item are destroyed
  * before it is sent, and with `InvalidToken` if its client may no longer act when it is sent.
  */
 export function batchCalls<Item, Result> (
-  run: (items: Item[]) => Promise<(Result | Error | typeof again)[]>,
+  run: (items: Item[]) => Promise<(Result | Error | typeof postponed)[]>,
   { inFlight: limit = 2, size = 1000, waiting: maxWaiting = 10_000, patience = 1000 }: BatchOptions = {}
 ): (item: Item, client?: Client) => Promise<Result> {
   let waiting = new Map<Item, Waiting<Result>>()
@@ -91,7 +91,7 @@ export function batchCalls<Item, Result> (
       const remaining = new Map<Item, Waiting<Result>>()
       for (const [item, entry] of sent) {
         const result = results[index++]
-        if (result === again) remaining.set(item, entry)
+        if (result === postponed) remaining.set(item, entry)
         else if (result instanceof Error) entry.reject(result)
         else entry.resolve(result as Result)
       }
@@ -168,7 +168,7 @@ export function batchCalls<Item, Result> (
 
   function drop (from: Map<Item, Waiting<Result>>, item: Item, entry: Waiting<Result>): void {
     from.delete(item)
-    entry.reject(isAbandoned(entry) ? new ClientGone() : new Overloaded())
+    entry.reject(isAbandoned(entry) ? new ClientDisconnected() : new Overloaded())
   }
 
   return (item, client) => {

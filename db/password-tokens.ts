@@ -4,7 +4,8 @@ import { insertAuditEntries, type NewAuditEntry } from './audit.ts'
 import { clearLoginFailures } from './login-failures.ts'
 import { isUuid } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
-import type { Database, Row, UsersTable } from './tables.ts'
+import type { Row } from './row.ts'
+import type { Database, UsersTable } from './tables.ts'
 
 // More than one, because a mail may arrive late, and its link should work even if another mail was requested meanwhile.
 const TOKENS_A_USER = 3

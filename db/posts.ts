@@ -3,10 +3,11 @@ import { v7 as uuid } from 'uuid'
 import { Overloaded } from '../schema/errors.ts'
 import { PostNotFound } from '../schema/post.ts'
 import { UserNotFound } from '../schema/user.ts'
-import { again } from './batching.ts'
+import { postponed } from './batching.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
-import type { Database, PostsTable, Row, Tables } from './tables.ts'
+import type { Row } from './row.ts'
+import type { Database, PostsTable, Tables } from './tables.ts'
 import { isInTime } from './driver/write-in-time.ts'
 
 export type PostRow = Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at'>
@@ -16,7 +17,7 @@ const columnOf = {
 } as const
 const columns = ['id', ...Object.values(columnOf)] as const
 
-/** A field that a list of posts reads only on request, because a content may have 64 KiB. The id is always read. */
+/** A field that a list of posts reads only on request, because a content may be large. The id is always read. */
 export type PostField = keyof typeof columnOf
 export const postFields = Object.keys(columnOf) as readonly PostField[]
 
@@ -86,8 +87,8 @@ export function authorPostsKey (authorId: string, first: number, fields: readonl
 // Prepared queries by the fields that they read. There are few combinations of fields.
 const selectsOfAuthors = new Map<string, ReturnType<typeof prepareSelectOfAuthors>>()
 
-// The limit for the contents that one statement reads. A content may have 64 KiB, and a batch up to 100,000 rows.
-const BYTES_A_STATEMENT = 8 * 1024 * 1024
+/** The limit for the contents that one statement reads. A batch may have up to 100,000 rows. */
+export const BYTES_A_STATEMENT = 8 * 1024 * 1024
 
 // Limits the bytes of contents. PostgreSQL knows the size of a long text without reading it. The frame of the window ends with the
 // last row of an author, so either all contents of an author are read or none. Those of the first author are always read.
@@ -111,9 +112,9 @@ function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
 /**
  * Returns the newest posts of several authors, as one statement. Each key has its own number of posts; the fields are those that
  * any of the keys requests. It does not check whether an author is deleted, because callers have just read the authors. An author
- * whose contents exceed the size limit of a statement gets `again`, and is read by a later one.
+ * whose contents exceed the size limit of a statement gets `postponed`, and is read by a later one.
  */
-export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<(ListedPost[] | typeof again)[]> {
+export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<(ListedPost[] | typeof postponed)[]> {
   const asked = keys.map((key) => key.split(':') as [string, string, string])
   const fields = new Set([...new Set(asked.map(([,, fields]) => fields))].join().split(','))
   const name = postFields.filter((field) => fields.has(field)).join()
@@ -126,7 +127,7 @@ export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPos
     posts[row.place]!.push(row)
     if (row.content === null) left.add(row.place)
   }
-  return left.size === 0 ? posts : posts.map((found, place) => left.has(place) ? again : found)
+  return left.size === 0 ? posts : posts.map((found, place) => left.has(place) ? postponed : found)
 }
 
 export interface NewPost {

@@ -5,7 +5,8 @@ import type { AuditAction } from '../schema/audit.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
-import type { Database, Row, SessionsTable, UserRow } from './tables.ts'
+import type { Row } from './row.ts'
+import { userColumns, type Database, type SessionsTable, type UserRow } from './tables.ts'
 
 // A rotated cookie still works for this long, for browser tabs that refresh at the same time and for responses that were lost.
 const GRACE_SECONDS = 10
@@ -103,8 +104,8 @@ export async function findSession (db: Database, { id, secretHash }: { id: strin
     .select([
       'rotation_key as rotationKey', 'rotations', 'expires_at as expiresAt',
       sql<number>`(select count(*)::int from unnest(rotated_at) as at where at > now() - ${seconds(GRACE_SECONDS)})`.as('recentRotations'),
-      'users.id', 'name', 'email', 'role', 'users.created_at as createdAt', 'updated_at as updatedAt',
     ])
+    .select(userColumns.map((column) => `users.${column}` as const))
     .where('sessions.id', '=', id).where('secret_hash', '=', secretHash).where('expires_at', '>', sql<Date>`now()`)
     .executeTakeFirst()
   if (!row) return undefined

@@ -2,7 +2,8 @@ import { createHash, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { sql } from 'kysely'
 import { allowPauses, lock } from './postgres.ts'
 import { isEncrypted, encrypt, decrypt } from './encryption.ts'
-import type { Database, Row, SigningKeysTable } from './tables.ts'
+import type { Row } from './row.ts'
+import type { Database, SigningKeysTable } from './tables.ts'
 
 /** Seconds between the creation of a key and its first signature. By then all nodes know it, and so do clients that cache the key set. */
 export const LEAD_SECONDS = 300

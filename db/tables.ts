@@ -1,5 +1,6 @@
-import type { ColumnType, Generated, GeneratedAlways, Kysely, Selectable, Transaction } from 'kysely'
+import type { ColumnType, Generated, GeneratedAlways, Kysely, Transaction } from 'kysely'
 import type { Role } from '../schema/user.ts'
+import type { ColumnOf, Row } from './row.ts'
 
 /** A user. `email` is unique, regardless of case. */
 export interface UsersTable {
@@ -16,8 +17,11 @@ export interface UsersTable {
 /** The columns of a user's public data. */
 export const userColumns = ['id', 'name', 'email', 'role', 'created_at as createdAt', 'updated_at as updatedAt'] as const
 
-/** The columns that creating and replacing a user set, with their types. A replacement without a role keeps the role. */
-export const userInputs = { name: 'text', email: 'text', role: 'text' } as const satisfies Partial<Record<keyof UsersTable, string>>
+/**
+ * The columns that creating and replacing a user set, with their types in SQL. Both statements are derived from this list. A value
+ * that is absent becomes null, except that a new user has the role `user` and a replacement without a role keeps it.
+ */
+export const writableUserColumns = { name: 'text', email: 'text', role: 'text' } as const satisfies Partial<Record<keyof UsersTable, string>>
 
 /** The public data of a user. */
 export type UserRow = Row<UsersTable, ColumnOf<typeof userColumns[number]>>
@@ -182,13 +186,3 @@ export interface Tables {
 
 /** The first argument of every function in `db/`: the database, or a transaction on it. */
 export type Database = Kysely<Tables> | Transaction<Tables>
-
-/** A row with the given columns, with their names in camel case, as the layers above see it. */
-export type Row<Table, Columns extends keyof Selectable<Table>> = {
-  [Column in Columns as Camel<Column & string>]: Selectable<Table>[Column]
-}
-
-/** The column of a selection such as `created_at as createdAt`. */
-type ColumnOf<Selection extends string> = Selection extends `${infer Column} as ${string}` ? Column : Selection
-
-type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name

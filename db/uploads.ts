@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { InvalidToken } from '../schema/auth.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
-import type { Database, Row, UploadsTable } from './tables.ts'
+import type { Row } from './row.ts'
+import type { Database, UploadsTable } from './tables.ts'
 
 export type UploadRow = Row<UploadsTable, 'id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'created_at'>
 
@@ -49,8 +50,8 @@ export async function deleteOwnerlessUploads (db: Database, limit: number, remov
     const rows = await trx.selectFrom('uploads').select('id').where('user_id', 'is', null)
       .orderBy('id').limit(limit).forUpdate().skipLocked()
       .execute()
-    const removed: string[] = []
-    for (const { id } of rows) if (await remove(id)) removed.push(id)
+    const isRemoved = await Promise.all(rows.map(({ id }) => remove(id)))
+    const removed = rows.filter((_, index) => isRemoved[index]).map(({ id }) => id)
     await trx.deleteFrom('uploads').where('id', '=', sql<string>`any(${removed}::uuid[])`).execute()
     return removed.length
   })

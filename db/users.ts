@@ -5,7 +5,8 @@ import { auditColumns, type AuditContext } from './audit.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
-import { userColumns, userInputs, type Database, type Row, type UserRow, type UsersTable } from './tables.ts'
+import type { Row } from './row.ts'
+import { userColumns, writableUserColumns, type Database, type UserRow, type UsersTable } from './tables.ts'
 import { isInTime } from './driver/write-in-time.ts'
 
 const selectUsers = prepare((db, ids: readonly string[]) => db.selectFrom('users').select(userColumns).where('id', '=', sql<string>`any(${ids}::uuid[])`))
@@ -52,8 +53,8 @@ export interface NewUser extends ReplaceUser {
   passwordHash?: string | null | undefined
 }
 
-const inputs = Object.entries(userInputs) as [keyof typeof userInputs, string][]
-const inputNames = inputs.map(([name]) => name)
+const writable = Object.entries(writableUserColumns) as [keyof typeof writableUserColumns, string][]
+const writableNames = writable.map(([name]) => name)
 const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
 /**
@@ -63,17 +64,17 @@ const defaultOf = (name: string) => name === 'role' ? 'user' : null
 export async function insertUsers (db: Database, users: readonly (NewUser & { context: AuditContext })[]): Promise<(UserRow | Error)[]> {
   const ids = users.map(() => uuid())
   const context = <Name extends keyof AuditContext> (name: Name) => users.map((user) => user.context[name])
-  const values = inputs.map(([name, type]) => sql`${users.map((user) => user[name] ?? defaultOf(name))}::${sql.raw(type)}[]`)
-  type Given = Pick<UsersTable, keyof typeof userInputs | 'id' | 'password_hash'> & Record<'entry' | 'actor' | 'session' | 'address' | 'agent', string>
+  const values = writable.map(([name, type]) => sql`${users.map((user) => user[name] ?? defaultOf(name))}::${sql.raw(type)}[]`)
+  type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'> & Record<'entry' | 'actor' | 'session' | 'address' | 'agent', string>
   const rows = await db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => uuid())}::uuid[],
       ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
       ${sql.join(values)}
-    )`.as<'given'>(sql`given(id, password_hash, entry, actor, session, address, agent, ${sql.join(inputNames.map(sql.ref))})`)).selectAll())
+    )`.as<'given'>(sql`given(id, password_hash, entry, actor, session, address, agent, ${sql.join(writableNames.map(sql.ref))})`)).selectAll())
     .with('created', (cte) => cte.insertInto('users')
-      .columns(['id', 'password_hash', ...inputNames])
-      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...inputNames]))
+      .columns(['id', 'password_hash', ...writableNames])
+      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...writableNames]))
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
       .returning(userColumns))
     .with('noted', (cte) => cte.insertInto('audit')
@@ -114,14 +115,14 @@ export async function updateUser (
 
   async function update (db: Database, anyRole: boolean): Promise<UserRow | undefined> {
     const { actorId, sessionId, address, userAgent } = origin
-    const values = inputNames.map((name) => user[name] ?? null)
+    const values = writableNames.map((name) => user[name] ?? null)
     const [replaced] = await replace(db, id, anyRole, until, values, actorId, sessionId, address, userAgent, [uuid(), uuid()])
     return replaced
   }
 }
 
-// Returns the value of an input of `replace`.
-function given (name: string, type: string, index: number) {
+// Returns the value that `replace` gives a column.
+function newValueOf (name: string, type: string, index: number) {
   const value = sql`given.values[${sql.lit(index + 1)}]::${sql.raw(type)}`
   return name === 'role' ? sql`coalesce(${value}, users.role)` : value
 }
@@ -136,7 +137,7 @@ const replace = prepare((
     .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`).where(isInTime(until)).forNoKeyUpdate())
   .with('given', (cte) => cte.selectNoFrom(sql<string[]>`${values}::text[]`.as('values')))
   .with('updated', (cte) => cte.updateTable('users').from(['former', 'given']).whereRef('users.id', '=', 'former.id')
-    .set({ ...Object.fromEntries(inputs.map(([name, type], index) => [name, given(name, type, index)])), updated_at: sql`now()` })
+    .set({ ...Object.fromEntries(writable.map(([name, type], index) => [name, newValueOf(name, type, index)])), updated_at: sql`now()` })
     .returning(userColumns.map((column) => `users.${column}` as const)))
   .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
     .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id')

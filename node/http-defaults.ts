@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { ExpectationFailed, InvalidInput, MethodNotAllowed, NotFound } from '../schema/errors.ts'
 import errors from '../plugins/errors.ts'
-import { answerRaw } from './http-server.ts'
+import { sendRaw } from './http-server.ts'
 import type { SetHeaders } from './security-headers.ts'
 
 export interface HttpDefaultsOptions {
@@ -30,7 +30,7 @@ export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origi
     // A client may disconnect before it has its response. Without a listener, that error would end the process.
     socket.on('error', () => {})
     const { message, code, statusCode } = new MethodNotAllowed('CONNECT')
-    answerRaw(socket, statusCode!, { error: message, code }, ['Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS'])
+    sendRaw(socket, statusCode!, { error: message, code }, ['Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS'])
   })
   if (origins.length > 0) await app.register(cors, { delegator: corsDelegator(origins) })
   await app.register(errors)

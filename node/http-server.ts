@@ -92,7 +92,7 @@ export function trustProxy (networks: readonly string[]): boolean | string[] {
 function answerBadRequest ({ code }: { code: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) return
   const [status, body] = rejections[code] ?? [400, { errors: ['request is not valid HTTP'] }]
-  answerRaw(socket, status, body)
+  sendRaw(socket, status, body)
 }
 
 /**
@@ -100,7 +100,7 @@ function answerBadRequest ({ code }: { code: string }, socket: Socket): void {
  * discarded until it closes its side, for two seconds at most: closing at once would reset the connection, and the client
  * could lose the response (RFC 9112 9.6).
  */
-export function answerRaw (socket: Duplex, status: number, payload: object, headers: readonly string[] = []): void {
+export function sendRaw (socket: Duplex, status: number, payload: object, headers: readonly string[] = []): void {
   const body = JSON.stringify(payload)
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -60,7 +60,7 @@ function createAudit (app: FastifyInstance) {
      * become a flood of entries or statements: a user, or a network without a user, gets one entry per minute, and each
      * kind of rejection at most 100 per minute on each node. Never throws: failures are logged.
      */
-    addRefusal (request: FastifyRequest, status: 403 | 429, actor: Actor | null): void {
+    addRejection (request: FastifyRequest, status: 403 | 429, actor: Actor | null): void {
       const action = status === 403 ? 'access.denied' : 'access.throttled'
       const kind = `${action} ${actor === null ? 'network' : 'user'}`
       const isNew = samplers.get(kind) ?? createSampler()

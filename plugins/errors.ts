@@ -32,7 +32,7 @@ function respond (error: FastifyError | InvalidInput, request: FastifyRequest, r
   // Fastify adds `Connection: close`, so the connection would be closed at once and the client could lose the response.
   // `lingering-close.ts` closes it later.
   if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
-  if (isAudited(error)) request.server.usherAudit.addRefusal(request, error.statusCode, request.actor)
+  if (isAudited(error)) request.server.usherAudit.addRejection(request, error.statusCode, request.actor)
   reply.code(error.statusCode!).type('application/json')
   if (error.statusCode === 400) return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)

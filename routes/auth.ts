@@ -42,7 +42,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.usherTag('auth', 'Login, sessions, passwords and tokens')
   forbidStoring(app)
 
-  app.post('/auth/login', { schema: schemas.login, onRequest: refuseFlood }, onLogin)
+  app.post('/auth/login', { schema: schemas.login, onRequest: rejectFlood }, onLogin)
   app.post('/auth/refresh', { schema: schemas.refresh, onRequest: requireCookie }, onRefresh)
   app.post('/auth/logout', { schema: schemas.logout, onRequest: authenticateLogout }, onLogout)
   app.get('/protected', { schema: schemas.protected, onRequest: authenticate }, onReadProtected)
@@ -67,13 +67,13 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onRefresh (request: RequestOf<typeof schemas.refresh>, reply: ReplyOf<typeof schemas.refresh>) {
     const origin = clientInfoOf(request)
-    const attempt = await throttle.refresh({ ...origin, client: request.socket })
+    const charged = await throttle.refresh({ ...origin, client: request.socket })
     const session = await sessions.refresh(cookies.read(request)!, origin).catch((error) => {
-      attempt.withdraw()
+      charged.refundLater()
       throw error
     })
     if (!session) throw invalidSession(reply)
-    await attempt.succeeded()
+    await charged.refund()
     return issueToken(reply, session, session.user)
   }
 
@@ -91,8 +91,8 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return { user }
   }
 
-  async function refuseFlood ({ ip: address, socket: client }: FastifyRequest): Promise<void> {
-    await throttle.refuseFlood({ address, client })
+  async function rejectFlood ({ ip: address, socket: client }: FastifyRequest): Promise<void> {
+    await throttle.rejectFlood({ address, client })
   }
 
   // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist.

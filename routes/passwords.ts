@@ -3,11 +3,12 @@ import type { FastifyRequest } from 'fastify'
 import { findAccount, getTokenOwner } from '../db/password-tokens.ts'
 import { forbidStoring } from '../plugins/http.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
+import { IdParams } from '../schema/params.ts'
 import { InvalidInput } from '../schema/errors.ts'
 import { InvalidToken } from '../schema/auth.ts'
-import { ChangePassword, ConfirmReset, MailReply, PasswordIsSet, refuseOwnWords, RequestReset, WrongPassword } from '../schema/password.ts'
+import { ChangePassword, ConfirmReset, MailReply, PasswordIsSet, rejectPersonalWords, RequestReset, WrongPassword } from '../schema/password.ts'
 import { failures, NoContent } from '../schema/reply.ts'
-import { UserNotFound, UserParams } from '../schema/user.ts'
+import { UserNotFound } from '../schema/user.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const security = [{ bearer: [] }]
@@ -35,7 +36,7 @@ const schemas = {
     tags: ['users'],
     security,
     summary: 'Invite a user who has no password: send a link to set one',
-    params: UserParams,
+    params: IdParams,
     response: { 202: MailReply, ...failures(401, 403, 404, 409) },
   },
 }
@@ -59,9 +60,13 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
     if (password === currentPassword) throw new InvalidInput('password must differ from the current one')
-    refuseOwnWords(password, user)
+    rejectPersonalWords(password, user)
     const attempt = await throttle.login({ email: user.email, address, client: socket })
-    if (!await passwords.verify(currentPassword, user.passwordHash, socket)) {
+    const isCorrect = await passwords.verify(currentPassword, user.passwordHash, socket).catch((error) => {
+      attempt.withdraw()
+      throw error
+    })
+    if (!isCorrect) {
       await attempt.failed()
       return rejectPassword(request)
     }
@@ -83,7 +88,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const hash = hashSecret(token)
     const user = await getTokenOwner(db, hash)
     // The password is checked before the token is consumed, so that the link still works after a password was rejected.
-    refuseOwnWords(password, user)
+    rejectPersonalWords(password, user)
     await accounts.resetPassword(request, user, hash, await passwords.hash(password, socket))
     return reply.code(204).send(null)
   }

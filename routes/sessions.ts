@@ -1,8 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { isUuid } from '../db/postgres.ts'
 import { forbidStoring } from '../plugins/http.ts'
+import { IdParams } from '../schema/params.ts'
 import { failures, NoContent } from '../schema/reply.ts'
-import { SessionList, SessionNotFound, SessionParams } from '../schema/session.ts'
+import { SessionList, SessionNotFound } from '../schema/session.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const tags = ['auth']
@@ -18,7 +19,7 @@ const schemas = {
     tags,
     security,
     summary: 'End a session on every node',
-    params: SessionParams,
+    params: IdParams,
     response: { 204: NoContent, ...failures(401, 404) },
   },
   endOthers: {

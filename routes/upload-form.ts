@@ -10,7 +10,7 @@ const HEADER_BYTES = 16 * 1024
 const CHUNK_BYTES = 64 * 1024
 
 /** Bytes that a form may have in addition to its file: the description, and fields that Usher ignores. */
-export const ENVELOPE_BYTES = 256 * 1024
+export const FORM_OVERHEAD_BYTES = 256 * 1024
 
 /** The parts of an upload's form that have been read so far. */
 export interface ReadForm<File> {
@@ -147,7 +147,7 @@ function watch (raw: IncomingMessage, { maxBytes, idleMs, minBytesPerPeriod }: L
   function count (chunk: Uint8Array): void {
     received += chunk.length
     timer.refresh()
-    if (received > maxBytes + ENVELOPE_BYTES) stop(new PayloadTooLarge())
+    if (received > maxBytes + FORM_OVERHEAD_BYTES) stop(new PayloadTooLarge())
   }
 
   function stop (error: Error): void {

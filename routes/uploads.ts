@@ -7,12 +7,13 @@ import parseRange from 'range-parser'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { ByteRange } from '../plugins/uploads/backend.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
+import { IdParams } from '../schema/params.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
-import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadParams, UploadRange } from '../schema/upload.ts'
+import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadRange } from '../schema/upload.ts'
 import { evaluateConditions, rangeApplies } from './conditional-request.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
-import { ENVELOPE_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
+import { FORM_OVERHEAD_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
 
 // The results of range-parser.
 const UNSATISFIABLE = -1
@@ -31,7 +32,7 @@ const schemas = {
   download: {
     tags,
     summary: 'Download a file, or a range of it',
-    params: UploadParams,
+    params: IdParams,
     response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(404, 412, 416) },
   },
 }
@@ -74,12 +75,14 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const status = evaluateConditions(request.headers, version)
     if (status === 412) throw new PreconditionFailed()
     const size = Number(upload.size)
-    const range = rangeApplies(request.headers, version) ? readRange(request, size) : undefined
+    const range = status === 200 && rangeApplies(request.headers, version) ? readRange(request, size) : undefined
     if (range === 'unsatisfiable') {
       reply.header('content-range', `bytes */${size}`)
       throw new RangeNotSatisfiable()
     }
-    const bytes = await storage.open(upload.id, range)
+    const isSent = status === 200 && request.method === 'GET'
+    // Without a stream, Fastify would set `Content-Length: 0`.
+    const bytes = isSent ? await storage.open(upload.id, range) : Readable.from([])
     cutOff(reply.raw)
     reply.headers({
       'accept-ranges': 'bytes',
@@ -93,16 +96,16 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       'cross-origin-resource-policy': 'cross-origin',
       'x-content-type-options': 'nosniff',
     })
-    if (status === 304) return reply.code(304).send(closed(bytes) as never)
+    if (status === 304) return reply.code(304).send(bytes as never)
     reply.header('content-length', range ? range.end - range.start + 1 : size)
     if (range) reply.code(206 as never).header('content-range', `bytes ${range.start}-${range.end}/${size}`)
-    return reply.send((request.method === 'HEAD' ? closed(bytes) : bytes) as never)
+    return reply.send(bytes as never)
   }
 
   async function mustBeForm (request: FastifyRequest): Promise<void> {
     const { 'content-type': type = '', 'content-length': length } = request.headers
     if (!/^multipart\/form-data\s*(;|$)/i.test(type)) throw new UnsupportedMediaType('multipart/form-data')
-    if (Number(length) > maxBytes + ENVELOPE_BYTES) throw new PayloadTooLarge()
+    if (Number(length) > maxBytes + FORM_OVERHEAD_BYTES) throw new PayloadTooLarge()
   }
 }
 
@@ -128,12 +131,6 @@ function readRange ({ headers: { range: header = '' } }: FastifyRequest, size: n
   const ranges = parseRange(size, header)
   if (ranges === UNSATISFIABLE || ranges === MALFORMED) return 'unsatisfiable'
   return ranges.length === 1 ? ranges[0] : undefined
-}
-
-// Returns an empty stream in place of bytes that are not sent. Without a stream, Fastify would set `Content-Length: 0`.
-function closed (bytes: Readable): Readable {
-  bytes.destroy()
-  return Readable.from([])
 }
 
 export default uploadRoutes

@@ -3,11 +3,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Page } from '../db/page.ts'
 import type { UserRow } from '../db/tables.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
+import { IdParams } from '../schema/params.ts'
 import { NotAcceptable } from '../schema/errors.ts'
-import { refuseOwnWords } from '../schema/password.ts'
+import { rejectPersonalWords } from '../schema/password.ts'
 import type { Actor } from '../schema/policy.ts'
 import { failures, NoContent } from '../schema/reply.ts'
-import { CreateUser, ListUsers, ReplaceUser, User, UserList, UserNotFound, UserParams, type Role } from '../schema/user.ts'
+import { CreateUser, ListUsers, ReplaceUser, User, UserList, UserNotFound, type Role } from '../schema/user.ts'
 import { mediaTypes, negotiate, represent, type MediaType } from '../schema/version.ts'
 import { linkNextPage } from './next-page.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
@@ -16,7 +17,7 @@ const tags = ['users']
 const security = [{ bearer: [] }]
 const schemas = {
   list: { tags, summary: 'List users, newest first', querystring: ListUsers, response: { 200: UserList, ...failures(400, 406) } },
-  read: { tags, summary: 'Read a user', params: UserParams, response: { 200: User, ...failures(404) } },
+  read: { tags, summary: 'Read a user', params: IdParams, response: { 200: User, ...failures(404) } },
   create: {
     tags,
     security,
@@ -28,7 +29,7 @@ const schemas = {
     tags,
     security,
     summary: 'Replace a user',
-    params: UserParams,
+    params: IdParams,
     body: ReplaceUser,
     response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) },
   },
@@ -36,7 +37,7 @@ const schemas = {
     tags,
     security,
     summary: 'Delete a user with their sessions, posts and uploads',
-    params: UserParams,
+    params: IdParams,
     response: { 204: NoContent, ...failures(401, 403, 404, 409) },
   },
 }
@@ -72,7 +73,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     const { body: { password, ...user }, socket } = request
-    if (password !== undefined) refuseOwnWords(password, user)
+    if (password !== undefined) rejectPersonalWords(password, user)
     const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
     const row = { ...user, passwordHash, context: audit.contextOf(request) }
     const created = await users.create(row, callerOf(actorOf(request), socket))

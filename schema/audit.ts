@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { Id, Instant } from './text.ts'
+import { pageQuery } from './params.ts'
+import { Id, Instant, nullable } from './text.ts'
 
 /** The actions that the account log records. */
 export const auditActions = [
@@ -15,7 +16,6 @@ export const auditActions = [
 export type AuditAction = typeof auditActions[number]
 
 const Action = Type.Unsafe<AuditAction>({ type: 'string', enum: auditActions })
-const nullable = (description: string) => Type.Unsafe<string | null>({ type: ['string', 'null'], description })
 
 /** An entry of the account log. */
 export const AuditEntry = Type.Object({
@@ -33,11 +33,7 @@ export const AuditEntry = Type.Object({
 export const ListAudit = Type.Object({
   user: Type.Optional(Type.String({ description: 'Only entries about the account of this user. Only an admin may name another user' })),
   action: Type.Optional(Action),
-  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Entries per page' }),
-  after: Type.Optional(Type.String({
-    format: 'cursor',
-    description: 'The cursor of the page, from the `Link` header of the previous page',
-  })),
+  ...pageQuery('Entries'),
 })
 
 export const AuditList = Type.Array(AuditEntry, { description: 'Entries, newest first' })

@@ -39,7 +39,7 @@ export class TooManyRequests extends defineError('TOO_MANY_REQUESTS', 'Too many 
 export const ExpectationFailed = defineError('EXPECTATION_FAILED', 'The only supported expectation is 100-continue', 417)
 
 /** The client disconnected before the response, so only the log shows this error. nginx introduced the status 499 for it. */
-export const ClientGone = defineError('CLIENT_GONE', 'The client has disconnected', 499)
+export const ClientDisconnected = defineError('CLIENT_DISCONNECTED', 'The client has disconnected', 499)
 
 export const InternalError = defineError('INTERNAL_ERROR', 'The server failed', 500)
 export const DatabaseUnavailable = defineError('DATABASE_UNAVAILABLE', 'The database is unavailable, try again', 503)

@@ -34,7 +34,7 @@ export const limits = {
 } as const
 
 /** Returns the error for a document that exceeds a limit. */
-export const refused = (message: string) => new GraphQLError(message, { extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } })
+export const limitExceeded = (message: string) => new GraphQLError(message, { extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } })
 
 /**
  * Checks a document against the limits before it is validated. Returns the amount of work that its validation takes.
@@ -52,7 +52,7 @@ export function checkLimits (document: DocumentNode): DocumentWork {
     if (node.kind === Kind.OPERATION_DEFINITION) assess(measure(node.selectionSet, node.directives!.length))
   }
   const work = measureWork(document)
-  if (work.pairs > limits.pairs) throw refused(`The document has more than ${limits.pairs} pairs of fields with the same name`)
+  if (work.pairs > limits.pairs) throw limitExceeded(`The document has more than ${limits.pairs} pairs of fields with the same name`)
   return work
 
   function measure (set: SelectionSetNode, directives = 0): Measure {
@@ -81,7 +81,7 @@ export function checkLimits (document: DocumentNode): DocumentWork {
     // The fragment does not exist. The validation of the document reports this.
     if (!fragment) return none
     const name = fragment.name.value
-    if (entered.has(name)) throw refused(`Fragment ${name} spreads itself`)
+    if (entered.has(name)) throw limitExceeded(`Fragment ${name} spreads itself`)
     let known = measured.get(name)
     if (!known) {
       entered.add(name)
@@ -106,13 +106,13 @@ function add (sum: Measure, below: Measure): void {
 
 function assess (measure: Measure): void {
   for (const what of ['depth', 'introspectionDepth'] as const) {
-    if (measure[what] > limits[what]) throw refused(`The document is deeper than ${limits[what]} levels`)
+    if (measure[what] > limits[what]) throw limitExceeded(`The document is deeper than ${limits[what]} levels`)
   }
   for (const what of ['fields', 'aliases', 'directives'] as const) {
-    if (measure[what] > limits[what]) throw refused(`The document has more than ${limits[what]} ${what}`)
+    if (measure[what] > limits[what]) throw limitExceeded(`The document has more than ${limits[what]} ${what}`)
   }
 }
 
 function checkAlias ({ alias }: FieldNode): void {
-  if (alias && alias.value.length > limits.aliasLength) throw refused(`An alias is longer than ${limits.aliasLength} characters`)
+  if (alias && alias.value.length > limits.aliasLength) throw limitExceeded(`An alias is longer than ${limits.aliasLength} characters`)
 }

@@ -82,6 +82,8 @@ function finishOperation ({ parameters = [], responses }: Operation): void {
 }
 
 const validatorKeywords = new Set(['text', 'trim', 'uncommon'])
+// Their values are data. Its members may have the names of keywords.
+const dataKeywords = new Set(['default', 'enum', 'examples'])
 
 function publish (node: unknown, schemas: Json): unknown {
   if (Array.isArray(node)) return node.map((item) => publish(item, schemas))
@@ -90,7 +92,7 @@ function publish (node: unknown, schemas: Json): unknown {
   const entries = Object.entries(node).filter(([key, value]) => typeof value === 'object' || !validatorKeywords.has(key))
   const published: Json = Object.fromEntries(entries.map(([key, value]) =>
     // JSON Schema cannot limit bytes. A text of n bytes has at most n characters.
-    key === 'maxBytes' && typeof value === 'number' ? ['maxLength', value] : [key, publish(value, schemas)]))
+    key === 'maxBytes' && typeof value === 'number' ? ['maxLength', value] : [key, dataKeywords.has(key) ? value : publish(value, schemas)]))
   if (typeof published.title !== 'string') return published
   schemas[published.title] = published
   return { $ref: `#/components/schemas/${published.title}` }

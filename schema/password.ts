@@ -33,7 +33,7 @@ export const MailReply = Type.Object({ message: Type.String() }, {
 export const invalidPasswordToken = () => new InvalidInput('token is invalid or has expired')
 
 /** Throws `InvalidInput` if a password is the user's name or address (context-specific words of NIST 800-63B 3.1.1.2). */
-export function refuseOwnWords (password: string, { name, email }: { name: string, email: string }): void {
+export function rejectPersonalWords (password: string, { name, email }: { name: string, email: string }): void {
   const known = [name, email, email.slice(0, email.lastIndexOf('@'))]
   if (known.some((word) => word.toLowerCase() === password.toLowerCase())) {
     throw new InvalidInput('password must not be the name or the email address')

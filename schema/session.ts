@@ -17,6 +17,3 @@ export const Session = Type.Object({
 }, { title: 'Session', description: 'A session that has neither ended nor expired' })
 
 export const SessionList = Type.Array(Session, { description: 'Sessions, newest first' })
-
-/** The path parameters of DELETE /api/auth/sessions/{id} (contract 4.5). */
-export const SessionParams = Type.Object({ id: Type.String() })

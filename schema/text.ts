@@ -28,11 +28,17 @@ export const Password = line({ maxLength: 1024 })
 /** A post's title: 1 to 200 characters, trimmed. */
 export const Title = line({ trim: true, minLength: 1, maxLength: 200 })
 
-/** A post's content: up to 64 KiB. */
-export const Content = block({ maxBytes: 65536 })
+/** The maximum size of a post's content. Other limits follow from it, see docs/decisions/limits.md. */
+export const CONTENT_BYTES = 64 * 1024
+
+/** A post's content. */
+export const Content = block({ maxBytes: CONTENT_BYTES })
 
 /** The account in all examples of the API reference. The examples can be sent unchanged. */
 export const exampleUser = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'violet engine notes' }
+
+/** A text of a response that may be null. */
+export const nullable = (description: string) => Type.Unsafe<string | null>({ type: ['string', 'null'], description })
 
 export const Id = Type.String({ description: 'UUIDv7' })
 /** An instant: a `Date` in the code, RFC 3339 in responses. */

@@ -36,8 +36,6 @@ export const Upload = Type.Object({
   description: Type.String(),
 }, { title: 'Upload', description: 'The file and its record are stored' })
 
-export const UploadParams = Type.Object({ id: Type.String() })
-
 /** The responses of GET /api/uploads/{id} (contract 5.2): the bytes, a range of them, or 304. */
 export const UploadBytes = content('The bytes', { 'application/octet-stream': Type.String() })
 export const UploadRange = content('A range of the bytes', { 'application/octet-stream': Type.String() })

@@ -3,6 +3,7 @@ import { Email, exampleUser, Id, Instant, line, Name, NewPassword } from './text
 import { versions } from './version.ts'
 import { content } from './reply.ts'
 import { defineError } from './errors.ts'
+import { pageQuery } from './params.ts'
 
 export const UserNotFound = defineError('USER_NOT_FOUND', 'User not found', 404)
 export const EmailTaken = defineError('EMAIL_TAKEN', 'This email address is already taken', 409)
@@ -44,16 +45,10 @@ export const ReplaceUser = Type.Object({
 export type CreateUser = Static<typeof CreateUser>
 export type ReplaceUser = Static<typeof ReplaceUser>
 
-export const UserParams = Type.Object({ id: Type.String() })
-
 /** The query of GET /api/users (contract 2.1). A role that no user has is not an error: the response is an empty list. */
 export const ListUsers = Type.Object({
   role: Type.Optional(line({ description: 'Only users of this role' })),
-  limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'Users per page' }),
-  after: Type.Optional(Type.String({
-    format: 'cursor',
-    description: 'The cursor of the page, from the `Link` header of the previous page',
-  })),
+  ...pageQuery('Users'),
 })
 
 /** The response of GET /api/users in each of its versions (contract 3). */

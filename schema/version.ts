@@ -1,5 +1,6 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 import Negotiator from 'negotiator'
+import { nullable } from './text.ts'
 
 const VERSION_1 = 'application/vnd.api.v1+json'
 const VERSION_2 = 'application/vnd.api.v2+json'
@@ -33,7 +34,7 @@ const versionTwo = <Item extends TSchema> (item: Item) => Type.Object({
   version: Type.String({ description: 'The version of this representation: "2"' }),
   data: Type.Array(item),
   page: Type.Object({
-    next: Type.Unsafe<string | null>({ type: ['string', 'null'], description: 'Cursor of the next page' }),
+    next: nullable('Cursor of the next page'),
     limit: Type.Integer(),
   }),
 })

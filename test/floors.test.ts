@@ -42,6 +42,19 @@ t.test('imports go down a layer or stay within it, never up', async (t) => {
   t.same(service.flatMap(ours).filter((name) => ['app.ts', 'node/server.ts'].includes(name)), [], 'nothing imports the app')
 })
 
+t.test('no file imports itself by way of others', async (t) => {
+  const done = new Set<string>()
+  const cycles: string[] = []
+  const visit = (file: string, path: readonly string[]) => {
+    if (path.includes(file)) return void cycles.push([...path.slice(path.indexOf(file)), file].join(' → '))
+    if (done.has(file)) return
+    for (const name of ours(file)) if (name.endsWith('.ts')) visit(name, [...path, file])
+    done.add(file)
+  }
+  for (const file of code) visit(file, [])
+  t.same(cycles, [])
+})
+
 t.test('only the node reads the environment, ends the process and writes to the console', async (t) => {
   const pattern = /\bprocess\.(env(\.\w+)?|exit|on|once|stdout|stderr)\b|\bconsole\b/g
   const used = service.filter((file) => read(file).match(pattern)).flatMap((file) => {

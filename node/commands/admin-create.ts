@@ -5,7 +5,7 @@ import { insertUsers } from '../../db/users.ts'
 import { hashPassword } from '../../plugins/auth/passwords.ts'
 import { Email, Name, NewPassword } from '../../schema/text.ts'
 import { createParser } from '../../schema/validator.ts'
-import { terminal } from './audit.ts'
+import { terminalContext } from './audit.ts'
 import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 
@@ -24,7 +24,7 @@ export default {
     const admin = parse({ email, name, password })
     await withDatabase(async ({ db }) => {
       const passwordHash = await hashPassword(password)
-      const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, context: terminal }])
+      const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, context: terminalContext }])
       if (user instanceof Error) throw new Error(`${admin.email} is taken: give that user the role admin instead.`, { cause: user })
       console.log(readsPassword
         ? `Admin ${admin.email} was created.`

@@ -1,2 +1,2 @@
 /** The actor and origin of entries that commands write to the account log. A command has no actor, because it needs no account. */
-export const terminal = { actorId: null, userId: null, sessionId: null, address: '', userAgent: 'usher command line' }
+export const terminalContext = { actorId: null, userId: null, sessionId: null, address: '', userAgent: 'usher command line' }

@@ -1,7 +1,7 @@
 import { insertAuditEntries } from '../../db/audit.ts'
 import { LEAD_SECONDS, rotateSigningKey } from '../../db/signing-keys.ts'
 import { longestLifeOf } from '../../plugins/auth/tokens.ts'
-import { terminal } from './audit.ts'
+import { terminalContext } from './audit.ts'
 import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 
@@ -19,7 +19,7 @@ export default {
       secret: options.secret,
       ...now === true && { leadSeconds: 0, revoke: true },
       tokenSeconds: longestLifeOf(options),
-      also: (trx) => insertAuditEntries(trx, [{ ...terminal, action: 'keys.rotate' }]),
+      also: (trx) => insertAuditEntries(trx, [{ ...terminalContext, action: 'keys.rotate' }]),
     })
     console.log(now ? `Key ${id} signs from now on. All others are revoked.` : `Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`)
   }),

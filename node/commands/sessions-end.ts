@@ -3,7 +3,7 @@ import { isUuid } from '../../db/postgres.ts'
 import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../db/sessions.ts'
 import type { Database } from '../../db/tables.ts'
 import { findCredentials, findUsers } from '../../db/users.ts'
-import { terminal } from './audit.ts'
+import { terminalContext } from './audit.ts'
 import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 
@@ -22,7 +22,7 @@ export default {
       const count = await db.transaction().execute(async (trx) => {
         if (id) return end(trx, String(id))
         const { count, userId } = all ? { count: await deleteAllSessions(trx), userId: null } : await endOf(trx, String(user))
-        if (count > 0) await insertAuditEntries(trx, [{ ...terminal, action: 'session.end', userId }])
+        if (count > 0) await insertAuditEntries(trx, [{ ...terminalContext, action: 'session.end', userId }])
         return count
       })
       console.log(`${count} session${count === 1 ? '' : 's'} ended.`)
@@ -31,7 +31,7 @@ export default {
 } satisfies Command
 
 async function end (db: Database, id: string): Promise<number> {
-  const ended = isUuid(id) ? await deleteSession(db, { id }, { ...terminal, action: 'session.end' }) : undefined
+  const ended = isUuid(id) ? await deleteSession(db, { id }, { ...terminalContext, action: 'session.end' }) : undefined
   return ended === undefined ? 0 : 1
 }
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { installationOf, listUnrecorded } from '../../db/uploads.ts'
 import type { Database } from '../../db/tables.ts'
 import type { StorageBackend, StoredBytes } from '../../plugins/uploads/backend.ts'
-import { createFolder } from '../../plugins/uploads/folder.ts'
+import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { listStrayFiles } from '../../plugins/uploads/stray-files.ts'
 import { confirm } from './confirm.ts'
 import { withDatabase } from './with-database.ts'
@@ -21,7 +21,7 @@ export default {
   run: ({ 'dry-run': isDry, yes, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({ db, options, settings }) => {
     const folder = resolve(settings.DATA_DIR, 'uploads')
     if (!existsSync(folder)) throw new Error(`There are no uploads in ${folder}: check DATA_DIR.`)
-    const backend = createFolder(folder)
+    const backend = openBackend({ uploadsDir: folder })
     if (!ignoresOthers && await backend.isShared(await installationOf(db, options.schema))) {
       throw new Error(`Other databases have used ${folder}, and files may belong to them: ` +
         'repeat the command with --ignore-other-databases if they are not needed.')

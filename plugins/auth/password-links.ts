@@ -82,7 +82,7 @@ function createPasswordLinks (app: FastifyInstance) {
     },
 
     /** Sends a user a mail that says that the password was set. */
-    tellChanged ({ id, email }: Recipient): void {
+    notifyChanged ({ id, email }: Recipient): void {
       mailer?.send({ to: email, ...changedMail(pageOf(app)) }, id)
     },
   }

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import fastq from 'fastq'
 import fp from 'fastify-plugin'
 import type { Client } from '../../db/batching.ts'
-import { ClientGone, DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
+import { ClientDisconnected, DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -30,7 +30,7 @@ function createPasswords ({ usherDatabase: { breaker } }: FastifyInstance) {
   async function run<Result> (job: () => Promise<Result>, client: Client | undefined): Promise<Result> {
     if (pool.length() >= WAITING) throw new Overloaded()
     return await pool.push(async () => {
-      if (client?.destroyed) throw new ClientGone()
+      if (client?.destroyed) throw new ClientDisconnected()
       // The result could not be used without the database. Jobs that wait for their turn fail in time.
       if (!breaker.closed) throw new DatabaseUnavailable()
       return job()
@@ -39,14 +39,14 @@ function createPasswords ({ usherDatabase: { breaker } }: FastifyInstance) {
 
   return {
     /**
-     * Hashes a password. Throws `Overloaded` if too many jobs wait, `DatabaseUnavailable`, and `ClientGone` if the client has
+     * Hashes a password. Throws `Overloaded` if too many jobs wait, `DatabaseUnavailable`, and `ClientDisconnected` if the client has
      * disconnected before its turn.
      */
     hash: (password: string, client?: Client): Promise<string> => run(() => hashPassword(password), client),
 
     /**
      * Returns whether a password matches a hash. Without a hash this takes the same time and returns false. Throws
-     * `Overloaded`, `DatabaseUnavailable`, `ClientGone`.
+     * `Overloaded`, `DatabaseUnavailable`, `ClientDisconnected`.
      */
     async verify (password: string, passwordHash: string | null | undefined, client: Client): Promise<boolean> {
       const matches = await run(() => verify(passwordHash ?? impossible, password), client)

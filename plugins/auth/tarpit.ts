@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Client } from '../../db/batching.ts'
-import { ClientGone } from '../../schema/errors.ts'
+import { ClientDisconnected } from '../../schema/errors.ts'
 
 // Long enough that a flood over a few hundred connections gets few responses, and short for somebody who mistypes a password.
 const LEAST_MS = 300
@@ -11,7 +11,7 @@ const MAX_WAITING = 1000
  * Creates a function that delays a client before it is rejected. The delay is random, so that clients that arrive together do
  * not get their responses together. There is no delay if 1,000 clients are waiting, and while the app closes.
  *
- * @returns a function that resolves after the delay, and rejects with `ClientGone` if the client has disconnected meanwhile
+ * @returns a function that resolves after the delay, and rejects with `ClientDisconnected` if the client has disconnected meanwhile
  */
 export function createTarpit (app: FastifyInstance): (client: Client) => Promise<void> {
   const waiting = new Set<() => void>()
@@ -35,6 +35,6 @@ export function createTarpit (app: FastifyInstance): (client: Client) => Promise
         resolve()
       }
     })
-    if (client.destroyed) throw new ClientGone()
+    if (client.destroyed) throw new ClientDisconnected()
   }
 }

@@ -12,7 +12,7 @@ import { createTarpit } from './tarpit.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { createRetries } from '../retries.ts'
 
-const LOGIN_OF_ADDRESS = 'login.address'
+const LOGIN_OF_NETWORK = 'login.address'
 const ROWS = 100_000
 const PURGE_SECONDS = 10
 const PURGE_NETWORKS_SECONDS = 3600
@@ -38,15 +38,19 @@ interface Source {
 /** An attempt that was permitted and charged. */
 export interface Charged {
   /** Takes the charge back, because only failed attempts count. */
-  succeeded (): Promise<void>
+  refund (): Promise<void>
   /** Takes the charge back once the database can be reached, because an attempt that ended before it was checked does not count. */
-  withdraw (): void
+  refundLater (): void
 }
 
 /** A login that was permitted. The code that checks the password reports the outcome. */
-export interface LoginAttempt extends Charged {
+export interface LoginAttempt {
   /** Counts a wrong password. The charge is kept from now on, even if this or anything after it fails. */
   failed (): Promise<void>
+  /** Takes the charge back, and forgets earlier failures. */
+  succeeded (): Promise<void>
+  /** Takes the charge back later, because the attempt ended before it was checked. Has no effect after `failed`. */
+  withdraw (): void
 }
 
 function createThrottle (app: FastifyInstance) {
@@ -56,11 +60,11 @@ function createThrottle (app: FastifyInstance) {
   const rejected = new Map<string, { times: number, retryAfter: number, until: number }>()
   const delay = createTarpit(app)
   const retry = createRetries(app)
-  const loginOfAddress = createLimit(LOGIN_OF_ADDRESS, throttle.address)
+  const loginOfNetwork = createLimit(LOGIN_OF_NETWORK, throttle.address)
   const loginOfAccount = createLimit('login.account', throttle.account)
-  const loginOfBoth = createLimit('login.account-and-address', throttle.account)
-  const refreshOfAddress = createLimit('refresh.address', throttle.refresh)
-  const resetOfAddress = createLimit('reset.address', throttle.reset)
+  const loginOfAccountAndNetwork = createLimit('login.account-and-address', throttle.account)
+  const refreshOfNetwork = createLimit('refresh.address', throttle.refresh)
+  const resetOfNetwork = createLimit('reset.address', throttle.reset)
   const resetOfAccount = createLimit('reset.account', throttle.reset)
 
   /** Returns a function that charges an attempt to the limit of a subject, and throws `TooManyRequests` if that is used up. */
@@ -77,8 +81,8 @@ function createThrottle (app: FastifyInstance) {
         if (error instanceof TooManyRequests) remember(error, name, ...subject)
         throw error
       })
-      const succeeded = () => putBack({ key })
-      return { succeeded, withdraw: () => retry(succeeded) }
+      const refund = () => putBack({ key })
+      return { refund, refundLater: () => retry(refund) }
     }
   }
 
@@ -108,8 +112,8 @@ function createThrottle (app: FastifyInstance) {
 
   return {
     /** Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read. */
-    refuseFlood: ({ address, client }: Source): Promise<void> =>
-      withTarpit(client, (async () => recall(LOGIN_OF_ADDRESS, networkOf(address)))()),
+    rejectFlood: ({ address, client }: Source): Promise<void> =>
+      withTarpit(client, (async () => recall(LOGIN_OF_NETWORK, networkOf(address)))()),
 
     /**
      * Charges a login to its network and its account, before the password is checked. A recognised network has a separate
@@ -120,10 +124,10 @@ function createThrottle (app: FastifyInstance) {
       const account = foldEmail(email)
       const network = networkOf(address)
       let failures = 0
-      const charged = await withTarpit(client, both(loginOfAddress(network), async () => {
+      const charged = await withTarpit(client, both(loginOfNetwork(network), async () => {
         const state = await readLoginState(db, { email, network })
         failures = state.failures
-        if (state.recognised) return loginOfBoth(account, network)
+        if (state.recognised) return loginOfAccountAndNetwork(account, network)
         if (failures >= throttle.consecutiveFailures) throw new TooManyRequests(LOCKED_RETRY_SECONDS)
         return loginOfAccount(account)
       }))
@@ -133,17 +137,17 @@ function createThrottle (app: FastifyInstance) {
           wrong = true
           return countFailure({ email })
         },
-        succeeded: async () => { await Promise.all([charged.succeeded(), failures > 0 && clearLoginFailures(db, email)]) },
-        withdraw: () => { if (!wrong) charged.withdraw() },
+        succeeded: async () => { await Promise.all([charged.refund(), failures > 0 && clearLoginFailures(db, email)]) },
+        withdraw: () => { if (!wrong) charged.refundLater() },
       }
     },
 
     /** Charges a refresh before it is checked. Throws `TooManyRequests`. */
-    refresh: ({ address, client }: Source): Promise<Charged> => withTarpit(client, refreshOfAddress(networkOf(address))),
+    refresh: ({ address, client }: Source): Promise<Charged> => withTarpit(client, refreshOfNetwork(networkOf(address))),
 
     /** Charges a request for a link to set a password, whether or not there is such an account. Throws `TooManyRequests`. */
     async reset ({ email, address, client }: Source & { email: string }): Promise<void> {
-      await withTarpit(client, both(resetOfAddress(networkOf(address)), () => resetOfAccount(foldEmail(email))))
+      await withTarpit(client, both(resetOfNetwork(networkOf(address)), () => resetOfAccount(foldEmail(email))))
     },
 
     /** Deletes limits that have all their room again, and those beyond 100,000. Returns the number of deleted rows. */
@@ -170,15 +174,15 @@ async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charg
   try {
     const second = await chargeNext()
     return {
-      succeeded: async () => { await Promise.all([first.succeeded(), second.succeeded()]) },
-      withdraw () {
-        first.withdraw()
-        second.withdraw()
+      refund: async () => { await Promise.all([first.refund(), second.refund()]) },
+      refundLater () {
+        first.refundLater()
+        second.refundLater()
       },
     }
   } catch (error) {
-    if (error instanceof TooManyRequests) await first.succeeded()
-    else first.withdraw()
+    if (error instanceof TooManyRequests) await first.refund()
+    else first.refundLater()
     throw error
   }
 }

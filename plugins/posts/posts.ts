@@ -4,13 +4,14 @@ import { batchLists } from '../../db/batch-lists.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import {
-  deletePost, findPosts, insertPosts, listPosts, listPostsOfAuthors, updatePost,
+  BYTES_A_STATEMENT, deletePost, findPosts, insertPosts, listPosts, listPostsOfAuthors, updatePost,
   type AuthorPostsKey, type ListPostsQuery, type NewPost, type PostRow,
 } from '../../db/posts.ts'
+import { CONTENT_BYTES } from '../../schema/text.ts'
 
-// A post may have 64 KiB, so fewer posts than other rows fit into one statement or result.
+// Posts may be large, so fewer of them than other rows fit into one statement or result.
 const POSTS_A_WRITE = 100
-const POSTS_A_READ = 128
+const POSTS_A_READ = BYTES_A_STATEMENT / CONTENT_BYTES
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -7,8 +7,8 @@ import { batchCalls } from '../../db/batching.ts'
 import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow } from '../../db/uploads.ts'
 import { UploadNotFound } from '../../schema/upload.ts'
 import type { ByteRange, Stage } from './backend.ts'
-import { createFolder } from './folder.ts'
 import { measure, type Measures } from './measure.ts'
+import { openBackend } from './open-backend.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 const RECORDS_A_SWEEP = 100
@@ -23,8 +23,9 @@ declare module 'fastify' {
 }
 
 async function createStorage (app: FastifyInstance) {
-  const { log, usherDatabase: { db }, usherOptions: { schema, uploadsDir, uploadMaxBytes } } = app
-  const backend = createFolder(uploadsDir)
+  const { log, usherDatabase: { db }, usherOptions } = app
+  const { schema, uploadMaxBytes } = usherOptions
+  const backend = openBackend(usherOptions)
   const installation = await installationOf(db, schema)
   await backend.claim(installation)
   const read = batchCalls((ids: string[]) => findUploads(db, ids))
@@ -76,7 +77,7 @@ async function createStorage (app: FastifyInstance) {
   // (contract 5.5).
   async function reportStrays (): Promise<void> {
     if (await backend.isShared(installation)) {
-      return log.warn({ uploadsDir }, 'Stray files are not counted, because several databases use the upload folder')
+      return log.warn({ folder: backend.location }, 'Stray files are not counted, because several databases use the upload folder')
     }
     let [files, bytes] = [0, 0]
     for await (const strays of listStrayFiles(db, backend, closing.signal)) {

@@ -58,7 +58,7 @@ function createAccounts (app: FastifyInstance) {
         return ended
       })
       sessions.markEnded(ended)
-      links.tellChanged(user)
+      links.notifyChanged(user)
     },
 
     /**
@@ -73,7 +73,7 @@ function createAccounts (app: FastifyInstance) {
         return ended
       })
       sessions.markEnded(ended)
-      links.tellChanged(user)
+      links.notifyChanged(user)
     },
   }
 }

@@ -3,12 +3,13 @@ import {
   getOperationAST, getVariableValues, GraphQLError, Kind, Lexer, parse, Source, specifiedRules, TokenKind, validate,
   type DocumentNode, type GraphQLSchema, type OperationTypeNode,
 } from 'graphql'
-import { checkLimits, limits, refused as overLimit } from '../../schema/graphql-limits.ts'
+import { checkLimits, limits, limitExceeded as overLimit } from '../../schema/graphql-limits.ts'
+import { CONTENT_BYTES } from '../../schema/text.ts'
 import { areLarge, checkVariables } from './variables.ts'
 
-// Characters. A document may contain a post's content of 64 KiB of which every second byte is escaped. The length is limited,
-// because mercurius caches documents.
-const LONGEST_DOCUMENT = 256 * 1024
+// Characters. A document may contain the content of a post in which every second byte is escaped. The length is limited, because
+// mercurius caches documents.
+const LONGEST_DOCUMENT = 4 * CONTENT_BYTES
 
 /** An operation in the form that `app.graphql` accepts. */
 export interface Operation {
@@ -23,15 +24,15 @@ export interface Operation {
  * match the operation.
  */
 export function readOperation (schema: GraphQLSchema, body: unknown): Operation {
-  if (!isObject(body)) throw refused('The body must be a JSON object')
+  if (!isObject(body)) throw badRequest('The body must be a JSON object')
   const { query, mutation, variables, operationName } = body
-  if (query != null && mutation != null) throw refused('Send either query or mutation, not both')
+  if (query != null && mutation != null) throw badRequest('Send either query or mutation, not both')
   const source = query ?? mutation
-  if (typeof source !== 'string' || source.trim() === '') throw refused('query is required and must be a string')
-  if (source.length > LONGEST_DOCUMENT) throw refused(`query must be at most ${LONGEST_DOCUMENT} characters`)
+  if (typeof source !== 'string' || source.trim() === '') throw badRequest('query is required and must be a string')
+  if (source.length > LONGEST_DOCUMENT) throw badRequest(`query must be at most ${LONGEST_DOCUMENT} characters`)
   if (source.length > limits.lines && hasManyLines(source)) throw overLimit(`The document has more than ${limits.lines} lines`)
-  if (variables != null && !isObject(variables)) throw refused('variables must be an object')
-  if (operationName != null && !isName(operationName)) throw refused('operationName must be a name')
+  if (variables != null && !isObject(variables)) throw badRequest('variables must be an object')
+  if (operationName != null && !isName(operationName)) throw badRequest('operationName must be a name')
   const document = mutation != null && isBareSelectionSet(source) ? `mutation ${source}` : source
   const operation = {
     // mercurius compiles one operation of a document and caches it by the document's text only, so the name of the operation is
@@ -130,7 +131,7 @@ export function relaxDefaults ({ definitions }: DocumentNode): void {
   }
 }
 
-const refused = (message: string) => new GraphQLError(message, { extensions: { code: 'BAD_REQUEST' } })
+const badRequest = (message: string) => new GraphQLError(message, { extensions: { code: 'BAD_REQUEST' } })
 
 /** Returns whether a value is a JSON object. */
 export function isObject (value: unknown): value is Record<string, unknown> {

@@ -139,7 +139,7 @@ async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {
 // that (`plugins/errors.ts`), but errors of resolvers do not reach it, and the status of GraphQL responses is always 200.
 function authorize ({ usher, request }: GraphQLContext, actor: Actor, action: Action, ownerId?: string): void {
   if (usher.usherAuth.allows(actor, action, ownerId)) return
-  usher.usherAudit.addRefusal(request!, 403, actor)
+  usher.usherAudit.addRejection(request!, 403, actor)
   throw new Forbidden()
 }
 

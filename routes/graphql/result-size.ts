@@ -2,8 +2,8 @@ import type { GraphQLResolveInfo } from 'graphql'
 import { collectFields, selectionSetsOf, type Fragments } from '../../schema/graphql-fields.ts'
 import type { GraphQLContext } from './context.ts'
 
-// The fields whose length clients choose. All other fields are short, and the cost limits how many of them a response has.
-const texts = ['name', 'email', 'title', 'content'] as const
+/** The fields whose length clients choose. The cost of an operation limits how many of the other fields a response has. */
+export const texts = ['name', 'email', 'title', 'content'] as const
 type Text = typeof texts[number]
 type Row = { readonly [Name in Text]?: string }
 
@@ -12,7 +12,7 @@ const wrappers = new Set(['nodes', 'edges', 'node'])
 // For a text of fewer characters, they are counted instead of bytes, which is faster.
 const SHORT = 256
 
-// Caches the bytes of each content, because a content may have 64 KiB and the aliases of a document share the rows that they read.
+// Caches the bytes of each content, because a content may be large and the aliases of a document share the rows that they read.
 const contentBytes = new WeakMap<Row, number>()
 
 type Output = readonly [text: Text, times: number]

@@ -1,5 +1,5 @@
 import { getOperationAST, getVariableValues, type DocumentNode, type GraphQLSchema } from 'graphql'
-import { limits, refused } from '../../schema/graphql-limits.ts'
+import { limits, limitExceeded } from '../../schema/graphql-limits.ts'
 
 // Variables of at most this many characters do no harm, even if each of fifty errors quotes all of them.
 const SMALL = 1000
@@ -14,7 +14,7 @@ export function areLarge (variables: object): boolean {
   // This is not recursive, because variables may be nested deeply.
   for (let object = rest.pop(); object; object = rest.pop()) {
     for (const name in object) {
-      if (++values > limits.values) throw refused(`The variables have more than ${limits.values} values`)
+      if (++values > limits.values) throw limitExceeded(`The variables have more than ${limits.values} values`)
       const value = (object as Record<string, unknown>)[name]
       characters += name.length
       if (typeof value === 'string') characters += value.length

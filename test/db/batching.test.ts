@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { again, batchCalls } from '../../db/batching.ts'
+import { postponed, batchCalls } from '../../db/batching.ts'
 import { createUsher } from '../helpers/app.ts'
 
 /** Creates a batched read whose statements the test completes itself. */
@@ -228,7 +228,7 @@ t.test('SPEED 2 items that a statement leaves out are part of the next batch, to
   const read = batchCalls(async (keys: string[]) => {
     calls.push(keys)
     await new Promise<void>((resolve) => returned.push(resolve))
-    return keys.map((key, index) => index === 0 ? `${key}${calls.length}` : again)
+    return keys.map((key, index) => index === 0 ? `${key}${calls.length}` : postponed)
   }, { inFlight: 1 })
   const next = async () => {
     while (returned.length === 0) await new Promise(setImmediate)
@@ -236,7 +236,7 @@ t.test('SPEED 2 items that a statement leaves out are part of the next batch, to
   }
   const gone = { destroyed: false }
   const first = [read('a'), read('b'), read('c', gone)]
-  const left = t.rejects(first[2]!, { code: 'CLIENT_GONE' })
+  const left = t.rejects(first[2]!, { code: 'CLIENT_DISCONNECTED' })
   while (calls.length === 0) await new Promise(setImmediate)
   const later = [read('d'), read('b')]
   gone.destroyed = true
@@ -256,10 +256,10 @@ t.test('SPEED 2 items of disconnected clients are not sent unless another client
   await turns()
   t.strictSame(statements[0]!.keys, ['shared', 'own'])
   statements[0]!.answer()
-  t.match(await answers, [{ reason: { code: 'CLIENT_GONE' } }, { value: 'value of shared' }, { value: 'value of shared' }, { value: 'value of own' }])
+  t.match(await answers, [{ reason: { code: 'CLIENT_DISCONNECTED' } }, { value: 'value of shared' }, { value: 'value of shared' }, { value: 'value of own' }])
 
   const last = read('dropped', gone)
-  await t.rejects(last, { code: 'CLIENT_GONE' })
+  await t.rejects(last, { code: 'CLIENT_DISCONNECTED' })
   t.equal(statements.length, 1, 'no statement is sent')
 })
 

@@ -51,6 +51,10 @@ t.test('7.7 if a standby takes over without the latest posts, subscriptions that
   const late = await subscribe(`(after: "${afterLost.at(-1)}")`)
   t.match(await late.next(), { type: 'error', payload: [lost] }, 'it also fails when its position has been assigned again')
   t.match(await (await events(afterLost.at(-1)!)).answers(1), [{ data: null, errors: [lost] }])
+  const query = `?${new URLSearchParams({ query: 'subscription { postCreated { title } }' })}`
+  const { response } = await openEvents(t, usher, { query, headers: { 'last-event-id': afterLost.at(-1)! } })
+  t.equal(response.status, 410, 'a browser does not reconnect')
+  t.match(await response.json(), { data: null, errors: [lost] })
 
   const before = await subscribe(`(after: "${replicated}")`)
   t.same(await titles(before, LOST + 40), Array.from({ length: LOST + 40 }, (_, count) => `New ${count}`), 'an earlier cursor still works')

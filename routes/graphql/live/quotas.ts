@@ -1,6 +1,9 @@
 import type { UsherError } from '../../../schema/errors.ts'
 import { Overloaded } from '../../../schema/errors.ts'
 
+/** The `Retry-After` of a rejected socket or event stream. */
+export const RETRY_AFTER_SECONDS = 5
+
 /** The limits of a `Quota`. */
 export interface QuotaOptions {
   /** Different items that a network may use. */

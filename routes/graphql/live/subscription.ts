@@ -99,13 +99,13 @@ export async function render (usher: FastifyInstance, subscription: Subscription
     const context = contextOf(usher)
     try {
       const result = await executeInTurn(usher, subscription, event, context)
-      const outage = result.errors?.find(isPassing)
+      const outage = result.errors?.find(isTemporary)
       if (outage) throw outage
       const formatted = result.errors ? formatExecution(result, usher.log) : result
       await serialize(usher, formatted, context)
       return textOf(formatted)
     } catch (error) {
-      if (!isPassing(error as GraphQLError)) throw error
+      if (!isTemporary(error as GraphQLError)) throw error
       if (isCancelled(error as GraphQLError) && ++cancelled === TRIES) throw error
       await usher.usherEvents.wait(error)
     } finally {
@@ -131,7 +131,7 @@ async function executeInTurn (
 }
 
 /** Returns whether an error is temporary, so that the same operation may succeed later. */
-export function isPassing (error: GraphQLError): boolean {
+export function isTemporary (error: GraphQLError): boolean {
   const cause = rootOf(error)
   return cause instanceof DatabaseUnavailable || cause instanceof Overloaded
 }

@@ -150,6 +150,26 @@ t.test('4 a login that fails because the database is unavailable does not count'
   await until('the database is back', async () => await attempt(usher, user) === 200)
 })
 
+t.test('4 a change of the password does not count if the client disconnects before the current password is checked', async (t) => {
+  const usher = await createUsher(t, { throttle: {} })
+  const sql = openSql(t, usher)
+  const user = await usher.createUser()
+  const { port } = new URL(await usher.app.listen({ port: 0, host: '127.0.0.1' }))
+  const isCharged = async () => (await sql`select from throttle where key like 'login.account-and-address %' and free_at > now()`).length > 0
+  await until('the login of the user is refunded', async () => !await isCharged())
+  // These keep the threads that check passwords busy.
+  const others = Promise.all(Array.from({ length: 100 }, (_, index) => attempt(usher, wrong(`${index}@example.com`), `198.51.100.${index}`)))
+
+  const body = JSON.stringify({ currentPassword: user.password, password: 'quiet lantern river' })
+  const change = request({ port, method: 'PUT', path: '/api/auth/password', headers: { ...user.headers, 'content-type': 'application/json' } }).on('error', () => {})
+  change.end(body)
+  await until('charged', isCharged)
+  change.destroy()
+  await until('withdrawn', async () => !await isCharged())
+  await others
+  t.equal(await attempt(usher, user), 200, 'the password is the same as before')
+})
+
 t.test('4 a wrong password counts even if the database then fails to record it', async (t) => {
   const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: {} })
   const sql = openSql(t, usher)
@@ -252,7 +272,7 @@ t.test('4 what shares a limit', async (t) => {
     const refreshes = () => Promise.allSettled(Array.from({ length: 5 }, () => limited.refresh({ address: HERE })))
     const answers = [...await refreshes(), ...await refreshes()]
     t.same(answers.map(({ status }) => status === 'fulfilled'), [true, true, true, true, true, true, true, false, false, false])
-    await (answers[0] as PromiseFulfilledResult<{ succeeded (): Promise<void> }>).value.succeeded()
+    await (answers[0] as PromiseFulfilledResult<{ refund (): Promise<void> }>).value.refund()
     t.same((await refreshes()).map(({ status }) => status === 'fulfilled'), [true, false, false, false, false])
   })
 })
@@ -280,7 +300,7 @@ t.test('4 rejected attempts wait in the tarpit, which slows down floods', async 
     t.same(take(), refused('TOO_MANY_REQUESTS'), 'those whose client nobody keeps waiting come first')
     client.destroyed = true
     await asked
-    t.same(take(), refused('CLIENT_GONE'))
+    t.same(take(), refused('CLIENT_DISCONNECTED'))
   })
 
   t.test('4 at most a thousand attempts are delayed at once', async (t) => {
@@ -289,7 +309,7 @@ t.test('4 rejected attempts wait in the tarpit, which slows down floods', async 
     await until('what is not held', () => answered.length === 10)
     client.destroyed = true
     await Promise.all(held)
-    t.same(take().filter((answer) => answer === 'refresh: CLIENT_GONE').length, 1000)
+    t.same(take().filter((answer) => answer === 'refresh: CLIENT_DISCONNECTED').length, 1000)
   })
 
   t.test('4 stopping the node does not wait for them', async (t) => {
@@ -337,7 +357,7 @@ t.test('1.10 without the database every attempt gets 503', async (t) => {
   const charged = await throttle.refresh({ address: HERE })
   await proxy.refuse()
   await t.rejects(throttle.login({ email: 'a@example.com', address: HERE }), { code: 'DATABASE_UNAVAILABLE' })
-  await t.rejects(charged.succeeded(), { code: 'DATABASE_UNAVAILABLE' })
+  await t.rejects(charged.refund(), { code: 'DATABASE_UNAVAILABLE' })
 })
 
 t.test('9 unset members of a limit keep their defaults, and the host\'s object is not modified', async (t) => {

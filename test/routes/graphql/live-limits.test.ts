@@ -30,6 +30,7 @@ t.test('1.13 open sockets and event streams are limited per network and for all 
   t.match(rejected, { status: 429, headers: { 'retry-after': '5' } })
   const { response } = await openEvents(t, usher, { ...inAddress(POSTS), headers: from('2001:db8::4') })
   t.equal(response.status, 429)
+  t.equal(response.headers.get('retry-after'), '5')
   t.match(await response.json(), { data: null, errors: [{ extensions: { code: 'TOO_MANY_CONNECTIONS' } }] })
   const posted = await openEvents(t, usher, { ...asked(POSTS), headers: from('2001:db8::4') })
   t.equal(posted.response.status, 200)

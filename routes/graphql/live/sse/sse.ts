@@ -1,18 +1,19 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { pipeline } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import Negotiator from 'negotiator'
+import { translate } from '../../../../plugins/errors.ts'
 import { createResponseCutOff } from '../../../../plugins/response-cut-off.ts'
-import { TooManyConnections } from '../../../../schema/graphql-limits.ts'
 import { networkOf } from '../../../../schema/network.ts'
 import { createContext } from '../../context.ts'
 import { EventStream } from './event-stream.ts'
-import { formatExecution } from '../../format.ts'
+import { formatExecution, rootOf } from '../../format.ts'
 import { checkSubscription, readOperation, typeOf, type CheckedSubscription } from '../../operation.ts'
 import { textOf } from '../../serialize.ts'
+import { RETRY_AFTER_SECONDS } from '../quotas.ts'
 import type { Sink } from '../shared-operation.ts'
-import { isPassing } from '../subscription.ts'
+import { isTemporary } from '../subscription.ts'
 import type { Subscriptions } from '../subscriptions.ts'
 
 const EVENT_STREAM = 'text/event-stream'
@@ -113,11 +114,14 @@ function send (stream: EventStream, { log }: FastifyRequest, reply: FastifyReply
 // Returns the body of the response to a request that has failed.
 function describeError (error: GraphQLError, request: FastifyRequest, reply: FastifyReply): string | object {
   // Clients give up after an error, but reconnect if a stream ends without one. The failure is temporary, so they should reconnect.
-  if (isPassing(error)) return `${RECONNECT}\n`
+  if (isTemporary(error)) return `${RECONNECT}\n`
   const failure = formatExecution({ errors: [error] }, request.log)
   if (request.method === 'POST') return whole(failure)
   // A browser reconnects after any event stream, whatever its events say, unless the status is an error.
-  reply.code((error as Error) instanceof TooManyConnections ? 429 : 400).type('application/json')
+  const cause = rootOf(error)
+  const statusCode = cause instanceof GraphQLError ? 400 : translate(cause as FastifyError).statusCode!
+  if (statusCode === 429) reply.header('retry-after', RETRY_AFTER_SECONDS)
+  reply.code(statusCode).type('application/json')
   return failure
 }
 

@@ -3,8 +3,9 @@ import type { Reader, UnreadBytes } from '../quotas.ts'
 import { MessageRate, type MessageRateOptions } from '../message-rate.ts'
 import { CloseCode } from './close-codes.ts'
 
-// Bytes that a client may leave unread, not counting the message that exceeds the limit. A subscriber with 64 KiB of unread bytes
-// receives no events, so only responses to the client's own messages can reach the limit.
+// Bytes that a client may leave unread, not counting the message that exceeds the limit. A subscription pauses while its socket has
+// 64 KiB of unread bytes, but each of the ten on a socket may then have added one event, in which every byte of a content may be
+// escaped: 10 * 64 KiB * 2. More than that are responses to the client's own messages.
 const UNREAD_BYTES = 2 * 1024 * 1024
 
 export interface BoundedSocketOptions {

@@ -1,12 +1,12 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql'
 import type { WebSocket } from 'ws'
 import { DatabaseUnavailable } from '../../../../schema/errors.ts'
-import { refused } from '../../../../schema/graphql-limits.ts'
+import { limitExceeded } from '../../../../schema/graphql-limits.ts'
 import type { Actor } from '../../../../schema/policy.ts'
 import { executeOperation } from '../../execute-operation.ts'
 import { formatErrors } from '../../format.ts'
 import { checkSubscription, readOperation, typeOf, type Operation } from '../../operation.ts'
-import { isPassing } from '../subscription.ts'
+import { isTemporary } from '../subscription.ts'
 import { BoundedSocket } from './bounded-socket.ts'
 import { CloseCode } from './close-codes.ts'
 import { authorizationOf, parseMessage, type Message, type Protocol } from './protocols.ts'
@@ -16,6 +16,8 @@ import { createSocketSink } from './socket-sink.ts'
 
 const INIT_MS = 3000
 const OPERATIONS_A_SOCKET = 10
+// While more messages wait for those before them, the socket is not read.
+const MESSAGES_WAITING = 10
 
 /**
  * A WebSocket that runs GraphQL operations. `app.graphql` executes queries and mutations, and `subscriptions.ts` runs subscriptions.
@@ -61,7 +63,7 @@ export class GraphqlSocket {
 
   #enqueue (text: string): void {
     this.#waiting++
-    if (this.#waiting > OPERATIONS_A_SOCKET) this.#socket.setBusy(true)
+    if (this.#waiting > MESSAGES_WAITING) this.#socket.setBusy(true)
     this.#handled = this.#handled.then(() => this.#handle(text)).catch((err) => {
       this.#context.usher.log.error({ err }, 'a message of a socket could not be handled')
       this.#close(CloseCode.InternalServerError, 'The server failed')
@@ -138,11 +140,11 @@ export class GraphqlSocket {
       return this.#closeInvalid(`: ${(error as Error).message}`)
     }
     try {
-      if (this.#running.size >= OPERATIONS_A_SOCKET) throw refused(`A socket may run at most ${OPERATIONS_A_SOCKET} operations at once`)
+      if (this.#running.size >= OPERATIONS_A_SOCKET) throw limitExceeded(`A socket may run at most ${OPERATIONS_A_SOCKET} operations at once`)
       await this.#run(id, operation)
     } catch (error) {
       // Clients give up an operation after an error, but repeat it after the socket was closed. This failure is temporary.
-      if (isPassing(error as GraphQLError)) return this.#close(CloseCode.TryAgainLater, 'Try again later')
+      if (isTemporary(error as GraphQLError)) return this.#close(CloseCode.TryAgainLater, 'Try again later')
       this.#fail(id, error as GraphQLError)
     }
   }

@@ -6,6 +6,7 @@ import { WebSocketServer, type WebSocket } from 'ws'
 import { OriginNotAllowed } from '../../../../schema/errors.ts'
 import { networkOf } from '../../../../schema/network.ts'
 import { createAllowedOrigins } from '../../../allowed-origins.ts'
+import { RETRY_AFTER_SECONDS } from '../quotas.ts'
 import { CloseCode } from './close-codes.ts'
 import { GraphqlSocket } from './graphql-socket.ts'
 import { protocols } from './protocols.ts'
@@ -14,7 +15,6 @@ import type { Subscriptions } from '../subscriptions.ts'
 import { handleUpgrades } from './upgrades.ts'
 
 const CLOSING_MS = 1000
-const RETRY_AFTER_SECONDS = '5'
 const BYTES_A_MESSAGE = 16 * 1024
 const FRAGMENTS_A_MESSAGE = 64
 
@@ -97,14 +97,14 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
 
   function accept (socket: WebSocket, context: SocketContext): void {
     const protocol = protocols.get(socket.protocol)
-    if (!protocol) return refuse(socket, app)
+    if (!protocol) return rejectProtocol(socket, app)
     const accepted = new GraphqlSocket(socket, protocol, context)
     open.add(accepted)
     socket.once('close', () => open.delete(accepted))
   }
 }
 
-function refuse (socket: WebSocket, { log }: FastifyInstance): void {
+function rejectProtocol (socket: WebSocket, { log }: FastifyInstance): void {
   // Without a listener, an invalid frame of the closing socket would end the process.
   socket.on('error', (err) => log.debug({ err }, 'a socket has failed'))
   socket.close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable')

@@ -1,0 +1,11 @@
+import type { Selectable } from 'kysely'
+
+/** A row with the given columns, with their names in camel case, as the layers above see it. */
+export type Row<Table, Columns extends keyof Selectable<Table>> = {
+  [Column in Columns as Camel<Column & string>]: Selectable<Table>[Column]
+}
+
+/** The column of a selection such as `created_at as createdAt`. */
+export type ColumnOf<Selection extends string> = Selection extends `${infer Column} as ${string}` ? Column : Selection
+
+type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name

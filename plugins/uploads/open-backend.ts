@@ -1,0 +1,8 @@
+import type { Options } from '../../schema/options.ts'
+import type { StorageBackend } from './backend.ts'
+import { createFolder } from './folder.ts'
+
+/** Returns the storage backend that the options select. It is not used before `claim` is called. */
+export function openBackend ({ uploadsDir }: Pick<Options, 'uploadsDir'>): StorageBackend {
+  return createFolder(uploadsDir)
+}
