@@ -26,16 +26,17 @@ async function prepare (): Promise<void> {
   await promisify(execFile)('cp', ['-a', `${template}/postgres`, copy])
   // Tests create databases. Only a superuser can permit this, and superusers cannot connect to a running server, so
   // PostgreSQL runs in single-user mode.
-  const { runAs: way, data } = await openCluster(copy, programs, false, () => {})
-  await run([...way.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'], way, 'alter role usher createdb\n')
+  const { runAs, data } = await openCluster(copy, programs, false, () => {})
+  await run([...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'], runAs, 'alter role usher createdb\n')
   // Renaming fails if another run has created the folder meanwhile.
   await rename(`${copy}/postgres`, `${folder}postgres`).catch(() => {})
   await rm(copy, { recursive: true })
 }
 
 const { url } = await start().catch(async () => {
-  // Without fsync, a crash of the machine can corrupt the database. Its contents are not needed, so it is created again.
-  await rm(`${folder}postgres`, { recursive: true, force: true })
+  // Without fsync, a crash of the machine can corrupt the database, and a killed run can leave an incomplete template. Neither is
+  // needed, so both are created again.
+  for (const name of ['postgres', 'template']) await rm(`${folder}${name}`, { recursive: true, force: true })
   return start()
 })
 await writeFile(`${folder}url.${process.pid}`, url)

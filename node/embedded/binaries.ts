@@ -76,14 +76,14 @@ const CAPABILITY = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override', 
 export async function chooseRunAs (account: Account | undefined, program: string, folder: string): Promise<RunAs> {
   if (!account) return { before: [], options: {} }
   const { uid, gid, name } = account
-  const ways: RunAs[] = [
+  const candidates: RunAs[] = [
     { before: [], options: { uid, gid } },
     { before: ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', ...CAPABILITY], options: {} }
   ]
-  for (const way of ways) {
+  for (const runAs of candidates) {
     // This runs a test instead of reading file modes, because access lists, mounts and older versions of setpriv matter, too.
-    const test = [...way.before, '/bin/sh', '-c', 'test -x "$1" && test -w "$2" && test -x "$2"', 'sh', program, folder]
-    if (await run(test, way).then(() => true, () => false)) return way
+    const test = [...runAs.before, '/bin/sh', '-c', 'test -x "$1" && test -w "$2" && test -x "$2"', 'sh', program, folder]
+    if (await run(test, runAs).then(() => true, () => false)) return runAs
   }
   throw new Error(`PostgreSQL runs as the user "${name}", who cannot reach ${folder} or ${program}: open their folders to that user, install setpriv (util-linux), or set DATABASE_URL.`)
 }
@@ -93,9 +93,9 @@ export async function chooseRunAs (account: Account | undefined, program: string
  * @param input the text for its standard input
  * @throws an error with `stderr` if it fails or takes longer than a minute
  */
-export async function run (words: readonly string[], way: RunAs, input = ''): Promise<void> {
+export async function run (words: readonly string[], runAs: RunAs, input = ''): Promise<void> {
   const [file = '', ...args] = words
-  const running = promisify(execFile)(file, args, { ...way.options, env: environment(), cwd: '/', timeout: 60_000 })
+  const running = promisify(execFile)(file, args, { ...runAs.options, env: environment(), cwd: '/', timeout: 60_000 })
   running.child.stdin?.on('error', () => {}).end(input)
   await running
 }

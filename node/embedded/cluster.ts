@@ -43,10 +43,10 @@ export async function openCluster (dataDir: string, programs: Programs, durable:
       print(`PostgreSQL: creating a new database in ${folder}`)
       await create(folder, programs, durable)
     }
-    const way = await handOver(data, programs)
+    const runAs = await handOver(data, programs)
     const { ino } = await stat(data)
     const [log, portFile] = [join(folder, 'log'), join(folder, 'port')]
-    return { data, runAs: way, log, portFile, name: `usher-${ino}`, password: await readFile(join(folder, 'password'), 'utf8') }
+    return { data, runAs, log, portFile, name: `usher-${ino}`, password: await readFile(join(folder, 'password'), 'utf8') }
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException
     if (!code || !path) throw error
@@ -63,13 +63,13 @@ async function create (folder: string, programs: Programs, durable: boolean): Pr
     await chmod(unfinished, 0o711)
     const [data, password] = [join(unfinished, 'data'), randomBytes(24).toString('base64url')]
     await mkdir(data, { mode: 0o700 })
-    const way = await handOver(data, programs)
-    await run([...way.before, programs.initdb, '-D', data, '-U', 'postgres', '--auth=reject', '--encoding=UTF8', '--locale=C',
-      '--locale-provider=builtin', '--builtin-locale=C.UTF-8', ...(durable ? [] : ['--no-sync'])], way)
+    const runAs = await handOver(data, programs)
+    await run([...runAs.before, programs.initdb, '-D', data, '-U', 'postgres', '--auth=reject', '--encoding=UTF8', '--locale=C',
+      '--locale-provider=builtin', '--builtin-locale=C.UTF-8', ...(durable ? [] : ['--no-sync'])], runAs)
     // The superuser cannot connect at all. The node's role owns its database and nothing else, so that an injected statement could
     // not access files or run programs.
-    await run([...way.before, programs.postgres, '--single', '-D', data, '-c', 'exit_on_error=on',
-      '-c', 'log_min_error_statement=panic', '-c', `fsync=${durable ? 'on' : 'off'}`, 'postgres'], way,
+    await run([...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'exit_on_error=on',
+      '-c', 'log_min_error_statement=panic', '-c', `fsync=${durable ? 'on' : 'off'}`, 'postgres'], runAs,
       `create role usher login password '${password}'\ncreate database usher owner usher\n`)
     await writeFile(join(data, 'pg_hba.conf'), 'host all usher 127.0.0.1/32 scram-sha-256\n', { flush: durable })
     await writeFile(join(unfinished, 'password'), password, { mode: 0o600, flush: durable })

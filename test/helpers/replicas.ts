@@ -33,8 +33,8 @@ const SETTINGS = ['fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_direct
 export async function startReplicas (t: Test, folder: string, { synchronous = true } = {}): Promise<Replicas> {
   const programs = await findPrograms()
   const cluster = await openCluster(join(folder, 'primary'), programs, false, () => {})
-  const { runAs: way, password, data } = cluster
-  await run([...way.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'], way, 'alter role usher replication\ngrant pg_monitor to usher\n')
+  const { runAs, password, data } = cluster
+  await run([...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'fsync=off', 'postgres'], runAs, 'alter role usher replication\ngrant pg_monitor to usher\n')
   await appendFile(join(data, 'pg_hba.conf'), 'host replication usher 127.0.0.1/32 scram-sha-256\n')
   const copy = join(folder, 'standby')
   await mkdir(copy)
@@ -44,8 +44,8 @@ export async function startReplicas (t: Test, folder: string, { synchronous = tr
 
   const [primaryPort, standbyPort] = [await freePort(), await freePort()]
   const start = (data: string, port: number, settings: string[]) => {
-    const words = [...way.before, programs.postgres, '-D', data, '-p', String(port), ...[...SETTINGS, ...settings].flatMap((setting) => ['-c', setting])]
-    return runProgram(t, port, words, { ...way.options, env: environment(), cwd: '/', stop: 'SIGINT' })
+    const words = [...runAs.before, programs.postgres, '-D', data, '-p', String(port), ...[...SETTINGS, ...settings].flatMap((setting) => ['-c', setting])]
+    return runProgram(t, port, words, { ...runAs.options, env: environment(), cwd: '/', stop: 'SIGINT' })
   }
   const primary = await start(data, primaryPort, synchronous ? ['synchronous_standby_names=*'] : [])
   const proxy = await createProxy(t, `tcp://127.0.0.1:${primaryPort}`)
@@ -71,6 +71,6 @@ export async function startReplicas (t: Test, folder: string, { synchronous = tr
       primary.kill('SIGKILL')
     },
 
-    promote: () => run([...way.before, join(dirname(programs.postgres), 'pg_ctl'), 'promote', '-D', standby], way),
+    promote: () => run([...runAs.before, join(dirname(programs.postgres), 'pg_ctl'), 'promote', '-D', standby], runAs),
   }
 }
