@@ -6,7 +6,7 @@ import type { Answer } from '../helpers/graphql.ts'
 import { startNode } from '../helpers/node.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { openSql } from '../helpers/sql.ts'
-import { connectSocket } from '../helpers/subscriber.ts'
+import { openSocket } from '../helpers/graphql.ts'
 import { until } from '../helpers/until.ts'
 
 const LEASE_MS = 100
@@ -27,7 +27,7 @@ t.test('4 a node that was paused rejects tokens of sessions that ended meanwhile
     const write = () => two.fetch('/graphql', { method: 'POST', headers, body: JSON.stringify(mutation) })
       .then(async (response) => (await response.json() as Answer).errors?.[0]?.extensions.code)
     t.strictSame(await Promise.all(Array.from({ length: 8 }, read)), Array(8).fill(200))
-    const socket = await connectSocket(t, two, user.headers)
+    const socket = await (await openSocket(t, two)).init(user.headers)
 
     two.child.kill('SIGSTOP')
     t.equal((await one.inject('POST', '/api/auth/logout', { headers: user.headers })).statusCode, 204)

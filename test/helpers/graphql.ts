@@ -108,11 +108,13 @@ export class TestSocket {
   }
 }
 
-/** Opens a socket that is closed when the test ends. The caller has to call `init`. */
+/** Opens a socket to an app or to a node. It is closed when the test ends. The caller has to call `init`. */
 export async function openSocket (
-  t: Test, usher: Pick<TestUsher, 'app' | 'prefix'>, { protocol = 'graphql-transport-ws' as Protocol, path = '/graphql', headers = {} } = {}
+  t: Test, to: Pick<TestUsher, 'app' | 'prefix'> | { url: string },
+  { protocol = 'graphql-transport-ws' as Protocol, path = '/graphql', headers = {} } = {}
 ): Promise<TestSocket> {
-  const socket = new WebSocket(`ws://${await hostOf(usher)}${usher.prefix}${path}`, protocol, { headers })
+  const base = 'url' in to ? to.url.replace('http', 'ws') : `ws://${await hostOf(to)}${to.prefix}`
+  const socket = new WebSocket(`${base}${path}`, protocol, { headers })
   t.teardown(() => socket.terminate())
   const open = new TestSocket(socket, protocol)
   await once(socket, 'open')

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { WebSocket } from 'ws'
 import { createDatabase, prepareFolder } from '../helpers/database.ts'
+import { openSocket } from '../helpers/graphql.ts'
 import { spawnNode, startNode, stopNode, type NodeOptions } from '../helpers/node.ts'
 import { until } from '../helpers/until.ts'
 
@@ -100,15 +100,13 @@ t.test('8 settings are read from .env, and CORS and X-Forwarded-Proto are off by
     const [busy, kept, fresh] = [await node.beginLogin(admin), await node.connect(), await node.connect()]
     kept.socket.write('GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n')
     await once(kept.socket, 'data')
-    const socket = new WebSocket(`${node.url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws')
-    await once(socket, 'open')
-    const closed = once(socket, 'close')
+    const socket = await openSocket(t, node)
 
     // With npm, one Ctrl-C leads to two signals.
     node.child.kill('SIGTERM')
     node.child.kill('SIGINT')
     t.match(await kept.answer, '{"status":"ok"}')
-    t.equal((await closed)[0], 1001)
+    t.equal(await socket.closed, 1001)
     t.equal(await fresh.answer, '', 'a connection opened ahead of any request')
     await t.rejects(node.fetch('/health/live'), 'new connections are not accepted')
     busy.socket.write(busy.rest)

@@ -41,7 +41,7 @@ export interface Work {
   onIdle (operation: SharedOperation): void
   /** Called when a subscriber has been removed because it is slower than others. */
   onSlow (operation: SharedOperation, subscriber: Subscriber): void
-  /** Called when an event could not be rendered. The operation ends, because subscribers must not miss an event. */
+  /** Called when an event could not be rendered. It must call `fail`, so that the subscribers receive no later event. */
   onFailed (operation: SharedOperation, error: unknown): void
   /** The bytes that events rendered ahead and posts read ahead may have, in all operations together. */
   readonly ahead: ByteBudget
