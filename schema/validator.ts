@@ -111,7 +111,7 @@ function fieldOf ({ instancePath, keyword, params }: ErrorObject): string {
 function problem ({ keyword, params, parentSchema, message }: ErrorObject): string {
   switch (keyword) {
     case 'required': return 'is required'
-    case 'type': return `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${params.type}`
+    case 'type': return `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${String(params.type).replace(',', ' or ')}`
     case 'text': return 'must not contain control characters'
     case 'minLength': return params.limit === 1 ? 'must not be blank' : `must be at least ${params.limit} characters`
     case 'maxLength': return `must be at most ${params.limit} characters`

@@ -2,10 +2,8 @@ import type { GraphQLResolveInfo } from 'graphql'
 import { collectFields, selectionSetsOf, type Fragments } from '../../schema/graphql-fields.ts'
 import type { GraphQLContext } from './context.ts'
 
-/** The fields whose length clients choose. The cost of an operation limits how many of the other fields a response has. */
-export const texts = ['name', 'email', 'title', 'content'] as const
-type Text = typeof texts[number]
-type Row = { readonly [Name in Text]?: string }
+// Only texts are counted, since clients choose their length. The cost of an operation limits how many other fields a response has.
+type Row = object
 
 // Fields of a connection between a list and its rows.
 const wrappers = new Set(['nodes', 'edges', 'node'])
@@ -15,9 +13,9 @@ const SHORT = 256
 // Caches the bytes of each content, because a content may be large and the aliases of a document share the rows that they read.
 const contentBytes = new WeakMap<Row, number>()
 
-type Output = readonly [text: Text, times: number]
+type Output = readonly [name: string, times: number]
 
-// Caches the texts of each selection. A compiled document always passes the same nodes.
+// Caches the fields of each selection. A compiled document always passes the same nodes.
 const outputs = new WeakMap<readonly object[], readonly Output[]>()
 
 /**
@@ -29,16 +27,17 @@ export function countRows (context: GraphQLContext, info: GraphQLResolveInfo, ro
   const outputs = outputsOf(info)
   let bytes = 0
   for (const row of rows) {
-    for (const [text, times] of outputs) bytes += times * lengthOf(row, text)
+    for (const [name, times] of outputs) bytes += times * lengthOf(row, name)
     if (context.bytes + bytes > results.maxBytes) break
   }
   results.add(context, bytes)
 }
 
-function lengthOf (row: Row, text: Text): number {
-  const value = row[text]!
+function lengthOf (row: Row, name: string): number {
+  const value: unknown = row[name as keyof Row]
+  if (typeof value !== 'string') return 0
   if (value.length < SHORT) return value.length
-  if (text !== 'content') return Buffer.byteLength(value)
+  if (name !== 'content') return Buffer.byteLength(value)
   const known = contentBytes.get(row)
   if (known !== undefined) return known
   const bytes = Buffer.byteLength(value)
@@ -51,7 +50,7 @@ function outputsOf ({ fieldNodes, fragments }: GraphQLResolveInfo): readonly Out
   if (known) return known
   const times = new Map<string, number>()
   count(selectionSetsOf(fieldNodes), new Map(Object.entries(fragments)))
-  const found = texts.flatMap((text): Output[] => times.has(text) ? [[text, times.get(text)!]] : [])
+  const found = [...times]
   outputs.set(fieldNodes, found)
   return found
 

@@ -57,10 +57,10 @@ async function createMany (usher: TestUsher, sql: Sql, count: number) {
 async function judge (t: Test, usher: TestUsher, sql: Sql, answers: string[]): Promise<void> {
   const { length } = answers.filter((answer) => answer === created)
   t.comment(`${length} of ${answers.length} created`)
-  t.ok(length > 0)
   // On a machine that is busy with all these requests, the node may regard the database as unavailable. Statements in flight
   // then get 503, whether or not they are committed.
   const undecided = answers.filter((answer) => answer === cancelled).length
+  t.ok(length + undecided > 0, 'some were sent')
   t.strictSame(answers.filter((answer) => ![overloaded, created, cancelled].includes(answer)), [])
   const [{ count }] = await sql`select count(*)::int from users where email like 'many-%'` as unknown as [{ count: number }]
   t.ok(count >= length && count <= length + undecided, `${length} acknowledged, ${undecided} undecided, ${count} there`)

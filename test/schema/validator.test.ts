@@ -27,6 +27,8 @@ t.test('1.2 input that does not come from a route is validated like a body', asy
   t.same(problems(() => parse({ title: '\ud800', content: '\udc00' })), ['title must not contain control characters', 'content must not contain control characters'])
   t.same(problems(() => parse({ content: '', title: 'x', tags: [{ name: 'a' }, {}, { name: 1 }] })), ['tags.1.name is required', 'tags.2.name must be a string'])
   t.same(problems(() => parse(null)), ['body must be an object'])
+  const nullable = createParser(Type.Object({ text: Type.Unsafe({ type: ['string', 'null'] }) }))
+  t.same([nullable({ text: null }), problems(() => nullable({ text: 1 }))], [{ text: null }, ['text must be a string or null']])
   t.throws(() => parse(long), { message: 'title must be at most 200 characters; content must be at most 65536 bytes' })
 })
 

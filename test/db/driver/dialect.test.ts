@@ -211,7 +211,8 @@ t.test('1.10 if one connection of the pool stops responding, its statements get 
   const waiting = query('select 1')
   await t.rejects(waiting, unavailable)
   t.ok(breaker.closed, 'no outage')
-  t.strictSame(await query('select 1 as one'), [{ one: 1 }])
+  // On a busy machine, the new connection may count as stalled as well.
+  await until('later statements succeed', () => query<{ one: number }>('select 1 as one').then(([row]) => row!.one === 1, () => false))
 })
 
 t.test('1.10 a failure to open a connection has no effect on open connections', async (t) => {
