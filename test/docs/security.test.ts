@@ -1,11 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
-const documents = ['SECURITY.md', 'docs/security.md', 'docs/asvs.md']
 
 const statuses = ['met', 'partly', 'not met', 'host', 'n/a'] as const
 
@@ -104,27 +103,6 @@ const requirements = rowsOf('docs/asvs.md', /^\| V\d/)
 
 const count = (status: string, level?: string) =>
   requirements.filter((row) => row.status === status && (level === undefined || row.level === level)).length
-
-t.test('every file that the security documents name exists', async (t) => {
-  for (const document of documents) {
-    const text = read(document)
-    const paths = [...text.matchAll(/`((?:[\w.-]+\/)*[\w.-]+\.(?:ts|js|md|conf|ini|json|graphql|sh))`/g)].map(([, path]) => path!)
-    const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, link]) => join(dirname(document), link!))
-    t.ok(paths.length + links.length > 0, `${document} names files`)
-    const missing = [...new Set([...paths, ...links])].filter((path) => !existsSync(join(root, path)))
-    t.same(missing, [], document)
-  }
-})
-
-t.test('every link to a section of a document leads to an existing heading', async (t) => {
-  const slug = (heading: string) => heading.toLowerCase().replaceAll(/[^\w\- ]/g, '').replaceAll(' ', '-')
-  for (const document of documents) {
-    for (const [, file, section] of read(document).matchAll(/\]\(([^)#:]*\.md)#([^)]+)\)/g)) {
-      const headings = [...read(join(dirname(document), file!)).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => slug(heading!))
-      t.ok(headings.includes(section!), `${document}: ${file}#${section}`)
-    }
-  }
-})
 
 t.test('every requirement of ASVS levels 1 and 2 is listed once, in order, with its level', async (t) => {
   t.equal(expected.filter(({ level }) => level === '1').length, 70)

@@ -1,0 +1,60 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { parseSettings } from '../../node/settings.ts'
+import { readOptions } from '../../schema/options.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
+const documents = globSync(['*.md', 'docs/**/*.md', 'bench/*.md'], { cwd: root }).sort()
+
+/** Returns the text of a document without its blocks of code. */
+const prose = (file: string) => read(file).replaceAll(/^```[^]*?^```/gm, '')
+
+/** Returns the rows of the tables of a document whose first cell names something in code, as pairs of name and default value. */
+function defaultsIn (file: string): Map<string, string> {
+  const rows = [...read(file).matchAll(/^\| (`[^|]*) \|(.*)\|$/gm)].map(([, names, rest]) => ({ names: names!, cells: rest!.split(' | ').map((cell) => cell.trim()) }))
+  // The default is the cell before the last one, which describes the effect.
+  return new Map(rows.flatMap(({ names, cells }) => [...names.matchAll(/`(\w+)`/g)].map(([, name]) => [name!, cells.at(-2) ?? ''])))
+}
+
+/** Returns a default value as documents show it. */
+function shown (value: unknown): string {
+  if (typeof value !== 'object' || value === null) return typeof value === 'string' ? `\`${value}\`` : `${value}`
+  return Array.isArray(value) ? '' : `\`{ ${Object.entries(value).map(([name, member]) => `${name}: ${member}`).join(', ')} }\``
+}
+
+t.test('every file that a document names exists, and every link leads to an existing heading', async (t) => {
+  const slug = (heading: string) => heading.toLowerCase().replaceAll(/[^\w\- ]/g, '').replaceAll(' ', '-')
+  t.ok(documents.length > 15)
+  for (const document of documents) {
+    const text = prose(document)
+    const links = [...text.matchAll(/\]\(([^)#:\s]*)(?:#([^)]+))?\)/g)].map(([, file, section]) => ({ file: file ? join(dirname(document), file) : document, section }))
+    const paths = [...text.matchAll(/`((?:db|node|plugins|routes|schema|test|bench|scripts)\/[\w./-]+\.(?:ts|graphql|md|sh))`/g)].map(([, path]) => path!)
+    t.same([...paths, ...links.map(({ file }) => file)].filter((path) => !existsSync(join(root, path))), [], document)
+    for (const { file, section } of links) {
+      if (section === undefined || !file.endsWith('.md') || !existsSync(join(root, file))) continue
+      t.ok([...read(file).matchAll(/^#+ (.+)$/gm)].some(([, heading]) => slug(heading!) === section), `${document}: ${file}#${section}`)
+    }
+  }
+})
+
+t.test('9 docs/options.md lists every option with its default', async (t) => {
+  const { throttle, live, graphql, ...options } = readOptions({ databaseUrl: 'postgres://localhost/usher' })
+  const listed = defaultsIn('docs/options.md')
+  const others = ['database', 'prefix', 'policy']
+  for (const [name, value] of Object.entries({ ...options, ...throttle, ...live, ...graphql, bufferedBytes: graphql.bufferedBytes })) {
+    if (others.includes(name)) continue
+    t.ok(listed.has(name), name)
+    if (value !== undefined) t.ok(listed.get(name)!.startsWith(shown(value)), `${name}: ${listed.get(name)} instead of ${shown(value)}`)
+  }
+})
+
+t.test('8 docs/settings.md lists every setting with its default', async (t) => {
+  const listed = defaultsIn('docs/settings.md')
+  for (const [name, value] of Object.entries(parseSettings({}))) {
+    t.ok(listed.has(name), name)
+    if (name !== 'TRUST_PROXY') t.ok(Array.isArray(value) || listed.get(name)!.startsWith(shown(value)), `${name}: ${listed.get(name)} instead of ${shown(value)}`)
+  }
+})
