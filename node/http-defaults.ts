@@ -30,7 +30,7 @@ export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origi
     // A client may disconnect before it has its response. Without a listener, that error would end the process.
     socket.on('error', () => {})
     const { message, code, statusCode } = new MethodNotAllowed('CONNECT')
-    sendRaw(socket, statusCode!, { error: message, code }, ['Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS'])
+    sendRaw(socket, statusCode!, { error: message, code }, ['Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
   })
   if (origins.length > 0) await app.register(cors, { delegator: corsDelegator(origins) })
   await app.register(errors)
@@ -53,7 +53,7 @@ function corsDelegator (origins: readonly string[]) {
     origin: any ? '*' : [...origins],
     // Only origins that are named may use the session cookie.
     credentials: !any,
-    methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     allowedHeaders: ['Authorization', 'Content-Type', 'If-Match', 'If-None-Match', 'Range', 'X-Request-Id'],
     exposedHeaders: [
       'Link', 'Location', 'ETag', 'WWW-Authenticate', 'Retry-After', 'X-Request-Id', 'Content-Disposition', 'Content-Range',

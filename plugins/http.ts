@@ -36,10 +36,10 @@ export function forbidStoring (app: FastifyInstance): void {
   })
 }
 
-/** Adds a parser of `application/json` that treats an empty body as an absent one. */
-export function addJsonParser (app: FastifyInstance): void {
+/** Adds a parser of JSON that treats an empty body as an absent one. */
+export function addJsonParser (app: FastifyInstance, type = 'application/json'): void {
   const parse = app.getDefaultJsonParser('remove', 'remove')
-  app.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit: app.usherOptions.bodyLimit }, (request, body, done) => {
+  app.addContentTypeParser(type, { parseAs: 'buffer', bodyLimit: app.usherOptions.bodyLimit }, (request, body, done) => {
     if (body.length === 0) return done(null, undefined)
     const reject = () => done(new InvalidInput('body is not valid JSON'))
     // Decoding would replace invalid bytes with U+FFFD, and other text than the client sent would be stored.

@@ -2,18 +2,24 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Page } from '../db/page.ts'
 import type { UserRow } from '../db/tables.ts'
+import { replacementOf } from '../db/user-changes.ts'
+import { hasBody } from '../plugins/body-deadline.ts'
+import { addJsonParser } from '../plugins/http.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { IdParams } from '../schema/params.ts'
-import { NotAcceptable } from '../schema/errors.ts'
+import { NotAcceptable, UnsupportedMediaType } from '../schema/errors.ts'
 import { rejectPersonalWords } from '../schema/password.ts'
 import type { Actor } from '../schema/policy.ts'
 import { failures, NoContent } from '../schema/reply.ts'
-import { CreateUser, ListUsers, ReplaceUser, User, UserList, UserNotFound, type Role } from '../schema/user.ts'
+import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList, UserNotFound, type Role } from '../schema/user.ts'
 import { mediaTypes, negotiate, represent, type MediaType } from '../schema/version.ts'
 import { linkNextPage } from './next-page.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const tags = ['users']
+// RFC 7396. PATCH accepts plain JSON as well.
+const MERGE_PATCH = 'application/merge-patch+json'
+const PATCH_TYPES = [MERGE_PATCH, 'application/json']
 const security = [{ bearer: [] }]
 const schemas = {
   list: { tags, summary: 'List users, newest first', querystring: ListUsers, response: { 200: UserList, ...failures(400, 406) } },
@@ -31,6 +37,15 @@ const schemas = {
     summary: 'Replace a user',
     params: IdParams,
     body: ReplaceUser,
+    response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) },
+  },
+  patch: {
+    tags,
+    security,
+    summary: 'Change a user: absent members stay as they are',
+    consumes: PATCH_TYPES,
+    params: IdParams,
+    body: PatchUser,
     response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) },
   },
   delete: {
@@ -56,6 +71,12 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.get('/users/:id', { schema: schemas.read }, onRead)
   app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: authorizeNewRole }, onCreate)
   app.put('/users/:id', { schema: schemas.replace, onRequest: allow('users:replace', idOf), preValidation: authorizeChangedRole }, onReplace)
+  await app.register(async (app) => {
+    addJsonParser(app, MERGE_PATCH)
+    app.patch('/users/:id', {
+      schema: schemas.patch, onRequest: [...allow('users:replace', idOf), requirePatchType], preValidation: authorizeChangedRole,
+    }, onPatch)
+  })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
 
   async function onList ({ query, socket }: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
@@ -81,7 +102,16 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onReplace (request: RequestOf<typeof schemas.replace>) {
-    return accounts.replace(request, request.params.id, request.body)
+    return accounts.update(request, request.params.id, replacementOf(request.body))
+  }
+
+  async function onPatch (request: RequestOf<typeof schemas.patch>) {
+    const { params: { id }, body, socket } = request
+    if (Object.keys(PatchUser.properties).some((name) => name in body)) return accounts.update(request, id, body)
+    // Nothing is to be changed, not even the time of the last change.
+    const user = await users.read(id, socket)
+    if (!user) throw new UserNotFound()
+    return user
   }
 
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
@@ -126,6 +156,13 @@ async function negotiateVersion ({ headers: { accept } }: FastifyRequest, reply:
   reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', '))
   if (!type) throw new NotAcceptable(mediaTypes.join(', '))
   reply.type(type)
+}
+
+async function requirePatchType ({ headers, raw }: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const type = headers['content-type']?.split(';', 1)[0]!.trim().toLowerCase()
+  if (type === undefined ? !hasBody(raw) : PATCH_TYPES.includes(type)) return
+  reply.header('accept-patch', PATCH_TYPES.join(', '))
+  throw new UnsupportedMediaType(PATCH_TYPES.join(' or '))
 }
 
 const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()

@@ -81,7 +81,7 @@ function finishOperation ({ parameters = [], responses }: Operation): void {
   }
 }
 
-const validatorKeywords = new Set(['text', 'trim', 'uncommon'])
+const validatorKeywords = new Set(['text', 'trim', 'uncommon', 'notNull'])
 // Their values are data. Its members may have the names of keywords.
 const dataKeywords = new Set(['default', 'enum', 'examples'])
 

@@ -5,7 +5,8 @@ import { Type, type StringOptions } from '@sinclair/typebox'
  * - `text: 'line'` rejects control characters and lone surrogates; `text: 'block'` allows tabs and line breaks;
  * - `trim` removes white space at both ends before other keywords are checked;
  * - `maxBytes` limits the number of bytes in UTF-8;
- * - `uncommon` rejects common passwords.
+ * - `uncommon` rejects common passwords;
+ * - `notNull` says that null is not a value, in bodies in which a member may be absent.
  */
 export const line = (options: StringOptions = {}) => Type.String({ ...options, text: 'line' })
 export const block = (options: StringOptions = {}) => Type.String({ ...options, text: 'block' })

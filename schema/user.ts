@@ -42,8 +42,16 @@ export const ReplaceUser = Type.Object({
   role: Type.Optional(Role),
 }, { title: 'ReplaceUser', examples: [{ name: exampleUser.name, email: exampleUser.email }] })
 
+/** The body of PATCH /api/users/{id} (contract 10.3): the members to change. Null is not a value of any of them. */
+export const PatchUser = Type.Partial(Type.Object({
+  name: { ...Name, notNull: true },
+  email: { ...Email, notNull: true },
+  role: { ...Role, notNull: true },
+}), { title: 'PatchUser', examples: [{ name: exampleUser.name }] })
+
 export type CreateUser = Static<typeof CreateUser>
 export type ReplaceUser = Static<typeof ReplaceUser>
+export type PatchUser = Static<typeof PatchUser>
 
 /** The query of GET /api/users (contract 2.1). A role that no user has is not an error: the response is an empty list. */
 export const ListUsers = Type.Object({

@@ -73,6 +73,8 @@ function createAjv (options: object): Ajv {
     schemaType: 'number',
     validate: (limit: number, text: string) => text.length <= limit && Buffer.byteLength(text) <= limit,
   })
+  // Only chooses the message for null.
+  ajv.addKeyword({ keyword: 'notNull', schemaType: 'boolean' })
   ajv.addKeyword({
     keyword: 'uncommon',
     type: 'string',
@@ -108,7 +110,8 @@ function fieldOf ({ instancePath, keyword, params }: ErrorObject): string {
   return path.length > 0 ? path.join('.') : 'body'
 }
 
-function problem ({ keyword, params, parentSchema, message }: ErrorObject): string {
+function problem ({ keyword, params, parentSchema, message, data }: ErrorObject): string {
+  if (data === null && parentSchema!.notNull) return 'must not be null'
   switch (keyword) {
     case 'required': return 'is required'
     case 'type': return `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${String(params.type).replace(',', ' or ')}`

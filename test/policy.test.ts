@@ -31,7 +31,7 @@ interface Case {
 
 type Send = (headers: Record<string, string>, of: Case) => Promise<LightMyRequestResponse>
 
-const rest = (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string | ((of: Case) => string | Promise<string>), payload?: (of: Case) => object): Send =>
+const rest = (method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string | ((of: Case) => string | Promise<string>), payload?: (of: Case) => object): Send =>
   async (headers, of) => inject(method, typeof path === 'string' ? path : await path(of), { headers, ...payload && { payload: payload(of) } })
 
 const graphql = (query: string | ((of: Case) => string | Promise<string>)): Send =>
@@ -53,6 +53,8 @@ const rows: Record<string, Send> = {
   'POST /api/users, a role': rest('POST', '/api/users', () => ({ ...person(), role: 'admin' })),
   'PUT /api/users/{id}': rest('PUT', ({ owner }) => `/api/users/${owner.id}`, ({ owner }) => ({ name: 'Another', email: owner.email })),
   'PUT /api/users/{id}, another role': rest('PUT', async ({ actor, owner }) => `/api/users/${actor === admin ? (await addPerson()).id : owner.id}`, () => ({ ...person(), role: 'admin' })),
+  'PATCH /api/users/{id}': rest('PATCH', ({ owner }) => `/api/users/${owner.id}`, () => ({ name: 'Another' })),
+  'PATCH /api/users/{id}, another role': rest('PATCH', async ({ actor, owner }) => `/api/users/${actor === admin ? (await addPerson()).id : owner.id}`, () => ({ role: 'admin' })),
   'DELETE /api/users/{id}': async (headers, of) => {
     const mine = of.actor?.id === of.owner.id
     if (!mine) return inject('DELETE', `/api/users/${(await addPerson()).id}`, { headers })

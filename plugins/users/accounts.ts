@@ -2,8 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { changePassword, resetPassword, type Account } from '../../db/password-tokens.ts'
 import type { UserRow } from '../../db/tables.ts'
-import { deleteUser, updateUser } from '../../db/users.ts'
-import type { ReplaceUser } from '../../schema/user.ts'
+import { deleteUser, updateUser, type Changes } from '../../db/user-changes.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -21,12 +20,12 @@ function createAccounts (app: FastifyInstance) {
   const confirmActor = (request: FastifyRequest): Promise<void> => confirm(actorOf(request), request.socket)
 
   return {
-    /** Replaces a user. A demotion ends the user's sessions. Throws `UserNotFound`, `EmailTaken`, `LastAdmin`, `InvalidToken`. */
-    async replace (request: FastifyRequest, id: string, user: ReplaceUser): Promise<UserRow> {
+    /** Changes a user. A demotion ends the user's sessions. Throws `UserNotFound`, `EmailTaken`, `LastAdmin`, `InvalidToken`. */
+    async update (request: FastifyRequest, id: string, changes: Changes): Promise<UserRow> {
       const mayAct = () => confirmActor(request)
-      const { user: replaced, ended } = await writeInTime((until) => updateUser(db, id, user, audit.contextOf(request), until, mayAct), mayAct)
+      const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, audit.contextOf(request), until, mayAct), mayAct)
       sessions.markEnded(ended)
-      return replaced
+      return user
     },
 
     /**

@@ -66,6 +66,7 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/users': '201 400 401 403 409 413 415 500 503 bearer',
       'GET /api/users/{id}': '200 404 500 503 ',
       'PUT /api/users/{id}': '200 400 401 403 404 409 413 415 500 503 bearer',
+      'PATCH /api/users/{id}': '200 400 401 403 404 409 413 415 500 503 bearer',
       'DELETE /api/users/{id}': '204 401 403 404 409 500 503 bearer',
       'POST /api/uploads': '200 400 401 403 408 413 415 500 503 507 bearer',
       'GET /api/uploads/{id}': '200 206 304 404 412 416 500 503 ',
@@ -123,9 +124,10 @@ t.test('8 GET /docs/json', async (t) => {
       return body ? [[name, body.example]] : []
     }))
     t.strictSame(Object.keys(examples), ['POST /api/auth/login', 'PUT /api/auth/password', 'POST /api/auth/password-reset',
-      'POST /api/auth/password-reset/confirm', 'POST /api/users', 'PUT /api/users/{id}'])
+      'POST /api/auth/password-reset/confirm', 'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'])
     for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
     t.strictSame(examples['PUT /api/users/{id}'], { name: 'Ada Lovelace', email: 'ada@example.com' }, 'it changes no role')
+    t.strictSame(operations.filter(({ name }) => name.startsWith('PATCH ')).flatMap(({ operation }) => Object.keys(operation.requestBody!.content)), ['application/merge-patch+json', 'application/json'])
     t.match(document.components.schemas.UploadForm, { properties: { description: { examples: ['A greeting'] } } })
 
     const created = await inject('POST', '/api/users', { headers: admin.headers, payload: examples['POST /api/users']! })

@@ -74,7 +74,7 @@ t.test('1 errors under /api', async (t) => {
   t.test('1.4 a known path with another method gets 405 with Allow, before the body is read', async (t) => {
     const allowed: Record<string, string> = {
       '/api/users': 'GET, HEAD, POST',
-      '/api/users/1': 'DELETE, GET, HEAD, PUT',
+      '/api/users/1': 'DELETE, GET, HEAD, PATCH, PUT',
       '/api/auth/login': 'POST',
       '/api/auth/logout': 'POST',
       '/api/protected': 'GET, HEAD',
