@@ -1,39 +1,69 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { DatabaseUnavailable, Overloaded } from '../schema/errors.ts'
 
-// How many tasks may wait for the database, how many attempts each has, and the time between two attempts.
+// How many tasks may wait for the database, how long each is repeated, and the time between two attempts.
 const TASKS = 10_000
-const TRIES = 60
+const PATIENCE_MS = 60_000
 const RETRY_MS = 1000
 
 /**
- * Returns a function that runs a task in the background. While the database is unavailable, the task is repeated every second
- * for at most a minute. A task that fails for good is logged. If 10,000 others are waiting, the task is dropped, and the first
- * such task is logged.
+ * Returns a function that runs a task in the background. While the database is unavailable, the task is repeated every second for
+ * about a minute. A task is lost if that is not enough, if the app closes meanwhile, or if 10,000 others are waiting. The log says
+ * how many were lost, at most once a second, and logs any other failure of a task.
  */
 export function createRetries (app: FastifyInstance): (task: () => Promise<void>) => void {
-  const closing = new AbortController()
-  let waiting = 0
-  let dropping = false
-  app.addHook('onClose', async () => closing.abort())
+  let [waiting, lost, closed] = [0, 0, false]
+  // All waiting tasks share one timer. With one each, ten thousand of them would block the event loop.
+  let pause: Promise<void> | undefined
+  let endPause = () => {}
+
+  function waitForRetry (): Promise<void> {
+    pause ??= new Promise((resolve) => {
+      const timer = setTimeout(() => endPause(), RETRY_MS).unref()
+      endPause = () => {
+        clearTimeout(timer)
+        pause = undefined
+        resolve()
+        reportLost()
+      }
+    })
+    return pause
+  }
+
+  function reportLost (): void {
+    if (lost > 0) app.log.error({ lost, waiting }, 'Background tasks were lost, because the database is unavailable or too many wait for it')
+    lost = 0
+  }
+
+  app.addHook('onClose', async () => {
+    closed = true
+    endPause()
+    await turn()
+    reportLost()
+  })
 
   async function retry (task: () => Promise<void>): Promise<void> {
+    const until = performance.now() + PATIENCE_MS
     waiting++
-    let err: Error | undefined
-    for (let tries = 0; tries < TRIES && !closing.signal.aborted; tries++) {
-      err = await task().then(() => undefined, (error: Error) => error)
-      if (!(err instanceof DatabaseUnavailable || err instanceof Overloaded)) break
-      await delay(RETRY_MS, undefined, { ref: false, signal: closing.signal }).catch(() => {})
+    for (;;) {
+      const err = await task().then(() => undefined, (error: Error) => error)
+      if (!err) break
+      if (!(err instanceof DatabaseUnavailable || err instanceof Overloaded)) {
+        app.log.error({ err }, 'A background task failed')
+        break
+      }
+      if (closed || performance.now() > until) {
+        lost++
+        break
+      }
+      await waitForRetry()
     }
     waiting--
-    dropping = false
-    if (err) app.log.error({ err }, 'A background task failed')
   }
 
   return (task) => {
-    if (waiting < TASKS) return void retry(task)
-    if (!dropping) app.log.error({ waiting }, 'Background tasks are dropped, because too many wait for the database')
-    dropping = true
+    if (waiting < TASKS) void retry(task)
+    else lost++
   }
 }
