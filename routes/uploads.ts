@@ -3,7 +3,6 @@ import fastifyMultipart from '@fastify/multipart'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { create as contentDisposition } from 'content-disposition'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import parseRange from 'range-parser'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { ByteRange } from '../plugins/uploads/backend.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
@@ -14,10 +13,6 @@ import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadRange } fr
 import { evaluateConditions, rangeApplies } from './conditional-request.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { FORM_OVERHEAD_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
-
-// The results of range-parser.
-const UNSATISFIABLE = -1
-const MALFORMED = -2
 
 const tags = ['uploads']
 const schemas = {
@@ -71,23 +66,25 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onDownload (request: RequestOf<typeof schemas.download>, reply: ReplyOf<typeof schemas.download>) {
     const upload = await storage.get(request.params.id)
-    const version = { etag: `"${upload.sha256}"`, lastModified: upload.createdAt }
-    const status = evaluateConditions(request.headers, version)
+    const validators = { etag: `"${upload.sha256}"`, lastModified: upload.createdAt }
+    const status = evaluateConditions(request.headers, validators)
     if (status === 412) throw new PreconditionFailed()
     const size = Number(upload.size)
-    const range = status === 200 && rangeApplies(request.headers, version) ? readRange(request, size) : undefined
+    const range = status === 200 && rangeApplies(request.headers, validators) ? readRange(request, size) : undefined
     if (range === 'unsatisfiable') {
       reply.header('content-range', `bytes */${size}`)
       throw new RangeNotSatisfiable()
     }
     const isSent = status === 200 && request.method === 'GET'
     // Without a stream, Fastify would set `Content-Length: 0`.
-    const bytes = isSent ? await storage.open(upload.id, range) : Readable.from([])
+    const bytes = isSent ? await storage.open({ id: upload.id, size }, range) : Readable.from([])
+    // A hook of the host may send another response instead.
+    reply.raw.once('close', () => bytes.destroy())
     cutOff(reply.raw)
     reply.headers({
       'accept-ranges': 'bytes',
-      etag: version.etag,
-      'last-modified': version.lastModified.toUTCString(),
+      etag: validators.etag,
+      'last-modified': validators.lastModified.toUTCString(),
       'content-type': upload.mediaType === 'text/plain' ? 'text/plain; charset=utf-8' : upload.mediaType,
       'content-disposition': contentDisposition(upload.filename, { type: isShown(upload.mediaType) ? 'inline' : 'attachment' }),
       // Caches must revalidate, because the upload is deleted with its owner. The entity tag makes that cheap.
@@ -125,12 +122,15 @@ async function registerMultipart (app: FastifyInstance): Promise<void> {
   })
 }
 
-// Returns the range that a request asks for, or undefined if it asks for none or for several, which are not supported.
-function readRange ({ headers: { range: header = '' } }: FastifyRequest, size: number): ByteRange | 'unsatisfiable' | undefined {
-  if (!/^bytes=/i.test(header)) return
-  const ranges = parseRange(size, header)
-  if (ranges === UNSATISFIABLE || ranges === MALFORMED) return 'unsatisfiable'
-  return ranges.length === 1 ? ranges[0] : undefined
+// Returns the range that a GET request asks for (RFC 9110 14.1.2), or undefined if it asks for none. Several ranges are not supported.
+function readRange ({ method, headers: { range = '' } }: FastifyRequest, size: number): ByteRange | 'unsatisfiable' | undefined {
+  const [, list = ''] = /^bytes=(.*)$/i.exec(range) ?? []
+  const [one, ...others] = list.split(',').map((part) => part.trim()).filter(Boolean)
+  if (method !== 'GET' || one === undefined || others.length > 0) return
+  const [, first = '', last = ''] = /^(\d*)-(\d*)$/.exec(one) ?? []
+  const start = first === '' ? size - Math.min(size, Number(last)) : Number(first)
+  const end = first === '' || last === '' ? size - 1 : Math.min(size - 1, Number(last))
+  return start <= end ? { start, end } : 'unsatisfiable'
 }
 
 export default uploadRoutes

@@ -41,12 +41,12 @@ export interface StorageBackend {
    * `StorageFull`. The bytes may then be in either stage or in both: the caller removes them from both.
    */
   publish (id: string): Promise<void>
-  /** Returns published bytes, or undefined if there are none with this id. */
+  /** Returns published bytes, all or those of a range, or undefined if there are none with this id. */
   read (id: string, range?: ByteRange): Promise<Readable | undefined>
   /** Removes bytes. Does nothing if there are none with this id in this stage. Up to 100 calls run at the same time. */
   remove (stage: Stage, id: string): Promise<void>
   /**
-   * Yields the bytes of a stage that have not changed for `forMs`, by the clock of the store, in batches of at most 1,000. May yield
+   * Yields the bytes of a stage that have not changed for `forMs`, by the clock of the store, in batches of at most 100. May yield
    * what is not an upload. Throws when `signal` aborts.
    */
   listOld (stage: Stage, forMs: number, signal: AbortSignal): AsyncIterable<StoredBytes[]>

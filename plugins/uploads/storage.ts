@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
@@ -8,6 +8,7 @@ import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type
 import { UploadNotFound } from '../../schema/upload.ts'
 import type { ByteRange, Stage } from './backend.ts'
 import { measure, type Measures } from './measure.ts'
+import { exactly } from './exactly.ts'
 import { openBackend } from './open-backend.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
@@ -136,10 +137,11 @@ async function createStorage (app: FastifyInstance) {
       return upload
     },
 
-    /** Returns the bytes of an upload. Throws `UploadNotFound`. */
-    async open (id: string, range?: ByteRange): Promise<Readable> {
+    /** Returns the bytes of an upload, which are as many as its record says, or a range of them. Throws `UploadNotFound`. */
+    async open ({ id, size }: { id: string, size: number }, range: ByteRange = { start: 0, end: size - 1 }): Promise<Readable> {
+      if (size === 0) return Readable.from([])
       const bytes = await backend.read(id, range)
-      if (bytes) return bytes
+      if (bytes) return exactly(bytes, range.end - range.start + 1)
       log.error({ id }, 'The file of an upload is missing')
       throw new UploadNotFound()
     },
