@@ -19,9 +19,10 @@ export const userColumns = ['id', 'name', 'email', 'role', 'created_at as create
 
 /**
  * The columns that creating and replacing a user set, with their types in SQL. Both statements are derived from this list. A value
- * that is absent becomes null, except that a new user has the role `user` and a replacement without a role keeps it.
+ * that is absent becomes null, except that a new user has the role `user` and a replacement without a role keeps it. The columns have
+ * the names of the members in requests, and texts as values.
  */
-export const writableUserColumns = { name: 'text', email: 'text', role: 'text' } as const satisfies Partial<Record<keyof UsersTable, string>>
+export const writableUserColumns = { name: 'text', email: 'text', role: 'text' } as const satisfies Partial<Record<Exclude<keyof UsersTable, 'id' | 'password_hash' | 'created_at' | 'updated_at'>, string>>
 
 /** The public data of a user. */
 export type UserRow = Row<UsersTable, ColumnOf<typeof userColumns[number]>>

@@ -57,6 +57,7 @@ function corsDelegator (origins: readonly string[]) {
     allowedHeaders: ['Authorization', 'Content-Type', 'If-Match', 'If-None-Match', 'Range', 'X-Request-Id'],
     exposedHeaders: [
       'Link', 'Location', 'ETag', 'WWW-Authenticate', 'Retry-After', 'X-Request-Id', 'Content-Disposition', 'Content-Range',
+      'Accept-Patch',
     ],
     maxAge: 7200,
   }

@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { print } from './print.ts'
 
-// The node also stops when its terminal is closed (SIGHUP), and for supervisors that use SIGQUIT or SIGUSR2.
-const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const
+// The node also stops when its terminal is closed (SIGHUP), and for supervisors that send one of the last three.
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGABRT'] as const
 const ERRORS = ['uncaughtException', 'unhandledRejection'] as const
 // Each step of a stop has its own limit: 3 seconds for clients (`node/drain.ts`), 1.5 for mail, and 30 for PostgreSQL, which
 // usually takes less than a second. Cutting a step short would lose mail or leave PostgreSQL running.

@@ -7,9 +7,9 @@ import { BodyStalled } from '../schema/errors.ts'
 // The requests whose body did not arrive in time. The rest of such a body is not awaited.
 const late = new WeakSet<IncomingMessage>()
 
-/** Returns whether a request has a body (RFC 9112 6.3). */
+/** Returns whether a request has a body (RFC 9112 6.3). An empty one counts as absent (contract 1.9). */
 export function hasBody ({ headers }: IncomingMessage): boolean {
-  return 'content-length' in headers || 'transfer-encoding' in headers
+  return (headers['content-length'] ?? '0') !== '0' || 'transfer-encoding' in headers
 }
 
 /** Returns whether the body of a request did not arrive in time. */

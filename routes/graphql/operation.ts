@@ -3,7 +3,7 @@ import {
   getOperationAST, getVariableValues, GraphQLError, Kind, Lexer, parse, Source, specifiedRules, TokenKind, validate,
   type DocumentNode, type GraphQLSchema, type OperationTypeNode,
 } from 'graphql'
-import { checkLimits, limits, limitExceeded as overLimit } from '../../schema/graphql-limits.ts'
+import { checkLimits, limits, limitExceeded } from '../../schema/graphql-limits.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
 import { areLarge, checkVariables } from './variables.ts'
 
@@ -30,7 +30,7 @@ export function readOperation (schema: GraphQLSchema, body: unknown): Operation 
   const source = query ?? mutation
   if (typeof source !== 'string' || source.trim() === '') throw badRequest('query is required and must be a string')
   if (source.length > LONGEST_DOCUMENT) throw badRequest(`query must be at most ${LONGEST_DOCUMENT} characters`)
-  if (source.length > limits.lines && hasManyLines(source)) throw overLimit(`The document has more than ${limits.lines} lines`)
+  if (source.length > limits.lines && hasManyLines(source)) throw limitExceeded(`The document has more than ${limits.lines} lines`)
   if (variables != null && !isObject(variables)) throw badRequest('variables must be an object')
   if (operationName != null && !isName(operationName)) throw badRequest('operationName must be a name')
   const document = mutation != null && isBareSelectionSet(source) ? `mutation ${source}` : source

@@ -81,7 +81,7 @@ export class GraphqlSocket {
   }
 
   async #dispatch (message: Message): Promise<void> {
-    switch (this.#protocol.requests.get(message.type)) {
+    switch (this.#protocol.intents.get(message.type)) {
       case 'initialise': return this.#initialise(message)
       case 'start': return this.#start(message)
       case 'stop': return this.#running.stop(message.id)
@@ -154,17 +154,19 @@ export class GraphqlSocket {
     if (typeOf(usher, operation) !== 'subscription') return this.#execute(id, operation)
     const checked = checkSubscription(usher, request, operation)
     const head = this.#headOf(id)
+    let hasFailed = false
     const stop = await subscriptions.subscribe(checked, createSocketSink(this.#socket, connection, {
       network,
       send: (event) => this.#socket.write(`${head}${event}}`),
       fail: (errors) => {
+        hasFailed = true
         this.#running.stop(id)
         this.#sendErrors(id, errors)
       },
     }))
-    this.#running.add(id, stop)
-    // The socket may have closed meanwhile.
-    if (!this.#socket.isOpen) this.#running.stop(id)
+    // It may have failed, and the socket may have closed, before this continues.
+    if (hasFailed || !this.#socket.isOpen) stop()
+    else this.#running.add(id, stop)
   }
 
   #execute (id: string, operation: Operation): void {

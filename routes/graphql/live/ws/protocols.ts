@@ -1,12 +1,12 @@
 import { isObject } from '../../operation.ts'
 
 /** What a message of a client asks for. */
-export type Request = 'initialise' | 'start' | 'stop' | 'ping' | 'ignore' | 'terminate'
+export type Intent = 'initialise' | 'start' | 'stop' | 'ping' | 'ignore' | 'terminate'
 
 /** What is different between the protocols. */
 export interface Protocol {
   /** What the messages of a client ask for, by their type. Messages of other types are invalid. */
-  requests: ReadonlyMap<unknown, Request>
+  intents: ReadonlyMap<unknown, Intent>
   /** The type of the messages that carry results and events. */
   data: 'next' | 'data'
   /** The message before the socket of a client is closed that may not connect. */
@@ -17,14 +17,14 @@ export interface Protocol {
 export const protocols: ReadonlyMap<string, Protocol> = new Map<string, Protocol>([
   // https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
   ['graphql-transport-ws', {
-    requests: new Map<unknown, Request>([
+    intents: new Map<unknown, Intent>([
       ['connection_init', 'initialise'], ['subscribe', 'start'], ['complete', 'stop'], ['ping', 'ping'], ['pong', 'ignore'],
     ]),
     data: 'next',
   }],
   // The older one: https://github.com/apollographql/subscriptions-transport-ws/blob/master/PROTOCOL.md
   ['graphql-ws', {
-    requests: new Map<unknown, Request>([
+    intents: new Map<unknown, Intent>([
       ['connection_init', 'initialise'], ['start', 'start'], ['stop', 'stop'], ['connection_terminate', 'terminate'],
     ]),
     data: 'data',
