@@ -5,7 +5,7 @@ import { operationIdOf } from '../schema/openapi.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     /** The routes that the API reference describes. Their URLs are relative to the prefix. */
-    usherRoutes: Pick<RouteOptions, 'method' | 'url' | 'schema'>[]
+    usherRoutes: Pick<import('fastify').RouteOptions, 'method' | 'url' | 'schema'>[]
     /** Describes a tag of the API reference. */
     usherTag (name: string, description: string): void
     /** The tags that were described. */

@@ -1,4 +1,4 @@
-import { Type, type Static } from '@sinclair/typebox'
+import { Type, type Static, type TSchema } from '@sinclair/typebox'
 import { Email, exampleUser, Id, Instant, line, Name, NewPassword } from './text.ts'
 import { versions } from './version.ts'
 import { content } from './reply.ts'
@@ -42,11 +42,13 @@ export const ReplaceUser = Type.Object({
   role: Type.Optional(Role),
 }, { title: 'ReplaceUser', examples: [{ name: exampleUser.name, email: exampleUser.email }] })
 
+const notNull = <Schema extends TSchema>(schema: Schema): Schema => ({ ...schema, notNull: true })
+
 /** The body of PATCH /api/users/{id} (contract 10.3): the members to change. Null is not a value of any of them. */
 export const PatchUser = Type.Partial(Type.Object({
-  name: { ...Name, notNull: true },
-  email: { ...Email, notNull: true },
-  role: { ...Role, notNull: true },
+  name: notNull(Name),
+  email: notNull(Email),
+  role: notNull(Role),
 }), { title: 'PatchUser', examples: [{ name: exampleUser.name }] })
 
 export type CreateUser = Static<typeof CreateUser>
