@@ -3,6 +3,7 @@ import Fastify, { type FastifyInstance, type FastifyServerOptions, type InjectOp
 import type { Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 
 // These limits are higher than any test needs. test/plugins/auth/throttle.test.ts tests the real ones.
 const generous = { burst: 10_000, perMinute: 10_000 }
@@ -40,9 +41,7 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
   const given: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(t.name),
-    // `t.testdir()` must not be called if a folder is given: a second call empties the folder that the first one
-    // created.
-    uploadsDir: options.uploadsDir ?? t.testdir(),
+    uploadsDir: options.uploadsDir ?? temporaryFolder(t),
     poolSize: 4,
     admin: ADMIN,
     throttle: { account: generous, address: generous, refresh: generous, reset: generous },

@@ -12,6 +12,7 @@ import mercurius from 'mercurius'
 import type { Test } from 'tap'
 import type { UsherOptions } from '../../app.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 
 /**
  * Creates a Fastify instance with a non-default value for every option that could affect Usher. It is closed when the
@@ -42,7 +43,7 @@ export async function mountOptions (t: Test, prefix = '/accounts'): Promise<Ushe
     prefix,
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(`${t.name} ${prefix}`),
-    uploadsDir: t.testdir(),
+    uploadsDir: temporaryFolder(t),
     poolSize: 2,
     admin: { email: 'admin@example.com', password: 'horse battery staple' },
   }

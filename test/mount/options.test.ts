@@ -4,6 +4,7 @@ import t from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const admin = { email: 'admin@example.com', password: 'horse battery staple' }
 const databaseUrl = 'postgres://somebody:secret@127.0.0.1:1/none'
@@ -11,7 +12,7 @@ const databaseUrl = 'postgres://somebody:secret@127.0.0.1:1/none'
 t.test('9 with the option sql, Usher uses the client of the host and does not close it', async (t) => {
   const sql = postgres(await testDatabaseUrl(), { max: 2 })
   t.teardown(() => sql.end())
-  const options: UsherOptions = { sql, schema: uniqueSchema(t.name), uploadsDir: t.testdir(), admin }
+  const options: UsherOptions = { sql, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), admin }
   const app = Fastify()
   await app.register(usher, options)
   await app.ready()
@@ -72,7 +73,7 @@ t.test('9 Usher does not change the options that the host passes', async (t) => 
   const options: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
     schema: uniqueSchema(t.name),
-    uploadsDir: t.testdir(),
+    uploadsDir: temporaryFolder(t),
     admin: Object.freeze({ ...admin, email: ' admin@example.com ' }),
     policy: Object.freeze({ 'users:create': () => true }),
     publicUrl: undefined,

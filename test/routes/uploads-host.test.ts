@@ -5,11 +5,12 @@ import usher from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { END, fieldPart, filePart, FORM, post, upload } from '../helpers/uploads.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 
 // All hosts use the same schema and folder, one after the other.
-const shared = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: t.testdir() }
+const shared = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t) }
 
 /** Creates a host that calls `before`, mounts Usher under a prefix, and calls `after`. */
 async function createHost (t: Test, before: (host: FastifyInstance) => unknown, after: (host: FastifyInstance) => unknown = () => {}) {

@@ -11,6 +11,7 @@ import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
+import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
 const works = async ({ inject }: TestUsher, { headers }: LoggedIn) => (await inject('GET', '/api/protected', { headers })).statusCode
 
@@ -131,7 +132,7 @@ t.test('4 a request with a verified token reads nothing from the database', asyn
   t.teardown(() => client.end())
   const host = Fastify({ forceCloseConnections: true })
   t.teardown(() => host.close())
-  const options = { sql: client, schema: uniqueSchema(t.name), uploadsDir: t.testdir(), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
+  const options = { sql: client, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
   await host.register(app, options)
   host.get('/mine', { onRequest: host.usher.authenticate }, async ({ actor }) => actor)
   const { admin, createUser, inject } = await withUsers(host, options)

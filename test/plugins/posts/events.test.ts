@@ -11,6 +11,7 @@ import { openSocket, post, createPost, titles } from '../../helpers/graphql.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
+import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
 // One node uses the database through a proxy that can fail. The other node writes.
 const proxy = await createProxy(t, await testDatabaseUrl())
@@ -120,7 +121,7 @@ t.test('7.7 a deleted post is not delivered; failed reads are logged, and delive
   const app = Fastify({ logger: { stream: lines, level: 'error' } })
   t.teardown(() => app.close())
   const admin = { email: 'admin@example.com', password: 'horse battery staple' }
-  const options = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('unreadable'), uploadsDir: t.testdir(), poolSize: 2, admin }
+  const options = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('unreadable'), uploadsDir: temporaryFolder(t), poolSize: 2, admin }
   await app.register(usherPlugin, options)
   const usher = await withUsers(app, options)
   const sql = openSql(t, usher)
