@@ -12,9 +12,15 @@ import type { Tables } from '../db/tables.ts'
 
 const user = {
   type: 'object',
-  properties: Object.fromEntries(['id', 'name', 'email', 'role', 'createdAt', 'updatedAt'].map((name) => [name, { type: 'string' }])),
+  properties: {
+    ...Object.fromEntries(['id', 'name', 'email', 'role', 'createdAt', 'updatedAt'].map((name) => [name, { type: 'string' }])),
+    emailVerified: { type: 'boolean' },
+    disabled: { type: 'boolean' },
+  },
 }
-const columns = ['id', 'name', 'email', 'role', 'created_at as createdAt', 'updated_at as updatedAt'] as const
+const columns = [
+  'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'disabled', 'created_at as createdAt', 'updated_at as updatedAt',
+] as const
 const postColumns = ['id', 'author_id as authorId', 'title', 'content', 'created_at as createdAt'] as const
 
 const client = postgres(process.env['DATABASE_URL']!, { max: 10 })

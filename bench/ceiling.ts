@@ -6,7 +6,9 @@ const body = JSON.stringify({
   id: '01a1fb1f-9a52-7253-96f9-fbe7729173ff',
   name: 'User 12345',
   email: 'user12345@example.com',
+  emailVerified: false,
   role: 'user',
+  disabled: false,
   createdAt: '2026-11-20T22:41:54.771Z',
   updatedAt: '2026-11-20T22:41:54.771Z',
 })

@@ -1,4 +1,5 @@
 import { sql, type Kysely } from 'kysely'
+import { secureAccounts } from './migrations/account-safety.ts'
 import { createAccounts } from './migrations/accounts.ts'
 import { createDeletedUsers } from './migrations/deleted-users.ts'
 import { timeEndedSessions } from './migrations/ended-at.ts'
@@ -49,6 +50,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0008-recognised-networks': createRecognisedNetworks,
   '0009-ended-at': timeEndedSessions,
   '0010-epochs': createEpochs,
+  '0011-account-safety': secureAccounts,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

@@ -7,7 +7,8 @@ import { postponed } from './batching.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
-import type { Database, PostsTable, Tables } from './tables.ts'
+import type { Database, Tables } from './tables.ts'
+import type { PostsTable } from './tables/content.ts'
 import { isInTime } from './driver/write-in-time.ts'
 
 export type PostRow = Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at'>

@@ -6,7 +6,8 @@ import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import type { Row } from './row.ts'
-import { userColumns, type Database, type SessionsTable, type UserRow } from './tables.ts'
+import { userColumns, type Database, type UserRow } from './tables.ts'
+import type { SessionsTable } from './tables/auth.ts'
 
 // A rotated cookie still works for this long, for browser tabs that refresh at the same time and for responses that were lost.
 const GRACE_SECONDS = 10

@@ -3,7 +3,8 @@ import { sql } from 'kysely'
 import { allowPauses, lock } from './postgres.ts'
 import { isEncrypted, encrypt, decrypt } from './encryption.ts'
 import type { Row } from './row.ts'
-import type { Database, SigningKeysTable } from './tables.ts'
+import type { Database } from './tables.ts'
+import type { SigningKeysTable } from './tables/auth.ts'
 
 /** Seconds between the creation of a key and its first signature. By then all nodes know it, and so do clients that cache the key set. */
 export const LEAD_SECONDS = 300

@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import { InvalidToken } from '../schema/auth.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Row } from './row.ts'
-import type { Database, UploadsTable } from './tables.ts'
+import type { Database } from './tables.ts'
+import type { UploadsTable } from './tables/content.ts'
 
 export type UploadRow = Row<UploadsTable, 'id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'created_at'>
 

@@ -22,7 +22,9 @@ export const User = Type.Object({
   id: Id,
   name: Type.String(),
   email: Type.String(),
+  emailVerified: Type.Boolean({ description: 'Whether a link that was sent to this address was used' }),
   role: Role,
+  disabled: Type.Boolean({ description: 'Whether an admin has disabled the user' }),
   createdAt: Instant,
   updatedAt: Instant,
 }, { title: 'User', description: 'A user' })

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parseSettings } from '../../node/settings.ts'
-import { readOptions } from '../../schema/options.ts'
+import { readOptions } from '../../schema/read-options.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string) => readFileSync(join(root, file), 'utf8')

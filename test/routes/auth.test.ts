@@ -27,7 +27,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.equal(response.statusCode, 200)
     const { token, user: { createdAt, updatedAt, ...rest }, ...more } = response.json()
     t.same(more, { tokenType: 'Bearer', expiresIn: 900 })
-    t.same(rest, { id: user.id, name: 'Somebody', email: 'Ada@Example.com', role: 'user' })
+    t.same(rest, { id: user.id, name: 'Somebody', email: 'Ada@Example.com', emailVerified: false, role: 'user', disabled: false })
     t.equal((await inject('GET', '/api/protected', { headers: { authorization: `Bearer ${token}` } })).statusCode, 200)
     t.equal(response.cookies.length, 1)
     t.equal(response.headers['cache-control'], 'no-store')

@@ -37,7 +37,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     const { response, cookie, token, headers } = await refresh(session)
     const { token: _, user: { createdAt, updatedAt, ...rest }, ...more } = response.json()
     t.strictSame(more, { tokenType: 'Bearer', expiresIn: 900 })
-    t.strictSame(rest, { id: user.id, name: 'Ada', email: user.email, role: 'user' })
+    t.strictSame(rest, { id: user.id, name: 'Ada', email: user.email, emailVerified: false, role: 'user', disabled: false })
     t.not(cookie, session.cookie)
     t.match(response.headers['set-cookie'], /^usher_session=[\w.-]+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
     t.equal(response.headers['cache-control'], 'no-store')

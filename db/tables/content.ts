@@ -1,0 +1,49 @@
+import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
+
+export interface PostsTable {
+  id: string
+  /** The number of the post in commit order, with gaps; a bigint, which is read as text. See `db/migrations/positions.ts`. */
+  position: GeneratedAlways<string>
+  /** The epoch in which the post was created. See `db/migrations/epochs.ts`. */
+  epoch: GeneratedAlways<number>
+  author_id: string
+  title: string
+  content: string
+  created_at: Generated<Date>
+  updated_at: Generated<Date>
+}
+
+/** A view with one row: the current epoch. */
+export interface CurrentEpochView { epoch: number }
+
+/** The sequence that assigns positions, as a relation to read from. */
+export interface PositionSequence {
+  last_value: GeneratedAlways<string>
+  is_called: GeneratedAlways<boolean>
+}
+
+/**
+ * A deleted user whose posts, uploads or audit entries are still being removed. They are not visible any more, and are removed in
+ * batches. See `db/deleted-users.ts`.
+ */
+export interface DeletedUsersTable {
+  user_id: string
+  /** The user's posts from this position on are deleted; a bigint, which is read as text. */
+  posts_below: Generated<string>
+  /** The user's audit entries from this id on are blanked. */
+  audit_below: Generated<string>
+}
+
+/** The record of a stored file. Without an owner, the file is no longer served and will be deleted. */
+export interface UploadsTable {
+  id: string
+  user_id: string | null
+  filename: string
+  media_type: string
+  /** Bytes; a bigint, which is read as text. */
+  size: ColumnType<string, number, number>
+  /** Hexadecimal. */
+  sha256: string
+  description: string
+  created_at: Generated<Date>
+}

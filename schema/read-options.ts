@@ -1,0 +1,82 @@
+import type { RegisterOptions } from 'fastify'
+import type { Sql } from 'postgres'
+import { isDatabaseUrl } from './database-url.ts'
+import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
+import { policy, type Policy } from './policy.ts'
+import { createParser } from './validator.ts'
+
+const parse = createParser(Settings)
+
+/** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
+export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
+  const {
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, onFirstAdmin, onNoAdmin, ...rest
+  } = given
+  const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
+  if (unknown) throw optionError(`there is no option ${unknown}`)
+  if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
+  if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
+  if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
+  if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
+  return Object.freeze({
+    ...parseLimits(rest),
+    prefix: readPrefix(prefix),
+    database: readDatabase(databaseUrl, sql),
+    notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
+    emitter,
+    policy: readPolicy(rules),
+    logLevel,
+    logSerializers,
+    mailer,
+    onFirstAdmin,
+    onNoAdmin,
+  })
+}
+
+const optionError = (message: string) => new Error(`usher: ${message}`)
+
+function parseLimits (given: object): Given {
+  try {
+    return parse(given)
+  } catch (error) {
+    throw optionError((error as Error).message)
+  }
+}
+
+// As in Fastify, the leading slash is optional, and a trailing slash makes no difference.
+function readPrefix (prefix: unknown = ''): string {
+  if (typeof prefix === 'string' && /^\/?([\w.~-]+\/)*[\w.~-]*$/.test(prefix)) return prefix.replace(/^(?=[^/])/, '/').replace(/\/$/, '')
+  throw optionError('prefix must be a path such as /accounts')
+}
+
+function readDatabase (databaseUrl: unknown, sql: Sql | undefined): string | Sql {
+  if (sql !== undefined && databaseUrl !== undefined) throw optionError('databaseUrl and sql exclude each other: pass only one of them')
+  if (sql !== undefined) return readClient(sql)
+  if (databaseUrl === undefined || databaseUrl === '') throw optionError('databaseUrl or sql is required')
+  return readDatabaseUrl('databaseUrl', databaseUrl)
+}
+
+function readDatabaseUrl (name: string, given: unknown): string {
+  if (typeof given === 'string' && isDatabaseUrl(given)) return given
+  // The message does not contain the value, because it may contain a password.
+  throw optionError(`${name} must be a URL such as postgres://user:password@host:5432/database`)
+}
+
+function isEmitter (given: unknown): boolean {
+  if (typeof given !== 'object' || given === null) return false
+  return ['on', 'removeListener', 'emit'].every((name) => typeof given[name as never] === 'function')
+}
+
+function readClient (sql: Sql): Sql {
+  const isClient = typeof sql === 'function' && typeof sql.unsafe === 'function' && sql.options
+  if (!isClient) throw optionError('sql must be a client created by postgres.js')
+  return sql
+}
+
+function readPolicy (rules: Partial<Policy> = {}): Policy {
+  for (const [action, rule] of Object.entries(rules)) {
+    if (!(action in policy)) throw optionError(`policy has no action ${action}`)
+    if (typeof rule !== 'function') throw optionError(`policy must have a function for ${action}`)
+  }
+  return { ...policy, ...rules }
+}
