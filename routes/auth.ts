@@ -57,6 +57,8 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
       // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
       const replaced = cookies.serves(request) ? cookies.read(request) : undefined
       const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, replaced, ...origin })
+        // The user was deleted or disabled, or has another password since the password was checked.
+        .catch((error) => error instanceof InvalidCredentials ? reject(request, user.id, attempt) : Promise.reject(error))
       await attempt.succeeded()
       return issueToken(reply, session, { ...user, role: session.role })
     } catch (error) {
@@ -95,21 +97,25 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     await throttle.rejectFlood({ address, client })
   }
 
-  // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist.
+  // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist. So does a
+  // disabled user, whose right password must not be confirmed.
   async function verify (
     request: FastifyRequest, email: string, password: string, attempt: LoginAttempt
   ): Promise<UserRow & { passwordHash: string }> {
     const user = await findCredentials(db, email)
-    if (!await passwords.verify(password, user?.passwordHash, request.socket)) {
-      await Promise.all([attempt.failed(), audit.add(request, { action: 'login.failed', userId: user?.id })])
-      throw new InvalidCredentials()
-    }
+    const matches = await passwords.verify(password, user?.passwordHash, request.socket)
+    if (!matches || user!.disabled) return reject(request, user?.id, attempt)
     const { passwordHash } = user as { passwordHash: string }
     if (!passwords.isOutdated(passwordHash)) return { ...user!, passwordHash }
     const renewed = await passwords.hash(password)
     if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
     // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against the new one.
     return verify(request, email, password, attempt)
+  }
+
+  async function reject (request: FastifyRequest, userId: string | undefined, attempt: LoginAttempt): Promise<never> {
+    await Promise.all([attempt.failed(), audit.add(request, { action: 'login.failed', userId })])
+    throw new InvalidCredentials()
   }
 
   function invalidSession (reply: FastifyReply): Error {

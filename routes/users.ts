@@ -74,7 +74,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   await app.register(async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/users/:id', {
-      schema: schemas.patch, onRequest: [...allow('users:replace', idOf), requirePatchType], preValidation: authorizeChangedRole,
+      schema: schemas.patch, onRequest: [...allow('users:replace', idOf), requirePatchType], preValidation: [authorizeChangedRole, authorizeDisabling],
     }, onPatch)
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
@@ -126,6 +126,11 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function authorizeChangedRole (request: FastifyRequest): Promise<void> {
     const actor = actorOf(request)
     authorizeRole(actor, request.body, idOf(request) === actor.id ? actor.role : undefined)
+  }
+
+  // Disabling and enabling are one permission, which users do not have over their own record. PUT ignores the member.
+  async function authorizeDisabling (request: FastifyRequest): Promise<void> {
+    if ((request.body as { disabled?: unknown } | null)?.disabled !== undefined) authorize(actorOf(request), 'users:disable', idOf(request))
   }
 
   // Checks the permission to grant the role in the body. `freeRole` needs no permission. This runs before the body is validated,

@@ -7,7 +7,8 @@ import { pageQuery } from './params.ts'
 
 export const UserNotFound = defineError('USER_NOT_FOUND', 'User not found', 404)
 export const EmailTaken = defineError('EMAIL_TAKEN', 'This email address is already taken', 409)
-export const LastAdmin = defineError('LAST_ADMIN', 'The last admin can be neither deleted nor demoted', 409)
+export const LastAdmin = defineError('LAST_ADMIN', 'The last admin can be neither deleted nor demoted nor disabled', 409)
+export const UserDisabled = defineError('USER_DISABLED', 'The user is disabled', 409)
 
 export const roles = ['admin', 'user'] as const
 
@@ -51,6 +52,7 @@ export const PatchUser = Type.Partial(Type.Object({
   name: notNull(Name),
   email: notNull(Email),
   role: notNull(Role),
+  disabled: notNull(Type.Boolean({ description: 'Whether the user is disabled. Only an admin may set it' })),
 }), { title: 'PatchUser', examples: [{ name: exampleUser.name }] })
 
 export type CreateUser = Static<typeof CreateUser>
