@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import type { UsherOptions } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
 import { createMailer } from '../helpers/mail.ts'
@@ -68,6 +69,18 @@ t.test('11.4 only an admin may disable or enable, and users not even themselves:
   }
   t.match(await read(user.id), { name: 'Somebody', disabled: false })
   t.equal((await inject('PATCH', `/api/users/${user.id}`, { payload: { disabled: true } })).statusCode, 401)
+})
+
+t.test('2 the policy of a host decides who may disable users, in addition to who may change them', async (t) => {
+  const [user, other] = [await createUser(), await createUser()]
+  const statusesOf = async (policy: UsherOptions['policy']) => {
+    const { inject } = await createUsher(t, { ...usher.options, policy })
+    const send = async (by: LoggedIn, { id }: LoggedIn) =>
+      (await inject('PATCH', `/api/users/${id}`, { headers: by.headers, payload: { disabled: false } })).statusCode
+    return [await send(user, user), await send(user, other), await send(admin, user)]
+  }
+  t.strictSame(await statusesOf({ 'users:disable': () => true }), [200, 403, 200])
+  t.strictSame(await statusesOf({ 'users:disable': (actor, ownerId) => actor.id === ownerId, 'users:replace': () => true }), [200, 403, 403])
 })
 
 t.test('11.4 a value that is no boolean gets 400, and other requests ignore the member', async (t) => {
