@@ -38,7 +38,7 @@ import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
 import type { UsherOptions } from './schema/options.ts'
 import { readOptions } from './schema/read-options.ts'
-import type { Action, Actor, Policy, ReadAction, ReadRule, Rule } from './schema/policy.ts'
+import { audiences, type Action, type Actor, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
 import type { Role } from './schema/user.ts'
 
 declare module 'fastify' {
@@ -52,6 +52,7 @@ declare module 'fastify' {
   }
 }
 
+export { audiences }
 export type { Action, Actor, Policy, ReadAction, ReadRule, Role, Rule, UsherOptions }
 
 /** The one decorator that a host gets. */
