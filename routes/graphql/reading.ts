@@ -5,10 +5,16 @@ import { Unauthenticated } from '../../schema/auth.ts'
 import type { Actor, ReadAction } from '../../schema/policy.ts'
 import type { GraphQLContext } from './context.ts'
 
-/** Throws `Unauthenticated` or `Forbidden` if the reader of an operation may not read something (contract 11.1). */
-export async function authorizeRead (context: GraphQLContext, action: ReadAction, ownerId?: string): Promise<void> {
+/**
+ * Throws `Unauthenticated` or `Forbidden` if the reader of an operation may not read something (contract 11.1). Returns nothing to wait
+ * for if anyone may, since a list calls this for each of its rows.
+ */
+export function authorizeRead (context: GraphQLContext, action: ReadAction, ownerId?: string): Promise<void> | undefined {
+  return context.usher.usherVisibility.isOpen(action) ? undefined : authorize(context, action, ownerId)
+}
+
+async function authorize (context: GraphQLContext, action: ReadAction, ownerId: string | undefined): Promise<void> {
   const { usher: { usherVisibility: visibility, usherAudit: audit }, request } = context
-  if (visibility.isOpen(action)) return
   const reader = await readerOf(context)
   if (visibility.allows(reader, action, ownerId)) return
   if (!reader) throw new Unauthenticated()
