@@ -36,7 +36,7 @@ const schemas = {
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate }, usherTokens: tokens, usherSessions: sessions,
-    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit,
+    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility,
   } = app
   const cookies = await createCookies(app)
   app.usherTag('auth', 'Login, sessions, passwords and tokens')
@@ -87,10 +87,11 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onReadProtected (request: RequestOf<typeof schemas.protected>) {
-    const user = await users.read(actorOf(request).id, request.socket)
+    const actor = actorOf(request)
+    const user = await users.read(actor.id, request.socket)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
-    return { user }
+    return { user: visibility.show(user, actor) }
   }
 
   async function rejectFlood ({ ip: address, socket: client }: FastifyRequest): Promise<void> {
@@ -125,9 +126,10 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   function issueToken (reply: FastifyReply, { id, cookie, expiresAt }: OpenSession, user: UserRow) {
     cookies.set(reply, cookie, expiresAt)
-    const token = tokens.sign({ id: user.id, role: user.role, sessionId: id }, { expiresAt })
+    const actor = { id: user.id, role: user.role, sessionId: id }
+    const token = tokens.sign(actor, { expiresAt })
     const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000))
-    return { token, tokenType: 'Bearer', expiresIn, user }
+    return { token, tokenType: 'Bearer', expiresIn, user: visibility.show(user, actor) }
   }
 
   // A bearer token takes precedence. The cookie is accepted only from an allowed origin, so that no other page can log a user out.

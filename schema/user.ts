@@ -22,10 +22,10 @@ const Role = Type.Unsafe<Role>({ type: 'string', enum: roles })
 export const User = Type.Object({
   id: Id,
   name: Type.String(),
-  email: Type.String(),
-  emailVerified: Type.Boolean({ description: 'Whether a link that was sent to this address was used' }),
+  email: Type.Optional(Type.String({ description: 'Absent if the reader may not see it' })),
+  emailVerified: Type.Optional(Type.Boolean({ description: 'Whether a link that was sent to this address was used. Absent like `email`' })),
   role: Role,
-  disabled: Type.Boolean({ description: 'Whether an admin has disabled the user' }),
+  disabled: Type.Optional(Type.Boolean({ description: 'Whether an admin has disabled the user. Absent like `email`' })),
   createdAt: Instant,
   updatedAt: Instant,
 }, { title: 'User', description: 'A user' })

@@ -9,6 +9,10 @@ t.test('8 settings: each has a default or is optional', async (t) => {
     LOG_LEVEL: 'info',
     CORS_ORIGIN: [],
     TRUST_PROXY: [],
+    USERS_VISIBLE_TO: 'anyone',
+    POSTS_VISIBLE_TO: 'anyone',
+    EMAILS_VISIBLE_TO: 'anyone',
+    UPLOADS_VISIBLE_TO: 'anyone',
     NODE_ENV: 'development',
     UPLOAD_MAX_BYTES: 10485760,
   })
@@ -36,6 +40,10 @@ t.test('8 settings: all are read from the environment', async (t) => {
     MAIL_FROM: 'Usher <usher@example.com>',
     PASSWORD_URL: 'https://app.example.com/password?set=1',
     PRINT_SECRETS: 'true',
+    USERS_VISIBLE_TO: 'members',
+    POSTS_VISIBLE_TO: 'members',
+    EMAILS_VISIBLE_TO: 'owners',
+    UPLOADS_VISIBLE_TO: 'owners',
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: '1073741824',
   }), {
@@ -55,6 +63,10 @@ t.test('8 settings: all are read from the environment', async (t) => {
     MAIL_FROM: 'Usher <usher@example.com>',
     PASSWORD_URL: 'https://app.example.com/password?set=1',
     PRINT_SECRETS: true,
+    USERS_VISIBLE_TO: 'members',
+    POSTS_VISIBLE_TO: 'members',
+    EMAILS_VISIBLE_TO: 'owners',
+    UPLOADS_VISIBLE_TO: 'owners',
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: 1073741824,
   })
@@ -72,6 +84,7 @@ const secret = 'SECRET must be a secret of 16 to 1024 characters.'
 const smtp = 'SMTP_URL must be an address such as smtps://user:password@mail.example.com.'
 const from = 'MAIL_FROM must be an email address, or one with a name such as Usher <usher@example.com>.'
 const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
+const users = 'USERS_VISIBLE_TO must be anyone or members (everyone with a token).'
 const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
 
 t.test('8 settings: MAIL_FROM may be an address without a name, and SMTP_URL needs PUBLIC_URL or PASSWORD_URL', async (t) => {
@@ -120,6 +133,7 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ MAIL_FROM: 'A\r\nBcc: <b@example.com>' }, from],
   [{ PASSWORD_URL: 'app.example.com' }, page],
   [{ PASSWORD_URL: 'https://app.example.com/#/password' }, page],
+  [{ USERS_VISIBLE_TO: 'owners' }, users],
   [{ UPLOAD_MAX_BYTES: '0' }, bytes],
   [{ UPLOAD_MAX_BYTES: '10MB' }, bytes],
 ]
