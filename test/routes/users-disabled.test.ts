@@ -75,12 +75,14 @@ t.test('2 the policy of a host decides who may disable users, in addition to who
   const [user, other] = [await createUser(), await createUser()]
   const statusesOf = async (policy: UsherOptions['policy']) => {
     const { inject } = await createUsher(t, { ...usher.options, policy })
-    const send = async (by: LoggedIn, { id }: LoggedIn) =>
-      (await inject('PATCH', `/api/users/${id}`, { headers: by.headers, payload: { disabled: false } })).statusCode
-    return [await send(user, user), await send(user, other), await send(admin, user)]
+    const send = async (by: LoggedIn, { id }: LoggedIn, disabled: unknown = false) =>
+      (await inject('PATCH', `/api/users/${id}`, { headers: by.headers, payload: { disabled } })).statusCode
+    // 400 means that the rule has let the value through.
+    return [await send(user, user, 'x'), await send(user, other), await send(admin, user)]
   }
-  t.strictSame(await statusesOf({ 'users:disable': () => true }), [200, 403, 200])
-  t.strictSame(await statusesOf({ 'users:disable': (actor, ownerId) => actor.id === ownerId, 'users:replace': () => true }), [200, 403, 403])
+  t.strictSame(await statusesOf({ 'users:disable': () => true }), [400, 403, 200])
+  t.strictSame(await statusesOf({ 'users:disable': (actor, ownerId) => actor.id === ownerId, 'users:replace': () => true }), [400, 403, 403])
+  t.equal((await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: await read(user.id) })).statusCode, 200, 'the own record can be sent back')
 })
 
 t.test('11.4 a value that is no boolean gets 400, and other requests ignore the member', async (t) => {
