@@ -1,3 +1,6 @@
+// Functions that tests pass to `page.evaluate` run in the browser.
+/// <reference lib="dom" />
+/// <reference lib="dom.iterable" />
 import { chromium, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { createUsher } from './app.ts'
