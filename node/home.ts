@@ -18,7 +18,7 @@ export default fp(async function home (app) {
   const files = { '/favicon.ico': ['image/x-icon', icon], '/favicon.svg': ['image/svg+xml', await readFileOfPage('favicon.svg')] } as const
 
   app.get('/', async (request, reply) => {
-    reply.header('vary', 'Accept')
+    reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', '))
     if (!wantsPage(request)) throw new NotFound()
     return reply.headers({ 'content-security-policy': policy, 'cache-control': 'no-cache' }).type('text/html; charset=utf-8').send(page)
   })
