@@ -30,12 +30,12 @@ for (const [place, serve] of Object.entries(served)) {
     await t.test('15.3 signing in authorizes the page, survives a reload, and ends with signing out', async (t) => {
       const { page, foreign, problems } = await openPage(t, `${url}/docs/`)
       await page.getByLabel('Email').fill(admin.email)
-      await page.getByLabel('Password').fill('not the password')
+      await page.getByRole('textbox', { name: 'Password' }).fill('not the password')
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByText('Email or password is wrong.').waitFor()
       t.strictSame(problems.splice(0), [FAILED_401])
 
-      await page.getByLabel('Password').fill(admin.password)
+      await page.getByRole('textbox', { name: 'Password' }).fill(admin.password)
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByText(`Signed in as ${admin.email}`).waitFor()
       t.strictSame(await readProtected(page), ['200', admin.email])
