@@ -1,9 +1,19 @@
-import { chromium, type Page } from 'playwright-core'
+// Functions that tests pass to `page.evaluate` run in the browser.
+/// <reference lib="dom" />
+/// <reference lib="dom.iterable" />
+import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { createUsher } from './app.ts'
 import { startNode } from './node.ts'
 
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
+
+const DESKTOP = { width: 1280, height: 900 }
+const PHONE = { width: 390, height: 844 }
+
+/** The ways in which a page is looked at: light and dark, on a desktop and on a phone. */
+export const looks = ([['desktop', DESKTOP], ['phone', PHONE]] as const).flatMap(([device, viewport]) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ name: `${colorScheme}, ${device}`, colorScheme, viewport })))
 
 export interface Watched {
   page: Page
@@ -16,10 +26,10 @@ export interface Watched {
 }
 
 /** Opens a page in Chromium with a new profile, and records what the page does from its first request on. */
-export async function openPage (t: Test, url: string): Promise<Watched> {
+export async function openPage (t: Test, url: string, options: BrowserContextOptions = {}): Promise<Watched> {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGS })
   t.teardown(() => browser.close())
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
+  const page = await browser.newPage({ viewport: DESKTOP, ...options })
   page.setDefaultTimeout(20_000)
   const watched: Watched = { page, foreign: [], problems: [] }
   const note = (asked: string) => {
@@ -34,9 +44,18 @@ export async function openPage (t: Test, url: string): Promise<Watched> {
   return watched
 }
 
+/** Returns the brightness of the colour behind a page, from 0 to 255, and by how many pixels the page is too wide. */
+export function look (page: Page): Promise<{ brightness: number, excess: number }> {
+  return page.evaluate(() => {
+    const colours = [document.body, document.documentElement].map((element) => getComputedStyle(element).backgroundColor)
+    const [red = 0, green = 0, blue = 0] = colours.find((colour) => colour !== 'rgba(0, 0, 0, 0)')!.match(/\d+/g)!.map(Number)
+    return { brightness: (red + green + blue) / 3, excess: document.documentElement.scrollWidth - innerWidth }
+  })
+}
+
 export interface Served {
   url: string
-  admin: { email: string, headers: { authorization: string } }
+  admin: { email: string, password: string, headers: { authorization: string } }
 }
 
 /** Starts Usher in two forms: as a node in a separate process, and inside a host under a prefix. */
