@@ -70,14 +70,22 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const serialized = new WeakMap<Page<UserRow>, Map<string, string>>()
   app.usherTag('users', 'User records')
 
-  app.get('/users', { schema: schemas.list, onRequest: [...visibility.reads('users:list', EMAIL), negotiateVersion] }, onList)
-  app.get('/users/:id', { schema: schemas.read, onRequest: visibility.reads('users:read', EMAIL, idOf) }, onRead)
+  app.get('/users', {
+    schema: { ...schemas.list, ...visibility.securityOf('users:list', EMAIL) },
+    onRequest: [...visibility.reads('users:list', EMAIL), negotiateVersion],
+  }, onList)
+  app.get('/users/:id', {
+    schema: { ...schemas.read, ...visibility.securityOf('users:read', EMAIL) },
+    onRequest: visibility.reads('users:read', EMAIL, idOf),
+  }, onRead)
   app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: authorizeNewRole }, onCreate)
   app.put('/users/:id', { schema: schemas.replace, onRequest: allow('users:replace', idOf), preValidation: authorizeChangedRole }, onReplace)
   await app.register(async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/users/:id', {
-      schema: schemas.patch, onRequest: [...allow('users:replace', idOf), requirePatchType], preValidation: [authorizeChangedRole, authorizeDisabling],
+      schema: schemas.patch,
+      onRequest: [...allow('users:replace', idOf), requirePatchType],
+      preValidation: [authorizeChangedRole, authorizeDisabling],
     }, onPatch)
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
