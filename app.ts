@@ -18,6 +18,7 @@ import passwordLinks from './plugins/auth/password-links.ts'
 import passwords from './plugins/auth/passwords.ts'
 import responseIsolation from './plugins/response-isolation.ts'
 import sessions from './plugins/auth/sessions.ts'
+import signUps from './plugins/auth/sign-ups.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
 import storage from './plugins/uploads/storage.ts'
 import users from './plugins/users/users.ts'
@@ -32,6 +33,7 @@ import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
 import sessionRoutes from './routes/sessions.ts'
 import setPassword from './routes/set-password.ts'
+import signUpRoutes from './routes/sign-up.ts'
 import uploadRoutes from './routes/uploads.ts'
 import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
@@ -105,6 +107,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(passwords)
   await app.register(mailer)
   await app.register(passwordLinks)
+  await app.register(signUps)
   await app.register(auth)
   await app.register(storage)
   await app.register(deletedUsers)
@@ -131,6 +134,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(authRoutes)
     await api.register(sessionRoutes)
     await api.register(passwordRoutes)
+    await api.register(signUpRoutes)
     await api.register(userRoutes)
     await api.register(auditRoutes)
     await api.register(uploadRoutes)

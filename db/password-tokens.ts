@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { invalidPasswordToken, WrongPassword } from '../schema/password.ts'
+import { invalidMailToken } from '../schema/mail-token.ts'
+import { WrongPassword } from '../schema/password.ts'
 import { insertAuditEntries, type NewAuditEntry } from './audit.ts'
 import { clearLoginFailures } from './login-failures.ts'
 import { isUuid } from './postgres.ts'
@@ -51,7 +52,7 @@ export async function insertPasswordToken (
 export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Account> {
   return db.selectFrom('password_tokens').innerJoin('users', 'users.id', 'user_id').select(account)
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
-    .executeTakeFirstOrThrow(invalidPasswordToken)
+    .executeTakeFirstOrThrow(invalidMailToken)
 }
 
 /**
@@ -63,7 +64,7 @@ export async function resetPassword (trx: Database, { hash, userId, passwordHash
   // The user is always locked first, so that concurrent confirmations, of the same token or of two tokens, run one after the other.
   await lockUser(trx, userId)
   const spent = await trx.deleteFrom('password_tokens').where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).returning('hash').execute()
-  if (spent.length === 0) throw invalidPasswordToken()
+  if (spent.length === 0) throw invalidMailToken()
   const { email } = await trx.updateTable('users').set({ password_hash: passwordHash }).where('id', '=', userId).returning('email').executeTakeFirstOrThrow()
   await clearLoginFailures(trx, email)
   await trx.deleteFrom('password_tokens').where('user_id', '=', userId).execute()

@@ -17,7 +17,7 @@ const [, section = ''] = /^## Who may do what$([^]*?)^## /m.exec(policy)!
 const table = section.split('\n').filter((line) => line.startsWith('| `')).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim().replaceAll('`', '')))
 
 const mails = new Map<string, string>()
-const usher = await createUsher(t, { mailer: ({ to, text }) => { mails.set(to, text) } })
+const usher = await createUsher(t, { mailer: ({ to, text }) => { mails.set(to, text) }, signUp: true })
 const { app, inject, admin } = usher
 const [user, another] = [await usher.createUser(), await usher.createUser()]
 const sql = openSql(t, usher)
@@ -44,6 +44,11 @@ const sendUpload = (headers: object) => post(usher, [filePart('Text'), fieldPart
 const upload = await sendUpload(admin.headers)
 /** Creates a user with the role of the actor, for requests that end sessions or change the password of the user. */
 const standIn = (actor: LoggedIn | undefined) => actor && usher.createUser({ role: actor === admin ? 'admin' : 'user' })
+
+async function tokenTo (email: string): Promise<string> {
+  await until('the mail', () => mails.has(email))
+  return /token=([\w-]+)/.exec(mails.get(email)!)![1]!
+}
 
 // The request of each row.
 const rows: Record<string, Send> = {
@@ -76,9 +81,13 @@ const rows: Record<string, Send> = {
   'POST /api/auth/password-reset/confirm': async (headers) => {
     const { email } = await usher.createUser()
     await inject('POST', '/api/auth/password-reset', { payload: { email } })
-    await until('the mail', () => mails.has(email))
-    const [, token] = /token=([\w-]+)/.exec(mails.get(email)!)!
-    return inject('POST', '/api/auth/password-reset/confirm', { headers, payload: { token, password: `new ${randomUUID()}` } })
+    return inject('POST', '/api/auth/password-reset/confirm', { headers, payload: { token: await tokenTo(email), password: `new ${randomUUID()}` } })
+  },
+  'POST /api/auth/sign-up': rest('POST', '/api/auth/sign-up', () => ({ ...person(), password: randomUUID() })),
+  'POST /api/auth/sign-up/confirm': async (headers) => {
+    const payload = { ...person(), password: randomUUID() }
+    await inject('POST', '/api/auth/sign-up', { payload })
+    return inject('POST', '/api/auth/sign-up/confirm', { headers, payload: { token: await tokenTo(payload.email) } })
   },
   'GET /api/protected': rest('GET', '/api/protected'),
   'GET /api/audit': rest('GET', '/api/audit'),
