@@ -11,6 +11,7 @@ import events from './plugins/posts/events.ts'
 import posts from './plugins/posts/posts.ts'
 import firstAdmin from './plugins/auth/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
+import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
 import mailer from './plugins/mailer.ts'
 import optionsPlugin from './plugins/options.ts'
@@ -21,9 +22,11 @@ import sessions from './plugins/auth/sessions.ts'
 import signUps from './plugins/auth/sign-ups.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
 import storage from './plugins/uploads/storage.ts'
+import undoLinks from './plugins/auth/undo-links.ts'
 import users from './plugins/users/users.ts'
 import throttle from './plugins/auth/throttle.ts'
 import tokens from './plugins/auth/tokens.ts'
+import accountSafetyRoutes from './routes/account-safety.ts'
 import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
 import docsRoutes from './routes/docs.ts'
@@ -108,6 +111,8 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(mailer)
   await app.register(passwordLinks)
   await app.register(signUps)
+  await app.register(emailLinks)
+  await app.register(undoLinks)
   await app.register(auth)
   await app.register(storage)
   await app.register(deletedUsers)
@@ -135,6 +140,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(sessionRoutes)
     await api.register(passwordRoutes)
     await api.register(signUpRoutes)
+    await api.register(accountSafetyRoutes)
     await api.register(userRoutes)
     await api.register(auditRoutes)
     await api.register(uploadRoutes)

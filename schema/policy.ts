@@ -24,6 +24,7 @@ export const policy = {
   'users:delete': owner,
   'users:grant-role': admin,
   'users:invite': admin,
+  'users:verify-email': owner,
   'sessions:list': member,
   'sessions:end': owner,
   'passwords:change': member,
