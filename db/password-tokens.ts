@@ -110,10 +110,10 @@ export async function changePassword (
   trx: Database, { userId, from, to, sessionId, undo }: { userId: string, from: string, to: string, sessionId: string, undo: Uint8Array | undefined }
 ): Promise<PasswordChange> {
   await lockUser(trx, userId)
-  await trx.selectFrom('sessions').select('id').where('id', '=', sessionId).executeTakeFirstOrThrow(() => new InvalidToken())
   const undoableBy = undo && await insertUndoToken(trx, undo, userId)
   await trx.updateTable('users').set({ password_hash: to }).where('id', '=', userId).where('password_hash', '=', from)
     .returning('id').executeTakeFirstOrThrow(() => new WrongPassword())
+  await trx.selectFrom('sessions').select('id').where('id', '=', sessionId).executeTakeFirstOrThrow(() => new InvalidToken())
   await trx.deleteFrom('password_tokens').where('user_id', '=', userId).execute()
   return { ended: await deleteSessionsOf(trx, userId, sessionId), undoableBy }
 }

@@ -67,6 +67,10 @@ const rows: Record<string, Send> = {
     return inject('DELETE', `/api/users/${gone.id}`, { headers: gone.headers })
   },
   'POST /api/users/{id}/invitation': rest('POST', async () => `/api/users/${(await addPerson()).id}/invitation`),
+  'POST /api/users/{id}/email-verification': async (headers, of) => {
+    await sql`update users set email_verified = false where id = ${of.owner.id}`
+    return inject('POST', `/api/users/${of.owner.id}/email-verification`, { headers })
+  },
   'POST /api/auth/login': rest('POST', '/api/auth/login', ({ owner: { email, password } }) => ({ email, password })),
   'POST /api/auth/refresh': async (headers, { owner }) => inject('POST', '/api/auth/refresh', { headers: { ...headers, cookie: (await usher.login(owner)).cookie } }),
   'POST /api/auth/logout': async (headers, { actor }) => inject('POST', '/api/auth/logout', { headers: (await standIn(actor))?.headers ?? headers }),
@@ -88,6 +92,16 @@ const rows: Record<string, Send> = {
     const payload = { ...person(), password: randomUUID() }
     await inject('POST', '/api/auth/sign-up', { payload })
     return inject('POST', '/api/auth/sign-up/confirm', { headers, payload: { token: await tokenTo(payload.email) } })
+  },
+  'POST /api/auth/email-verification/confirm': async (headers) => {
+    const { id, email } = await usher.createUser()
+    await inject('POST', `/api/users/${id}/email-verification`, { headers: admin.headers })
+    return inject('POST', '/api/auth/email-verification/confirm', { headers, payload: { token: await tokenTo(email) } })
+  },
+  'POST /api/auth/undo': async (headers) => {
+    const { id, email } = await usher.createUser()
+    await inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload: { email: person().email } })
+    return inject('POST', '/api/auth/undo', { headers, payload: { token: await tokenTo(email) } })
   },
   'GET /api/protected': rest('GET', '/api/protected'),
   'GET /api/audit': rest('GET', '/api/audit'),

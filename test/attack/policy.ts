@@ -30,6 +30,7 @@ const rules: Readonly<Record<string, Rule>> = {
   'PUT /api/users/{id}': (actor, demand) => owner(actor, demand) && (actor.role === 'admin' || grantsNothing(actor, demand)),
   'DELETE /api/users/{id}': owner,
   'POST /api/users/{id}/invitation': admin,
+  'POST /api/users/{id}/email-verification': owner,
   'GET /api/audit': (actor, { query }) => actor.role === 'admin' || query?.['user'] === undefined || query['user'].toLowerCase() === actor.id,
   'POST /api/uploads': member,
 }
