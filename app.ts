@@ -11,6 +11,7 @@ import events from './plugins/posts/events.ts'
 import posts from './plugins/posts/posts.ts'
 import firstAdmin from './plugins/auth/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
+import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
 import mailer from './plugins/mailer.ts'
 import optionsPlugin from './plugins/options.ts'
@@ -18,12 +19,15 @@ import passwordLinks from './plugins/auth/password-links.ts'
 import passwords from './plugins/auth/passwords.ts'
 import responseIsolation from './plugins/response-isolation.ts'
 import sessions from './plugins/auth/sessions.ts'
+import signUps from './plugins/auth/sign-ups.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
 import storage from './plugins/uploads/storage.ts'
+import undoLinks from './plugins/auth/undo-links.ts'
 import users from './plugins/users/users.ts'
 import throttle from './plugins/auth/throttle.ts'
 import tokens from './plugins/auth/tokens.ts'
 import visibility from './plugins/auth/visibility.ts'
+import accountSafetyRoutes from './routes/account-safety.ts'
 import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
 import docsRoutes from './routes/docs.ts'
@@ -33,6 +37,7 @@ import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
 import sessionRoutes from './routes/sessions.ts'
 import setPassword from './routes/set-password.ts'
+import signUpRoutes from './routes/sign-up.ts'
 import uploadRoutes from './routes/uploads.ts'
 import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
@@ -107,6 +112,9 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(passwords)
   await app.register(mailer)
   await app.register(passwordLinks)
+  await app.register(signUps)
+  await app.register(emailLinks)
+  await app.register(undoLinks)
   await app.register(auth)
   await app.register(visibility)
   await app.register(storage)
@@ -134,6 +142,8 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(authRoutes)
     await api.register(sessionRoutes)
     await api.register(passwordRoutes)
+    await api.register(signUpRoutes)
+    await api.register(accountSafetyRoutes)
     await api.register(userRoutes)
     await api.register(auditRoutes)
     await api.register(uploadRoutes)

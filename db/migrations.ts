@@ -7,6 +7,7 @@ import { createEpochs } from './migrations/epochs.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
 import { createPositions } from './migrations/positions.ts'
 import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
+import { createSignUps } from './migrations/sign-ups.ts'
 import { allowPauses, lock } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
@@ -51,6 +52,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0009-ended-at': timeEndedSessions,
   '0010-epochs': createEpochs,
   '0011-account-safety': secureAccounts,
+  '0012-sign-ups': createSignUps,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

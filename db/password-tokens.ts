@@ -1,11 +1,15 @@
 import { sql } from 'kysely'
-import { invalidPasswordToken, WrongPassword } from '../schema/password.ts'
+import { InvalidToken } from '../schema/auth.ts'
+import { invalidMailToken } from '../schema/mail-token.ts'
+import { WrongPassword } from '../schema/password.ts'
 import { insertAuditEntries, type NewAuditEntry } from './audit.ts'
 import { clearLoginFailures } from './login-failures.ts'
 import { isUuid } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import type { Row } from './row.ts'
 import type { Database, UsersTable } from './tables.ts'
+import { insertUndoToken, undoPeriod } from './undo-tokens.ts'
+import { lockUser } from './users.ts'
 
 // More than one, because a mail may arrive late, and its link should work even if another mail was requested meanwhile.
 const TOKENS_A_USER = 3
@@ -14,6 +18,14 @@ const TOKENS_A_USER = 3
 export type Account = Row<UsersTable, 'id' | 'name' | 'email' | 'password_hash' | 'disabled'>
 
 const account = ['users.id', 'users.name', 'users.email', 'users.password_hash as passwordHash', 'users.disabled'] as const
+
+/** A token of a link to set a password. */
+export interface NewToken {
+  hash: Uint8Array
+  userId: string
+  seconds: number
+  onlyIfProven: boolean
+}
 
 /** Returns the user whose password is to be changed, or undefined if there is no user with that id. */
 export async function findAccount (db: Database, id: string): Promise<Account | undefined> {
@@ -24,11 +36,14 @@ export async function findAccount (db: Database, id: string): Promise<Account | 
 /**
  * Stores a token that expires after `seconds`, and the entry `note` of the account log, in one transaction. Deletes the user's
  * oldest tokens. Returns the user's current e-mail address, to which the token is to be sent, or undefined if there is no such
- * user or the user is disabled. In that case it sends the same statements, so that the response time does not reveal it.
+ * user, the user is disabled, or the address may not get one. In that case it sends the same statements, so that the response time does
+ * not reveal it.
+ * @param onlyIfProven whether no token is stored for an address that was changed in the last seven days and is not verified. As long
+ *   as the owner of the former address can undo the change, whoever has made it must not be able to take the account over.
  * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertPasswordToken (
-  db: Database, { hash, userId, seconds }: { hash: Uint8Array, userId: string, seconds: number }, note: NewAuditEntry, confirm?: () => Promise<void>
+  db: Database, { hash, userId, seconds, onlyIfProven }: NewToken, note: NewAuditEntry, confirm?: () => Promise<void>
 ): Promise<string | undefined> {
   return db.transaction().execute(async (trx) => {
     // A change of the address or disabling the user waits for this lock, and then deletes the token.
@@ -37,13 +52,16 @@ export async function insertPasswordToken (
       selectFrom('password_tokens').select('hash').where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
     // Not `now()`, which is the start of the transaction: it may have waited for the lock since.
     const now = sql<Date>`clock_timestamp()`
-    await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
+    const stored = await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
       .expression(({ selectFrom, val }) => selectFrom('users').where('id', '=', userId).where('disabled', '=', false)
+        .$if(onlyIfProven, (query) => query.where(({ or, eb }) => or([
+          eb('email_verified', '=', true), eb('email_changed_at', 'is', null), eb('email_changed_at', '<=', sql<Date>`now() - ${undoPeriod}`),
+        ])))
         .select([val(hash).as('hash'), 'id', now.as('created'), sql<Date>`${now} + make_interval(secs => ${seconds})`.as('expires')]))
-      .execute()
+      .returning('hash').execute()
     await insertAuditEntries(trx, [note])
     await confirm?.()
-    return user?.email
+    return stored.length > 0 ? user?.email : undefined
   })
 }
 
@@ -51,35 +69,56 @@ export async function insertPasswordToken (
 export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Account> {
   return db.selectFrom('password_tokens').innerJoin('users', 'users.id', 'user_id').select(account)
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).where('users.disabled', '=', false)
-    .executeTakeFirstOrThrow(invalidPasswordToken)
+    .executeTakeFirstOrThrow(invalidMailToken)
+}
+
+/** What a new password has changed. */
+export interface PasswordChange {
+  /** The ids of the sessions that it has ended. */
+  ended: string[]
+  /** The address to which the link is to be sent that undoes it, or undefined if there is no such link. */
+  undoableBy: string | undefined
 }
 
 /**
- * Sets the password of a token's owner, deletes the count of failed logins and all tokens of that user, and ends all their
- * sessions. Returns the ids of these sessions. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired,
- * or the user was disabled meanwhile.
+ * Sets the password of a token's owner, whose address is verified by this, deletes the count of failed logins and all tokens of that
+ * user, and ends all their sessions. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired, or the user
+ * was disabled meanwhile.
+ * @param undo the hash of a token that undoes it, if mails can be sent
  */
-export async function resetPassword (trx: Database, { hash, userId, passwordHash }: { hash: Uint8Array, userId: string, passwordHash: string }): Promise<string[]> {
+export async function resetPassword (
+  trx: Database, { hash, userId, passwordHash, undo }: { hash: Uint8Array, userId: string, passwordHash: string, undo: Uint8Array | undefined }
+): Promise<PasswordChange> {
   // The user is always locked first, so that concurrent confirmations, of the same token or of two tokens, run one after the other.
-  if (!await lockUser(trx, userId)) throw invalidPasswordToken()
+  const user = await lockUser(trx, userId)
+  if (!user || user.disabled) throw invalidMailToken()
   const spent = await trx.deleteFrom('password_tokens').where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).returning('hash').execute()
-  if (spent.length === 0) throw invalidPasswordToken()
-  const { email } = await trx.updateTable('users').set({ password_hash: passwordHash }).where('id', '=', userId).returning('email').executeTakeFirstOrThrow()
+  if (spent.length === 0) throw invalidMailToken()
+  const undoableBy = undo && await insertUndoToken(trx, undo, userId)
+  const { email } = await trx.updateTable('users')
+    .set({ password_hash: passwordHash, email_verified: true, updated_at: sql`case when email_verified then updated_at else now() end` })
+    .where('id', '=', userId).returning('email').executeTakeFirstOrThrow()
   await clearLoginFailures(trx, email)
-  await trx.deleteFrom('password_tokens').where('user_id', '=', userId).execute()
-  return deleteSessionsOf(trx, userId)
+  for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
+  return { ended: await deleteSessionsOf(trx, userId), undoableBy }
 }
 
 /**
  * Replaces the password hash `from`, against which the current password was checked, with `to`. Deletes the user's password tokens
- * and ends all sessions except `sessionId`. Returns the ids of the ended sessions. Call it in a transaction. Throws `WrongPassword`
- * if the password was changed meanwhile.
+ * and ends all sessions except `sessionId`. Call it in a transaction. Throws `WrongPassword` if the password was changed meanwhile, and
+ * `InvalidToken` if the session has ended, as it does when an earlier change is undone.
+ * @param undo the hash of a token that undoes it, if mails can be sent
  */
-export async function changePassword (trx: Database, { userId, from, to, sessionId }: { userId: string, from: string, to: string, sessionId: string }): Promise<string[]> {
+export async function changePassword (
+  trx: Database, { userId, from, to, sessionId, undo }: { userId: string, from: string, to: string, sessionId: string, undo: Uint8Array | undefined }
+): Promise<PasswordChange> {
+  await lockUser(trx, userId)
+  const undoableBy = undo && await insertUndoToken(trx, undo, userId)
   await trx.updateTable('users').set({ password_hash: to }).where('id', '=', userId).where('password_hash', '=', from)
     .returning('id').executeTakeFirstOrThrow(() => new WrongPassword())
+  await trx.selectFrom('sessions').select('id').where('id', '=', sessionId).executeTakeFirstOrThrow(() => new InvalidToken())
   await trx.deleteFrom('password_tokens').where('user_id', '=', userId).execute()
-  return deleteSessionsOf(trx, userId, sessionId)
+  return { ended: await deleteSessionsOf(trx, userId, sessionId), undoableBy }
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
@@ -87,9 +126,4 @@ export async function deleteExpiredPasswordTokens (db: Database, limit: number):
   const { numDeletedRows } = await db.deleteFrom('password_tokens').where('hash', 'in', ({ selectFrom }) =>
     selectFrom('password_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirstOrThrow()
   return Number(numDeletedRows)
-}
-
-/** Locks a user until the transaction ends. Returns undefined if there is no such user or the user is disabled. */
-async function lockUser (trx: Database, id: string): Promise<{ email: string } | undefined> {
-  return trx.selectFrom('users').select('email').where('id', '=', id).where('disabled', '=', false).forNoKeyUpdate().executeTakeFirst()
 }

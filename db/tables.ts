@@ -2,7 +2,8 @@ import type { Generated, Kysely, Transaction } from 'kysely'
 import type { Role } from '../schema/user.ts'
 import type { ColumnOf, Row } from './row.ts'
 import type {
-  EndedSessionsTable, LoginFailuresTable, PasswordTokensTable, RecognisedNetworksTable, SessionsTable, SigningKeysTable, ThrottleTable,
+  EmailTokensTable, EndedSessionsTable, LoginFailuresTable, PasswordTokensTable, RecognisedNetworksTable, SessionsTable, SignUpsTable,
+  SigningKeysTable, ThrottleTable, UndoTokensTable,
 } from './tables/auth.ts'
 import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './tables/content.ts'
 
@@ -61,6 +62,9 @@ export interface Tables {
   ended_sessions: EndedSessionsTable
   signing_keys: SigningKeysTable
   password_tokens: PasswordTokensTable
+  sign_ups: SignUpsTable
+  email_tokens: EmailTokensTable
+  undo_tokens: UndoTokensTable
   throttle: ThrottleTable
   audit: AuditTable
   posts: PostsTable

@@ -23,6 +23,15 @@ export async function findCredentials (db: Database, email: string): Promise<Cre
     .executeTakeFirst()
 }
 
+/**
+ * Locks a user until the transaction ends, so that changes of the same user run one after the other. Every transaction that changes an
+ * account takes this lock first. Returns undefined if there is no such user.
+ */
+export async function lockUser (trx: Database, id: string): Promise<Row<UsersTable, 'email' | 'email_verified' | 'disabled'> | undefined> {
+  return trx.selectFrom('users').select(['email', 'email_verified as emailVerified', 'disabled'])
+    .where('id', '=', id).forNoKeyUpdate().executeTakeFirst()
+}
+
 /** Replaces a user's password hash, unless it is no longer `from`. Returns whether it was replaced. */
 export async function updatePasswordHash (db: Database, id: string, from: string, to: string): Promise<boolean> {
   const { numUpdatedRows } = await db.updateTable('users').set({ password_hash: to })

@@ -59,6 +59,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
     mailer,
     secret: data.secret,
     passwordUrl: settings.PASSWORD_URL,
+    signUp: settings.SIGN_UP,
     publicUrl: PUBLIC_URL?.replace(/\/+$/, ''),
     origins: CORS_ORIGIN,
     uploadsDir: resolve(DATA_DIR, 'uploads'),
@@ -86,8 +87,11 @@ function policyOf ({ USERS_VISIBLE_TO, EMAILS_VISIBLE_TO, POSTS_VISIBLE_TO, UPLO
 }
 
 // Yields warnings about settings with which the node starts but should not run.
-function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, TRUST_PROXY }: Settings): Generator<string> {
+function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY }: Settings): Generator<string> {
   if (DATABASE_URL && !SECRET) yield 'SECRET is not set: the private signing keys are stored in the database in plain text'
+  if (SMTP_URL && !PUBLIC_URL) {
+    yield 'PUBLIC_URL is not set: links in mails, except for those to set a password, lead to the address at which the node listens'
+  }
   if (PUBLIC_URL?.startsWith('https:') && trustProxy(TRUST_PROXY) === false) {
     yield 'PUBLIC_URL is https and TRUST_PROXY is off: every client has the address of the proxy, and all share its limits'
   }

@@ -55,6 +55,7 @@ const Settings = Type.Object({
     format: 'page',
     description: 'an address without a fragment, such as https://app.example.com/set-password',
   })),
+  SIGN_UP: Type.Optional(Type.Boolean({ description: 'true or false' })),
   PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
   USERS_VISIBLE_TO: visibleTo('anyone', 'members'),
   POSTS_VISIBLE_TO: visibleTo('anyone', 'members'),
@@ -110,7 +111,9 @@ export function parseSettings (environment: Readonly<Record<string, string | und
   const given = Object.keys(Settings.properties).filter((name) => environment[name])
   const settings: unknown = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
   if (!validate(settings)) throw new Error(describe(validate.errors![0]!))
-  const { SMTP_URL, PUBLIC_URL, PASSWORD_URL } = settings
+  const { SMTP_URL, PUBLIC_URL, PASSWORD_URL, SIGN_UP } = settings
+  if (SIGN_UP && !SMTP_URL) throw new Error('SMTP_URL is required with SIGN_UP.')
+  if (SIGN_UP && !PUBLIC_URL) throw new Error('PUBLIC_URL is required with SIGN_UP.')
   // Links in mails need a public address. The address at which the node listens is usually not reachable for their readers.
   if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) throw new Error('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
   return Object.freeze(settings)

@@ -51,7 +51,7 @@ function createMailQueue (
     }
   }
 
-  async function deliver (mail: Mail, userId: string): Promise<void> {
+  async function deliver (mail: Mail, userId: string | undefined): Promise<void> {
     for (let failures = 0; ; failures++) {
       const last = failures === pauses.length || closing.signal.aborted
       try {
@@ -67,8 +67,8 @@ function createMailQueue (
   }
 
   return {
-    /** Sends a mail to a user in the background, in several attempts if necessary. Never throws: failures are logged. */
-    send (mail: Mail, userId: string): void {
+    /** Sends a mail in the background, in several attempts if necessary. Never throws: failures are logged with the user's id. */
+    send (mail: Mail, userId?: string): void {
       if (pending.size >= WAITING) return app.log.error({ userId }, 'A mail is not sent because too many mails are waiting')
       const delivery = deliver(mail, userId).finally(() => pending.delete(delivery))
       pending.add(delivery)

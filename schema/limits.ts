@@ -18,7 +18,11 @@ export const ThrottleLimits = Type.Object({
   }),
   address: Limit({ burst: 50, perMinute: 10 }, 'Failed logins from a network'),
   refresh: Limit({ burst: 60, perMinute: 30 }, 'Failed refreshes from a network'),
-  reset: Limit({ burst: 5, perMinute: 0.2 }, 'Requests for a link to set a password, per network and per address of an account'),
+  reset: Limit(
+    { burst: 5, perMinute: 0.2 },
+    'Requests for a link to set a password, per network and per address of an account; to verify an address, per user and per address'
+  ),
+  signUp: Limit({ burst: 5, perMinute: 0.2 }, 'Sign-ups, per network and per address of an account'),
 }, {
   default: {},
   additionalProperties: false,

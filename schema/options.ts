@@ -31,6 +31,7 @@ export const Settings = Type.Object({
   secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Encrypts the private signing keys in the database' })),
   passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Lifetime of a link to set a password' }),
   passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows' })),
+  signUp: Type.Boolean({ default: false, description: 'Whether anyone may sign up; needs a mailer' }),
   auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Lifetime of the entries of the account log' }),
   throttle: ThrottleLimits,
   live: LiveLimits,

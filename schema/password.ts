@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { defineError, InvalidInput } from './errors.ts'
+import { MailToken } from './mail-token.ts'
 import { exampleUser, line, NewPassword, Password } from './text.ts'
 
 export const WrongPassword = defineError('WRONG_PASSWORD', 'The current password is wrong', 403)
@@ -19,7 +20,7 @@ export const RequestReset = Type.Object({
 
 /** The body of POST /api/auth/password-reset/confirm (contract 4.7). */
 export const ConfirmReset = Type.Object({
-  token: line({ maxLength: 1024, description: 'The token in the link of the mail, after `#token=`' }),
+  token: MailToken,
   password: NewPassword,
 }, { title: 'ConfirmPasswordReset', examples: [{ token: 'the-token-of-the-link', password: exampleUser.password }] })
 
@@ -28,9 +29,6 @@ export const MailReply = Type.Object({ message: Type.String() }, {
   title: 'MailReply',
   description: 'Accepted; if the user is entitled to a link, it is mailed afterwards',
 })
-
-/** Returns the error for a token that is unknown, has expired or was used. It does not reveal which of these is the case. */
-export const invalidPasswordToken = () => new InvalidInput('token is invalid or has expired')
 
 /** Throws `InvalidInput` if a password is the user's name or address (context-specific words of NIST 800-63B 3.1.1.2). */
 export function rejectPersonalWords (password: string, { name, email }: { name: string, email: string }): void {

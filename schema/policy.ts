@@ -44,6 +44,7 @@ const rules = {
   'users:grant-role': admin,
   'users:disable': admin,
   'users:invite': admin,
+  'users:verify-email': owner,
   'sessions:list': member,
   'sessions:list-of-another': admin,
   'sessions:end': owner,

@@ -16,6 +16,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (unknown) throw optionError(`there is no option ${unknown}`)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
+  if (rest.signUp === true && mailer === undefined) throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   return Object.freeze({

@@ -17,7 +17,7 @@ const [, section = ''] = /^## Who may do what$([^]*?)^## /m.exec(policy)!
 const table = section.split('\n').filter((line) => line.startsWith('| `')).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim().replaceAll('`', '')))
 
 const mails = new Map<string, string>()
-const usher = await createUsher(t, { mailer: ({ to, text }) => { mails.set(to, text) } })
+const usher = await createUsher(t, { mailer: ({ to, text }) => { mails.set(to, text) }, signUp: true })
 const { app, inject, admin } = usher
 const [user, another] = [await usher.createUser(), await usher.createUser()]
 const sql = openSql(t, usher)
@@ -45,6 +45,11 @@ const upload = await sendUpload(admin.headers)
 /** Creates a user with the role of the actor, for requests that end sessions or change the password of the user. */
 const standIn = (actor: LoggedIn | undefined) => actor && usher.createUser({ role: actor === admin ? 'admin' : 'user' })
 
+async function tokenTo (email: string): Promise<string> {
+  await until('the mail', () => mails.has(email))
+  return /token=([\w-]+)/.exec(mails.get(email)!)![1]!
+}
+
 // The request of each row.
 const rows: Record<string, Send> = {
   'GET /api/users': rest('GET', '/api/users'),
@@ -69,6 +74,10 @@ const rows: Record<string, Send> = {
     return inject('DELETE', `/api/users/${mine?.id ?? (await addPerson()).id}/sessions`, { headers: mine?.headers ?? headers })
   },
   'DELETE /api/users/{id}/sessions/{sessionId}': rest('DELETE', async (of) => `/api/users/${of.owner.id}/sessions/${await sessionOf(of)}`),
+  'POST /api/users/{id}/email-verification': async (headers, of) => {
+    await sql`update users set email_verified = false where id = ${of.owner.id}`
+    return inject('POST', `/api/users/${of.owner.id}/email-verification`, { headers })
+  },
   'POST /api/auth/login': rest('POST', '/api/auth/login', ({ owner: { email, password } }) => ({ email, password })),
   'POST /api/auth/refresh': async (headers, { owner }) => inject('POST', '/api/auth/refresh', { headers: { ...headers, cookie: (await usher.login(owner)).cookie } }),
   'POST /api/auth/logout': async (headers, { actor }) => inject('POST', '/api/auth/logout', { headers: (await standIn(actor))?.headers ?? headers }),
@@ -83,9 +92,23 @@ const rows: Record<string, Send> = {
   'POST /api/auth/password-reset/confirm': async (headers) => {
     const { email } = await usher.createUser()
     await inject('POST', '/api/auth/password-reset', { payload: { email } })
-    await until('the mail', () => mails.has(email))
-    const [, token] = /token=([\w-]+)/.exec(mails.get(email)!)!
-    return inject('POST', '/api/auth/password-reset/confirm', { headers, payload: { token, password: `new ${randomUUID()}` } })
+    return inject('POST', '/api/auth/password-reset/confirm', { headers, payload: { token: await tokenTo(email), password: `new ${randomUUID()}` } })
+  },
+  'POST /api/auth/sign-up': rest('POST', '/api/auth/sign-up', () => ({ ...person(), password: randomUUID() })),
+  'POST /api/auth/sign-up/confirm': async (headers) => {
+    const payload = { ...person(), password: randomUUID() }
+    await inject('POST', '/api/auth/sign-up', { payload })
+    return inject('POST', '/api/auth/sign-up/confirm', { headers, payload: { token: await tokenTo(payload.email) } })
+  },
+  'POST /api/auth/email-verification/confirm': async (headers) => {
+    const { id, email } = await usher.createUser()
+    await inject('POST', `/api/users/${id}/email-verification`, { headers: admin.headers })
+    return inject('POST', '/api/auth/email-verification/confirm', { headers, payload: { token: await tokenTo(email) } })
+  },
+  'POST /api/auth/undo': async (headers) => {
+    const { id, email } = await usher.createUser()
+    await inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload: { email: person().email } })
+    return inject('POST', '/api/auth/undo', { headers, payload: { token: await tokenTo(email) } })
   },
   'GET /api/protected': rest('GET', '/api/protected'),
   'GET /api/audit': rest('GET', '/api/audit'),

@@ -49,6 +49,43 @@ export interface PasswordTokensTable {
   expires_at: Date
 }
 
+/** A sign-up whose link has not been used. No user exists yet, and several sign-ups may be pending for one address. */
+export interface SignUpsTable {
+  /** SHA-256 of the token. */
+  hash: Uint8Array
+  name: string
+  email: string
+  password_hash: string
+  created_at: Generated<Date>
+  expires_at: Date
+}
+
+/** A token of a link that was mailed to verify an address. It is deleted when the user gets another address. */
+export interface EmailTokensTable {
+  /** SHA-256 of the token. */
+  hash: Uint8Array
+  user_id: string
+  /** The address to which the link was sent. */
+  email: string
+  created_at: Generated<Date>
+  expires_at: Date
+}
+
+/** A token of a link that undoes a change of the address or the password, with the values from before the change. */
+export interface UndoTokensTable {
+  /** SHA-256 of the token. */
+  hash: Uint8Array
+  user_id: string
+  /** In the order of a user's changes, whatever the clock does. */
+  position: Generated<string>
+  email: string
+  email_verified: boolean
+  email_changed_at: Date | null
+  password_hash: string | null
+  created_at: Generated<Date>
+  expires_at: Date
+}
+
 /** The used part of a limit, for example of an account or a network. See `db/throttle.ts`. */
 export interface ThrottleTable {
   /** The name of the limit, and the SHA-256 hash of what it is counted for. */

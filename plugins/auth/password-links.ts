@@ -1,15 +1,14 @@
-import { randomBytes } from 'node:crypto'
 import fastq from 'fastq'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { NIL } from 'uuid'
 import type { NewAuditEntry } from '../../db/audit.ts'
-import { deleteExpiredPasswordTokens, insertPasswordToken } from '../../db/password-tokens.ts'
+import { deleteExpiredPasswordTokens, insertPasswordToken, type NewToken } from '../../db/password-tokens.ts'
 import { findCredentials } from '../../db/users.ts'
 import { NoMailer } from '../../schema/password.ts'
-import { changedMail, invitationMail, resetMail } from './password-mails.ts'
+import { invitationMail, resetMail } from './password-mails.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
-import { hashSecret } from './cookie-value.ts'
+import { createLink } from './mail-links.ts'
 
 // An invitation comes unexpectedly, so its recipient may not read it for days.
 const INVITATION_SECONDS = 7 * 86400
@@ -24,8 +23,6 @@ declare module 'fastify' {
   }
 }
 
-interface Recipient { id: string, email: string }
-
 function createPasswordLinks (app: FastifyInstance) {
   const { usherDatabase: { db }, usherMailer: mailer, usherAudit: audit, usherOptions: { passwordTokenSeconds } } = app
   const queue = fastq.promise(({ email, request }: { email: string, request: FastifyRequest }) => sendLink(email, request), AT_ONCE)
@@ -34,12 +31,12 @@ function createPasswordLinks (app: FastifyInstance) {
 
   /**
    * Creates a link with which a user can set a password once, and writes an entry to the account log. Returns the link and
-   * the address to send it to, or undefined if there is no such user or the user is disabled.
+   * the address to send it to, or undefined if there is no such user, the user is disabled, or the address may not get one.
    */
-  async function createLink (userId: string, seconds: number, entry: NewAuditEntry, confirm?: () => Promise<void>) {
-    const token = randomBytes(32).toString('base64url')
-    const to = await insertPasswordToken(db, { hash: hashSecret(token), userId, seconds }, entry, confirm)
-    return to === undefined ? undefined : { to, link: `${pageOf(app)}#token=${token}` }
+  async function storeLink (token: Omit<NewToken, 'hash'>, entry: NewAuditEntry, confirm?: () => Promise<void>) {
+    const { hash, link } = createLink(app, '/set-password')
+    const to = await insertPasswordToken(db, { hash, ...token }, entry, confirm)
+    return to === undefined ? undefined : { to, link }
   }
 
   async function sendLink (email: string, request: FastifyRequest): Promise<void> {
@@ -47,7 +44,7 @@ function createPasswordLinks (app: FastifyInstance) {
     // For an unknown address the same statements run. Otherwise the load would differ, and so would the time until the next
     // response, which would reveal which addresses have an account.
     const entry = audit.entry(request, { action: 'password.reset-request', userId: user?.id })
-    const created = await createLink(user?.id ?? NIL, passwordTokenSeconds, entry)
+    const created = await storeLink({ userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true }, entry)
     if (created) mailer!.send({ to: created.to, ...resetMail(created.link, passwordTokenSeconds) }, user!.id)
   }
 
@@ -77,21 +74,11 @@ function createPasswordLinks (app: FastifyInstance) {
      */
     async invite (userId: string, request: FastifyRequest, confirm: () => Promise<void>): Promise<void> {
       if (!mailer) throw new NoMailer()
-      const created = await createLink(userId, INVITATION_SECONDS, audit.entry(request, { action: 'user.invite', userId }), confirm)
+      const entry = audit.entry(request, { action: 'user.invite', userId })
+      const created = await storeLink({ userId, seconds: INVITATION_SECONDS, onlyIfProven: false }, entry, confirm)
       if (created) mailer.send({ to: created.to, ...invitationMail(created.link, INVITATION_SECONDS) }, userId)
     },
-
-    /** Sends a user a mail that says that the password was set. */
-    notifyChanged ({ id, email }: Recipient): void {
-      mailer?.send({ to: email, ...changedMail(pageOf(app)) }, id)
-    },
   }
-}
-
-// The `Host` header of the request must not be used: the client that requests the link could choose where it leads.
-function pageOf (app: FastifyInstance): string {
-  const { passwordUrl, publicUrl, prefix } = app.usherOptions
-  return passwordUrl ?? `${publicUrl ?? (app.server.listening ? app.listeningOrigin : '')}${prefix}/set-password`
 }
 
 /** Sends links by mail with which users set a password (contract 4.7). */

@@ -1,6 +1,6 @@
 import type { Mail } from '../../schema/options.ts'
 
-type Text = Pick<Mail, 'subject' | 'text'>
+export type Text = Pick<Mail, 'subject' | 'text'>
 
 const UNITS = [[86400, 'day'], [3600, 'hour'], [60, 'minute']] as const
 
@@ -35,10 +35,10 @@ export const changedMail = (page: string): Text => ({
   ),
 })
 
-const paragraphs = (...texts: string[]): string => `${texts.join('\n\n')}\n`
+export const paragraphs = (...texts: string[]): string => `${texts.join('\n\n')}\n`
 
 // The largest unit that needs no fraction. Seconds are rounded down to minutes, so that the mail does not promise too much.
-function duration (seconds: number): string {
+export function duration (seconds: number): string {
   const minutes = seconds - seconds % 60
   const [unit, name] = UNITS.find(([unit]) => minutes % unit === 0)!
   return `${minutes / unit} ${name}${minutes === unit ? '' : 's'}`

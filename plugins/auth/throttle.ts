@@ -8,6 +8,7 @@ import {
 import { charge, deleteFreeLimits, refund, type Attempt } from '../../db/throttle.ts'
 import { TooManyRequests } from '../../schema/errors.ts'
 import { networkOf } from '../../schema/network.ts'
+import { createRecentRejections } from './recent-rejections.ts'
 import { createTarpit } from './tarpit.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { createRetries } from '../retries.ts'
@@ -18,9 +19,6 @@ const PURGE_SECONDS = 10
 const PURGE_NETWORKS_SECONDS = 3600
 // It is not known when a locked account accepts passwords again, so `Retry-After` is an arbitrary value.
 const LOCKED_RETRY_SECONDS = 3600
-// After this many rejections, attempts are rejected from memory until the limit has room again, for this long at most.
-const FLOOD = 20
-const RECALL_MS = 5000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -56,8 +54,7 @@ export interface LoginAttempt {
 function createThrottle (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { throttle } } = app
   const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), { inFlight: 1 })
-  // In a flood of attempts on the same subject, the node rejects from memory for a while, without a statement.
-  const rejected = new Map<string, { times: number, retryAfter: number, until: number }>()
+  const rejections = createRecentRejections()
   const delay = createTarpit(app)
   const retry = createRetries(app)
   const loginOfNetwork = createLimit(LOGIN_OF_NETWORK, throttle.address)
@@ -66,6 +63,10 @@ function createThrottle (app: FastifyInstance) {
   const refreshOfNetwork = createLimit('refresh.address', throttle.refresh)
   const resetOfNetwork = createLimit('reset.address', throttle.reset)
   const resetOfAccount = createLimit('reset.account', throttle.reset)
+  const verificationOfUser = createLimit('verification.user', throttle.reset)
+  const verificationOfAddress = createLimit('verification.address', throttle.reset)
+  const signUpOfNetwork = createLimit('sign-up.address', throttle.signUp)
+  const signUpOfAccount = createLimit('sign-up.account', throttle.signUp)
 
   /** Returns a function that charges an attempt to the limit of a subject, and throws `TooManyRequests` if that is used up. */
   function createLimit (name: string, { burst, perMinute }: typeof throttle.account) {
@@ -75,29 +76,15 @@ function createThrottle (app: FastifyInstance) {
     const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { inFlight: 1 })
 
     return async (...subject: string[]): Promise<Charged> => {
-      recall(name, ...subject)
+      rejections.recall(name, ...subject)
       const key = `${name} ${createHash('sha256').update(subject.join(' ')).digest('hex')}`
       await take({ key }).catch((error) => {
-        if (error instanceof TooManyRequests) remember(error, name, ...subject)
+        if (error instanceof TooManyRequests) rejections.remember(error, name, ...subject)
         throw error
       })
       const refund = () => putBack({ key })
       return { refund, refundLater: () => retry(refund) }
     }
-  }
-
-  function recall (...subject: string[]): void {
-    const key = subject.join(' ')
-    const known = rejected.get(key)
-    if (!known || known.times < FLOOD) return
-    if (performance.now() < known.until) throw new TooManyRequests(known.retryAfter)
-    rejected.delete(key)
-  }
-
-  function remember ({ retryAfter }: TooManyRequests, ...subject: string[]): void {
-    const key = subject.join(' ')
-    const times = (rejected.get(key)?.times ?? 0) + 1
-    rejected.set(key, { times, retryAfter, until: performance.now() + Math.min(RECALL_MS, retryAfter * 1000) })
   }
 
   // Delays a rejection.
@@ -113,7 +100,7 @@ function createThrottle (app: FastifyInstance) {
   return {
     /** Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read. */
     rejectFlood: ({ address, client }: Source): Promise<void> =>
-      withTarpit(client, (async () => recall(LOGIN_OF_NETWORK, networkOf(address)))()),
+      withTarpit(client, (async () => rejections.recall(LOGIN_OF_NETWORK, networkOf(address)))()),
 
     /**
      * Charges a login to its network and its account, before the password is checked. A recognised network has a separate
@@ -150,9 +137,19 @@ function createThrottle (app: FastifyInstance) {
       await withTarpit(client, both(resetOfNetwork(networkOf(address)), () => resetOfAccount(foldEmail(email))))
     },
 
+    /** Charges a request for a link to verify a user's address. Throws `TooManyRequests`. */
+    async verification ({ userId, email, client }: { userId: string, email: string, client: Client }): Promise<void> {
+      await withTarpit(client, both(verificationOfUser(userId), () => verificationOfAddress(foldEmail(email))))
+    },
+
+    /** Charges a sign-up, whether or not there is such an account. Throws `TooManyRequests`. */
+    async signUp ({ email, address, client }: Source & { email: string }): Promise<void> {
+      await withTarpit(client, both(signUpOfNetwork(networkOf(address)), () => signUpOfAccount(foldEmail(email))))
+    },
+
     /** Deletes limits that have all their room again, and those beyond 100,000. Returns the number of deleted rows. */
     async purge (): Promise<number> {
-      rejected.clear()
+      rejections.clear()
       return deleteFreeLimits(db, { keep: ROWS, limit: ROWS_A_PURGE })
     },
 

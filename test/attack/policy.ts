@@ -34,6 +34,7 @@ const rules: Readonly<Record<string, Rule>> = {
   'DELETE /api/users/{id}/sessions': owner,
   'DELETE /api/users/{id}/sessions/{sessionId}': owner,
   'POST /api/users/{id}/invitation': admin,
+  'POST /api/users/{id}/email-verification': owner,
   'GET /api/audit': (actor, { query }) => actor.role === 'admin' || query?.['user'] === undefined || query['user'].toLowerCase() === actor.id,
   'POST /api/uploads': member,
 }

@@ -44,7 +44,7 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
     uploadsDir: options.uploadsDir ?? temporaryFolder(t),
     poolSize: 4,
     admin: ADMIN,
-    throttle: { account: generous, address: generous, refresh: generous, reset: generous },
+    throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous },
     ...options,
   }
   const app = Fastify({ forceCloseConnections: true, ...server })

@@ -123,6 +123,7 @@ t.test('4.6 and 4.7 changing, setting and resetting a password', async (t) => {
     }
     t.same((await inject('POST', '/api/auth/password-reset/confirm', { payload: { token: 1 } })).json(), { errors: ['token must be a string', 'password is required'] })
     t.equal(await tries(late, late.password), 200)
+    await sql`update users set email_changed_at = now() - interval '7 days' where id = ${moved.id}`
     const renamed = await ask({ email: `new-${moved.email}` })
     await inject('PUT', `/api/users/${moved.id}`, { headers: admin.headers, payload: { name: 'Renamed', email: `new-${moved.email}` } })
     t.equal((await confirm(renamed)).statusCode, 204, 'another name takes nothing away')
@@ -139,8 +140,9 @@ t.test('4.6 and 4.7 changing, setting and resetting a password', async (t) => {
         return { asked }
       })
       t.equal((await asked).statusCode, 202)
-      t.equal((await confirm(await inbox.token(moved.email))).statusCode, 204)
       t.same(sentTo(user), [], 'nobody who reads the address of before gets a link that serves')
+      if (user === invited) t.equal((await confirm(await inbox.token(moved.email))).statusCode, 204)
+      else t.same(sentTo(moved), [], 'nor does the new address, which is not verified')
     }
   })
 

@@ -369,6 +369,7 @@ t.test('9 unset members of a limit keep their defaults, and the host\'s object i
     address: { burst: 50, perMinute: 10 },
     refresh: { burst: 60, perMinute: 30 },
     reset: { burst: 5, perMinute: 0.2 },
+    signUp: { burst: 5, perMinute: 0.2 },
   })
   t.strictSame(given, { databaseUrl, throttle: { account: { burst: 3 }, reset: undefined } })
   const refused: [throttle: unknown, message: string][] = [

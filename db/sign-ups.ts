@@ -1,0 +1,78 @@
+import { sql } from 'kysely'
+import { v7 as uuid } from 'uuid'
+import { invalidMailToken } from '../schema/mail-token.ts'
+import { EmailTaken } from '../schema/user.ts'
+import { auditColumns } from './audit.ts'
+import { seconds, type ClientInfo } from './sessions.ts'
+import { userColumns, type Database, type UserRow } from './tables.ts'
+
+export interface NewSignUp {
+  hash: Uint8Array
+  name: string
+  email: string
+  passwordHash: string
+}
+
+/**
+ * Stores a sign-up that expires after `seconds`, as one statement. Returns whether it can be confirmed: not if a user has the
+ * address, and not if `most` others are pending. In both cases it is stored as well, but has expired already. Otherwise the load
+ * would differ, and so would the time until the next response, which would reveal which addresses have an account.
+ */
+export async function insertSignUp (
+  db: Database, { hash, name, email, passwordHash }: NewSignUp, { lifetime, most }: { lifetime: number, most: number }
+): Promise<'pending' | 'taken' | 'full'> {
+  const { taken, full } = await db
+    .with('state', (cte) => cte.selectNoFrom(({ exists, selectFrom }) => [
+      exists(selectFrom('users').select('id').where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)).$castTo<boolean>().as('taken'),
+      sql<boolean>`${selectFrom(selectFrom('sign_ups').select('hash').where('expires_at', '>', sql<Date>`now()`).limit(most).as('pending'))
+        .select(({ fn }) => fn.countAll().as('count'))} >= ${most}::integer`.as('full'),
+    ]))
+    .with('stored', (cte) => cte.insertInto('sign_ups').columns(['hash', 'name', 'email', 'password_hash', 'expires_at'])
+      .expression(({ selectFrom, val }) => selectFrom('state').select([
+        val(hash).as('hash'), val(name).as('name'), val(email).as('email'), val(passwordHash).as('password_hash'),
+        sql<Date>`case when taken or "full" then now() else now() + ${seconds(lifetime)} end`.as('expires'),
+      ])))
+    .selectFrom('state').selectAll().executeTakeFirstOrThrow()
+  return taken ? 'taken' : full ? 'full' : 'pending'
+}
+
+/**
+ * Creates the user of a sign-up, with a verified address, and writes an entry to the account log, as one statement. Deletes the
+ * sign-up and all others with the same address. Returns the user. Throws `InvalidInput` if the sign-up does not exist, was
+ * confirmed or has expired, and `EmailTaken` if a user has the address by now.
+ */
+export async function confirmSignUp (db: Database, hash: Uint8Array, { address, userAgent }: ClientInfo): Promise<UserRow> {
+  const id = uuid()
+  const [found] = await db
+    // All sign-ups with the address are locked, in a fixed order, so that concurrent confirmations run one after the other. What
+    // is read is the state once the locks are held, and so is the time.
+    .with('locked', (cte) => cte.selectFrom('sign_ups')
+      .select(['hash', 'name', 'email', 'password_hash', 'expires_at'])
+      .where(sql<string>`lower(email)`, '=', ({ selectFrom }) => selectFrom('sign_ups').select(sql<string>`lower(email)`.as('email')).where('hash', '=', hash))
+      .orderBy('hash').forUpdate())
+    .with('used', (cte) => cte.selectFrom('locked').selectAll()
+      .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`))
+    .with('deleted', (cte) => cte.deleteFrom('sign_ups').using('locked').whereRef('sign_ups.hash', '=', 'locked.hash')
+      .where(({ exists, selectFrom }) => exists(selectFrom('used').select('hash'))))
+    .with('created', (cte) => cte.insertInto('users').columns(['id', 'name', 'email', 'password_hash', 'role', 'email_verified'])
+      .expression(({ selectFrom, val }) => selectFrom('used')
+        .select([val(id).as('id'), 'name', 'email', 'password_hash', sql.lit('user').as('role'), sql.lit(true).as('verified')]))
+      .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
+      .returning(userColumns))
+    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+      .expression(({ selectFrom, val }) => selectFrom('created').select([
+        val(uuid()).as('entry'), sql.lit('user.sign-up').as('action'), 'id as actor', 'id as user', sql<null>`null::uuid`.as('session'),
+        val(address).as('address'), val(userAgent).as('agent'),
+      ])))
+    .selectFrom('used').leftJoin('created', (join) => join.onTrue()).selectAll('created').execute()
+  if (!found) throw invalidMailToken()
+  if (found.id === null) throw new EmailTaken()
+  return found as UserRow
+}
+
+/** Deletes at most `limit` expired sign-ups. Returns the number of deleted rows. */
+export async function deleteExpiredSignUps (db: Database, limit: number): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('sign_ups').where('hash', 'in', ({ selectFrom }) =>
+    selectFrom('sign_ups').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}

@@ -1,0 +1,86 @@
+import { sql, type ExpressionBuilder } from 'kysely'
+import { invalidMailToken } from '../schema/mail-token.ts'
+import { EmailTaken } from '../schema/user.ts'
+import { clearLoginFailures, foldEmail } from './login-failures.ts'
+import { violates } from './postgres.ts'
+import { deleteSessionsOf } from './sessions.ts'
+import type { Database, Tables } from './tables.ts'
+import { lockUser } from './users.ts'
+
+// Links to reset the password are not sent to a new address for as long, unless it is verified.
+const UNDO_DAYS = 7
+
+// Each token means a mail to an address that may not belong to the user. Later changes get no token, rather than replacing the
+// oldest one: a thief must not be able to get rid of the owner's link.
+const TOKENS_A_USER = 10
+
+/** The columns to fill when a statement stores the state before its change. */
+export const undoColumns = ['hash', 'user_id', 'email', 'email_verified', 'email_changed_at', 'password_hash', 'expires_at'] as const
+
+/** How long a change can be undone. */
+export const undoPeriod = sql`make_interval(days => ${sql.lit(UNDO_DAYS)})`
+
+/** The time at which a new token expires. */
+export const undoExpiry = sql<Date>`now() + ${undoPeriod}`
+
+/** Returns a condition: the user whose id is in this column has room for another token. */
+export const hasUndoRoom = ({ selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'selectFrom'>, column: string) => sql<boolean>`${
+  selectFrom('undo_tokens').select(({ fn }) => fn.countAll().as('count'))
+    .where('user_id', '=', sql.ref<string>(column)).where('expires_at', '>', sql<Date>`now()`)
+} < ${sql.lit(TOKENS_A_USER)}`
+
+/**
+ * Stores a token to undo the change of a password that follows in the same transaction, which has locked the user. Returns the user's
+ * address, to which the token is to be sent, or undefined if none was stored, because the user had no password or has too many tokens.
+ */
+export async function insertUndoToken (trx: Database, hash: Uint8Array, userId: string): Promise<string | undefined> {
+  const row = await trx.insertInto('undo_tokens').columns(undoColumns)
+    .expression((query) => query.selectFrom('users')
+      .select([query.val(hash).as('hash'), 'id', 'email', 'email_verified', 'email_changed_at', 'password_hash', undoExpiry.as('expires')])
+      .where('id', '=', userId).where('password_hash', 'is not', null).where(hasUndoRoom(query, 'users.id')))
+    .returning('email').executeTakeFirst()
+  return row?.email
+}
+
+/** Returns the id of the user to whom a token belongs. Throws `InvalidInput` if there is no such token or it has expired. */
+export async function getUndoTokenOwner (db: Database, hash: Uint8Array): Promise<string> {
+  const { userId } = await db.selectFrom('undo_tokens').select('user_id as userId')
+    .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).executeTakeFirstOrThrow(invalidMailToken)
+  return userId
+}
+
+/**
+ * Restores the address and the password that a user had before a change, and ends all their sessions. Deletes the token, the tokens
+ * of all later changes, and all other tokens of mails to the user. Returns the ids of the ended sessions, and whether the address
+ * was restored. It is not if another user has it by now. Everything else is done then, and the token stays valid, so that it can
+ * be used again. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired meanwhile, and `EmailTaken` if
+ * another user is taking the address at the moment: call it again then.
+ */
+export async function undoChange (trx: Database, { hash, userId }: { hash: Uint8Array, userId: string }): Promise<{ ended: string[], restored: boolean }> {
+  const user = await lockUser(trx, userId)
+  const former = await trx.selectFrom('undo_tokens').selectAll()
+    .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow(invalidMailToken)
+  const other = await trx.selectFrom('users').select('id')
+    .where(sql<string>`lower(email)`, '=', sql<string>`lower(${former.email})`).where('id', '<>', userId).executeTakeFirst()
+  const restored = other === undefined
+  await trx.deleteFrom('undo_tokens').where('user_id', '=', userId).where('position', restored ? '>=' : '>', former.position).execute()
+  for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
+  await trx.updateTable('users').set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })
+    .where('id', '=', userId).execute()
+    .catch((error) => { throw violates(error, 'users_email') ? new EmailTaken() : error })
+  // A statement of its own, because a trigger resets these columns when the address changes. An address that could not be replaced is
+  // that of whoever has made the change, so it gets no links for a while.
+  const sinceVerified = user!.emailVerified && foldEmail(user!.email) === foldEmail(former.email)
+  await trx.updateTable('users').set(restored
+    ? { email_verified: former.email_verified || sinceVerified, email_changed_at: former.email_changed_at }
+    : { email_verified: false, email_changed_at: sql<Date>`now()` }).where('id', '=', userId).execute()
+  await clearLoginFailures(trx, former.email)
+  return { ended: await deleteSessionsOf(trx, userId), restored }
+}
+
+/** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
+export async function deleteExpiredUndoTokens (db: Database, limit: number): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('undo_tokens').where('hash', 'in', ({ selectFrom }) =>
+    selectFrom('undo_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}

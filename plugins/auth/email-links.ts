@@ -1,0 +1,46 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { deleteExpiredEmailTokens, insertEmailToken } from '../../db/email-tokens.ts'
+import { NoMailer } from '../../schema/password.ts'
+import { UserNotFound } from '../../schema/user.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import { verifyEmailMail } from './account-mails.ts'
+import { createLink } from './mail-links.ts'
+
+const LIFETIME_SECONDS = 86400
+const PURGE_SECONDS = 600
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherEmailLinks: ReturnType<typeof createEmailLinks>
+  }
+}
+
+function createEmailLinks (app: FastifyInstance) {
+  const { usherDatabase: { db }, usherMailer: mailer } = app
+
+  return {
+    /** Throws `NoMailer` if no link can be sent. */
+    requireMailer (): void {
+      if (!mailer) throw new NoMailer()
+    },
+
+    /**
+     * Sends a user a link to verify the current address. Throws `NoMailer`, `UserNotFound`, and `EmailVerified`.
+     * @param confirm runs before the commit, and throws if there must be no link
+     */
+    async send (userId: string, confirm: () => Promise<void>): Promise<void> {
+      if (!mailer) throw new NoMailer()
+      const { hash, link } = createLink(app, '/verify-email')
+      const to = await insertEmailToken(db, { hash, userId, lifetime: LIFETIME_SECONDS }, confirm)
+      if (to === undefined) throw new UserNotFound()
+      mailer.send({ to, ...verifyEmailMail(link, LIFETIME_SECONDS) }, userId)
+    },
+  }
+}
+
+/** Sends links by mail with which users verify their addresses (contract 11.3). */
+export default fp(async function emailLinks (app) {
+  app.decorate('usherEmailLinks', createEmailLinks(app))
+  purgeRegularly(app, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(app.usherDatabase.db, ROWS_A_PURGE))
+}, { name: 'usher-email-links', dependencies: ['usher-database', 'usher-mailer'] })

@@ -1,0 +1,60 @@
+import fastq from 'fastq'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { confirmSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../db/sign-ups.ts'
+import type { UserRow } from '../../db/tables.ts'
+import { clientInfoOf } from '../client-info.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import { signUpMail, signUpTakenMail } from './account-mails.ts'
+import { hashSecret } from './cookie-value.ts'
+import { createLink, pageOf } from './mail-links.ts'
+
+const LIFETIME_SECONDS = 86400
+const PURGE_SECONDS = 600
+// Sign-ups of all addresses that may be pending. Beyond it, no further one is stored.
+const PENDING = 10_000
+// Sign-ups are stored after the responses. Few are stored at once, so that they do not delay other statements.
+const AT_ONCE = 2
+const WAITING = 200
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherSignUps: ReturnType<typeof createSignUps>
+  }
+}
+
+type Given = Omit<NewSignUp, 'hash'>
+
+function createSignUps (app: FastifyInstance) {
+  const { usherDatabase: { db }, usherMailer: mailer } = app
+  const queue = fastq.promise(store, AT_ONCE)
+  app.addHook('onClose', async () => { await queue.drained() })
+
+  async function store ({ given, log }: { given: Given, log: FastifyRequest['log'] }): Promise<void> {
+    const { hash, link } = createLink(app, '/sign-up/confirm')
+    const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, most: PENDING })
+    if (state === 'full') return log.error('A sign-up is not stored because too many others are pending')
+    const mail = state === 'taken' ? signUpTakenMail(pageOf(app, '/login'), pageOf(app, '/forgot-password')) : signUpMail(link, LIFETIME_SECONDS)
+    mailer!.send({ to: given.email, ...mail })
+  }
+
+  return {
+    /**
+     * Stores a sign-up and sends a link to confirm it, or a mail that says that the address has an account. This happens after the
+     * response, which therefore takes the same time in both cases. Never throws: failures are logged.
+     */
+    request (given: Given, { log }: FastifyRequest): void {
+      if (queue.length() >= WAITING) return log.error('A sign-up is not stored because too many others are waiting')
+      queue.push({ given, log }).catch((err) => log.error({ err }, 'A sign-up could not be stored'))
+    },
+
+    /** Creates the user of a sign-up with the token from the mail. Throws `InvalidInput` and `EmailTaken`. */
+    confirm: (token: string, request: FastifyRequest): Promise<UserRow> => confirmSignUp(db, hashSecret(token), clientInfoOf(request)),
+  }
+}
+
+/** Lets people create their own accounts by a link in a mail (contract 11.2). */
+export default fp(async function signUps (app) {
+  app.decorate('usherSignUps', createSignUps(app))
+  purgeRegularly(app, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(app.usherDatabase.db, ROWS_A_PURGE))
+}, { name: 'usher-sign-ups', dependencies: ['usher-database', 'usher-mailer'] })

@@ -1,0 +1,69 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
+import { findAccount } from '../db/password-tokens.ts'
+import { hashSecret } from '../plugins/auth/cookie-value.ts'
+import { forbidStoring } from '../plugins/http.ts'
+import { UseToken } from '../schema/mail-token.ts'
+import { IdParams } from '../schema/params.ts'
+import { MailReply } from '../schema/password.ts'
+import { failures, NoContent } from '../schema/reply.ts'
+import { UserNotFound } from '../schema/user.ts'
+import type { ReplyOf, RequestOf } from './route-types.ts'
+
+const schemas = {
+  verify: {
+    tags: ['users'],
+    security: [{ bearer: [] }],
+    summary: 'Send a link to verify the address of a user',
+    params: IdParams,
+    response: { 202: MailReply, ...failures(401, 403, 404, 409, 429) },
+  },
+  confirm: {
+    tags: ['auth'],
+    summary: 'Verify an address with the token of the link',
+    body: UseToken,
+    response: { 204: NoContent, ...failures(400, 413, 415) },
+  },
+  undo: {
+    tags: ['auth'],
+    summary: 'Undo a change of the address or the password with the token of the link, and end every session of the user',
+    body: UseToken,
+    response: { 204: NoContent, ...failures(400, 409, 413, 415) },
+  },
+}
+
+/** Adds the routes for verifying an address and for undoing a change of the address or the password (contract 11.3). */
+const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const {
+    usherDatabase: { db }, usherAuth: { allow, actorOf, confirm }, usherAccounts: accounts, usherEmailLinks: links, usherThrottle: throttle,
+  } = app
+  forbidStoring(app)
+
+  app.post('/users/:id/email-verification', { schema: schemas.verify, onRequest: allow('users:verify-email', idOf) }, onVerify)
+  app.post('/auth/email-verification/confirm', { schema: schemas.confirm }, onConfirm)
+  app.post('/auth/undo', { schema: schemas.undo }, onUndo)
+
+  async function onVerify (request: RequestOf<typeof schemas.verify>, reply: ReplyOf<typeof schemas.verify>) {
+    const { params: { id }, socket } = request
+    const user = await findAccount(db, id)
+    if (!user) throw new UserNotFound()
+    links.requireMailer()
+    await throttle.verification({ userId: user.id, email: user.email, client: socket })
+    await links.send(user.id, () => confirm(actorOf(request), socket))
+    return reply.code(202).send({ message: 'The link is on its way' })
+  }
+
+  async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
+    await accounts.verifyEmail(request, hashSecret(request.body.token))
+    return reply.code(204).send(null)
+  }
+
+  async function onUndo (request: RequestOf<typeof schemas.undo>, reply: ReplyOf<typeof schemas.undo>) {
+    await accounts.undo(request, hashSecret(request.body.token))
+    return reply.code(204).send(null)
+  }
+}
+
+const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()
+
+export default accountSafetyRoutes

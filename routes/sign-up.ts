@@ -1,0 +1,50 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { forbidStoring } from '../plugins/http.ts'
+import { UseToken } from '../schema/mail-token.ts'
+import { MailReply, rejectPersonalWords } from '../schema/password.ts'
+import { failures } from '../schema/reply.ts'
+import { SignUp } from '../schema/sign-up.ts'
+import { User } from '../schema/user.ts'
+import type { ReplyOf, RequestOf } from './route-types.ts'
+
+const tags = ['auth']
+const schemas = {
+  signUp: {
+    tags,
+    summary: 'Sign up: request an e-mail with a link that creates the user',
+    body: SignUp,
+    response: { 202: MailReply, ...failures(400, 413, 415, 429) },
+  },
+  confirm: {
+    tags,
+    summary: 'Create the user of a sign-up with the token of the link',
+    body: UseToken,
+    response: { 201: User, ...failures(400, 409, 413, 415) },
+  },
+}
+
+/** Adds the routes for signing up, if the option `signUp` is set (contract 11.2). */
+const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const { usherOptions: { signUp, prefix }, usherPasswords: passwords, usherSignUps: signUps, usherThrottle: throttle } = app
+  if (!signUp) return
+  forbidStoring(app)
+
+  app.post('/auth/sign-up', { schema: schemas.signUp }, onSignUp)
+  app.post('/auth/sign-up/confirm', { schema: schemas.confirm }, onConfirm)
+
+  async function onSignUp (request: RequestOf<typeof schemas.signUp>, reply: ReplyOf<typeof schemas.signUp>) {
+    const { body: { name, email, password }, ip: address, socket: client } = request
+    rejectPersonalWords(password, { name, email })
+    await throttle.signUp({ email, address, client })
+    // Whatever the address, the password is hashed before the response, so that the response takes the same time.
+    signUps.request({ name, email, passwordHash: await passwords.hash(password, client) }, request)
+    return reply.code(202).send({ message: 'A mail to this address says how to go on' })
+  }
+
+  async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
+    const user = await signUps.confirm(request.body.token, request)
+    return reply.code(201).header('location', `${prefix}/api/users/${user.id}`).send(user)
+  }
+}
+
+export default signUpRoutes

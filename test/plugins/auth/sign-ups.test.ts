@@ -1,0 +1,33 @@
+import Fastify, { type FastifyRequest } from 'fastify'
+import t from 'tap'
+import database from '../../../plugins/database.ts'
+import mailerPlugin from '../../../plugins/mailer.ts'
+import optionsPlugin from '../../../plugins/options.ts'
+import signUps from '../../../plugins/auth/sign-ups.ts'
+import { readOptions } from '../../../schema/read-options.ts'
+import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { createMailer } from '../../helpers/mail.ts'
+import { openSql } from '../../helpers/sql.ts'
+
+t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it', async (t) => {
+  const inbox = createMailer()
+  const given = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), mailer: inbox.mailer, signUp: true }
+  const app = Fastify()
+  await app.register(optionsPlugin, { options: readOptions(given) })
+  await app.register(database)
+  await app.register(mailerPlugin)
+  await app.register(signUps)
+  await app.ready()
+  const sql = openSql(t, { options: given })
+  const errors: unknown[] = []
+  const log = { error: (...entry: unknown[]) => errors.push(entry.at(-1)) }
+  await sql.begin(async (trx) => {
+    await trx`lock table sign_ups in access exclusive mode`
+    for (let index = 0; index < 205; index++) {
+      app.usherSignUps.request({ name: 'Ada', email: `${index}@example.com`, passwordHash: 'x' }, { log } as unknown as FastifyRequest)
+    }
+  })
+  await app.close()
+  t.same(errors, Array.from({ length: 3 }, () => 'A sign-up is not stored because too many others are waiting'), 'two are being stored, 200 wait')
+  t.equal(inbox.mails.length, 202)
+})

@@ -1,0 +1,251 @@
+import { createHash, randomUUID } from 'node:crypto'
+import t from 'tap'
+import { createUsher } from '../helpers/app.ts'
+import { createMailer, startMailServer } from '../helpers/mail.ts'
+import { openSql, untilBlocked } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
+import { createSmtpMailer } from '../../node/smtp.ts'
+
+const accepted = { message: 'A mail to this address says how to go on' }
+const invalid = { errors: ['token is invalid or has expired'] }
+const taken = { error: 'This email address is already taken', code: 'EMAIL_TAKEN' }
+const LINK = 'Confirm your account'
+const TAKEN = 'You already have an account'
+
+const inbox = createMailer()
+const lines: string[] = []
+const logger = { level: 'error', stream: { write: (line: string) => { lines.push(line) } } }
+const service = await createUsher(t, { mailer: inbox.mailer, publicUrl: 'https://api.example.com/base', signUp: true }, { logger })
+const { options, inject, admin, createUser } = service
+const sql = openSql(t, service)
+
+const person = (rest: object = {}) => ({ name: 'Ada Lovelace', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}`, ...rest })
+const signUp = (payload: object, rest: object = {}) => inject('POST', '/api/auth/sign-up', { payload, ...rest })
+const confirm = (token: string) => inject('POST', '/api/auth/sign-up/confirm', { payload: { token } })
+const tries = async ({ email, password }: { email: string, password: string }) => (await inject('POST', '/api/auth/login', { payload: { email, password } })).statusCode
+const usersOf = async (email: string) => [...await sql`select id, name, email, role, email_verified from users where lower(email) = lower(${email})`]
+const pendingOf = async (email: string) => (await sql`select 1 from sign_ups where lower(email) = lower(${email}) and expires_at > now()`).length
+
+/** Signs up and returns the token of the link. `count` is the number of mails to the address so far, this one included. */
+async function ask (payload: { email: string }, count = 1): Promise<string> {
+  const response = await signUp(payload)
+  t.same([response.statusCode, response.json()], [202, accepted])
+  return inbox.token(payload.email, count)
+}
+
+t.test('11.2 the link of a sign-up creates the user, once, with a verified address', async (t) => {
+  const ada = person({ role: 'admin', id: randomUUID(), emailVerified: false })
+  const token = await ask(ada)
+  const [mail] = await inbox.of(ada.email, 1)
+  t.equal(mail!.subject, LINK)
+  t.match(mail!.text, /within 1 day:\n\nhttps:\/\/api\.example\.com\/base\/sign-up\/confirm#token=[\w-]{43}\n\n/)
+  t.notMatch(mail!.text, ada.name, 'nothing that somebody has chosen is mailed')
+  t.same(await usersOf(ada.email), [], 'nothing is stored before')
+  t.equal(await tries(ada), 401)
+  const [pending] = await sql`select *, encode(hash, 'hex') as hex, extract(epoch from expires_at - created_at)::int as seconds from sign_ups where email = ${ada.email}`
+  t.match(pending, { hex: createHash('sha256').update(token).digest('hex'), seconds: 86400, password_hash: /^\$argon2id\$/ }, 'stored hashed')
+
+  const response = await confirm(token)
+  t.equal(response.statusCode, 201)
+  const user = response.json()
+  t.match(user, { name: ada.name, email: ada.email, role: 'user', emailVerified: true, disabled: false })
+  t.equal(response.headers.location, `/api/users/${user.id}`)
+  t.equal(response.headers['set-cookie'], undefined, 'no session is opened')
+  t.same((await inject('GET', `/api/users/${user.id}`)).json(), user)
+  t.same([...await sql`select action, actor_id from audit where user_id = ${user.id}`], [{ action: 'user.sign-up', actor_id: user.id }])
+  t.equal(await tries(ada), 200)
+  const again = await confirm(token)
+  t.same([again.statusCode, again.json()], [400, invalid])
+})
+
+t.test('11.2 a taken, a pending and a free address get the same response, in any case, and only mails differ', async (t) => {
+  const user = await createUser()
+  const pending = person()
+  await ask(pending)
+  const answers = [await signUp(person()), await signUp(person({ email: user.email })), await signUp(person({ email: ` ${user.email.toUpperCase()} ` })), await signUp(pending)]
+  for (const { statusCode, headers, body } of answers) t.same([statusCode, { ...headers, date: '' }, body], [202, { ...answers[0]!.headers, date: '' }, JSON.stringify(accepted)])
+  for (const email of [user.email, user.email.toUpperCase()]) {
+    const [mail] = await inbox.of(email, 1)
+    t.equal(mail!.subject, TAKEN)
+    t.match(mail!.text, 'https://api.example.com/base/login\n')
+    t.match(mail!.text, 'https://api.example.com/base/forgot-password\n')
+    t.notMatch(mail!.text, 'token')
+  }
+  t.equal(await pendingOf(user.email), 0)
+  t.equal((await inbox.of(pending.email, 2))[1]!.subject, LINK)
+  t.equal(await tries(user), 200, 'and the account stays as it is')
+})
+
+t.test('11.2 invalid input gets 400, whatever the address', async (t) => {
+  const { email } = await createUser()
+  const refused: [object, string[]][] = [
+    [{}, ['name is required', 'email is required', 'password is required']],
+    [{ name: 1, email: 'x', password: 'short' }, ['name must be a string', 'email must be an email address', 'password must be at least 8 characters']],
+    [{ name: 'Ada', email, password: 'password1' }, ['password is too common']],
+    [{ name: 'Ada Lovelace', email, password: 'ada lovelace' }, ['password must not be the name or the email address']],
+    [{ name: 'Ada', email, password: email }, ['password must not be the name or the email address']],
+  ]
+  for (const [payload, errors] of refused) {
+    for (const address of [email, `${randomUUID()}@example.com`]) {
+      const response = await signUp('email' in payload && payload.email === email ? { ...payload, email: address, ...'password' in payload && payload.password === email && { password: address } } : payload)
+      t.same([response.statusCode, response.json()], [400, { errors }])
+    }
+  }
+  t.same((await inject('POST', '/api/auth/sign-up/confirm')).json(), { errors: ['token is required'] })
+  t.same((await inject('POST', '/api/auth/sign-up/confirm', { payload: { token: 1 } })).json(), { errors: ['token must be a string'] })
+  for (const token of ['', 'x', 'x'.repeat(43), 'x'.repeat(1024)]) t.same((await confirm(token)).json(), invalid)
+  t.equal(inbox.mails.filter(({ to }) => to === email).length, 0)
+})
+
+t.test('11.2 no name and no address adds a header or a recipient to a mail', async (t) => {
+  const server = await startMailServer(t)
+  const { mailer, close } = createSmtpMailer(server.url, 'Usher <usher@example.com>')
+  t.teardown(close)
+  const { inject } = await createUsher(t, { ...options, mailer })
+  const send = async (payload: object) => (await inject('POST', '/api/auth/sign-up', { payload: person(payload) })).statusCode
+  const addresses = [
+    'eve@example.com\r\nBcc: all@example.com', 'eve@example.com\nBcc: all@example.com', 'eve@example.com\u0000', 'eve@example.com, all@example.com',
+    'eve@example.com;all@example.com', 'Eve <all@example.com>', '"eve"@example.com', '"all@example.com "@example.com', 'eve@exam\u2028ple.com',
+    'éve@example.com', 'eve@exämple.com', 'eve\u212a@example.com', '<all@example.com>', 'eve@example.com(all)', '@all@example.com', 'eve@[127.0.0.1]',
+  ]
+  for (const email of addresses) t.equal(await send({ email }), 400, encodeURI(email))
+  for (const name of ['Eve\r\nBcc: all@example.com', 'Eve\u0000', 'Eve\u007f']) t.equal(await send({ name }), 400, encodeURI(name))
+  const odd = ["o'neil+tag@example.com", '-x=?utf-8?q?a?=@example.com', '{all}|$%&*@example.com']
+  for (const email of odd) {
+    t.equal(await send({ email, name: '"Eve" <all@example.com>, =?utf-8?q?x?= https://evil.example' }), 202)
+    t.same((await server.of(email, 1)).map(({ subject }) => subject), [LINK])
+  }
+  t.equal(await send({ email: ' \r\ntrimmed@example.com\r\n' }), 202)
+  await server.of('trimmed@example.com', 1)
+  t.same(server.mails.map(({ to }) => to).sort(), [...odd, 'trimmed@example.com'].sort(), 'one recipient each, and nobody else')
+  for (const message of server.raw) t.notMatch(message, /^(b?cc|reply-to):|evil|Eve/mi)
+})
+
+t.test('11.2 the link never follows the Host header', async (t) => {
+  const ada = person()
+  const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example', origin: 'https://evil.example' }
+  t.equal((await signUp(ada, { headers })).statusCode, 202)
+  t.match((await inbox.of(ada.email, 1))[0]!.text, '\nhttps://api.example.com/base/sign-up/confirm#token=')
+  t.notMatch(JSON.stringify(inbox.mails), 'evil')
+})
+
+t.test('11.2 several sign-ups for an address each have their own password; confirming one deletes the others', async (t) => {
+  const [one, two] = [person(), person({ name: 'Another' })]
+  two.email = one.email.toUpperCase()
+  const tokens = [await ask(one), await ask(two)]
+  t.equal(await pendingOf(one.email), 2)
+  t.match((await confirm(tokens[1]!)).json(), { name: 'Another', email: two.email })
+  t.same([await tries(one), await tries(two)], [401, 200])
+  t.same((await confirm(tokens[0]!)).json(), invalid)
+  t.equal(await pendingOf(one.email), 0)
+})
+
+t.test('11.2 an expired sign-up is rejected, also if it expires while it is being confirmed', async (t) => {
+  const [late, racing] = [person(), person()]
+  const tokens = [await ask(late), await ask(racing)]
+  await sql`update sign_ups set expires_at = now() where email = ${late.email}`
+  t.same((await confirm(tokens[0]!)).json(), invalid)
+  const { confirmed } = await sql.begin(async (trx) => {
+    await trx`update sign_ups set expires_at = now() where email = ${racing.email}`
+    const confirmed = confirm(tokens[1]!)
+    await untilBlocked(sql, service)
+    return { confirmed }
+  })
+  t.same((await confirmed).json(), invalid)
+  for (const { email } of [late, racing]) t.same(await usersOf(email), [])
+})
+
+t.test('11.2 an address that was taken meanwhile gets 409, and the sign-up is deleted', async (t) => {
+  for (const change of [(email: string) => email, (email: string) => email.toUpperCase()]) {
+    const ada = person()
+    const token = await ask(ada)
+    await createUser({ email: change(ada.email) })
+    const response = await confirm(token)
+    t.same([response.statusCode, response.json()], [409, taken])
+    t.same((await confirm(token)).json(), invalid)
+    t.equal(await pendingOf(ada.email), 0)
+  }
+})
+
+t.test('11.2 races: whoever confirms or creates, there is one user', async (t) => {
+  const statusesOf = async (requests: Promise<{ statusCode: number }>[]) => (await Promise.all(requests)).map(({ statusCode }) => statusCode).sort()
+  const ada = person()
+  const token = await ask(ada)
+  t.same(await statusesOf(Array.from({ length: 20 }, () => confirm(token))), [201, ...Array.from({ length: 19 }, () => 400)], 'the same link 20 times')
+  t.equal((await usersOf(ada.email)).length, 1)
+  for (let round = 0; round < 5; round++) {
+    const [one, two] = [person(), person()]
+    two.email = one.email.toUpperCase()
+    const tokens = [await ask(one), await ask(two)]
+    t.same(await statusesOf(tokens.map(confirm)), [201, 400], 'two links for one address')
+    t.equal((await usersOf(one.email)).length, 1)
+  }
+  for (let round = 0; round < 5; round++) {
+    const ada = person()
+    const token = await ask(ada)
+    const create = () => inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: ada.email } })
+    const [confirmed, created] = await Promise.all([confirm(token), create()])
+    t.same([confirmed.statusCode, created.statusCode].sort(), [201, 409], 'a link, and an admin who creates the user')
+    t.equal((await usersOf(ada.email)).length, 1)
+    t.equal(await pendingOf(ada.email), 0)
+  }
+})
+
+t.test('11.2 sign-ups are limited per network and per address of the account', async (t) => {
+  const { inject } = await createUsher(t, { ...options, throttle: { signUp: { burst: 2, perMinute: 0.2 } } })
+  const send = (remoteAddress: string, email = `${randomUUID()}@example.com`) => inject('POST', '/api/auth/sign-up', { payload: person({ email }), remoteAddress })
+  for (const status of [202, 202, 429]) t.equal((await send('192.0.2.1')).statusCode, status)
+  const { email } = person()
+  for (const [remoteAddress, status] of [['192.0.2.2', 202], ['192.0.2.3', 202], ['192.0.2.4', 429]] as const) {
+    const response = await send(remoteAddress, status === 429 ? email.toUpperCase() : email)
+    t.equal(response.statusCode, status)
+    if (status === 429) t.match([response.headers['retry-after'], response.json().code], [/^\d+$/, 'TOO_MANY_REQUESTS'])
+  }
+})
+
+t.test('11.2 the number of pending sign-ups is limited, and expired ones are deleted', async (t) => {
+  await sql`delete from sign_ups`
+  await sql`insert into sign_ups (hash, name, email, password_hash, expires_at)
+    select sha256(n::text::bytea), 'Somebody', n || '@flood.example', '', now() + interval '1 day' from generate_series(1, 10000) as n`
+  const ada = person()
+  t.same((await signUp(ada)).json(), accepted)
+  await until('it is logged', () => lines.some((line) => line.includes('A sign-up is not stored because too many others are pending')))
+  t.equal(await pendingOf(ada.email), 0)
+  t.equal(inbox.mails.filter(({ to }) => to === ada.email).length, 0)
+  await sql`update sign_ups set expires_at = now()`
+  t.ok(await ask(ada), 'those that have expired do not count')
+  await createUsher(t, options)
+  await until('they are deleted', async () => (await sql`select 1 from sign_ups where expires_at <= now()`).length === 0)
+  t.equal(await pendingOf(ada.email), 1)
+})
+
+t.test('11.2 a failure after the response is logged, without the address and the password', async (t) => {
+  await sql`alter table sign_ups rename to elsewhere`
+  const ada = person()
+  t.equal((await signUp(ada)).statusCode, 202)
+  await until('it is logged', () => lines.some((line) => line.includes('A sign-up could not be stored')))
+  await sql`alter table elsewhere rename to sign_ups`
+  t.notMatch(lines.join(''), ada.email)
+  t.notMatch(lines.join(''), ada.password)
+})
+
+t.test('11.2 sign-up is off by default: its paths do not exist', async (t) => {
+  const { signUp, ...rest } = options
+  const { inject } = await createUsher(t, rest)
+  for (const path of ['/api/auth/sign-up', '/api/auth/sign-up/confirm']) {
+    const response = await inject('POST', path, { payload: person() })
+    t.same([response.statusCode, response.json()], [404, { error: 'Not found', code: 'NOT_FOUND' }])
+    t.notOk(path in (await inject('GET', '/docs/json')).json().paths)
+  }
+  await t.rejects(createUsher(t, { ...options, mailer: undefined }), { message: 'usher: signUp needs the option mailer, because users are created by a link in a mail' })
+})
+
+t.test('11.2 under a prefix, links and Location have it', async (t) => {
+  const { inject } = await createUsher(t, { ...options, prefix: '/accounts' })
+  const ada = person()
+  await inject('POST', '/api/auth/sign-up', { payload: ada })
+  const token = await inbox.token(ada.email)
+  t.match((await inbox.of(ada.email, 1))[0]!.text, '\nhttps://api.example.com/base/accounts/sign-up/confirm#token=')
+  const response = await inject('POST', '/api/auth/sign-up/confirm', { payload: { token } })
+  t.equal(response.headers.location, `/accounts/api/users/${response.json().id}`)
+})
