@@ -8,7 +8,7 @@ export const signUpMail = (link: string, seconds: number): Text => ({
   text: paragraphs(
     `Somebody, most likely you, signed up with this address. This link creates the account. It works once, within ${duration(seconds)}:`,
     link,
-    'If it was not you, do nothing. No account is created then.'
+    'If it was not you, do not use the link: whoever signed up knows the password of the account. Without the link, none is created.'
   ),
 })
 

@@ -150,10 +150,14 @@ t.test('4.7 mails of the node', async (t) => {
 
   await t.test('4.7 with SMTP_URL it is mailed, even if the node stops meanwhile', async (t) => {
     const server = await startMailServer(t)
-    const node = await start(t, { NODE_ENV: 'production', SMTP_URL: server.url, MAIL_FROM: FROM, PUBLIC_URL: 'https://api.example.com/' })
+    const node = await start(t, { NODE_ENV: 'production', SMTP_URL: server.url, MAIL_FROM: FROM, PUBLIC_URL: 'https://api.example.com/', SIGN_UP: 'true' })
     t.equal((await post(node, '', admin)).status, 202)
+    const signUp = { name: 'Ada', email: 'ada@example.com', password: 'violet engine notes' }
+    t.equal((await node.fetch('/api/auth/sign-up', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(signUp) })).status, 202)
     t.equal(await stopNode(node), 0)
-    const [mail] = server.mails
+    const mail = server.mails.find(({ to }) => to === admin.email)
+    const signedUp = server.mails.find(({ to }) => to === signUp.email)
+    t.match(signedUp!.text, `https://api.example.com/sign-up/confirm#token=${tokenIn(signedUp!)}\n`)
     t.match(mail!.text, `https://api.example.com/set-password#token=${tokenIn(mail!)}\n`)
     t.notMatch(`${node.stdout}${node.stderr}`, tokenIn(mail!))
   })

@@ -247,6 +247,17 @@ t.test('11.3 a user gets at most ten such links, and the first ones are kept', a
   t.equal((await stateOf(user.id))['email'], user.email)
 })
 
+t.test('11.3 expired links are deleted', async (t) => {
+  const user = await createUser()
+  await patch(user.id, { email: newEmail() })
+  await inject('POST', `/api/users/${user.id}/email-verification`, { headers: admin.headers })
+  for (const table of ['undo_tokens', 'email_tokens']) await sql`update ${sql(table)} set expires_at = now() where user_id = ${user.id}`
+  await createUsher(t, service.options)
+  for (const table of ['undo_tokens', 'email_tokens']) {
+    await until(`${table} are deleted`, async () => (await sql`select 1 from ${sql(table)} where user_id = ${user.id}`).length === 0)
+  }
+})
+
 t.test('11.3 an undo that races with a change, a login or another undo: no earlier session survives', async (t) => {
   for (let round = 0; round < 5; round++) {
     const owner = await createUser()

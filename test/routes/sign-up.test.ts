@@ -118,7 +118,7 @@ t.test('11.2 no name and no address adds a header or a recipient to a mail', asy
   t.equal(await send({ email: ' \r\ntrimmed@example.com\r\n' }), 202)
   await server.of('trimmed@example.com', 1)
   t.same(server.mails.map(({ to }) => to).sort(), [...odd, 'trimmed@example.com'].sort(), 'one recipient each, and nobody else')
-  for (const message of server.raw) t.notMatch(message, /^(b?cc|reply-to):|evil|Eve/mi)
+  for (const message of server.raw) t.notMatch(message.replaceAll('{all}|$%&*@example.com', ''), /^(b?cc|reply-to):|all@example\.com|evil\.example|"Eve"/mi)
 })
 
 t.test('11.2 the link never follows the Host header', async (t) => {
