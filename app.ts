@@ -13,6 +13,7 @@ import firstAdmin from './plugins/auth/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import lingeringClose from './plugins/lingering-close.ts'
 import mailer from './plugins/mailer.ts'
+import mails from './plugins/mails/mails.ts'
 import optionsPlugin from './plugins/options.ts'
 import passwordLinks from './plugins/auth/password-links.ts'
 import passwords from './plugins/auth/passwords.ts'
@@ -28,10 +29,11 @@ import authRoutes from './routes/auth.ts'
 import docsRoutes from './routes/docs.ts'
 import graphql from './routes/graphql/index.ts'
 import healthRoutes from './routes/health.ts'
+import pages from './routes/pages/index.ts'
+import { collectOperations } from './routes/pages/forms.ts'
 import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
 import sessionRoutes from './routes/sessions.ts'
-import setPassword from './routes/set-password.ts'
 import uploadRoutes from './routes/uploads.ts'
 import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
@@ -104,6 +106,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(sessions)
   await app.register(passwords)
   await app.register(mailer)
+  await app.register(mails)
   await app.register(passwordLinks)
   await app.register(auth)
   await app.register(storage)
@@ -124,7 +127,7 @@ async function rest (app: FastifyInstance): Promise<void> {
   await app.register(docsRoutes)
   await app.register(healthRoutes)
   await app.register(wellKnown)
-  await app.register(setPassword)
+  const operations = collectOperations(app)
 
   await app.register(async (api) => {
     const methods = collectMethods(api)
@@ -137,6 +140,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(redirect)
     addFallbacks(api, methods)
   }, { prefix: '/api' })
+  await app.register(pages, { operations })
 }
 
 export default fp(usher, { name: 'fastify-usher', fastify: '5.x' })

@@ -1,6 +1,6 @@
-// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, and the SDL.
+// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, and templates.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 
@@ -11,7 +11,10 @@ const dist = join(root, 'dist')
 rmSync(dist, { recursive: true, force: true })
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
-copyFileSync(join(root, 'schema/schema.graphql'), join(dist, 'schema/schema.graphql'))
+// What the code reads as files: the SDL, and the templates of pages and mails.
+for (const path of ['schema/schema.graphql', 'routes/pages/templates', 'routes/pages/assets', 'plugins/mails/templates']) {
+  cpSync(join(root, path), join(dist, path), { recursive: true })
+}
 // tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its own.
 rmSync(join(dist, 'package.json'))
 chmodSync(join(dist, 'node/server.js'), 0o755)

@@ -7,7 +7,7 @@ import type { NewAuditEntry } from '../../db/audit.ts'
 import { deleteExpiredPasswordTokens, insertPasswordToken } from '../../db/password-tokens.ts'
 import { findCredentials } from '../../db/users.ts'
 import { NoMailer } from '../../schema/password.ts'
-import { changedMail, invitationMail, resetMail } from './password-mails.ts'
+import { durationOf } from '../mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { hashSecret } from './cookie-value.ts'
 
@@ -27,7 +27,7 @@ declare module 'fastify' {
 interface Recipient { id: string, email: string }
 
 function createPasswordLinks (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherMailer: mailer, usherAudit: audit, usherOptions: { passwordTokenSeconds } } = app
+  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails, usherAudit: audit, usherOptions: { passwordTokenSeconds } } = app
   const queue = fastq.promise(({ email, request }: { email: string, request: FastifyRequest }) => sendLink(email, request), AT_ONCE)
   let hasWarned = false
   app.addHook('onClose', async () => { await queue.drained() })
@@ -48,7 +48,9 @@ function createPasswordLinks (app: FastifyInstance) {
     // response, which would reveal which addresses have an account.
     const entry = audit.entry(request, { action: 'password.reset-request', userId: user?.id })
     const created = await createLink(user?.id ?? NIL, passwordTokenSeconds, entry)
-    if (created) mailer!.send({ to: created.to, ...resetMail(created.link, passwordTokenSeconds) }, user!.id)
+    if (!created) return
+    const { to, link } = created
+    mailer!.send({ to, ...mails.render('password-reset', { link, duration: durationOf(passwordTokenSeconds) }) }, user!.id)
   }
 
   return {
@@ -78,12 +80,14 @@ function createPasswordLinks (app: FastifyInstance) {
     async invite (userId: string, request: FastifyRequest, confirm: () => Promise<void>): Promise<void> {
       if (!mailer) throw new NoMailer()
       const created = await createLink(userId, INVITATION_SECONDS, audit.entry(request, { action: 'user.invite', userId }), confirm)
-      if (created) mailer.send({ to: created.to, ...invitationMail(created.link, INVITATION_SECONDS) }, userId)
+      if (!created) return
+      const { to, link } = created
+      mailer.send({ to, ...mails.render('invitation', { link, duration: durationOf(INVITATION_SECONDS) }) }, userId)
     },
 
-    /** Sends a user a mail that says that the password was set. */
+    /** Sends a user a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7). */
     notifyChanged ({ id, email }: Recipient): void {
-      mailer?.send({ to: email, ...changedMail(pageOf(app)) }, id)
+      mailer?.send({ to: email, ...mails.render('password-changed', { page: pageOf(app), undoLink: '', duration: '' }) }, id)
     },
   }
 }
@@ -98,4 +102,4 @@ function pageOf (app: FastifyInstance): string {
 export default fp(async function passwordLinks (app) {
   app.decorate('usherPasswordLinks', createPasswordLinks(app))
   purgeRegularly(app, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-password-links', dependencies: ['usher-database', 'usher-mailer', 'usher-audit'] })
+}, { name: 'usher-password-links', dependencies: ['usher-database', 'usher-mailer', 'usher-mails', 'usher-audit'] })

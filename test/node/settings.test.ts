@@ -10,6 +10,7 @@ t.test('8 settings: each has a default or is optional', async (t) => {
     CORS_ORIGIN: [],
     TRUST_PROXY: [],
     NODE_ENV: 'development',
+    PRODUCT_NAME: 'Usher',
     UPLOAD_MAX_BYTES: 10485760,
   })
 })
@@ -35,6 +36,9 @@ t.test('8 settings: all are read from the environment', async (t) => {
     SMTP_URL: 'smtps://user:secret@mail.example.com:465/?pool=true',
     MAIL_FROM: 'Usher <usher@example.com>',
     PASSWORD_URL: 'https://app.example.com/password?set=1',
+    MAIL_TEMPLATES: './mails',
+    PRODUCT_NAME: 'Notes & More',
+    PRODUCT_COLOR: '#0a7',
     PRINT_SECRETS: 'true',
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: '1073741824',
@@ -54,6 +58,9 @@ t.test('8 settings: all are read from the environment', async (t) => {
     SMTP_URL: 'smtps://user:secret@mail.example.com:465/?pool=true',
     MAIL_FROM: 'Usher <usher@example.com>',
     PASSWORD_URL: 'https://app.example.com/password?set=1',
+    MAIL_TEMPLATES: './mails',
+    PRODUCT_NAME: 'Notes & More',
+    PRODUCT_COLOR: '#0a7',
     PRINT_SECRETS: true,
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: 1073741824,
@@ -71,6 +78,8 @@ const proxy = 'TRUST_PROXY must be true, false, or a comma-separated list of add
 const secret = 'SECRET must be a secret of 16 to 1024 characters.'
 const smtp = 'SMTP_URL must be an address such as smtps://user:password@mail.example.com.'
 const from = 'MAIL_FROM must be an email address, or one with a name such as Usher <usher@example.com>.'
+const name = 'PRODUCT_NAME must be a name of up to 100 characters.'
+const productColor = 'PRODUCT_COLOR must be a color such as #1d4ed8.'
 const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
 const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
 
@@ -119,6 +128,10 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ MAIL_FROM: 'a@example.com, b@example.com' }, from],
   [{ MAIL_FROM: 'A\r\nBcc: <b@example.com>' }, from],
   [{ PASSWORD_URL: 'app.example.com' }, page],
+  [{ PRODUCT_NAME: ' ' }, name],
+  [{ PRODUCT_NAME: 'Usher\nBcc: all@example.com' }, name],
+  [{ PRODUCT_NAME: 'x'.repeat(101) }, name],
+  ...['red', '#12', '#12345', '#ggg', '#fff;background:url(//example.com)', '#fff\n'].map((color) => [{ PRODUCT_COLOR: color }, productColor] as const),
   [{ PASSWORD_URL: 'https://app.example.com/#/password' }, page],
   [{ UPLOAD_MAX_BYTES: '0' }, bytes],
   [{ UPLOAD_MAX_BYTES: '10MB' }, bytes],

@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { globSync } from 'node:fs'
 import { cp, glob, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -29,8 +30,9 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   const paths = files.map(({ path }) => path)
   t.strictSame(paths.filter((path) => !/^(dist|docs)\//.test(path)).sort(), ['LICENSE', 'README.md', 'package.json'])
   t.ok(paths.includes('docs/settings.md'), 'to which `usher --help` refers')
-  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['dist/app.d.ts', 'dist/schema/limits.d.ts', 'dist/schema/options.d.ts', 'dist/schema/policy.d.ts', 'dist/schema/user.d.ts'])
-  t.strictSame(paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path)).sort(), ['dist/schema/schema.graphql'])
+  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['app', 'schema/limits', 'schema/mail', 'schema/options', 'schema/pages', 'schema/policy', 'schema/user'].map((name) => `dist/${name}.d.ts`))
+  const read = ['schema/schema.graphql', ...globSync(['routes/pages/{assets,templates}/*', 'plugins/mails/templates/*'], { cwd: root }).filter((path) => !path.endsWith('.js'))]
+  t.strictSame(paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path)).sort(), read.map((path) => `dist/${path}`).sort())
   t.ok(size < 300_000, `${size} bytes`)
 })
 
