@@ -7,7 +7,11 @@ import { NotFound } from '../../schema/errors.ts'
 import { failureTexts, pageTexts, type PageText } from '../../schema/page-texts.ts'
 
 const FOLDER = join(import.meta.dirname, 'assets')
-const TYPES: Readonly<Record<string, string>> = { '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8' }
+const TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 /**
@@ -16,9 +20,9 @@ const IMMUTABLE = 'public, max-age=31536000, immutable'
  */
 export function serveAssets (app: FastifyInstance): string {
   const { color, texts } = app.usherOptions.pages
-  const assets = new Map(readdirSync(FOLDER).sort().map((name) => [name, readFileSync(join(FOLDER, name), 'utf8')]))
-  const colors = `:root { --color: ${color}; --text-on-color: ${textColorOn(color)} }\n`
-  assets.set('pages.css', colors + assets.get('pages.css')!)
+  // The value is a color in hexadecimal notation, so it needs no escaping.
+  const withColors = (source: string) => source.replaceAll('{{color}}', color).replaceAll('{{textOnColor}}', textColorOn(color))
+  const assets = new Map(readdirSync(FOLDER).sort().map((name) => [name, withColors(readFileSync(join(FOLDER, name), 'utf8'))]))
   assets.set('texts.js', `export const { texts, failures } = ${JSON.stringify(textsOfScripts({ ...pageTexts, ...texts }))}\n`)
   const hash = createHash('sha256')
   for (const [name, text] of assets) hash.update(`${name}\0${text}\0`)

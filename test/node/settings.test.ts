@@ -131,7 +131,7 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ PRODUCT_NAME: ' ' }, name],
   [{ PRODUCT_NAME: 'Usher\nBcc: all@example.com' }, name],
   [{ PRODUCT_NAME: 'x'.repeat(101) }, name],
-  ...['red', '#12', '#12345', '#ggg', '#fff;background:url(//example.com)', '#fff\n'].map((color) => [{ PRODUCT_COLOR: color }, productColor] as const),
+  ...['red', '#12', '#12345', '#ggg', '#fff;background:url(//example.com)', '#fff\n'].map((color): [Record<string, string>, string] => [{ PRODUCT_COLOR: color }, productColor]),
   [{ PASSWORD_URL: 'https://app.example.com/#/password' }, page],
   [{ UPLOAD_MAX_BYTES: '0' }, bytes],
   [{ UPLOAD_MAX_BYTES: '10MB' }, bytes],

@@ -48,7 +48,7 @@ async function showSessions () {
     device.id = `session-${session.id}`
     button.id = `end-${session.id}`
     button.setAttribute('aria-labelledby', `${button.id} ${device.id}`)
-    item.querySelector('[data-current]').hidden = !session.current
+    if (!session.current) item.querySelector('[data-current]').remove()
     item.querySelector('[data-address]').textContent = session.address
     const time = item.querySelector('time')
     time.dateTime = session.lastUsedAt
