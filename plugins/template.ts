@@ -37,7 +37,9 @@ export function parseTemplate (source: string, { names, escape }: TemplateOption
   }
   if (open.length > 0) throw new Error(`has no {{/${open.at(-1)!.name}}}`)
   const rest = source.slice(end)
-  if ([...parts.map(({ text }) => text), rest].some((text) => /\{\{|\}\}/.test(text))) throw new Error('has braces that are no placeholder')
+  const texts = [...parts.map(({ text }) => text), rest]
+  // In other languages, three braces insert a value without escaping it.
+  if (/\{{3}\w+\}{3}/.test(source) || texts.some((text) => /\{\{|\}\}/.test(text))) throw new Error('has braces that are no placeholder')
   return (values) => render(parts, values, escape) + rest
 }
 

@@ -39,7 +39,7 @@ export function createOriginCheck (app: FastifyInstance) {
   const { serveCookie } = createAllowedOrigins(app)
   return async (request: FastifyRequest): Promise<void> => {
     const { origin, 'sec-fetch-site': site } = request.headers
-    const isOwn = site === 'same-origin' || (origin !== undefined && origin !== 'null' && serveCookie(request))
+    const isOwn = site === 'same-origin' || (Boolean(origin) && origin !== 'null' && serveCookie(request))
     if (!isOwn) throw new OriginNotAllowed()
   }
 }
