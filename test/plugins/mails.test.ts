@@ -166,8 +166,15 @@ t.test('15.2 the node has the settings PRODUCT_NAME, PRODUCT_COLOR and MAIL_TEMP
   const admin = { email: 'root@example.com', password: 'horse battery staple' }
   writeFileSync(join(cwd, 'mails/password-reset.txt'), 'Subject: {{productName}}: your link\n\n{{link}}\n')
   const settings = {
-    DATABASE_URL: url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, SMTP_URL: server.url, MAIL_FROM: 'usher@example.com',
-    PUBLIC_URL: 'https://api.example.com', PRODUCT_NAME: 'Notes', PRODUCT_COLOR: '#fe0', MAIL_TEMPLATES: 'mails',
+    DATABASE_URL: url,
+    ADMIN_EMAIL: admin.email,
+    ADMIN_PASSWORD: admin.password,
+    SMTP_URL: server.url,
+    MAIL_FROM: 'usher@example.com',
+    PUBLIC_URL: 'https://api.example.com',
+    PRODUCT_NAME: 'Notes',
+    PRODUCT_COLOR: '#fe0',
+    MAIL_TEMPLATES: 'mails',
   }
   const node = await startNode(t, { cwd, settings })
   await node.fetch('/api/auth/password-reset', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: admin.email }) })
