@@ -24,6 +24,7 @@ import storage from './plugins/uploads/storage.ts'
 import users from './plugins/users/users.ts'
 import throttle from './plugins/auth/throttle.ts'
 import tokens from './plugins/auth/tokens.ts'
+import visibility from './plugins/auth/visibility.ts'
 import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
 import docsRoutes from './routes/docs.ts'
@@ -39,7 +40,7 @@ import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
 import type { UsherOptions } from './schema/options.ts'
 import { readOptions } from './schema/read-options.ts'
-import type { Action, Actor, Policy, Rule } from './schema/policy.ts'
+import { audiences, type Action, type Actor, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
 import type { Role } from './schema/user.ts'
 
 declare module 'fastify' {
@@ -53,7 +54,8 @@ declare module 'fastify' {
   }
 }
 
-export type { Action, Actor, Policy, Role, Rule, UsherOptions }
+export { audiences }
+export type { Action, Actor, Policy, ReadAction, ReadRule, Role, Rule, UsherOptions }
 
 /** The one decorator that a host gets. */
 export interface Usher {
@@ -109,6 +111,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(mails)
   await app.register(passwordLinks)
   await app.register(auth)
+  await app.register(visibility)
   await app.register(storage)
   await app.register(deletedUsers)
   await app.register(accounts)

@@ -25,7 +25,7 @@ export interface ClientInfo { address: string, userAgent: string }
 
 export interface NewSession extends ClientInfo {
   userId: string
-  /** The hash against which the password was checked. If it was changed since, no session is created. */
+  /** The hash against which the password was checked. If it was changed since, or the user was disabled, no session is created. */
   passwordHash: string
   secretHash: Uint8Array
   rotationKey: Uint8Array
@@ -41,9 +41,9 @@ export const seconds = (count: number) => sql`make_interval(secs => ${count})`
  * network is recognised. Returns the session's id, its expiry, the user's current role, and the id of the replaced session if that
  * was live.
  *
- * The statement locks the user's row. A concurrent demotion, deletion or change of the password therefore takes place either before
- * it, or after it and ends the new session. Throws `InvalidCredentials`, and changes nothing, if the user was deleted or the
- * password was changed meanwhile.
+ * The statement locks the user's row. If a concurrent change demotes, disables or deletes the user, or sets another password, it
+ * therefore takes place either before the statement, or after it and ends the new session. Throws `InvalidCredentials`, and changes
+ * nothing, if the user was deleted or disabled or the password was changed meanwhile.
  */
 export async function insertSession (
   db: Database, { userId, passwordHash, secretHash, rotationKey, address, userAgent, replaced }: NewSession, { sessionIdleSeconds, sessionSeconds }: Lifetime
@@ -51,7 +51,8 @@ export async function insertSession (
   const id = uuid()
   const network = networkOf(address)
   return db
-    .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role']).where('id', '=', userId).where('password_hash', '=', passwordHash).forShare())
+    .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role'])
+      .where('id', '=', userId).where('password_hash', '=', passwordHash).where('disabled', '=', false).forShare())
     // Skips the sessions that another login is ending at the moment.
     .with('oldest', (cte) => cte.selectFrom('sessions').select('id').where('id', 'in', ({ selectFrom }) =>
       selectFrom('sessions').select('id').where('user_id', '=', userId)
@@ -134,7 +135,7 @@ export async function rotateSession (
 
 export type SessionRow = Row<SessionsTable, 'id' | 'created_at' | 'last_used_at' | 'expires_at' | 'address' | 'user_agent'>
 
-/** Returns the live sessions of a user, newest first. */
+/** Returns the live sessions of a user, newest first: at most 100, and as many more as logins of that user ran at the same time. */
 export async function listSessionsOf (db: Database, userId: string): Promise<SessionRow[]> {
   return db.selectFrom('sessions')
     .select(['id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])

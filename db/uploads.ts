@@ -5,9 +5,9 @@ import type { Row } from './row.ts'
 import type { Database } from './tables.ts'
 import type { UploadsTable } from './tables/content.ts'
 
-export type UploadRow = Row<UploadsTable, 'id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'created_at'>
+export type UploadRow = Row<UploadsTable, 'id' | 'user_id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'created_at'>
 
-const columns = ['id', 'filename', 'media_type as mediaType', 'size', 'sha256', 'created_at as createdAt'] as const
+const columns = ['id', 'user_id as userId', 'filename', 'media_type as mediaType', 'size', 'sha256', 'created_at as createdAt'] as const
 
 /** Returns the uploads with these ids, in the same order. An unknown id, or an upload without an owner, yields `undefined`. */
 export async function findUploads (db: Database, ids: readonly string[]): Promise<(UploadRow | undefined)[]> {

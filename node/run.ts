@@ -13,6 +13,7 @@ import { openMailTemplates } from './mail-templates.ts'
 import memory from './memory.ts'
 import { stopOnSignals } from './stop-on-signals.ts'
 import type { Mailer } from '../schema/options.ts'
+import { audiences, type Policy } from '../schema/policy.ts'
 import type { Settings } from './settings.ts'
 
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
@@ -63,6 +64,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
     origins: CORS_ORIGIN,
     uploadsDir: resolve(DATA_DIR, 'uploads'),
     uploadMaxBytes: UPLOAD_MAX_BYTES,
+    policy: policyOf(settings),
     admin: email && password ? { email, password } : undefined,
     ...printsSecrets(settings)
       ? { onFirstAdmin: ({ email, password }) => print(`The first admin is ${email}, password ${password} (not shown again)`) }
@@ -71,6 +73,17 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
   const url = await listen(app, settings)
   if (!mailer) print('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   print(`Usher listens on ${url}`, `  data: ${data.location}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+}
+
+// Returns the rules of who may read what (contract 11.1).
+function policyOf ({ USERS_VISIBLE_TO, EMAILS_VISIBLE_TO, POSTS_VISIBLE_TO, UPLOADS_VISIBLE_TO }: Settings): Partial<Policy> {
+  return {
+    'users:list': audiences[USERS_VISIBLE_TO],
+    'users:read': audiences[USERS_VISIBLE_TO],
+    'users:read-email': audiences[EMAILS_VISIBLE_TO],
+    'posts:read': audiences[POSTS_VISIBLE_TO],
+    'uploads:read': audiences[UPLOADS_VISIBLE_TO],
+  }
 }
 
 // Yields warnings about settings with which the node starts but should not run.

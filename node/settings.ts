@@ -7,6 +7,16 @@ import { isDatabaseUrl } from '../schema/database-url.ts'
 
 const MIB = 1024 * 1024
 
+const AUDIENCES = { anyone: 'anyone', members: 'members (everyone with a token)', owners: 'owners (the owner and admins)' }
+
+/** A setting that says who may read something. */
+const visibleTo = <Name extends keyof typeof AUDIENCES> (...names: Name[]) => Type.Unsafe<Name>({
+  type: 'string',
+  enum: names,
+  default: 'anyone',
+  description: names.map((name) => AUDIENCES[name]).join(' or '),
+})
+
 const DatabaseUrl = Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })
 
 // A description says what a setting must be. It is part of the error message for an invalid value.
@@ -55,6 +65,10 @@ const Settings = Type.Object({
   }),
   PRODUCT_COLOR: Type.Optional(Type.String({ format: 'color', description: 'a color such as #1d4ed8' })),
   PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
+  USERS_VISIBLE_TO: visibleTo('anyone', 'members'),
+  POSTS_VISIBLE_TO: visibleTo('anyone', 'members'),
+  EMAILS_VISIBLE_TO: visibleTo('anyone', 'members', 'owners'),
+  UPLOADS_VISIBLE_TO: visibleTo('anyone', 'members', 'owners'),
   NODE_ENV: Type.String({ default: 'development', description: 'production, or another word' }),
   UPLOAD_MAX_BYTES: Type.Integer({
     default: 10 * MIB,

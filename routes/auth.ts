@@ -36,7 +36,7 @@ const schemas = {
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate }, usherTokens: tokens, usherSessions: sessions,
-    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit,
+    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility,
   } = app
   const cookies = await createCookies(app)
   app.usherTag('auth', 'Login, sessions, passwords and tokens')
@@ -57,6 +57,8 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
       // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
       const replaced = cookies.serves(request) ? cookies.read(request) : undefined
       const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, replaced, ...origin })
+        // The user was deleted or disabled, or has another password since the password was checked.
+        .catch((error) => error instanceof InvalidCredentials ? reject(request, user.id, attempt) : Promise.reject(error))
       await attempt.succeeded()
       return issueToken(reply, session, { ...user, role: session.role })
     } catch (error) {
@@ -85,31 +87,36 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onReadProtected (request: RequestOf<typeof schemas.protected>) {
-    const user = await users.read(actorOf(request).id, request.socket)
+    const actor = actorOf(request)
+    const user = await users.read(actor.id, request.socket)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
-    return { user }
+    return { user: visibility.show(user, actor) }
   }
 
   async function rejectFlood ({ ip: address, socket: client }: FastifyRequest): Promise<void> {
     await throttle.rejectFlood({ address, client })
   }
 
-  // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist.
+  // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist. So does a
+  // disabled user, whose right password must not be confirmed.
   async function verify (
     request: FastifyRequest, email: string, password: string, attempt: LoginAttempt
   ): Promise<UserRow & { passwordHash: string }> {
     const user = await findCredentials(db, email)
-    if (!await passwords.verify(password, user?.passwordHash, request.socket)) {
-      await Promise.all([attempt.failed(), audit.add(request, { action: 'login.failed', userId: user?.id })])
-      throw new InvalidCredentials()
-    }
+    const matches = await passwords.verify(password, user?.passwordHash, request.socket)
+    if (!matches || user!.disabled) return reject(request, user?.id, attempt)
     const { passwordHash } = user as { passwordHash: string }
     if (!passwords.isOutdated(passwordHash)) return { ...user!, passwordHash }
     const renewed = await passwords.hash(password)
     if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
     // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against the new one.
     return verify(request, email, password, attempt)
+  }
+
+  async function reject (request: FastifyRequest, userId: string | undefined, attempt: LoginAttempt): Promise<never> {
+    await Promise.all([attempt.failed(), audit.add(request, { action: 'login.failed', userId })])
+    throw new InvalidCredentials()
   }
 
   function invalidSession (reply: FastifyReply): Error {
@@ -119,9 +126,10 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   function issueToken (reply: FastifyReply, { id, cookie, expiresAt }: OpenSession, user: UserRow) {
     cookies.set(reply, cookie, expiresAt)
-    const token = tokens.sign({ id: user.id, role: user.role, sessionId: id }, { expiresAt })
+    const actor = { id: user.id, role: user.role, sessionId: id }
+    const token = tokens.sign(actor, { expiresAt })
     const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000))
-    return { token, tokenType: 'Bearer', expiresIn, user }
+    return { token, tokenType: 'Bearer', expiresIn, user: visibility.show(user, actor) }
   }
 
   // A bearer token takes precedence. The cookie is accepted only from an allowed origin, so that no other page can log a user out.

@@ -8,7 +8,7 @@ import { InvalidInput } from '../schema/errors.ts'
 import { InvalidToken } from '../schema/auth.ts'
 import { ChangePassword, CheckReset, ConfirmReset, MailReply, PasswordIsSet, rejectPersonalWords, RequestReset, WrongPassword } from '../schema/password.ts'
 import { failures, NoContent } from '../schema/reply.ts'
-import { UserNotFound } from '../schema/user.ts'
+import { UserDisabled, UserNotFound } from '../schema/user.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const security = [{ bearer: [] }]
@@ -110,6 +110,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const { params: { id }, socket } = request
     const user = await findAccount(db, id)
     if (!user) throw new UserNotFound()
+    if (user.disabled) throw new UserDisabled()
     if (user.passwordHash !== null) throw new PasswordIsSet()
     await links.invite(user.id, request, () => confirm(actorOf(request), socket))
     return reply.code(202).send({ message: 'The invitation is on its way' })

@@ -3,13 +3,14 @@ import fastifyMultipart from '@fastify/multipart'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { create as contentDisposition } from 'content-disposition'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { UploadRow } from '../db/uploads.ts'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { ByteRange } from '../plugins/uploads/backend.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
 import { IdParams } from '../schema/params.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
-import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadRange } from '../schema/upload.ts'
+import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadNotFound, UploadRange } from '../schema/upload.ts'
 import { evaluateConditions, rangeApplies } from './conditional-request.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { FORM_OVERHEAD_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
@@ -28,13 +29,13 @@ const schemas = {
     tags,
     summary: 'Download a file, or a range of it',
     params: IdParams,
-    response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(404, 412, 416) },
+    response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(401, 403, 404, 412, 416) },
   },
 }
 
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actorOf, allow, confirm }, usherStorage: storage, usherOptions } = app
+  const { usherAuth: { actorOf, allow, confirm }, usherStorage: storage, usherVisibility: visibility, usherOptions } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
@@ -44,7 +45,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   // The schema of the body is for the reference. `parseForm` validates the form once it has been read.
   app.post('/uploads', { schema: schemas.create, validatorCompiler: () => () => true, onRequest: [...allow('uploads:create'), mustBeForm] }, onCreate)
-  app.get('/uploads/:id', { schema: schemas.download, exposeHeadRoute: true }, onDownload)
+  app.get('/uploads/:id', { schema: schemas.download, exposeHeadRoute: true, onRequest: visibility.identifies('uploads:read') }, onDownload)
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     cutOff(reply.raw)
@@ -65,7 +66,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onDownload (request: RequestOf<typeof schemas.download>, reply: ReplyOf<typeof schemas.download>) {
-    const upload = await storage.get(request.params.id)
+    const upload = await readUpload(request)
     const validators = { etag: `"${upload.sha256}"`, lastModified: upload.createdAt }
     const status = evaluateConditions(request.headers, validators)
     if (status === 412) throw new PreconditionFailed()
@@ -88,7 +89,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       'content-type': upload.mediaType === 'text/plain' ? 'text/plain; charset=utf-8' : upload.mediaType,
       'content-disposition': contentDisposition(upload.filename, { type: isShown(upload.mediaType) ? 'inline' : 'attachment' }),
       // Caches must revalidate, because the upload is deleted with its owner. The entity tag makes that cheap.
-      'cache-control': 'no-cache',
+      'cache-control': visibility.isOpen('uploads:read') ? 'no-cache' : 'private, no-cache',
       'content-security-policy': "sandbox; default-src 'none'",
       'cross-origin-resource-policy': 'cross-origin',
       'x-content-type-options': 'nosniff',
@@ -97,6 +98,14 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     reply.header('content-length', range ? range.end - range.start + 1 : size)
     if (range) reply.code(206 as never).header('content-range', `bytes ${range.start}-${range.end}/${size}`)
     return reply.send(bytes as never)
+  }
+
+  // A reader who may not read the upload does not learn whether it exists.
+  async function readUpload ({ actor, params: { id } }: RequestOf<typeof schemas.download>): Promise<UploadRow> {
+    const upload = await storage.find(id)
+    visibility.authorize(actor, 'uploads:read', upload?.userId ?? undefined)
+    if (!upload) throw new UploadNotFound()
+    return upload
   }
 
   async function mustBeForm (request: FastifyRequest): Promise<void> {

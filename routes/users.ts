@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Client } from '../db/batching.ts'
 import type { Page } from '../db/page.ts'
 import type { UserRow } from '../db/tables.ts'
 import { replacementOf } from '../db/user-changes.ts'
@@ -9,7 +10,7 @@ import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { IdParams } from '../schema/params.ts'
 import { NotAcceptable, UnsupportedMediaType } from '../schema/errors.ts'
 import { rejectPersonalWords } from '../schema/password.ts'
-import type { Actor } from '../schema/policy.ts'
+import type { Actor, ReadAction } from '../schema/policy.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList, UserNotFound, type Role } from '../schema/user.ts'
 import { mediaTypes, negotiate, represent, type MediaType } from '../schema/version.ts'
@@ -20,10 +21,12 @@ const tags = ['users']
 // RFC 7396. PATCH accepts plain JSON as well.
 const MERGE_PATCH = 'application/merge-patch+json'
 const PATCH_TYPES = [MERGE_PATCH, 'application/json']
+// Every response with a user depends on this.
+const EMAIL: ReadAction[] = ['users:read-email']
 const security = [{ bearer: [] }]
 const schemas = {
-  list: { tags, summary: 'List users, newest first', querystring: ListUsers, response: { 200: UserList, ...failures(400, 406) } },
-  read: { tags, summary: 'Read a user', params: IdParams, response: { 200: User, ...failures(404) } },
+  list: { tags, summary: 'List users, newest first', querystring: ListUsers, response: { 200: UserList, ...failures(400, 401, 403, 406) } },
+  read: { tags, summary: 'Read a user', params: IdParams, response: { 200: User, ...failures(401, 403, 404) } },
   create: {
     tags,
     security,
@@ -61,33 +64,37 @@ const schemas = {
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherUsers: users, usherAuth: { allow, actorOf, authorize, callerOf }, usherAccounts: accounts, usherPasswords: passwords,
-    usherAudit: audit, usherOptions: { prefix },
+    usherAudit: audit, usherVisibility: visibility, usherOptions: { prefix },
   } = app
   const path = `${prefix}/api/users`
-  const serialized = new WeakMap<Page<UserRow>, Map<MediaType, string>>()
+  const serialized = new WeakMap<Page<UserRow>, Map<string, string>>()
   app.usherTag('users', 'User records')
 
-  app.get('/users', { schema: schemas.list, onRequest: negotiateVersion }, onList)
-  app.get('/users/:id', { schema: schemas.read }, onRead)
+  app.get('/users', { schema: schemas.list, onRequest: [...visibility.reads('users:list', EMAIL), negotiateVersion] }, onList)
+  app.get('/users/:id', { schema: schemas.read, onRequest: visibility.reads('users:read', EMAIL, idOf) }, onRead)
   app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: authorizeNewRole }, onCreate)
   app.put('/users/:id', { schema: schemas.replace, onRequest: allow('users:replace', idOf), preValidation: authorizeChangedRole }, onReplace)
   await app.register(async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/users/:id', {
-      schema: schemas.patch, onRequest: [...allow('users:replace', idOf), requirePatchType], preValidation: authorizeChangedRole,
+      schema: schemas.patch, onRequest: [...allow('users:replace', idOf), requirePatchType], preValidation: [authorizeChangedRole, authorizeDisabling],
     }, onPatch)
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
 
-  async function onList ({ query, socket }: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
+  async function onList ({ actor, query, socket }: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
     const { role, limit, after } = query
     const page = await users.list({ role, limit, after: after && decodeCursor(after) }, socket)
     linkNextPage(reply, path, { role, limit }, page.next)
-    return reply.send(serialize(page, limit, reply) as never)
+    return reply.send(serialize(page, limit, actor, reply) as never)
   }
 
-  async function onRead ({ params: { id }, socket }: RequestOf<typeof schemas.read>) {
-    const user = await users.read(id, socket)
+  async function onRead ({ actor, params: { id }, socket }: RequestOf<typeof schemas.read>) {
+    return visibility.show(await readUser(id, socket), actor)
+  }
+
+  async function readUser (id: string, client: Client): Promise<UserRow> {
+    const user = await users.read(id, client)
     if (!user) throw new UserNotFound()
     return user
   }
@@ -98,20 +105,20 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
     const row = { ...user, passwordHash, context: audit.contextOf(request) }
     const created = await users.create(row, callerOf(actorOf(request), socket))
-    return reply.code(201).header('location', `${path}/${created.id}`).send(created)
+    return reply.code(201).header('location', `${path}/${created.id}`).send(visibility.show(created, request.actor))
   }
 
   async function onReplace (request: RequestOf<typeof schemas.replace>) {
-    return accounts.update(request, request.params.id, replacementOf(request.body))
+    const user = await accounts.update(request, request.params.id, replacementOf(request.body))
+    return visibility.show(user, request.actor)
   }
 
   async function onPatch (request: RequestOf<typeof schemas.patch>) {
     const { params: { id }, body, socket } = request
-    if (Object.keys(PatchUser.properties).some((name) => name in body)) return accounts.update(request, id, body)
-    // Nothing is to be changed, not even the time of the last change.
-    const user = await users.read(id, socket)
-    if (!user) throw new UserNotFound()
-    return user
+    const changesAny = Object.keys(PatchUser.properties).some((name) => name in body)
+    // Without a member to change, not even the time of the last change is set.
+    const user = changesAny ? await accounts.update(request, id, body) : await readUser(id, socket)
+    return visibility.show(user, request.actor)
   }
 
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
@@ -128,6 +135,11 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     authorizeRole(actor, request.body, idOf(request) === actor.id ? actor.role : undefined)
   }
 
+  // Disabling and enabling are one permission, which users do not have over their own record. PUT ignores the member.
+  async function authorizeDisabling (request: FastifyRequest): Promise<void> {
+    if ((request.body as { disabled?: unknown } | null)?.disabled !== undefined) authorize(actorOf(request), 'users:disable', idOf(request))
+  }
+
   // Checks the permission to grant the role in the body. `freeRole` needs no permission. This runs before the body is validated,
   // because 403 comes before 400 (contract 1.7).
   function authorizeRole (actor: Actor, body: unknown, freeRole: Role | undefined): void {
@@ -135,16 +147,18 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (role !== undefined && role !== freeRole) authorize(actor, 'users:grant-role')
   }
 
-  // Concurrent requests for the same page share one `Page` object, which is serialized once for all of them.
-  function serialize (page: Page<UserRow>, limit: number, reply: FastifyReply): string {
+  // Concurrent requests for the same page share one `Page` object, which is serialized once for all readers who see the same of it.
+  function serialize (page: Page<UserRow>, limit: number, reader: Actor | null, reply: FastifyReply): string {
     const type = reply.getHeader('content-type') as MediaType
-    const texts = serialized.get(page) ?? new Map<MediaType, string>()
+    const key = `${type} ${visibility.audienceOf(reader, EMAIL)}`
+    const texts = serialized.get(page) ?? new Map<string, string>()
     serialized.set(page, texts)
-    let text = texts.get(type)
+    let text = texts.get(key)
     if (text === undefined) {
-      const body = represent(type, page.rows, { next: page.next && encodeCursor(page.next), limit })
+      const rows = page.rows.map((user) => visibility.show(user, reader))
+      const body = represent(type, rows, { next: page.next && encodeCursor(page.next), limit })
       text = reply.getSerializationFunction('200', type)!(body as never)
-      texts.set(type, text)
+      texts.set(key, text)
     }
     return text
   }

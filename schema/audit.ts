@@ -7,7 +7,7 @@ export const auditActions = [
   'login', 'login.failed', 'logout',
   'session.refresh-reuse', 'session.end',
   'password.change', 'password.change-failed', 'password.reset-request', 'password.reset',
-  'user.create', 'user.invite', 'user.email-change', 'user.role-change', 'user.delete',
+  'user.create', 'user.invite', 'user.email-change', 'user.role-change', 'user.disable', 'user.enable', 'user.delete',
   'keys.rotate',
   // A request that got 403 or 429. The log records at most one a minute from the same source.
   'access.denied', 'access.throttled',

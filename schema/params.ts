@@ -3,6 +3,9 @@ import { Type } from '@sinclair/typebox'
 /** The path parameters of a single record. Any text that is not the id of one leads to 404. */
 export const IdParams = Type.Object({ id: Type.String() })
 
+/** The path parameters of a session of a user. */
+export const UserSessionParams = Type.Object({ id: Type.String(), sessionId: Type.String() })
+
 /**
  * Returns the parameters of a list that is paged with a cursor.
  * @param rows the plural of what is listed, such as `Users`

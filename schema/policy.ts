@@ -10,21 +10,42 @@ export interface Actor {
 /** Returns whether an actor may perform an action on something that `ownerId` owns. A user record is owned by its user. */
 export type Rule = (actor: Actor, ownerId?: string) => boolean
 
+/** Returns whether a reader may read something that `ownerId` owns. The reader is null without a token. */
+export type ReadRule = (reader: Actor | null, ownerId?: string) => boolean
+
 const member: Rule = () => true
 const admin: Rule = (actor) => actor.role === 'admin'
 const owner: Rule = (actor, ownerId) => actor.role === 'admin' || actor.id === ownerId
 
-/**
- * The whole policy: one rule per action (contract 2). Each action requires an actor. Everything that is not listed here is
- * public. A host can replace rules with the option `policy`.
- */
-export const policy = {
+/** Who may read something: anyone, everyone with a token, or its owner and admins. */
+export const audiences = {
+  anyone: () => true,
+  members: (reader) => reader !== null,
+  owners: (reader, ownerId) => reader !== null && owner(reader, ownerId),
+} as const satisfies Record<string, ReadRule>
+
+export type Audience = keyof typeof audiences
+
+/** The rules of reads, whose actor may be null (contract 11.1). */
+const readRules = {
+  'users:list': audiences.anyone,
+  'users:read': audiences.anyone,
+  // Also the members that concern the account: whether the address is verified and whether the user is disabled.
+  'users:read-email': audiences.anyone,
+  'posts:read': audiences.anyone,
+  'uploads:read': audiences.anyone,
+} satisfies Record<string, ReadRule>
+
+/** The rules of everything that requires an actor (contract 2). */
+const rules = {
   'users:create': admin,
   'users:replace': owner,
   'users:delete': owner,
   'users:grant-role': admin,
+  'users:disable': admin,
   'users:invite': admin,
   'sessions:list': member,
+  'sessions:list-of-another': admin,
   'sessions:end': owner,
   'passwords:change': member,
   'audit:read': owner,
@@ -35,5 +56,9 @@ export const policy = {
   'posts:delete': owner,
 } satisfies Record<string, Rule>
 
-export type Action = keyof typeof policy
-export type Policy = Record<Action, Rule>
+/** The whole policy: one rule per action. Everything that is not listed here is public. A host can replace rules with the option `policy`. */
+export const policy: Policy = { ...readRules, ...rules }
+
+export type ReadAction = keyof typeof readRules
+export type Action = keyof typeof rules
+export type Policy = Record<ReadAction, ReadRule> & Record<Action, Rule>

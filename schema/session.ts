@@ -5,7 +5,7 @@ import { defineError } from './errors.ts'
 export const InvalidSession = defineError('INVALID_SESSION', 'The session has ended: log in again', 401)
 export const SessionNotFound = defineError('SESSION_NOT_FOUND', 'Session not found', 404)
 
-/** A session, as the response of GET /api/auth/sessions shows it (contract 4.4). */
+/** A session, as lists of sessions show it (contract 4.4, 11.4). */
 export const Session = Type.Object({
   id: Id,
   createdAt: Instant,

@@ -7,7 +7,8 @@ import { pageQuery } from './params.ts'
 
 export const UserNotFound = defineError('USER_NOT_FOUND', 'User not found', 404)
 export const EmailTaken = defineError('EMAIL_TAKEN', 'This email address is already taken', 409)
-export const LastAdmin = defineError('LAST_ADMIN', 'The last admin can be neither deleted nor demoted', 409)
+export const LastAdmin = defineError('LAST_ADMIN', 'The last admin can be neither deleted nor demoted nor disabled', 409)
+export const UserDisabled = defineError('USER_DISABLED', 'The user is disabled', 409)
 
 export const roles = ['admin', 'user'] as const
 
@@ -21,10 +22,10 @@ const Role = Type.Unsafe<Role>({ type: 'string', enum: roles })
 export const User = Type.Object({
   id: Id,
   name: Type.String(),
-  email: Type.String(),
-  emailVerified: Type.Boolean({ description: 'Whether a link that was sent to this address was used' }),
+  email: Type.Optional(Type.String({ description: 'Absent if the reader may not see it' })),
+  emailVerified: Type.Optional(Type.Boolean({ description: 'Whether a link that was sent to this address was used. Absent like `email`' })),
   role: Role,
-  disabled: Type.Boolean({ description: 'Whether an admin has disabled the user' }),
+  disabled: Type.Optional(Type.Boolean({ description: 'Whether an admin has disabled the user. Absent like `email`' })),
   createdAt: Instant,
   updatedAt: Instant,
 }, { title: 'User', description: 'A user' })
@@ -51,6 +52,7 @@ export const PatchUser = Type.Partial(Type.Object({
   name: notNull(Name),
   email: notNull(Email),
   role: notNull(Role),
+  disabled: notNull(Type.Boolean({ description: 'Whether the user is disabled. Only an admin may set it' })),
 }), { title: 'PatchUser', examples: [{ name: exampleUser.name }] })
 
 export type CreateUser = Static<typeof CreateUser>

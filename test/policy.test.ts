@@ -55,6 +55,7 @@ const rows: Record<string, Send> = {
   'PUT /api/users/{id}, another role': rest('PUT', async ({ actor, owner }) => `/api/users/${actor === admin ? (await addPerson()).id : owner.id}`, () => ({ ...person(), role: 'admin' })),
   'PATCH /api/users/{id}': rest('PATCH', ({ owner }) => `/api/users/${owner.id}`, () => ({ name: 'Another' })),
   'PATCH /api/users/{id}, another role': rest('PATCH', async ({ actor, owner }) => `/api/users/${actor === admin ? (await addPerson()).id : owner.id}`, () => ({ role: 'admin' })),
+  'PATCH /api/users/{id}, disabled': rest('PATCH', async ({ actor, owner }) => `/api/users/${actor === admin ? (await addPerson()).id : owner.id}`, () => ({ disabled: true })),
   'DELETE /api/users/{id}': async (headers, of) => {
     const mine = of.actor?.id === of.owner.id
     if (!mine) return inject('DELETE', `/api/users/${(await addPerson()).id}`, { headers })
@@ -62,6 +63,12 @@ const rows: Record<string, Send> = {
     return inject('DELETE', `/api/users/${gone.id}`, { headers: gone.headers })
   },
   'POST /api/users/{id}/invitation': rest('POST', async () => `/api/users/${(await addPerson()).id}/invitation`),
+  'GET /api/users/{id}/sessions': rest('GET', ({ owner }) => `/api/users/${owner.id}/sessions`),
+  'DELETE /api/users/{id}/sessions': async (headers, { actor, owner }) => {
+    const mine = actor && actor.id === owner.id ? await standIn(actor) : undefined
+    return inject('DELETE', `/api/users/${mine?.id ?? (await addPerson()).id}/sessions`, { headers: mine?.headers ?? headers })
+  },
+  'DELETE /api/users/{id}/sessions/{sessionId}': rest('DELETE', async (of) => `/api/users/${of.owner.id}/sessions/${await sessionOf(of)}`),
   'POST /api/auth/login': rest('POST', '/api/auth/login', ({ owner: { email, password } }) => ({ email, password })),
   'POST /api/auth/refresh': async (headers, { owner }) => inject('POST', '/api/auth/refresh', { headers: { ...headers, cookie: (await usher.login(owner)).cookie } }),
   'POST /api/auth/logout': async (headers, { actor }) => inject('POST', '/api/auth/logout', { headers: (await standIn(actor))?.headers ?? headers }),

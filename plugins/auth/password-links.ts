@@ -34,7 +34,7 @@ function createPasswordLinks (app: FastifyInstance) {
 
   /**
    * Creates a link with which a user can set a password once, and writes an entry to the account log. Returns the link and
-   * the address to send it to, or undefined if there is no such user.
+   * the address to send it to, or undefined if there is no such user or the user is disabled.
    */
   async function createLink (userId: string, seconds: number, entry: NewAuditEntry, confirm?: () => Promise<void>) {
     const token = randomBytes(32).toString('base64url')

@@ -61,8 +61,8 @@ function createSessions (app: FastifyInstance) {
   return {
     /**
      * Opens a session and writes an entry to the account log. Returns the session's id, cookie and expiry, and the current
-     * role of its user. Ends the session that it replaces. Throws `InvalidCredentials` if the user was deleted or has another
-     * password by now.
+     * role of its user. Ends the session that it replaces. Throws `InvalidCredentials` if the user was deleted or disabled or has
+     * another password by now.
      */
     async start (
       { replaced, ...opening }: Pick<NewSession, 'userId' | 'passwordHash'> & ClientInfo & { replaced?: SessionCookie | undefined }
@@ -114,13 +114,12 @@ function createSessions (app: FastifyInstance) {
     end,
 
     /**
-     * Ends all sessions of a user except one, on every node. Writes an entry for each to the account log, in the same
-     * transaction.
+     * Ends all sessions of a user, on every node. Writes an entry for each to the account log, in the same transaction.
      *
-     * @param but the id of the session that does not end
+     * @param but the id of the session that does not end, if any
      * @param confirm runs before the commit, and throws if the sessions must not end
      */
-    async endAll (userId: string, but: string, origin: AuditContext, confirm: () => Promise<void>): Promise<void> {
+    async endAll (userId: string, but: string | undefined, origin: AuditContext, confirm: () => Promise<void>): Promise<void> {
       markEnded(await db.transaction().execute(async (trx) => {
         const ids = await deleteSessionsOf(trx, userId, but)
         await insertAuditEntries(trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId })))

@@ -130,12 +130,8 @@ async function createStorage (app: FastifyInstance) {
       await tryRemove('temporary', id)
     },
 
-    /** Returns the record of an upload. Throws `UploadNotFound`. */
-    async get (id: string): Promise<UploadRow> {
-      const upload = await read(id)
-      if (!upload) throw new UploadNotFound()
-      return upload
-    },
+    /** Returns the record of an upload, or undefined if it does not exist. */
+    find: (id: string): Promise<UploadRow | undefined> => read(id),
 
     /** Returns the bytes of an upload, which are as many as its record says, or a range of them. Throws `UploadNotFound`. */
     async open ({ id, size }: { id: string, size: number }, range: ByteRange = { start: 0, end: size - 1 }): Promise<Readable> {

@@ -20,7 +20,10 @@ function createAccounts (app: FastifyInstance) {
   const confirmActor = (request: FastifyRequest): Promise<void> => confirm(actorOf(request), request.socket)
 
   return {
-    /** Changes a user. A demotion ends the user's sessions. Throws `UserNotFound`, `EmailTaken`, `LastAdmin`, `InvalidToken`. */
+    /**
+     * Changes a user. Demoting or disabling a user ends the user's sessions. Throws `UserNotFound`, `EmailTaken`, `LastAdmin`,
+     * `InvalidToken`.
+     */
     async update (request: FastifyRequest, id: string, changes: Changes): Promise<UserRow> {
       const mayAct = () => confirmActor(request)
       const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, audit.contextOf(request), until, mayAct), mayAct)

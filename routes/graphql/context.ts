@@ -22,8 +22,10 @@ export interface GraphQLContext extends ResultSize {
   readonly lastEventId?: string | undefined
   /** Ends the turn of a costly operation in the queue. */
   leaveQueue?: (() => void) | undefined
-  /** The client of large reads, see `readerOf`. */
-  reader?: Client
+  /** The client of large reads, see `clientOfReads`. */
+  readClient?: Client
+  /** The reader, see `authorizeRead`. */
+  reader?: Promise<Actor | null>
 }
 
 /** Returns the context of an operation over HTTP. */
@@ -32,12 +34,12 @@ export function createContext (usher: FastifyInstance, request: FastifyRequest, 
 }
 
 /** Returns a client for reads of posts. It also cancels reads that have not been sent once the response is too large. */
-export function readerOf (context: GraphQLContext): Client {
-  context.reader ??= new Reader(context)
-  return context.reader
+export function clientOfReads (context: GraphQLContext): Client {
+  context.readClient ??= new ReadClient(context)
+  return context.readClient
 }
 
-class Reader implements Client {
+class ReadClient implements Client {
   readonly #context: GraphQLContext
 
   constructor (context: GraphQLContext) {

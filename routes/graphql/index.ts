@@ -10,6 +10,7 @@ import { sendGraphiql, wantsGraphiql } from './graphiql.ts'
 import { addLimits } from './hooks.ts'
 import { createLimits } from './limits.ts'
 import { readOperation, type Operation } from './operation.ts'
+import { hidingResolvers } from './reading.ts'
 import { resolvers } from './resolvers.ts'
 import { addSockets } from './live/ws/sockets.ts'
 import { addEventStreams, wantsEvents } from './live/sse/sse.ts'
@@ -55,7 +56,7 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
   return {
     path: PATH,
     schema: sdl,
-    resolvers: resolvers as unknown as IResolvers,
+    resolvers: { ...resolvers, User: { ...resolvers.User, ...hidingResolvers(app) } } as unknown as IResolvers,
     jit: 1,
     cache: DOCUMENTS_KEPT,
     graphql: { parseOptions: { maxTokens: limits.tokens }, validateOptions: { maxErrors: limits.errors } },

@@ -9,7 +9,8 @@ import type { Action, Actor } from '../../schema/policy.ts'
 import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
 import { createParser } from '../../schema/validator.ts'
 import { toConnection, readPage } from './pagination.ts'
-import { readerOf, type GraphQLContext } from './context.ts'
+import { clientOfReads, type GraphQLContext } from './context.ts'
+import { authorizeRead } from './reading.ts'
 import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
@@ -25,13 +26,15 @@ export const resolvers = {
   DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value as Date).toISOString() }),
 
   Query: {
-    async user (_, { id }, { usher, client }) {
-      const user = await usher.usherUsers.read(id, client)
+    async user (_, { id }, context) {
+      await authorizeRead(context, 'users:read', id.toLowerCase())
+      const user = await context.usher.usherUsers.read(id, context.client)
       if (!user) throw new UserNotFound()
       return user
     },
 
     async users (_, args, context, info) {
+      await authorizeRead(context, 'users:list')
       const { first: limit, ...where } = readPage(args)
       const page = await context.usher.usherUsers.list({ limit, ...where }, context.client)
       countRows(context, info, page.rows)
@@ -39,16 +42,18 @@ export const resolvers = {
     },
 
     async post (_, { id }, context, info) {
-      const post = await context.usher.usherPosts.read(id, readerOf(context))
+      const post = await context.usher.usherPosts.read(id, clientOfReads(context))
+      await authorizeRead(context, 'posts:read', post?.authorId)
       if (post) countRows(context, info, [post])
       return post
     },
 
     async posts (_, { authorId, ...args }, context, info) {
+      await authorizeRead(context, 'posts:read', authorId?.toLowerCase())
       const { first: limit, after } = readPage(args, (cursor) => decodePlace(cursor).position)
       const fields = [...selectedPostFields(info), 'position' as const, 'epoch' as const]
       const query = { fields, authorId: authorId ?? undefined, limit, after }
-      const page = await context.usher.usherPosts.list(query, readerOf(context))
+      const page = await context.usher.usherPosts.list(query, clientOfReads(context))
       countRows(context, info, page.rows)
       return toConnection(page, after, cursorOf)
     },
@@ -61,8 +66,9 @@ export const resolvers = {
 
   User: {
     async posts ({ id }, args, context, info) {
+      await authorizeRead(context, 'posts:read', id)
       const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
-      const rows = await context.usher.usherPosts.listOfAuthor(key, readerOf(context))
+      const rows = await context.usher.usherPosts.listOfAuthor(key, clientOfReads(context))
       countRows(context, info, rows)
       return rows
     },
@@ -72,6 +78,7 @@ export const resolvers = {
     cursor: cursorOf,
 
     async author ({ authorId }, _, context, info) {
+      await authorizeRead(context, 'users:read', authorId)
       const author = await context.usher.usherUsers.read(authorId!, context.client)
       // The author was deleted, together with the post, after the post was read.
       if (!author) throw new UserNotFound()
@@ -110,9 +117,11 @@ export const resolvers = {
 
   Subscription: {
     postCreated: {
-      async subscribe (_, { authorId, after }, { usher, lastEventId }) {
-        const cursor = lastEventId ?? after
-        return usher.usherEvents.open({ authorId: authorId?.toLowerCase(), after: cursor == null ? undefined : decodePlace(cursor) })
+      async subscribe (_, { authorId: author, after }, context) {
+        const cursor = context.lastEventId ?? after
+        const authorId = author?.toLowerCase()
+        await authorizeRead(context, 'posts:read', authorId)
+        return context.usher.usherEvents.open({ authorId, after: cursor == null ? undefined : decodePlace(cursor) })
       },
       resolve ({ postCreated }: Partial<PostEvent>, _: unknown, context: GraphQLContext, info: GraphQLResolveInfo) {
         if (!postCreated) {

@@ -28,7 +28,11 @@ const rules: Readonly<Record<string, Rule>> = {
   'PUT /api/auth/password': member,
   'POST /api/users': admin,
   'PUT /api/users/{id}': (actor, demand) => owner(actor, demand) && (actor.role === 'admin' || grantsNothing(actor, demand)),
+  'PATCH /api/users/{id}': (actor, demand) => owner(actor, demand) && (actor.role === 'admin' || (grantsNothing(actor, demand) && !disables(demand))),
   'DELETE /api/users/{id}': owner,
+  'GET /api/users/{id}/sessions': owner,
+  'DELETE /api/users/{id}/sessions': owner,
+  'DELETE /api/users/{id}/sessions/{sessionId}': owner,
   'POST /api/users/{id}/invitation': admin,
   'GET /api/audit': (actor, { query }) => actor.role === 'admin' || query?.['user'] === undefined || query['user'].toLowerCase() === actor.id,
   'POST /api/uploads': member,
@@ -44,6 +48,8 @@ export function judge (actor: Actor, demand: Demand): Verdict | undefined {
   const rule = rules[demand.operation]
   return rule && (rule(actor, demand) ? 'allowed' : 'forbidden')
 }
+
+const disables = ({ body }: Demand) => (body as { disabled?: unknown } | null | undefined)?.disabled !== undefined
 
 function grantsNothing ({ role }: Actor, { body }: Demand): boolean {
   const given = (body as { role?: unknown } | null | undefined)?.role

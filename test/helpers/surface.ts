@@ -16,7 +16,7 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     const created = await inject('POST', '/api/users', { headers: admin.headers, payload })
     t.equal(created.statusCode, 201)
     const ada = created.json()
-    t.strictSame(Object.keys(ada), ['id', 'name', 'email', 'emailVerified', 'role', 'disabled', 'createdAt', 'updatedAt'])
+    t.strictSame(Object.keys(ada), ['id', 'name', 'role', 'createdAt', 'updatedAt', 'email', 'emailVerified', 'disabled'])
     t.equal(created.headers.location, `${prefix}/api/users/${ada.id}`)
     t.match(created.headers['content-type'], /^application\/json/)
     t.strictSame((await inject('GET', `/api/users/${ada.id}`)).json(), ada)

@@ -79,7 +79,7 @@ t.test('8 the first start needs no settings, and the data survive restarts and k
 })
 
 t.test('8 settings are read from .env, and CORS and X-Forwarded-Proto are off by default', { buffered: true }, async (t) => {
-  const cwd = t.testdir({ '.env': `DATABASE_URL=${databaseUrl}\nSECRET=${SECRET}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\n` })
+  const cwd = t.testdir({ '.env': `DATABASE_URL=${databaseUrl}\nSECRET=${SECRET}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\nEMAILS_VISIBLE_TO=owners\nUPLOADS_VISIBLE_TO=members\n` })
   const node = await startNode(t, { cwd })
   const { host, password, pathname } = new URL(databaseUrl)
   t.match(node.stderr, `  data: database "${pathname.slice(1)}" on ${host}, uploads in ${cwd}/data\n`)
@@ -90,7 +90,10 @@ t.test('8 settings are read from .env, and CORS and X-Forwarded-Proto are off by
   body.set('description', 'A note')
   body.set('file', new Blob(['noted']), 'note.txt')
   const upload = await node.fetch('/api/uploads', { method: 'POST', headers: { authorization }, body })
-  t.match(await upload.json(), { fileUrl: /^https:\/\/api\.example\.com\/[^/]/ }, 'PUBLIC_URL makes it absolute')
+  const { fileUrl } = await upload.json() as { fileUrl: string }
+  t.match(fileUrl, /^https:\/\/api\.example\.com\/[^/]/, 'PUBLIC_URL makes it absolute')
+  t.equal((await node.fetch(new URL(fileUrl).pathname)).status, 401, 'UPLOADS_VISIBLE_TO')
+  t.notMatch(await (await node.fetch('/api/users')).text(), admin.email, 'EMAILS_VISIBLE_TO')
   const answer = await node.fetch('/health/live', { headers: { origin: 'https://a.example.com', 'x-forwarded-proto': 'https' } })
   t.equal(answer.headers.get('access-control-allow-origin'), null)
   t.equal(answer.headers.get('cross-origin-resource-policy'), 'same-origin')

@@ -9,6 +9,10 @@ t.test('8 settings: each has a default or is optional', async (t) => {
     LOG_LEVEL: 'info',
     CORS_ORIGIN: [],
     TRUST_PROXY: [],
+    USERS_VISIBLE_TO: 'anyone',
+    POSTS_VISIBLE_TO: 'anyone',
+    EMAILS_VISIBLE_TO: 'anyone',
+    UPLOADS_VISIBLE_TO: 'anyone',
     NODE_ENV: 'development',
     PRODUCT_NAME: 'Usher',
     UPLOAD_MAX_BYTES: 10485760,
@@ -40,6 +44,10 @@ t.test('8 settings: all are read from the environment', async (t) => {
     PRODUCT_NAME: 'Notes & More',
     PRODUCT_COLOR: '#0a7',
     PRINT_SECRETS: 'true',
+    USERS_VISIBLE_TO: 'members',
+    POSTS_VISIBLE_TO: 'members',
+    EMAILS_VISIBLE_TO: 'owners',
+    UPLOADS_VISIBLE_TO: 'owners',
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: '1073741824',
   }), {
@@ -62,6 +70,10 @@ t.test('8 settings: all are read from the environment', async (t) => {
     PRODUCT_NAME: 'Notes & More',
     PRODUCT_COLOR: '#0a7',
     PRINT_SECRETS: true,
+    USERS_VISIBLE_TO: 'members',
+    POSTS_VISIBLE_TO: 'members',
+    EMAILS_VISIBLE_TO: 'owners',
+    UPLOADS_VISIBLE_TO: 'owners',
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: 1073741824,
   })
@@ -81,6 +93,7 @@ const from = 'MAIL_FROM must be an email address, or one with a name such as Ush
 const name = 'PRODUCT_NAME must be a name of up to 100 characters.'
 const productColor = 'PRODUCT_COLOR must be a color such as #1d4ed8.'
 const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
+const users = 'USERS_VISIBLE_TO must be anyone or members (everyone with a token).'
 const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
 
 t.test('8 settings: MAIL_FROM may be an address without a name, and SMTP_URL needs PUBLIC_URL or PASSWORD_URL', async (t) => {
@@ -133,6 +146,7 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ PRODUCT_NAME: 'x'.repeat(101) }, name],
   ...['red', '#12', '#12345', '#ggg', '#fff;background:url(//example.com)', '#fff\n'].map((color): [Record<string, string>, string] => [{ PRODUCT_COLOR: color }, productColor]),
   [{ PASSWORD_URL: 'https://app.example.com/#/password' }, page],
+  [{ USERS_VISIBLE_TO: 'owners' }, users],
   [{ UPLOAD_MAX_BYTES: '0' }, bytes],
   [{ UPLOAD_MAX_BYTES: '10MB' }, bytes],
 ]

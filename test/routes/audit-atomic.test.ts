@@ -30,6 +30,8 @@ t.test('1.11 if the account log cannot be written, the operation fails with 500 
     'logout by cookie': () => inject('POST', '/api/auth/logout', { headers: { cookie: user.cookie } }),
     'reuse of an old cookie': () => inject('POST', '/api/auth/refresh', { headers: { cookie: reused.cookie } }),
     'end of a session': () => inject('DELETE', `/api/auth/sessions/${sid}`, { headers: admin.headers }),
+    'end of a session of a user': () => inject('DELETE', `/api/users/${user.id}/sessions/${sid}`, { headers: admin.headers }),
+    'end of all sessions of a user': () => inject('DELETE', `/api/users/${user.id}/sessions`, { headers: admin.headers }),
     'end of the other sessions': () => inject('DELETE', '/api/auth/sessions', { headers: user.headers }),
     'change of a password': () => inject('PUT', '/api/auth/password', { headers: user.headers, payload: { currentPassword: password, password: `${password}!` } }),
     'reset of a password': () => inject('POST', '/api/auth/password-reset/confirm', { payload: { token: resetToken, password: `${password}!` } }),
@@ -37,6 +39,8 @@ t.test('1.11 if the account log cannot be written, the operation fails with 500 
     'change of an address': () => put({ email: 'eve@example.com' }),
     'change of a role': () => inject('PUT', `/api/users/${invited.id}`, { headers: admin.headers, payload: { name: 'New', email: invited.email, role: 'admin' } }),
     demotion: () => put({ role: 'user' }),
+    disabling: () => inject('PATCH', `/api/users/${user.id}`, { headers: admin.headers, payload: { disabled: true } }),
+    'disabling a user who is no admin': () => inject('PATCH', `/api/users/${invited.id}`, { headers: admin.headers, payload: { disabled: true } }),
     invitation: () => inject('POST', `/api/users/${invited.id}/invitation`, { headers: admin.headers }),
     deletion: () => inject('DELETE', `/api/users/${user.id}`, { headers: admin.headers }),
   }

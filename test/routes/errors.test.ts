@@ -52,7 +52,7 @@ t.test('1 errors under /api', async (t) => {
       [404, { error: 'Not found', code: 'NOT_FOUND' }, await inject('GET', '/api/nothing')],
       [405, { error: 'PATCH is not allowed here', code: 'METHOD_NOT_ALLOWED' }, await inject('PATCH', '/api/users')],
       [406, { error: 'None of the accepted media types is available. Available: application/json, application/vnd.api.v1+json, application/vnd.api.v2+json', code: 'NOT_ACCEPTABLE' }, await inject('GET', '/api/users', { headers: { accept: 'application/vnd.api.v9+json' } })],
-      [409, { error: 'The last admin can be neither deleted nor demoted', code: 'LAST_ADMIN' }, await inject('DELETE', `/api/users/${admin.id}`, { headers: admin.headers })],
+      [409, { error: 'The last admin can be neither deleted nor demoted nor disabled', code: 'LAST_ADMIN' }, await inject('DELETE', `/api/users/${admin.id}`, { headers: admin.headers })],
       [413, { error: 'The request body is too large', code: 'PAYLOAD_TOO_LARGE' }, await post(`"${'x'.repeat(1024 * 1024)}"`, 'application/json')],
       [415, { error: 'The content type must be application/json', code: 'UNSUPPORTED_MEDIA_TYPE' }, await post('{}', 'text/plain')],
     ]

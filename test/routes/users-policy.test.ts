@@ -3,7 +3,7 @@ import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const FORBIDDEN = { error: 'You may not do this', code: 'FORBIDDEN' }
-const LAST_ADMIN = { error: 'The last admin can be neither deleted nor demoted', code: 'LAST_ADMIN' }
+const LAST_ADMIN = { error: 'The last admin can be neither deleted nor demoted nor disabled', code: 'LAST_ADMIN' }
 
 const usher = await createUsher(t)
 

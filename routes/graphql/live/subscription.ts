@@ -5,9 +5,11 @@ import {
 import type { FastifyInstance } from 'fastify'
 import type { PostEvent, PostStream } from '../../../plugins/posts/post-stream.ts'
 import { DatabaseUnavailable, Overloaded } from '../../../schema/errors.ts'
+import type { Actor, ReadAction } from '../../../schema/policy.ts'
 import type { GraphQLContext } from '../context.ts'
 import { formatExecution, rootOf } from '../format.ts'
 import { serialize } from '../hooks.ts'
+import { actionsOf } from '../reading.ts'
 import { textOf } from '../serialize.ts'
 
 /** A validated subscription, see `checkSubscription`. */
@@ -16,6 +18,8 @@ export interface Subscription {
   document: DocumentNode
   variables: Record<string, unknown>
   operationName: string | undefined
+  /** The reader of the events; null if there is no token, or if all readers get the same events. */
+  reader: Actor | null
   /** The cursor of the last event that the client has received, if its transport sends it. It takes precedence over `after`. */
   lastEventId?: string | undefined
 }
@@ -33,17 +37,24 @@ const allSubscribers = { destroyed: false }
 
 /**
  * Returns a key that is the same for subscriptions with the same events. They may differ in the cursor after which they begin, in
- * white space and comments, in the name of the operation, and in unused definitions of their documents.
+ * white space and comments, in the name of the operation, and in unused definitions of their documents. Subscribers who may not see
+ * the same have different keys.
  */
-export function keyOf ({ document, variables, operationName }: Subscription): string {
-  const { text, after } = describe(document, operationName)
+export function keyOf (usher: FastifyInstance, { document, variables, operationName, reader }: Subscription): string {
+  const { text, after, actions } = describe(document, operationName)
   const others = { ...variables }
   for (const name of after) delete others[name]
-  return JSON.stringify([text, others])
+  return JSON.stringify([text, others, usher.usherVisibility.audienceOf(reader, actions)])
 }
 
-/** The printed operation, and the names of the variables that are only used for the argument `after`. */
-interface Described { text: string, after: Set<string> }
+interface Described {
+  /** The printed operation. */
+  text: string
+  /** The names of the variables that are only used for the argument `after`. */
+  after: Set<string>
+  /** The actions of the policy on which the events depend. */
+  actions: readonly ReadAction[]
+}
 
 // `checkSubscription` returns the same document to clients that send the same text, so this is computed once for all of them.
 const described = new WeakMap<DocumentNode, Map<string | undefined, Described>>()
@@ -61,7 +72,9 @@ function describeOperation (document: DocumentNode, operationName: string | unde
   const separate = separateOperations(document)[getOperationAST(document, operationName)!.name?.value ?? '']!
   const definitions = separate.definitions.map((definition) =>
     definition.kind === Kind.OPERATION_DEFINITION ? { ...definition, name: undefined } : definition)
-  return { text: print({ kind: Kind.DOCUMENT, definitions }), after: variablesOfAfter(separate) }
+  const fields = new Set<string>()
+  visit(separate, { Field: ({ name }) => { fields.add(name.value) } })
+  return { text: print({ kind: Kind.DOCUMENT, definitions }), after: variablesOfAfter(separate), actions: actionsOf(fields) }
 }
 
 // Returns the variables that are used for the argument `after` and for nothing else.
@@ -83,7 +96,7 @@ function variablesOfAfter (document: DocumentNode): Set<string> {
 /** Opens the stream of a subscription's posts after its cursor. Throws the errors of its arguments and of the resolver. */
 export async function openStream (usher: FastifyInstance, subscription: Subscription): Promise<PostStream> {
   const { schema, document, variables, operationName, lastEventId } = subscription
-  const contextValue: GraphQLContext = { ...contextOf(usher), lastEventId }
+  const contextValue: GraphQLContext = { ...contextOf(usher, subscription), lastEventId }
   const stream = await createSourceEventStream({ schema, document, variableValues: variables, operationName, contextValue })
   if (Symbol.asyncIterator in stream) return stream as PostStream
   throw (stream.errors as [GraphQLError])[0]
@@ -96,7 +109,7 @@ export async function openStream (usher: FastifyInstance, subscription: Subscrip
 export async function render (usher: FastifyInstance, subscription: Subscription, event: PostEvent): Promise<string> {
   let cancelled = 0
   for (;;) {
-    const context = contextOf(usher)
+    const context = contextOf(usher, subscription)
     try {
       const result = await executeInTurn(usher, subscription, event, context)
       const outage = result.errors?.find(isTemporary)
@@ -143,6 +156,6 @@ function isCancelled (error: GraphQLError): boolean {
 }
 
 // Returns a new context for each event, because the limits of results count each event separately.
-function contextOf (usher: FastifyInstance): GraphQLContext {
-  return { usher, client: allSubscribers, actor: async () => null, bytes: 0, reserved: 0 }
+function contextOf (usher: FastifyInstance, { reader }: Subscription): GraphQLContext {
+  return { usher, client: allSubscribers, actor: async () => reader, bytes: 0, reserved: 0 }
 }

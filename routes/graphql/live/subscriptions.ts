@@ -76,7 +76,7 @@ export function createSubscriptions (usher: FastifyInstance) {
      * errors of its arguments, `DatabaseUnavailable`, `TooManySubscriptions` and `Overloaded`.
      */
     async subscribe (subscription: Subscription, sink: Sink): Promise<() => void> {
-      const key = keyOf(subscription)
+      const key = keyOf(usher, subscription)
       const release = different.take(sink.network, key)
       const stream = await openStream(usher, subscription).catch((error) => {
         release()

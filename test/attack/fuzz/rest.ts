@@ -38,7 +38,7 @@ export const rest: Attack = {
 }
 
 function generate (lane: Lane): Probe {
-  const { random, shared: { operations } } = lane
+  const { random, cast, shared: { operations } } = lane
   let operation = random.pick(operations)
   while (operation.isForm || (EXPENSIVE.test(operation.path) && !random.chance(RARELY))) operation = random.pick(operations)
   const actor = pickActor(lane, operation)
@@ -48,7 +48,9 @@ function generate (lane: Lane): Probe {
   const verdict = isOrdinary(id) ? judge(actor, { operation: operation.name, isPublic: operation.isPublic, id, query, body }) : undefined
   mark(random, body, actor, verdict)
   const search = new URLSearchParams(query).toString()
-  const path = `${operation.path.replace('{id}', isOrdinary(id) ? id : encodeURIComponent(id.toWellFormed()))}${search && `?${search}`}`
+  const sessionId = actor.isLive && actor.role === 'admin' ? uuid(random) : random.pick(cast.world.victimSessions)
+  const filled = operation.path.replace('{id}', isOrdinary(id) ? id : encodeURIComponent(id.toWellFormed())).replace('{sessionId}', sessionId)
+  const path = `${filled}${search && `?${search}`}`
   const request = { method: operation.method, path, actor, ...writeBody(random, body, { mayBreak: verdict !== 'forbidden' && !(isRecord(body) && body['role'] === 'admin') }) }
   return { operation, actor, request, verdict }
 }
@@ -69,7 +71,7 @@ function pickId ({ random, shared, cast: { world } }: Lane, { name }: Operation,
   if (random.chance(0.1)) return uuid(random)
   const reads = name.startsWith('GET')
   if (name.includes('/uploads/')) return random.pick([...world.victimUploads, ...shared.uploads.slice(-20)])
-  if (name.includes('/sessions/')) return role === 'admin' && isLive ? uuid(random) : random.pick(world.victimSessions)
+  if (name.includes('/auth/sessions/')) return role === 'admin' && isLive ? uuid(random) : random.pick(world.victimSessions)
   if (isLive && role === 'admin' && !reads) return take(random, shared.expendable, name) ?? uuid(random)
   if (isLive && !reads && name.startsWith('PUT') && random.chance(0.4)) return random.chance(0.2) ? id!.toUpperCase() : id!
   return random.pick(reads ? [...world.readers.slice(0, 50), ...world.victims] : world.victims)
@@ -101,7 +103,7 @@ function generateBody (random: Random, { name, body }: Operation, actor: Actor):
     else delete generated['password']
   }
   // Users with the role admin must have a mark, which only creations add.
-  if (isRecord(generated) && name.startsWith('PUT') && actor.isLive && actor.role === 'admin' && generated['role'] === 'admin') generated['role'] = 'user'
+  if (isRecord(generated) && /^(PUT|PATCH)/.test(name) && actor.isLive && actor.role === 'admin' && generated['role'] === 'admin') generated['role'] = 'user'
   return generated
 }
 

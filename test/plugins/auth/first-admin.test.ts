@@ -62,6 +62,23 @@ t.test('4 without a terminal a node prints no password, but what to do instead',
   t.notMatch(third.stderr, /There is no admin/)
 })
 
+t.test('11.4 an admin who is disabled does not count: the next start creates one, or enables the one with that address', async (t) => {
+  const handles = await createUsher(t)
+  const sql = openSql(t, handles)
+  await sql`update users set disabled = true`
+  const next = { email: 'next@example.com', password: 'the new password' }
+  const { admins, login } = await start(t, { ...handles.options, admin: next })
+  t.same((await admins()).sort(), [['admin@example.com', 'admin'], ['next@example.com', 'admin']])
+  t.equal(await login(next), 200)
+
+  const former = { ...handles.options.admin!, password: 'another new password' }
+  const later = await start(t, { ...handles.options, admin: former })
+  t.equal(await later.login(former), 401, 'there is one who is enabled')
+  await sql`update users set disabled = true`
+  const last = await start(t, { ...handles.options, admin: former })
+  t.strictSame([await last.login(former), await last.login(next)], [200, 401])
+})
+
 t.test('4 if there is no admin, an existing user with that address becomes the admin', async (t) => {
   const handles = await createUsher(t)
   const user = await handles.createUser({ email: 'Next@example.com' })

@@ -50,7 +50,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     stream.once('close', leave)
     try {
       const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
-      const stop = await subscriptions.subscribe({ ...operation, lastEventId: lastEventId || undefined }, createSink(stream, network))
+      const stop = await subscriptions.subscribe({ ...operation, reader: request.actor, lastEventId: lastEventId || undefined }, createSink(stream, network))
       const unwatch = request.actor ? usherAuth.watch(authorization!, request.actor, () => stream.end()) : () => {}
       open.add(stream)
       stream.once('close', () => {

@@ -29,7 +29,8 @@ export class GraphqlSocket {
   readonly #socket: BoundedSocket
   readonly #deadline: NodeJS.Timeout
   #state: 'opened' | 'initialised' | 'acknowledged' = 'opened'
-  // Returns the actor. Each operation calls it, because the session may have ended.
+  // The user behind the token, and a function that verifies it again. Operations call that, because the session may have ended.
+  #reader: Actor | null = null
   #actor: () => Promise<Actor | null> = async () => null
   #unwatch = () => {}
   readonly #running = new RunningOperations()
@@ -119,6 +120,7 @@ export class GraphqlSocket {
     // The socket may have closed meanwhile.
     if (!this.#socket.isOpen) return
     const { usher: { usherAuth } } = this.#context
+    this.#reader = actor
     this.#actor = () => usherAuth.identify(authorization)
     this.#unwatch = usherAuth.watch(authorization, actor, () => this.#close(CloseCode.Forbidden, 'The session has ended'))
   }
@@ -152,10 +154,9 @@ export class GraphqlSocket {
   async #run (id: string, operation: Operation): Promise<void> {
     const { usher, request, subscriptions, connection, network } = this.#context
     if (typeOf(usher, operation) !== 'subscription') return this.#execute(id, operation)
-    const checked = checkSubscription(usher, request, operation)
     const head = this.#headOf(id)
     let hasFailed = false
-    const stop = await subscriptions.subscribe(checked, createSocketSink(this.#socket, connection, {
+    const stop = await subscriptions.subscribe({ ...checkSubscription(usher, request, operation), reader: this.#reader }, createSocketSink(this.#socket, connection, {
       network,
       send: (event) => this.#socket.write(`${head}${event}}`),
       fail: (errors) => {
@@ -170,12 +171,11 @@ export class GraphqlSocket {
   }
 
   #execute (id: string, operation: Operation): void {
-    const { usher, request } = this.#context
     const finish = (send: () => void) => {
       this.#running.remove(id)
       send()
     }
-    this.#running.add(id, executeOperation(usher, request, this.#actor, operation, {
+    this.#running.add(id, executeOperation(this.#context.usher, this.#context.request, this.#actor, operation, {
       result: (text) => finish(() => {
         this.#socket.write(`${this.#headOf(id)}${text}}`)
         this.#socket.write(`{"type":"complete","id":${JSON.stringify(id)}}`)

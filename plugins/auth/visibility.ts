@@ -1,0 +1,85 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import type { UserRow } from '../../db/tables.ts'
+import { Unauthenticated } from '../../schema/auth.ts'
+import { Forbidden } from '../../schema/errors.ts'
+import { audiences, type Actor, type ReadAction } from '../../schema/policy.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherVisibility: ReturnType<typeof createVisibility>
+  }
+}
+
+/** A user as a reader sees it: without the members of the account if the reader may not see them. */
+export type VisibleUser = Omit<UserRow, AccountMember> & Partial<Pick<UserRow, AccountMember>>
+type AccountMember = 'email' | 'emailVerified' | 'disabled'
+
+function createVisibility (app: FastifyInstance) {
+  const { usherAuth: auth, usherOptions: { policy } } = app
+
+  /** Returns whether anyone may do all of these. Then readers need not be identified, and all get the same responses. */
+  const isOpen = (...actions: ReadAction[]): boolean => actions.every((action) => policy[action] === audiences.anyone)
+
+  const allows = (reader: Actor | null, action: ReadAction, ownerId?: string): boolean => policy[action](reader, ownerId)
+
+  /** Throws `Unauthenticated` or `Forbidden` if a reader may not read something. */
+  function authorize (reader: Actor | null, action: ReadAction, ownerId?: string): void {
+    if (!allows(reader, action, ownerId)) throw reader ? new Forbidden() : new Unauthenticated()
+  }
+
+  // Sets `request.actor` to the reader, or to null without a token.
+  async function identify (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    // The response depends on the reader, so caches must not use it for others.
+    reply.header('cache-control', 'private, no-cache')
+    request.actor = null
+    if (request.headers.authorization !== undefined) await auth.authenticate(request, reply)
+  }
+
+  const identifies = (...actions: ReadAction[]) => isOpen(...actions) ? [] : [identify]
+
+  return {
+    isOpen,
+    allows,
+    authorize,
+
+    /**
+     * Returns `onRequest` hooks that identify the reader, who may be nobody. If anyone may do all of `actions`, there are none: tokens are
+     * ignored, and reads cost no more than without a policy.
+     */
+    identifies,
+
+    /**
+     * Returns `onRequest` hooks that identify the reader and check the policy.
+     * @param also further actions on which the response depends
+     * @param ownerOf returns the id of the user whose resource is read
+     */
+    reads: (action: ReadAction, also: readonly ReadAction[], ownerOf?: (request: FastifyRequest) => string) => [
+      ...identifies(action, ...also),
+      ...isOpen(action) ? [] : [async (request: FastifyRequest) => authorize(request.actor, action, ownerOf?.(request))],
+    ],
+
+    /** Returns a user as a reader sees it. */
+    show (user: UserRow, reader: Actor | null): VisibleUser {
+      if (allows(reader, 'users:read-email', user.id)) return user
+      const { email, emailVerified, disabled, ...visible } = user
+      return visible
+    },
+
+    /**
+     * Returns a text that is the same for readers to whom these actions are permitted alike, whoever owns what is read. What is
+     * rendered for one of them may be sent to the others.
+     */
+    audienceOf (reader: Actor | null, actions: readonly ReadAction[]): string {
+      if (isOpen(...actions)) return ''
+      if (!reader) return 'nobody'
+      const onlyMembers = actions.every((action) => policy[action] === audiences.members || isOpen(action))
+      return onlyMembers ? 'member' : `${reader.id} ${reader.role}`
+    },
+  }
+}
+
+/** Decides who sees what (contract 11.1): the rules of the policy for reads. */
+export default fp(async function visibility (app) {
+  app.decorate('usherVisibility', createVisibility(app))
+}, { name: 'usher-visibility', dependencies: ['usher-auth'] })
