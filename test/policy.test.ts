@@ -45,6 +45,15 @@ const upload = await sendUpload(admin.headers)
 /** Creates a user with the role of the actor, for requests that end sessions or change the password of the user. */
 const standIn = (actor: LoggedIn | undefined) => actor && usher.createUser({ role: actor === admin ? 'admin' : 'user' })
 
+/** Sends the token of a mail, which suffices. */
+const useToken = (operation: 'check' | 'confirm'): Send => async (headers) => {
+  const { email } = await usher.createUser()
+  await inject('POST', '/api/auth/password-reset', { payload: { email } })
+  await until('the mail', () => mails.has(email))
+  const [, token] = /token=([\w-]+)/.exec(mails.get(email)!)!
+  return inject('POST', `/api/auth/password-reset/${operation}`, { headers, payload: { token, password: `new ${randomUUID()}` } })
+}
+
 // The request of each row.
 const rows: Record<string, Send> = {
   'GET /api/users': rest('GET', '/api/users'),
@@ -80,13 +89,8 @@ const rows: Record<string, Send> = {
     return inject('PUT', '/api/auth/password', { headers: somebody?.headers ?? headers, payload: { currentPassword: somebody?.password ?? 'x', password: `new ${randomUUID()}` } })
   },
   'POST /api/auth/password-reset': rest('POST', '/api/auth/password-reset', ({ owner: { email } }) => ({ email })),
-  'POST /api/auth/password-reset/confirm': async (headers) => {
-    const { email } = await usher.createUser()
-    await inject('POST', '/api/auth/password-reset', { payload: { email } })
-    await until('the mail', () => mails.has(email))
-    const [, token] = /token=([\w-]+)/.exec(mails.get(email)!)!
-    return inject('POST', '/api/auth/password-reset/confirm', { headers, payload: { token, password: `new ${randomUUID()}` } })
-  },
+  'POST /api/auth/password-reset/check': useToken('check'),
+  'POST /api/auth/password-reset/confirm': useToken('confirm'),
   'GET /api/protected': rest('GET', '/api/protected'),
   'GET /api/audit': rest('GET', '/api/audit'),
   'GET /api/audit?user={id}': rest('GET', ({ owner }) => `/api/audit?user=${owner.id}`),
