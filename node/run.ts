@@ -6,6 +6,7 @@ import { explain, openData, type Data } from './data.ts'
 import { readEnvironment } from './environment.ts'
 import { print } from './print.ts'
 import drain from './drain.ts'
+import home from './home.ts'
 import httpDefaults from './http-defaults.ts'
 import { serverOptions, trustProxy } from './http-server.ts'
 import { createHeaders, type SetHeaders } from './security-headers.ts'
@@ -51,6 +52,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false })
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
+  await app.register(home)
   const mailer = await openMailer(app, settings)
   await app.register(usher, {
     databaseUrl: data.url,

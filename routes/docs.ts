@@ -4,8 +4,11 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest } from 'fastify'
 import { NotFound } from '../schema/errors.ts'
 import { describeApi, finishDocument } from '../schema/openapi.ts'
+import { fillTemplate, readFileOfPage, readSignIn } from './pages/pages.ts'
 
 const PATH = '/docs'
+// The files of the page besides those of Swagger UI, with their media types.
+const FILES = { 'docs.css': 'text/css', 'docs.js': 'text/javascript', 'sign-in.css': 'text/css', 'sign-in.js': 'text/javascript', 'favicon.svg': 'image/svg+xml' }
 // Matches exactly one spelling of each path, so that the cache has at most one entry for each file.
 const FILE = /^\/docs(\/|\/(static\/)?[a-z\d-]+(\.[a-z\d-]+)*)?$/
 
@@ -64,12 +67,14 @@ async function createReference ({ usherOptions, usherRoutes, usherTags }: Fastif
   })
   await reference.register(swaggerUi, {
     routePrefix: PATH,
-    // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
-    indexPrefix: '.',
-    theme: { title: 'Usher API' },
-    uiConfig: { layout: 'BaseLayout', displayRequestDuration: true },
+    // The page of @fastify/swagger-ui cannot be used on phones and has no place for a form.
+    uiHooks: { onRequest: sendPage },
     staticCSP: createPolicy(usherOptions.publicUrl),
   })
+  for (const [name, type] of Object.entries(FILES)) {
+    const content = await readFileOfPage(name)
+    reference.get(`${PATH}/static/${name}`, { schema: { hide: true } }, (_, reply) => reply.type(`${type}; charset=utf-8`).send(content))
+  }
   reference.get(`${PATH}/schema.graphql`, { schema: { hide: true } }, (_, reply) => reply.type('text/plain; charset=utf-8').send(sdl))
   for (const route of usherRoutes) reference.route({ ...route, handler: Boolean })
 
@@ -77,6 +82,14 @@ async function createReference ({ usherOptions, usherRoutes, usherTags }: Fastif
   // This throws if the document cannot be generated. The request then gets 500.
   reference.swagger()
   return reference
+}
+
+// URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
+async function sendPage ({ url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+  if (url !== PATH && url !== `${PATH}/`) return
+  const isFolder = url.endsWith('/')
+  const values = { docs: isFolder ? '.' : './docs', signIn: await readSignIn(isFolder ? '../api' : './api') }
+  return reply.type('text/html; charset=utf-8').send(fillTemplate(await readFileOfPage('docs.html'), values))
 }
 
 // "Try it out" calls the service at the origin of the page or at its public address.

@@ -9,7 +9,7 @@ import { encodeCursor } from '../schema/cursor.ts'
  */
 export function linkNextPage (reply: FastifyReply, path: string, query: Record<string, string | number | undefined>, next: string | null): void {
   if (next === null) return
-  const given = Object.entries({ ...query, after: encodeCursor(next) }).filter(([, value]) => value !== undefined)
-  const search = new URLSearchParams(given.map(([name, value]) => [name, `${value}`]))
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries({ ...query, after: encodeCursor(next) })) if (value !== undefined) search.set(name, `${value}`)
   reply.header('link', `<${path}?${search}>; rel="next"`)
 }

@@ -135,9 +135,13 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     authorizeRole(actor, request.body, idOf(request) === actor.id ? actor.role : undefined)
   }
 
-  // Disabling and enabling are one permission, which users do not have over their own record. PUT ignores the member.
+  // Disabling and enabling are one permission, which users do not have over their own record. PUT ignores the member. Actors are not
+  // disabled, so in their own record `false` changes nothing, and a response can be sent back.
   async function authorizeDisabling (request: FastifyRequest): Promise<void> {
-    if ((request.body as { disabled?: unknown } | null)?.disabled !== undefined) authorize(actorOf(request), 'users:disable', idOf(request))
+    const actor = actorOf(request)
+    const { disabled } = (request.body ?? {}) as { disabled?: unknown }
+    const isFree = disabled === undefined || (disabled === false && idOf(request) === actor.id)
+    if (!isFree) authorize(actor, 'users:disable', idOf(request))
   }
 
   // Checks the permission to grant the role in the body. `freeRole` needs no permission. This runs before the body is validated,

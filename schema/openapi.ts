@@ -1,5 +1,12 @@
 import { STATUS_CODES } from 'node:http'
 import packageJson from 'fastify-usher/package.json' with { type: 'json' }
+import { InvalidCredentials, Unauthenticated } from './auth.ts'
+import {
+  BodyStalled, DatabaseUnavailable, Forbidden, InternalError, NotAcceptable, NotFound, PayloadTooLarge, PreconditionFailed,
+  RangeNotSatisfiable, TooManyRequests, UnsupportedMediaType,
+} from './errors.ts'
+import { StorageFull } from './upload.ts'
+import { EmailTaken } from './user.ts'
 
 type Json = Record<string, unknown>
 
@@ -7,7 +14,8 @@ interface Tag { name: string, description: string }
 
 interface Operation {
   parameters?: { required: boolean, schema: Json }[]
-  responses: Record<string, Json>
+  security?: object[]
+  responses: Record<string, Json & { content?: Record<string, Json> }>
 }
 
 /**
@@ -70,20 +78,39 @@ const HEADERS: Readonly<Record<string, readonly [name: string, description: stri
   503: ['Retry-After', 'Seconds until the client may try again'],
 }
 
-function finishOperation ({ parameters = [], responses }: Operation): void {
+// A failure with each status. The response to a failed login is the only 401 of an operation without authentication.
+const failures = [
+  new Unauthenticated(), new Forbidden(), new NotFound(), new NotAcceptable('application/json'), new BodyStalled(), new EmailTaken(),
+  new PreconditionFailed(), new PayloadTooLarge(), new UnsupportedMediaType('application/json'), new RangeNotSatisfiable(),
+  new TooManyRequests(1), new InternalError(), new DatabaseUnavailable(), new StorageFull(),
+]
+
+function exampleOf (status: number, isPublic: boolean): Json | undefined {
+  if (status === 400) return { errors: ['name is required', 'email must be an email address'] }
+  const failure = status === 401 && isPublic ? new InvalidCredentials() : failures.find(({ statusCode }) => statusCode === status)
+  return failure && { error: failure.message, code: failure.code }
+}
+
+function finishOperation (operation: Operation): void {
+  const { parameters = [], responses } = operation
+  // Without this, generated clients and the reference could not tell public operations from undocumented ones.
+  operation.security ??= []
   // A parameter with a default may be left out, although the schema lists it as required.
   for (const parameter of parameters) if ('default' in parameter.schema) parameter.required = false
   for (const [status, response] of Object.entries(responses)) {
     const [name, description] = HEADERS[status] ?? []
     if (name) response.headers = { [name]: { description, schema: { type: 'string' } } }
     // All failures have the same schema and thus its description, so the text of the status replaces it.
-    if (Number(status) >= 400) response.description = STATUS_CODES[status]
+    if (Number(status) < 400) continue
+    response.description = STATUS_CODES[status]
+    const example = exampleOf(Number(status), operation.security.length === 0)
+    for (const media of Object.values(response.content ?? {})) if (example) media.example = example
   }
 }
 
 const validatorKeywords = new Set(['text', 'trim', 'uncommon', 'notNull'])
 // Their values are data. Its members may have the names of keywords.
-const dataKeywords = new Set(['default', 'enum', 'examples'])
+const dataKeywords = new Set(['default', 'enum', 'example', 'examples'])
 
 function publish (node: unknown, schemas: Json): unknown {
   if (Array.isArray(node)) return node.map((item) => publish(item, schemas))

@@ -1,17 +1,9 @@
-import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import Negotiator from 'negotiator'
-
-const SCRIPT = ['<script>', '</script>'] as const
+import type { FastifyReply } from 'fastify'
+import { fillTemplate, readFileOfPage, readSignIn, sourceOf } from '../pages/pages.ts'
 
 let page: ReturnType<typeof createPage> | undefined
-
-/** Returns whether a request prefers a page to JSON, as those of browsers do. */
-export function wantsGraphiql (request: FastifyRequest): boolean {
-  return new Negotiator(request.raw).mediaType(['application/json', 'text/html']) === 'text/html'
-}
 
 /** Sends GraphiQL. Its nine megabytes are loaded on the first request and kept compressed. */
 export async function sendGraphiql (reply: FastifyReply): Promise<void> {
@@ -27,22 +19,27 @@ export async function sendGraphiql (reply: FastifyReply): Promise<void> {
 }
 
 async function createPage () {
-  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql')
-  const html = renderGraphiQL({
-    title: 'Usher GraphiQL',
-    subscriptionsProtocol: 'WS',
-    defaultQuery: '{\n  users(first: 10) {\n    nodes { id name }\n  }\n}\n',
+  const { css, js, editorWorkerService, graphqlWorker, jsonWorker } = await import('@graphql-yoga/render-graphiql/graphiql')
+  const names = ['graphiql.html', 'graphiql.css', 'graphiql.js', 'examples.graphql', 'sign-in.css', 'sign-in.js', 'favicon.svg']
+  const [html, style, script, examples, signInStyle, signInScript, icon] = await Promise.all(names.map(readFileOfPage)) as
+    [string, string, string, string, string, string, string]
+  const data = { workers: { editorWorkerService, graphql: graphqlWorker, json: jsonWorker }, examples }
+  const scripts = { library: js, signInScript, script }
+  const body = fillTemplate(html, {
+    ...scripts,
+    // A `<` could end the element in which the data are.
+    data: JSON.stringify(data).replaceAll('<', '\\u003c'),
+    style: css + signInStyle + style,
+    signIn: await readSignIn('./api'),
+    icon: `data:image/svg+xml,${encodeURIComponent(icon)}`,
   })
-  const [start, end] = SCRIPT
-  const script = html.slice(html.indexOf(start) + start.length, html.lastIndexOf(end))
-  return { body: await promisify(gzip)(html), policy: createPolicy(script) }
+  return { body: await promisify(gzip)(body), policy: createPolicy(Object.values(scripts)) }
 }
 
 // Script, styles, fonts and workers are inline. The page sends requests to its own origin only, over HTTP and WebSockets.
-function createPolicy (script: string): string {
-  const hash = createHash('sha256').update(script).digest('base64')
+function createPolicy (scripts: readonly string[]): string {
   return [
-    "default-src 'none'", `script-src 'sha256-${hash}'`, "style-src 'unsafe-inline'", 'img-src data:', 'font-src data:',
+    "default-src 'none'", `script-src ${scripts.map(sourceOf).join(' ')}`, "style-src 'unsafe-inline'", 'img-src data:', 'font-src data:',
     "connect-src 'self'", 'worker-src blob:', "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
   ].join('; ')
 }

@@ -6,7 +6,8 @@ import { addJsonParser } from '../../plugins/http.ts'
 import { limits } from '../../schema/graphql-limits.ts'
 import { createContext, type GraphQLContext } from './context.ts'
 import { formatExecution } from './format.ts'
-import { sendGraphiql, wantsGraphiql } from './graphiql.ts'
+import { wantsPage } from '../pages/pages.ts'
+import { sendGraphiql } from './graphiql.ts'
 import { addLimits } from './hooks.ts'
 import { createLimits } from './limits.ts'
 import { readOperation, type Operation } from './operation.ts'
@@ -80,7 +81,7 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
         } else if (request.method === 'POST') {
           request.body = readOperation(app.graphql.schema, request.body)
           done()
-        } else if (wantsGraphiql(request)) {
+        } else if (wantsPage(request)) {
           sendGraphiql(reply).catch(done)
         } else {
           reply.code(405).header('allow', 'POST').send({ error: 'GET is not allowed here', code: 'METHOD_NOT_ALLOWED' })

@@ -1,23 +1,107 @@
+import type { Page } from 'playwright-core'
 import t from 'tap'
-import { openPage, served } from '../helpers/browser.ts'
+import { look, looks, openPage, served } from '../helpers/browser.ts'
+
+const FAILED_401 = 'Failed to load resource: the server responded with a status of 401 (Unauthorized)'
 
 for (const [place, serve] of Object.entries(served)) {
-  t.test(`8 /docs of ${place}: an operation can be sent from the reference and gets a response`, async (t) => {
+  t.test(`15.3 /docs of ${place}`, async (t) => {
     const { url, admin } = await serve(t)
-    const { page, foreign, problems } = await openPage(t, `${url}/docs`)
 
-    await page.getByRole('button', { name: 'Authorize' }).first().click()
-    await page.getByLabel('bearer').first().fill(admin.headers.authorization.replace('Bearer ', ''))
-    await page.locator('.modal-ux').getByRole('button', { name: 'Apply credentials' }).first().click()
-    await page.locator('.modal-ux').getByRole('button', { name: 'Close' }).first().click()
+    await t.test('8 an operation can be sent with a pasted token, with or without Bearer, which a reload keeps', async (t) => {
+      const { page, foreign, problems } = await openPage(t, `${url}/docs`)
+      for (const token of [admin.headers.authorization, admin.headers.authorization.replace('Bearer ', ' ')]) {
+        await page.getByRole('button', { name: 'Authorize' }).first().click()
+        await page.getByLabel('bearer').first().fill(token)
+        await page.locator('.modal-ux').getByRole('button', { name: 'Apply credentials' }).first().click()
+        await page.locator('.modal-ux').getByRole('button', { name: 'Close' }).first().click()
+        t.strictSame(await readProtected(page), ['200', admin.email])
+        await page.reload()
+        t.strictSame(await readProtected(page), ['200', admin.email])
+        await page.getByRole('button', { name: 'Authorize' }).first().click()
+        await page.locator('.modal-ux').getByRole('button', { name: 'Remove authorization' }).first().click()
+        await page.locator('.modal-ux').getByRole('button', { name: 'Close' }).first().click()
+        await page.reload()
+        t.strictSame(await readProtected(page), ['401', undefined])
+      }
+      t.strictSame({ foreign, problems }, { foreign: [], problems: Array(2).fill(FAILED_401) })
+    })
 
-    const operation = page.locator('#operations-auth-getProtected')
-    await operation.locator('.opblock-summary-control').click()
-    await operation.getByRole('button', { name: 'Try it out' }).click()
-    await operation.getByRole('button', { name: 'Execute' }).click()
-    const answer = operation.locator('.live-responses-table .response')
-    t.equal(await answer.locator('.response-col_status').innerText(), '200')
-    t.match(await answer.locator('.response-col_description').innerText(), admin.email)
-    t.strictSame({ foreign, problems }, { foreign: [], problems: [] })
+    await t.test('15.3 signing in authorizes the page, survives a reload, and ends with signing out', async (t) => {
+      const { page, foreign, problems } = await openPage(t, `${url}/docs/`)
+      await page.getByLabel('Email').fill(admin.email)
+      await page.getByRole('textbox', { name: 'Password' }).fill('not the password')
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText('Email or password is wrong.').waitFor()
+      t.strictSame(problems.splice(0), [FAILED_401])
+
+      await page.getByRole('textbox', { name: 'Password' }).fill(admin.password)
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText(`Signed in as ${admin.email}`).waitFor()
+      t.strictSame(await readProtected(page), ['200', admin.email])
+      const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
+      t.notMatch(stored, /eyJ/, 'no token is stored')
+
+      await page.reload()
+      await page.getByText(`Signed in as ${admin.email}`).waitFor()
+      t.strictSame(await readProtected(page), ['200', admin.email])
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.getByLabel('Email').waitFor()
+      await page.reload()
+      await page.getByLabel('Email').waitFor()
+      t.strictSame(await readProtected(page), ['401', undefined])
+      t.strictSame({ foreign, problems }, { foreign: [], problems: [FAILED_401] })
+    })
+
+    await t.test('15.3 a login that is sent from the reference authorizes it, and a session that has ended is reported', async (t) => {
+      const { page } = await openPage(t, `${url}/docs`)
+      const login = page.locator('#operations-auth-postAuthLogin')
+      await open(login)
+      await login.locator('textarea').first().fill(JSON.stringify({ email: admin.email, password: admin.password }))
+      await login.getByRole('button', { name: 'Execute' }).click()
+      await page.getByText(`Signed in as ${admin.email}`).waitFor()
+      t.strictSame(await readProtected(page), ['200', admin.email])
+
+      await page.context().clearCookies()
+      await page.reload()
+      await page.getByText('Your session has ended. Sign in again.').waitFor()
+      t.ok(await page.getByLabel('Email').isVisible())
+    })
   })
+}
+
+t.test('15.3 /docs fits, light and dark, on a desktop and on a phone', async (t) => {
+  const { url } = await served['a host']!(t)
+  for (const { name, ...options } of looks) {
+    const { page, problems } = await openPage(t, `${url}/docs`, options)
+    // All of them would take minutes. These have the widest parameters, bodies, media types and headers.
+    for (const id of ['users-getUsers', 'users-postUsers', 'uploads-postUploads']) {
+      const operation = page.locator(`#operations-${id}`)
+      await operation.locator('.opblock-summary-control').click()
+      await operation.locator('.responses-table .response').last().waitFor()
+    }
+    const { brightness, excess } = await look(page)
+    t.equal(brightness < 128, options.colorScheme === 'dark', `${name}: ${brightness}`)
+    t.equal(excess, 0, name)
+    t.strictSame(problems, [], name)
+  }
+})
+
+// Returns the status of GET /api/protected, and the user's address.
+async function readProtected (page: Page): Promise<[status: string, email: string | undefined]> {
+  const operation = page.locator('#operations-auth-getProtected')
+  await open(operation)
+  await operation.getByRole('button', { name: 'Execute' }).click()
+  const answer = operation.locator('.live-responses-table .response')
+  const [status, text] = [await answer.locator('.response-col_status').innerText(), await answer.locator('.response-col_description').innerText()]
+  await operation.getByRole('button', { name: 'Clear' }).click()
+  return [status.trim(), /\S+@example\.com/.exec(text)?.[0].replaceAll('"', '').replace(/,$/, '')]
+}
+
+async function open (operation: ReturnType<Page['locator']>): Promise<void> {
+  await operation.locator('.opblock-summary-control').waitFor()
+  if (await operation.locator('.opblock-summary-control[aria-expanded=false]').count() > 0) await operation.locator('.opblock-summary-control').click()
+  const tryIt = operation.getByRole('button', { name: 'Try it out' })
+  await operation.locator('.try-out').waitFor()
+  if (await tryIt.count() > 0) await tryIt.click()
 }

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { openPage, served } from '../helpers/browser.ts'
+import { look, looks, openPage, served } from '../helpers/browser.ts'
 
 for (const [place, serve] of Object.entries(served)) {
   t.test(`7 /graphql of ${place}: GraphiQL queries, mutates and subscribes`, async (t) => {
@@ -43,8 +43,59 @@ for (const [place, serve] of Object.entries(served)) {
       t.match(await received, '"postCreated"')
     })
 
+    await t.test('15.3 the starter operations can be sent once the user is signed in, also after a reload', async (t) => {
+      const { page, foreign, problems } = await openPage(t, `${url}/graphql`)
+      await page.getByLabel('Email').fill(admin.email)
+      await page.getByRole('textbox', { name: 'Password' }).fill(admin.password)
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText(`Signed in as ${admin.email}`).waitFor()
+      for (const [tab, expected] of [['Users', '"nodes"'], ['Me', admin.email], ['CreatePost', '"My first post"']] as const) {
+        await openTab(page, tab)
+        await execute(page)
+        await answer(page, tab === 'CreatePost' ? '"Hello"' : expected)
+      }
+      const init = page.waitForEvent('websocket').then((socket) => socket.waitForEvent('framesent'))
+      await openTab(page, 'PostCreated')
+      await execute(page)
+      t.match(JSON.parse(`${(await init).payload}`), { type: 'connection_init', payload: { authorization: /^Bearer \S+$/ } })
+      const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
+      t.notMatch(stored, /eyJ/, 'no token is stored')
+
+      await page.reload()
+      await page.getByText(`Signed in as ${admin.email}`).waitFor()
+      await openTab(page, 'Me')
+      await execute(page)
+      await answer(page, admin.email)
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.getByLabel('Email').waitFor()
+      await execute(page)
+      await answer(page, 'null')
+      t.strictSame({ foreign, problems }, { foreign: [], problems: [] })
+    })
+
     t.strictSame({ foreign, problems }, { foreign: [], problems: [] })
   })
+}
+
+t.test('15.3 GraphiQL fits, light and dark, on a desktop and on a phone', async (t) => {
+  const { url } = await served['a host']!(t)
+  for (const { name, ...options } of looks) {
+    const { page, problems } = await openPage(t, `${url}/graphql`, options)
+    await execute(page)
+    await answer(page, '"nodes"')
+    const { brightness, excess } = await look(page)
+    t.equal(brightness < 128, options.colorScheme === 'dark', `${name}: ${brightness}`)
+    t.equal(excess, 0, name)
+    const { x, y, width, height } = (await page.getByRole('region', { name: 'Result Window' }).boundingBox())!
+    t.ok(width > 300 && height > 200 && x >= 0 && y >= 0 && x + width <= options.viewport.width && y + height <= options.viewport.height, `${name}: ${[x, y, width, height]}`)
+    t.strictSame(problems, [], name)
+  }
+})
+
+async function openTab (page: Page, name: string): Promise<void> {
+  // Tabs can also be dragged, so GraphiQL ignores some clicks of a pointer that does not move like that of a person.
+  await page.locator('.graphiql-tab-button', { hasText: name }).dispatchEvent('click')
+  await page.locator('.graphiql-tab-active', { hasText: name }).waitFor()
 }
 
 async function type (page: Page, pane: string, text: string): Promise<void> {

@@ -7,7 +7,7 @@ import { openPage as openPageIn, startBrowser, type Watched } from '../helpers/b
 import { createMailer, type Inbox } from '../helpers/mail.ts'
 
 const browser = await startBrowser(t)
-const openPage = (t: Test, url: string, options?: BrowserContextOptions) => openPageIn(t, url, browser, options)
+const openPage = (t: Test, url: string, options?: BrowserContextOptions) => openPageIn(t, url, options, browser)
 const NEXT = 'a password of tomorrow'
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 

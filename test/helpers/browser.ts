@@ -1,9 +1,19 @@
+// Functions that tests pass to `page.evaluate` run in the browser.
+/// <reference lib="dom" />
+/// <reference lib="dom.iterable" />
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { createUsher } from './app.ts'
 import { startNode } from './node.ts'
 
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
+
+const DESKTOP = { width: 1280, height: 900 }
+const PHONE = { width: 390, height: 844 }
+
+/** The ways in which a page is looked at: light and dark, on a desktop and on a phone. */
+export const looks = ([['desktop', DESKTOP], ['phone', PHONE]] as const).flatMap(([device, viewport]) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ name: `${colorScheme}, ${device}`, colorScheme, viewport })))
 
 export interface Watched {
   page: Page
@@ -23,8 +33,8 @@ export async function startBrowser (t: Test): Promise<Browser> {
 }
 
 /** Opens a page with a new profile, and records what the page does from its first request on. Starts Chromium unless it is given. */
-export async function openPage (t: Test, url: string, browser?: Browser, options?: BrowserContextOptions): Promise<Watched> {
-  const context = await (browser ?? await startBrowser(t)).newContext({ viewport: { width: 1280, height: 900 }, ...options })
+export async function openPage (t: Test, url: string, options: BrowserContextOptions = {}, browser?: Browser): Promise<Watched> {
+  const context = await (browser ?? await startBrowser(t)).newContext({ viewport: DESKTOP, ...options })
   t.teardown(() => context.close())
   const page = await context.newPage()
   page.setDefaultTimeout(20_000)
@@ -41,9 +51,18 @@ export async function openPage (t: Test, url: string, browser?: Browser, options
   return watched
 }
 
+/** Returns the brightness of the colour behind a page, from 0 to 255, and by how many pixels the page is too wide. */
+export function look (page: Page): Promise<{ brightness: number, excess: number }> {
+  return page.evaluate(() => {
+    const colours = [document.body, document.documentElement].map((element) => getComputedStyle(element).backgroundColor)
+    const [red = 0, green = 0, blue = 0] = colours.find((colour) => colour !== 'rgba(0, 0, 0, 0)')!.match(/\d+/g)!.map(Number)
+    return { brightness: (red + green + blue) / 3, excess: document.documentElement.scrollWidth - innerWidth }
+  })
+}
+
 export interface Served {
   url: string
-  admin: { email: string, headers: { authorization: string } }
+  admin: { email: string, password: string, headers: { authorization: string } }
 }
 
 /** Starts Usher in two forms: as a node in a separate process, and inside a host under a prefix. */

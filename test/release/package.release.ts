@@ -30,9 +30,16 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   const paths = files.map(({ path }) => path)
   t.strictSame(paths.filter((path) => !/^(dist|docs)\//.test(path)).sort(), ['LICENSE', 'README.md', 'package.json'])
   t.ok(paths.includes('docs/settings.md'), 'to which `usher --help` refers')
-  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['app', 'schema/limits', 'schema/mail', 'schema/options', 'schema/pages', 'schema/policy', 'schema/user'].map((name) => `dist/${name}.d.ts`))
-  const read = ['schema/schema.graphql', ...globSync(['routes/pages/{assets,templates}/*', 'plugins/mails/templates/*'], { cwd: root }).filter((path) => !path.endsWith('.js'))]
-  t.strictSame(paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path)).sort(), read.map((path) => `dist/${path}`).sort())
+  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['dist/app.d.ts', 'dist/schema/limits.d.ts', 'dist/schema/mail.d.ts', 'dist/schema/options.d.ts', 'dist/schema/pages.d.ts', 'dist/schema/policy.d.ts', 'dist/schema/user.d.ts'])
+  const templates = globSync(['routes/account-pages/{assets,templates}/*', 'plugins/mails/templates/*'], { cwd: root })
+  t.strictSame(templates.filter((file) => !paths.includes(`dist/${file}`)), [])
+  const others = paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))
+  t.strictSame(others.sort(), [
+    'dist/node/pages/favicon.ico', 'dist/node/pages/home.css', 'dist/node/pages/home.html', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
+    'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css', 'dist/routes/pages/graphiql.html',
+    'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html', 'dist/schema/schema.graphql',
+  ])
+  t.strictSame(paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(), ['docs', 'graphiql', 'pages', 'sign-in'].map((name) => `dist/routes/pages/${name}.js`))
   t.ok(size < 300_000, `${size} bytes`)
 })
 

@@ -11,10 +11,10 @@ import { createUsher } from '../helpers/app.ts'
 
 interface Operation {
   operationId: string
-  security?: Record<string, string[]>[]
+  security: Record<string, string[]>[]
   parameters?: { name: string, in: string, required: boolean }[]
   requestBody?: { required: boolean, content: Record<string, { schema: { $ref: string }, example?: Record<string, string> }> }
-  responses: Record<string, { description: string, headers?: object, content?: Record<string, { schema: object }> }>
+  responses: Record<string, { description: string, headers?: object, content?: Record<string, { schema: object, example?: Record<string, unknown> }> }>
 }
 
 interface Document {
@@ -46,7 +46,7 @@ t.test('8 GET /docs/json', async (t) => {
 
   t.test('8 it lists each operation with its statuses and its authentication', async (t) => {
     t.strictSame(Object.fromEntries(operations.map(({ name, operation }) =>
-      [name, `${Object.keys(operation.responses).join(' ')} ${(operation.security ?? []).flatMap(Object.keys).join(' or ')}`])), {
+      [name, `${Object.keys(operation.responses).join(' ')} ${operation.security.flatMap(Object.keys).join(' or ')}`])), {
       'GET /health/live': '200 500 503 ',
       'GET /health/ready': '200 500 503 ',
       'GET /.well-known/jwks.json': '200 500 503 ',
@@ -96,9 +96,14 @@ t.test('8 GET /docs/json', async (t) => {
   t.test('1.2 1.3 every failure has the right schema', async (t) => {
     for (const { name, operation } of operations) {
       for (const [status, { content }] of Object.entries(operation.responses)) {
-        if (Number(status) >= 400) t.strictSame(content, { 'application/json': status === '400' ? ERRORS : ERROR }, `${name} ${status}`)
+        if (Number(status) < 400) continue
+        const { 'application/json': { example, ...media } = {}, ...others } = content!
+        t.strictSame([media, others], [status === '400' ? ERRORS : ERROR, {}], `${name} ${status}`)
+        t.match(example, status === '400' ? { errors: [/^name /, /^email /] } : { error: /^[A-Z]/, code: /^[A-Z_]+$/ }, `${name} ${status}`)
       }
     }
+    const { responses } = document.paths['/api/auth/login']!.post!
+    t.strictSame(responses['401']!.content!['application/json']!.example, (await inject('POST', '/api/auth/login', { payload: { email: 'none@example.com', password: 'x' } })).json())
     t.match(document.components.schemas, { Errors: { required: ['errors'] }, Error: { required: ['error'], properties: { code: { type: 'string' } } } })
     t.match(document.paths['/api/protected']!.get!.responses['401']!.headers, { 'WWW-Authenticate': { schema: { type: 'string' } } })
   })
@@ -155,12 +160,14 @@ t.test('8 GET /docs/json', async (t) => {
       t.equal(page.statusCode, 200)
       t.match(page.headers, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" })
       const links = [...page.body.matchAll(/(?:src|href)="(.*?)"/g)].map(([, link]) => link!)
-      t.equal(links.length, 7)
+      t.equal(links.length, 8)
       for (const link of links) {
-        t.ok(link.startsWith(files), link)
+        t.ok(link.startsWith(files) || link === files.replace('static/', 'json'), link)
         t.equal((await inject('GET', new URL(link, `http://localhost${path}`).pathname)).statusCode, 200, link)
       }
-      t.notMatch(page.body, /<script>/)
+      t.match(page.body, '<meta name="viewport" content="width=device-width, initial-scale=1">')
+      t.match(page.body, `data-api="${path === '/docs' ? './api' : '../api'}"`)
+      t.notMatch(page.body, /<script>|\{\{/)
     }
   })
 

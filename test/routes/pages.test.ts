@@ -52,7 +52,7 @@ t.test('15.2 pages have a strict policy, no file of another site, and no text th
 t.test('15.2 scripts and styles are files of the own origin, which browsers keep', async (t) => {
   const { body } = await inject('GET', '/sign-up/confirm')
   const [, folder] = /src="\.\.(\/pages\/[\w-]{16}\/)mail-link\.js"/.exec(body)!
-  for (const file of [...readdirSync(new URL('../../routes/pages/assets', import.meta.url)), 'texts.js']) {
+  for (const file of [...readdirSync(new URL('../../routes/account-pages/assets', import.meta.url)), 'texts.js']) {
     const { statusCode, headers, body } = await inject('GET', `${folder}${file}`)
     t.strictSame([statusCode, headers['cache-control'], headers['x-content-type-options']], [200, 'public, max-age=31536000, immutable', 'nosniff'], file)
     t.match(headers['content-type'], /^(text\/(javascript|css); charset=utf-8|image\/svg\+xml)$/)

@@ -64,10 +64,12 @@ t.test('11.4 only an admin may disable or enable, and users not even themselves:
   for (const whose of [user, other, admin]) {
     for (const disabled of [true, false, null, 'true', 1, [], {}]) {
       const response = await patch(whose.id, { name: 'Changed', disabled }, user)
-      t.strictSame([response.statusCode, response.json()], [403, FORBIDDEN], JSON.stringify(disabled))
+      if (whose === user && disabled === false) t.equal(response.statusCode, 200, 'it changes nothing in the own record')
+      else t.strictSame([response.statusCode, response.json()], [403, FORBIDDEN], JSON.stringify(disabled))
     }
   }
-  t.match(await read(user.id), { name: 'Somebody', disabled: false })
+  t.match(await read(user.id), { name: 'Changed', disabled: false })
+  t.match(await read(other.id), { name: 'Somebody', disabled: false })
   t.equal((await inject('PATCH', `/api/users/${user.id}`, { payload: { disabled: true } })).statusCode, 401)
 })
 
@@ -75,12 +77,14 @@ t.test('2 the policy of a host decides who may disable users, in addition to who
   const [user, other] = [await createUser(), await createUser()]
   const statusesOf = async (policy: UsherOptions['policy']) => {
     const { inject } = await createUsher(t, { ...usher.options, policy })
-    const send = async (by: LoggedIn, { id }: LoggedIn) =>
-      (await inject('PATCH', `/api/users/${id}`, { headers: by.headers, payload: { disabled: false } })).statusCode
-    return [await send(user, user), await send(user, other), await send(admin, user)]
+    const send = async (by: LoggedIn, { id }: LoggedIn, disabled: unknown = false) =>
+      (await inject('PATCH', `/api/users/${id}`, { headers: by.headers, payload: { disabled } })).statusCode
+    // 400 means that the rule has let the value through.
+    return [await send(user, user, 'x'), await send(user, other), await send(admin, user)]
   }
-  t.strictSame(await statusesOf({ 'users:disable': () => true }), [200, 403, 200])
-  t.strictSame(await statusesOf({ 'users:disable': (actor, ownerId) => actor.id === ownerId, 'users:replace': () => true }), [200, 403, 403])
+  t.strictSame(await statusesOf({ 'users:disable': () => true }), [400, 403, 200])
+  t.strictSame(await statusesOf({ 'users:disable': (actor, ownerId) => actor.id === ownerId, 'users:replace': () => true }), [400, 403, 403])
+  t.equal((await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: await read(user.id) })).statusCode, 200, 'the own record can be sent back')
 })
 
 t.test('11.4 a value that is no boolean gets 400, and other requests ignore the member', async (t) => {

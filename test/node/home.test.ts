@@ -1,0 +1,50 @@
+import Fastify from 'fastify'
+import t from 'tap'
+import home from '../../node/home.ts'
+import httpDefaults from '../../node/http-defaults.ts'
+import { createHeaders } from '../../node/security-headers.ts'
+
+const HTML = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+
+const app = Fastify()
+t.teardown(() => app.close())
+const origins = ['https://app.example.com']
+await app.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })
+await app.register(home)
+
+t.test('15.1 / is a page for browsers, with links to the other pages', async (t) => {
+  for (const method of ['GET', 'HEAD'] as const) {
+    const { statusCode, headers, body } = await app.inject({ method, url: '/', headers: { accept: HTML } })
+    t.equal(statusCode, 200)
+    t.match(headers, {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': /^default-src 'none'; style-src 'sha256-[^' ]+'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
+      vary: 'Origin, Accept',
+      'x-content-type-options': 'nosniff',
+    })
+    if (method === 'HEAD') continue
+    t.strictSame([...body.matchAll(/href="(.*?)"/g)].map(([, link]) => link), ['favicon.svg', 'docs', 'graphql', 'login'])
+    t.notMatch(body, /\{\{|<script/)
+  }
+})
+
+t.test('15.1 other clients still get 404 at /', async (t) => {
+  for (const accept of [undefined, '*/*', 'application/json', 'application/json, text/html', 'image/png', 'text/html;q=0', 'nonsense', 'text/html;q=x,,;', ',']) {
+    const { statusCode, headers, body } = await app.inject({ url: '/', headers: accept === undefined ? {} : { accept } })
+    t.strictSame([statusCode, JSON.parse(body)], [404, { error: 'Not found', code: 'NOT_FOUND' }], `${accept}`)
+    t.equal(headers.vary, 'Origin, Accept')
+  }
+  for (const [method, url] of [['POST', '/'], ['DELETE', '/'], ['GET', '/index.html'], ['POST', '/favicon.ico']] as const) {
+    const { statusCode, body } = await app.inject({ method, url, headers: { accept: HTML } })
+    t.strictSame([statusCode, JSON.parse(body)], [404, { error: 'Not found', code: 'NOT_FOUND' }], `${method} ${url}`)
+  }
+})
+
+t.test('15.1 there is a favicon in both formats', async (t) => {
+  const icon = await app.inject('/favicon.ico')
+  t.match(icon.headers, { 'content-type': 'image/x-icon', 'cache-control': 'public, max-age=86400' })
+  t.strictSame([...icon.rawPayload.subarray(0, 4)], [0, 0, 1, 0])
+  const image = await app.inject('/favicon.svg')
+  t.match(image.headers, { 'content-type': 'image/svg+xml', 'x-content-type-options': 'nosniff' })
+  t.match(image.body, /^<svg /)
+})
