@@ -45,7 +45,11 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   // The schema of the body is for the reference. `parseForm` validates the form once it has been read.
   app.post('/uploads', { schema: schemas.create, validatorCompiler: () => () => true, onRequest: [...allow('uploads:create'), mustBeForm] }, onCreate)
-  app.get('/uploads/:id', { schema: schemas.download, exposeHeadRoute: true, onRequest: visibility.identifies('uploads:read') }, onDownload)
+  app.get('/uploads/:id', {
+    schema: { ...schemas.download, ...visibility.securityOf('uploads:read') },
+    exposeHeadRoute: true,
+    onRequest: visibility.identifies('uploads:read'),
+  }, onDownload)
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     cutOff(reply.raw)

@@ -4,23 +4,20 @@ import type { Client } from '../db/batching.ts'
 import type { Page } from '../db/page.ts'
 import type { UserRow } from '../db/tables.ts'
 import { replacementOf } from '../db/user-changes.ts'
-import { hasBody } from '../plugins/body-deadline.ts'
 import { addJsonParser } from '../plugins/http.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { IdParams } from '../schema/params.ts'
-import { NotAcceptable, UnsupportedMediaType } from '../schema/errors.ts'
 import { rejectPersonalWords } from '../schema/password.ts'
 import type { Actor, ReadAction } from '../schema/policy.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList, UserNotFound, type Role } from '../schema/user.ts'
-import { mediaTypes, negotiate, represent, type MediaType } from '../schema/version.ts'
+import { represent, type MediaType } from '../schema/version.ts'
+import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
+import { negotiateVersion } from './negotiate-version.ts'
 import { linkNextPage } from './next-page.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const tags = ['users']
-// RFC 7396. PATCH accepts plain JSON as well.
-const MERGE_PATCH = 'application/merge-patch+json'
-const PATCH_TYPES = [MERGE_PATCH, 'application/json']
 // Every response with a user depends on this.
 const EMAIL: ReadAction[] = ['users:read-email']
 const security = [{ bearer: [] }]
@@ -70,14 +67,22 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const serialized = new WeakMap<Page<UserRow>, Map<string, string>>()
   app.usherTag('users', 'User records')
 
-  app.get('/users', { schema: schemas.list, onRequest: [...visibility.reads('users:list', EMAIL), negotiateVersion] }, onList)
-  app.get('/users/:id', { schema: schemas.read, onRequest: visibility.reads('users:read', EMAIL, idOf) }, onRead)
+  app.get('/users', {
+    schema: { ...schemas.list, ...visibility.securityOf('users:list', EMAIL) },
+    onRequest: [...visibility.reads('users:list', EMAIL), negotiateVersion],
+  }, onList)
+  app.get('/users/:id', {
+    schema: { ...schemas.read, ...visibility.securityOf('users:read', EMAIL) },
+    onRequest: visibility.reads('users:read', EMAIL, idOf),
+  }, onRead)
   app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: authorizeNewRole }, onCreate)
   app.put('/users/:id', { schema: schemas.replace, onRequest: allow('users:replace', idOf), preValidation: authorizeChangedRole }, onReplace)
   await app.register(async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/users/:id', {
-      schema: schemas.patch, onRequest: [...allow('users:replace', idOf), requirePatchType], preValidation: [authorizeChangedRole, authorizeDisabling],
+      schema: schemas.patch,
+      onRequest: [...allow('users:replace', idOf), requirePatchType],
+      preValidation: [authorizeChangedRole, authorizeDisabling],
     }, onPatch)
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
@@ -166,21 +171,6 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     }
     return text
   }
-}
-
-async function negotiateVersion ({ headers: { accept } }: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const type = negotiate(accept)
-  // CORS of the host or the node may have set `Vary` already.
-  reply.header('vary', [reply.getHeader('vary') ?? [], 'Accept'].flat().join(', '))
-  if (!type) throw new NotAcceptable(mediaTypes.join(', '))
-  reply.type(type)
-}
-
-async function requirePatchType ({ headers, raw }: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const type = headers['content-type']?.split(';', 1)[0]!.trim().toLowerCase()
-  if (type === undefined ? !hasBody(raw) : PATCH_TYPES.includes(type)) return
-  reply.header('accept-patch', PATCH_TYPES.join(', '))
-  throw new UnsupportedMediaType(PATCH_TYPES.join(' or '))
 }
 
 const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()

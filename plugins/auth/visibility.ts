@@ -59,6 +59,13 @@ function createVisibility (app: FastifyInstance) {
       ...isOpen(action) ? [] : [async (request: FastifyRequest) => authorize(request.actor, action, ownerOf?.(request))],
     ],
 
+    /** Returns the member `security` of the description of such a route in the reference, unless it is public. */
+    securityOf (action: ReadAction, also: readonly ReadAction[] = []) {
+      if (isOpen(action, ...also)) return {}
+      const bearer = { bearer: [] }
+      return { security: allows(null, action) ? [{}, bearer] : [bearer] }
+    },
+
     /** Returns a user as a reader sees it. */
     show (user: UserRow, reader: Actor | null): VisibleUser {
       if (allows(reader, 'users:read-email', user.id)) return user

@@ -66,14 +66,14 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/auth/password-reset/confirm': '204 400 413 415 500 503 ',
       'POST /api/users/{id}/invitation': '202 401 403 404 409 500 503 bearer',
       'GET /api/audit': '200 400 401 403 500 503 bearer',
-      'GET /api/users': '200 400 406 500 503 ',
+      'GET /api/users': '200 400 401 403 406 500 503 ',
       'POST /api/users': '201 400 401 403 409 413 415 500 503 bearer',
-      'GET /api/users/{id}': '200 404 500 503 ',
+      'GET /api/users/{id}': '200 401 403 404 500 503 ',
       'PUT /api/users/{id}': '200 400 401 403 404 409 413 415 500 503 bearer',
       'PATCH /api/users/{id}': '200 400 401 403 404 409 413 415 500 503 bearer',
       'DELETE /api/users/{id}': '204 401 403 404 409 500 503 bearer',
       'POST /api/uploads': '200 400 401 403 408 413 415 500 503 507 bearer',
-      'GET /api/uploads/{id}': '200 206 304 404 412 416 500 503 ',
+      'GET /api/uploads/{id}': '200 206 304 401 403 404 412 416 500 503 ',
       'GET /api/redirect': '302 500 503 ',
     })
     t.strictSame(document.components.securitySchemes, {

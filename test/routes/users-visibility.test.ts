@@ -139,6 +139,8 @@ t.test('11.1 a rejected read gets 401 without a token and 403 with one', async (
   t.same(await statuses('/api/users?limit=none'), [401, 400, 400, 400], 'before the query is validated')
   t.same(await statuses(file.fileUrl), [401, 200, 403, 200])
   t.same(await statuses(unknown), [401, 403, 403, 404], 'who may not read it does not learn whether it exists')
+  const { paths } = (await inject('GET', '/docs/json')).json()
+  for (const path of ['/api/users', '/api/users/{id}', '/api/uploads/{id}']) t.same(paths[path].get.security, [{ bearer: [] }], path)
   const { headers } = await inject('GET', '/api/users')
   t.equal(headers['www-authenticate'], 'Bearer')
   t.equal((await inject('GET', '/api/users', { headers: { authorization: 'Bearer x' } })).headers['www-authenticate'], 'Bearer error="invalid_token"')
