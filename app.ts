@@ -14,6 +14,7 @@ import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
 import mailer from './plugins/mailer.ts'
+import mails from './plugins/mails/mails.ts'
 import optionsPlugin from './plugins/options.ts'
 import passwordLinks from './plugins/auth/password-links.ts'
 import passwords from './plugins/auth/passwords.ts'
@@ -33,10 +34,11 @@ import authRoutes from './routes/auth.ts'
 import docsRoutes from './routes/docs.ts'
 import graphql from './routes/graphql/index.ts'
 import healthRoutes from './routes/health.ts'
+import pages from './routes/account-pages/index.ts'
+import { collectOperations } from './routes/account-pages/forms.ts'
 import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
 import sessionRoutes from './routes/sessions.ts'
-import setPassword from './routes/set-password.ts'
 import signUpRoutes from './routes/sign-up.ts'
 import uploadRoutes from './routes/uploads.ts'
 import userRoutes from './routes/users.ts'
@@ -111,6 +113,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(sessions)
   await app.register(passwords)
   await app.register(mailer)
+  await app.register(mails)
   await app.register(passwordLinks)
   await app.register(signUps)
   await app.register(emailLinks)
@@ -135,7 +138,7 @@ async function rest (app: FastifyInstance): Promise<void> {
   await app.register(docsRoutes)
   await app.register(healthRoutes)
   await app.register(wellKnown)
-  await app.register(setPassword)
+  const operations = collectOperations(app)
 
   await app.register(async (api) => {
     const methods = collectMethods(api)
@@ -150,6 +153,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(redirect)
     addFallbacks(api, methods)
   }, { prefix: '/api' })
+  await app.register(pages, { operations })
 }
 
 export default fp(usher, { name: 'fastify-usher', fastify: '5.x' })

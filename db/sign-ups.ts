@@ -36,6 +36,12 @@ export async function insertSignUp (
   return taken ? 'taken' : full ? 'full' : 'pending'
 }
 
+/** Throws `InvalidInput` if a sign-up does not exist, was confirmed or has expired. */
+export async function checkSignUp (db: Database, hash: Uint8Array): Promise<void> {
+  await db.selectFrom('sign_ups').select('hash').where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
+    .executeTakeFirstOrThrow(invalidMailToken)
+}
+
 /**
  * Creates the user of a sign-up, with a verified address, and writes an entry to the account log, as one statement. Deletes the
  * sign-up and all others with the same address. Returns the user. Throws `InvalidInput` if the sign-up does not exist, was

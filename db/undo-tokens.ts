@@ -8,7 +8,8 @@ import type { Database, Tables } from './tables.ts'
 import { lockUser } from './users.ts'
 
 // Links to reset the password are not sent to a new address for as long, unless it is verified.
-const UNDO_DAYS = 7
+/** How long a change can be undone. */
+export const UNDO_DAYS = 7
 
 // Each token means a mail to an address that may not belong to the user. Later changes get no token, rather than replacing the
 // oldest one: a thief must not be able to get rid of the owner's link.

@@ -21,6 +21,8 @@ const settingOf = {
   uploadsDir: 'DATA_DIR',
   secret: 'SECRET',
   passwordUrl: 'PASSWORD_URL',
+  'pages.productName': 'PRODUCT_NAME',
+  'pages.color': 'PRODUCT_COLOR',
   notificationsUrl: 'NOTIFICATIONS_URL',
 }
 

@@ -10,6 +10,7 @@ import home from './home.ts'
 import httpDefaults from './http-defaults.ts'
 import { serverOptions, trustProxy } from './http-server.ts'
 import { createHeaders, type SetHeaders } from './security-headers.ts'
+import { openMailTemplates } from './mail-templates.ts'
 import memory from './memory.ts'
 import { stopOnSignals } from './stop-on-signals.ts'
 import type { Mailer } from '../schema/options.ts'
@@ -57,6 +58,8 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
     databaseUrl: data.url,
     notificationsUrl: settings.NOTIFICATIONS_URL,
     mailer,
+    mailTemplates: openMailTemplates(settings),
+    pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
     secret: data.secret,
     passwordUrl: settings.PASSWORD_URL,
     signUp: settings.SIGN_UP,

@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { Type, type Static } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
 import addFormats from 'ajv-formats'
+import { isColor } from '../schema/color.ts'
 import { isDatabaseUrl } from '../schema/database-url.ts'
 
 const MIB = 1024 * 1024
@@ -56,6 +57,14 @@ const Settings = Type.Object({
     description: 'an address without a fragment, such as https://app.example.com/set-password',
   })),
   SIGN_UP: Type.Optional(Type.Boolean({ description: 'true or false' })),
+  MAIL_TEMPLATES: Type.Optional(Type.String({ description: 'a folder of mail templates' })),
+  PRODUCT_NAME: Type.String({
+    default: 'Usher',
+    maxLength: 100,
+    format: 'name',
+    description: 'a name of up to 100 characters',
+  }),
+  PRODUCT_COLOR: Type.Optional(Type.String({ format: 'color', description: 'a color such as #1d4ed8' })),
   PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
   USERS_VISIBLE_TO: visibleTo('anyone', 'members'),
   POSTS_VISIBLE_TO: visibleTo('anyone', 'members'),
@@ -90,6 +99,8 @@ ajv.addFormat('web', isPublicUrl)
 ajv.addFormat('page', (text: string) => /^https?:\/\/[^@#\s]+$/.test(text) && URL.canParse(text))
 ajv.addFormat('smtp', (text: string) => /^smtps?:\/\/[^#\s]+$/.test(text) && URL.canParse(text))
 ajv.addFormat('mailbox', isMailbox)
+ajv.addFormat('color', isColor)
+ajv.addFormat('name', (text: string) => text.trim() !== '' && !/[\p{Cc}\p{Cs}]/u.test(text))
 ajv.addFormat('origin', isOrigin)
 ajv.addFormat('network', isNetwork)
 const validate = ajv.compile<Settings>(Settings)

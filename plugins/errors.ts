@@ -28,17 +28,26 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
   return isRejection ? error : new InternalError({ cause: error })
 }
 
-function respond (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
+/**
+ * Sets the status and the headers of the response to an error, writes it to the log, and a rejection to the account log. The
+ * caller sends the body.
+ */
+export function reportError (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply): void {
   // Fastify adds `Connection: close`, so the connection would be closed at once and the client could lose the response.
   // `lingering-close.ts` closes it later.
   if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
   if (isAudited(error)) request.server.usherAudit.addRejection(request, error.statusCode, request.actor)
-  reply.code(error.statusCode!).type('application/json')
-  if (error.statusCode === 400) return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
+  reply.code(error.statusCode!)
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
+}
+
+function respond (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
+  reportError(error, request, reply)
+  reply.type('application/json')
+  if (error.statusCode === 400) return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
   return sendIsolated.call(reply, { error: error.message, code: error.code })
 }
 

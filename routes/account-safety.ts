@@ -1,6 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
+import { getEmailTokenOwner } from '../db/email-tokens.ts'
 import { findAccount } from '../db/password-tokens.ts'
+import { getUndoTokenOwner } from '../db/undo-tokens.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
 import { forbidStoring } from '../plugins/http.ts'
 import { UseToken } from '../schema/mail-token.ts'
@@ -18,9 +20,21 @@ const schemas = {
     params: IdParams,
     response: { 202: MailReply, ...failures(401, 403, 404, 409, 429) },
   },
+  check: {
+    tags: ['auth'],
+    summary: 'Check whether the token of a link to verify an address is valid, without using it',
+    body: UseToken,
+    response: { 204: NoContent, ...failures(400, 413, 415) },
+  },
   confirm: {
     tags: ['auth'],
     summary: 'Verify an address with the token of the link',
+    body: UseToken,
+    response: { 204: NoContent, ...failures(400, 413, 415) },
+  },
+  checkUndo: {
+    tags: ['auth'],
+    summary: 'Check whether the token of a link to undo a change is valid, without using it',
     body: UseToken,
     response: { 204: NoContent, ...failures(400, 413, 415) },
   },
@@ -40,7 +54,9 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   forbidStoring(app)
 
   app.post('/users/:id/email-verification', { schema: schemas.verify, onRequest: allow('users:verify-email', idOf) }, onVerify)
+  app.post('/auth/email-verification/check', { schema: schemas.check }, onCheck)
   app.post('/auth/email-verification/confirm', { schema: schemas.confirm }, onConfirm)
+  app.post('/auth/undo/check', { schema: schemas.checkUndo }, onCheckUndo)
   app.post('/auth/undo', { schema: schemas.undo }, onUndo)
 
   async function onVerify (request: RequestOf<typeof schemas.verify>, reply: ReplyOf<typeof schemas.verify>) {
@@ -51,6 +67,16 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
     await throttle.verification({ userId: user.id, email: user.email, client: socket })
     await links.send(user.id, () => confirm(actorOf(request), socket))
     return reply.code(202).send({ message: 'The link is on its way' })
+  }
+
+  async function onCheck (request: RequestOf<typeof schemas.check>, reply: ReplyOf<typeof schemas.check>) {
+    await getEmailTokenOwner(db, hashSecret(request.body.token))
+    return reply.code(204).send(null)
+  }
+
+  async function onCheckUndo (request: RequestOf<typeof schemas.checkUndo>, reply: ReplyOf<typeof schemas.checkUndo>) {
+    await getUndoTokenOwner(db, hashSecret(request.body.token))
+    return reply.code(204).send(null)
   }
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {

@@ -6,7 +6,7 @@ import { hashSecret } from '../plugins/auth/cookie-value.ts'
 import { IdParams } from '../schema/params.ts'
 import { InvalidInput } from '../schema/errors.ts'
 import { InvalidToken } from '../schema/auth.ts'
-import { ChangePassword, ConfirmReset, MailReply, PasswordIsSet, rejectPersonalWords, RequestReset, WrongPassword } from '../schema/password.ts'
+import { ChangePassword, CheckReset, ConfirmReset, MailReply, PasswordIsSet, rejectPersonalWords, RequestReset, WrongPassword } from '../schema/password.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { UserDisabled, UserNotFound } from '../schema/user.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
@@ -25,6 +25,12 @@ const schemas = {
     summary: 'Request an e-mail with a link to set a password',
     body: RequestReset,
     response: { 202: MailReply, ...failures(400, 413, 415, 429) },
+  },
+  checkReset: {
+    tags: ['auth'],
+    summary: 'Check whether the token of a link is valid, without using it',
+    body: CheckReset,
+    response: { 204: NoContent, ...failures(400, 413, 415) },
   },
   confirmReset: {
     tags: ['auth'],
@@ -51,6 +57,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   app.put('/auth/password', { schema: schemas.change, onRequest: allow('passwords:change') }, onChange)
   app.post('/auth/password-reset', { schema: schemas.requestReset }, onRequestReset)
+  app.post('/auth/password-reset/check', { schema: schemas.checkReset }, onCheckReset)
   app.post('/auth/password-reset/confirm', { schema: schemas.confirmReset }, onConfirmReset)
   app.post('/users/:id/invitation', { schema: schemas.invite, onRequest: allow('users:invite') }, onInvite)
 
@@ -81,6 +88,12 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     await throttle.reset({ email, address, client })
     links.request(email, request)
     return reply.code(202).send({ message: 'If there is a user with this address, a link to set a password is on its way' })
+  }
+
+  // As cheap as any other read and, with 256 random bits to guess, of no use to an attacker. So there is no limit of attempts.
+  async function onCheckReset (request: RequestOf<typeof schemas.checkReset>, reply: ReplyOf<typeof schemas.checkReset>) {
+    await getTokenOwner(db, hashSecret(request.body.token))
+    return reply.code(204).send(null)
   }
 
   async function onConfirmReset (request: RequestOf<typeof schemas.confirmReset>, reply: ReplyOf<typeof schemas.confirmReset>) {

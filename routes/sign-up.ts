@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { forbidStoring } from '../plugins/http.ts'
 import { UseToken } from '../schema/mail-token.ts'
 import { MailReply, rejectPersonalWords } from '../schema/password.ts'
-import { failures } from '../schema/reply.ts'
+import { failures, NoContent } from '../schema/reply.ts'
 import { SignUp } from '../schema/sign-up.ts'
 import { User } from '../schema/user.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
@@ -14,6 +14,12 @@ const schemas = {
     summary: 'Sign up: request an e-mail with a link that creates the user',
     body: SignUp,
     response: { 202: MailReply, ...failures(400, 413, 415, 429) },
+  },
+  check: {
+    tags,
+    summary: 'Check whether the token of the link is valid, without using it',
+    body: UseToken,
+    response: { 204: NoContent, ...failures(400, 413, 415) },
   },
   confirm: {
     tags,
@@ -30,6 +36,7 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   forbidStoring(app)
 
   app.post('/auth/sign-up', { schema: schemas.signUp }, onSignUp)
+  app.post('/auth/sign-up/check', { schema: schemas.check }, onCheck)
   app.post('/auth/sign-up/confirm', { schema: schemas.confirm }, onConfirm)
 
   async function onSignUp (request: RequestOf<typeof schemas.signUp>, reply: ReplyOf<typeof schemas.signUp>) {
@@ -39,6 +46,11 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
     // Whatever the address, the password is hashed before the response, so that the response takes the same time.
     signUps.request({ name, email, passwordHash: await passwords.hash(password, client) }, request)
     return reply.code(202).send({ message: 'A mail to this address says how to go on' })
+  }
+
+  async function onCheck (request: RequestOf<typeof schemas.check>, reply: ReplyOf<typeof schemas.check>) {
+    await signUps.check(request.body.token)
+    return reply.code(204).send(null)
   }
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {

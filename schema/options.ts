@@ -2,6 +2,8 @@ import { Type, type Static } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
+import type { Mail, MailTemplates } from './mail.ts'
+import { PagesOptions, type GivenPages } from './pages.ts'
 import type { Policy } from './policy.ts'
 import { Email, NewPassword } from './text.ts'
 
@@ -32,6 +34,7 @@ export const Settings = Type.Object({
   passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Lifetime of a link to set a password' }),
   passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows' })),
   signUp: Type.Boolean({ default: false, description: 'Whether anyone may sign up; needs a mailer' }),
+  pages: PagesOptions,
   auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Lifetime of the entries of the account log' }),
   throttle: ThrottleLimits,
   live: LiveLimits,
@@ -53,13 +56,15 @@ export const Settings = Type.Object({
 export type Given = Static<typeof Settings>
 
 /** The options of the plugin. Registering it with an unknown option fails. */
-export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' | 'live' | 'graphql'>>, RegisterOptions {
+export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' | 'live' | 'graphql' | 'pages'>>, RegisterOptions {
   /** Limits of logins, refreshes and password links. A limit that is absent keeps its default. */
   throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */
   live?: GivenLimits<typeof LiveLimits> | undefined
   /** Limits of GraphQL operations on one node. A limit that is absent keeps its default. */
   graphql?: GivenLimits<typeof GraphqlLimits> | undefined
+  /** The name, color, language and texts of the pages. A member that is absent keeps its default. */
+  pages?: GivenPages | undefined
   /** The URL of the database, `postgres://…`. Either this or `sql` is required. */
   databaseUrl?: string | undefined
   /** A postgres.js client that the host owns and closes. Usher opens its own connections with the settings of the client. */
@@ -78,14 +83,15 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' 
   policy?: Partial<Policy> | undefined
   /** Sends a mail. Without it, users cannot reset their passwords or be invited to set a first one. */
   mailer?: Mailer | undefined
+  /** Renders mails instead of Usher's templates. */
+  mailTemplates?: MailTemplates | undefined
   /** Receives the first admin, once. It is called if `admin` is absent and the database has no admin, so that one is created. */
   onFirstAdmin?: ((admin: { email: string, password: string }) => void) | undefined
   /** Is called at start if the database has no admin and neither `admin` nor `onFirstAdmin` is given. */
   onNoAdmin?: (() => void) | undefined
 }
 
-/** A mail that Usher wants to be sent. */
-export interface Mail { to: string, subject: string, text: string }
+export type { Mail, MailContent, MailName, MailTemplates, MailValues } from './mail.ts'
 /** Sends a mail. If it throws, Usher logs the error and tries again later. */
 export type Mailer = (mail: Mail) => void | Promise<void>
 
@@ -109,6 +115,7 @@ export interface Options extends Readonly<Given> {
   readonly emitter: Emitter | undefined
   readonly policy: Policy
   readonly mailer: Mailer | undefined
+  readonly mailTemplates: MailTemplates | undefined
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
   readonly onNoAdmin: UsherOptions['onNoAdmin']
 }

@@ -24,6 +24,11 @@ export const ConfirmReset = Type.Object({
   password: NewPassword,
 }, { title: 'ConfirmPasswordReset', examples: [{ token: 'the-token-of-the-link', password: exampleUser.password }] })
 
+/** The body of POST /api/auth/password-reset/check. */
+export const CheckReset = Type.Object({
+  token: line({ maxLength: 1024, description: 'The token in the link of the mail, after `#token=`' }),
+}, { title: 'CheckPasswordReset', examples: [{ token: 'the-token-of-the-link' }] })
+
 /** The 202 response. It does not reveal whether a mail is sent, because that is decided after it. */
 export const MailReply = Type.Object({ message: Type.String() }, {
   title: 'MailReply',

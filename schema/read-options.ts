@@ -10,13 +10,15 @@ const parse = createParser(Settings)
 /** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
-    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, onFirstAdmin, onNoAdmin, ...rest
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, onFirstAdmin, onNoAdmin,
+    ...rest
   } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw optionError(`there is no option ${unknown}`)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
   if (rest.signUp === true && mailer === undefined) throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
+  if (mailTemplates !== undefined && typeof mailTemplates !== 'function') throw optionError('mailTemplates must be a function')
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   return Object.freeze({
@@ -29,6 +31,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     logLevel,
     logSerializers,
     mailer,
+    mailTemplates,
     onFirstAdmin,
     onNoAdmin,
   })

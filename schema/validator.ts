@@ -2,6 +2,7 @@ import type { Static, TObject } from '@sinclair/typebox'
 import { Ajv, type ErrorObject, type SchemaValidateFunction, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { FastifySchemaCompiler } from 'fastify'
+import { isColor } from './color.ts'
 import { isCommonPassword } from './common-passwords.ts'
 import { isCursor } from './cursor.ts'
 import { InvalidInput } from './errors.ts'
@@ -56,6 +57,7 @@ function createAjv (options: object): Ajv {
   // ajv-formats is CommonJS: its default export sits one level deeper for ES modules.
   addFormats.default(ajv, { mode: 'fast', formats: ['email', 'date-time', 'uri'] })
   ajv.addFormat('cursor', isCursor)
+  ajv.addFormat('color', isColor)
   ajv.addKeyword({
     keyword: 'trim',
     type: 'string',
@@ -133,4 +135,5 @@ const formats: Readonly<Record<string, string>> = {
   email: 'an email address',
   cursor: 'a cursor from a previous page',
   uri: 'an absolute URL',
+  color: 'a color such as #1d4ed8',
 }

@@ -1,4 +1,4 @@
-// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, and the files of pages.
+// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, files of pages, and templates.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,7 +11,8 @@ const dist = join(root, 'dist')
 rmSync(dist, { recursive: true, force: true })
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
-for (const file of globSync(['schema/schema.graphql', '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}'], { cwd: root })) {
+const read = ['schema/schema.graphql', '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/account-pages/{assets,templates}/*', 'plugins/mails/templates/*']
+for (const file of globSync(read, { cwd: root })) {
   cpSync(join(root, file), join(dist, file))
 }
 // tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its own.

@@ -50,6 +50,31 @@ async function tokenTo (email: string): Promise<string> {
   return /token=([\w-]+)/.exec(mails.get(email)!)![1]!
 }
 
+/** Sends the token of a mail, which suffices. */
+const useToken = (operation: 'check' | 'confirm'): Send => async (headers) => {
+  const { email } = await usher.createUser()
+  await inject('POST', '/api/auth/password-reset', { payload: { email } })
+  return inject('POST', `/api/auth/password-reset/${operation}`, { headers, payload: { token: await tokenTo(email), password: `new ${randomUUID()}` } })
+}
+
+const useSignUp = (operation: string): Send => async (headers) => {
+  const payload = { ...person(), password: randomUUID() }
+  await inject('POST', '/api/auth/sign-up', { payload })
+  return inject('POST', `/api/auth/${operation}`, { headers, payload: { token: await tokenTo(payload.email) } })
+}
+
+const useVerification = (operation: string): Send => async (headers) => {
+  const { id, email } = await usher.createUser()
+  await inject('POST', `/api/users/${id}/email-verification`, { headers: admin.headers })
+  return inject('POST', `/api/auth/${operation}`, { headers, payload: { token: await tokenTo(email) } })
+}
+
+const useUndo = (operation: string): Send => async (headers) => {
+  const { id, email } = await usher.createUser()
+  await inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload: { email: person().email } })
+  return inject('POST', `/api/auth/${operation}`, { headers, payload: { token: await tokenTo(email) } })
+}
+
 // The request of each row.
 const rows: Record<string, Send> = {
   'GET /api/users': rest('GET', '/api/users'),
@@ -89,27 +114,15 @@ const rows: Record<string, Send> = {
     return inject('PUT', '/api/auth/password', { headers: somebody?.headers ?? headers, payload: { currentPassword: somebody?.password ?? 'x', password: `new ${randomUUID()}` } })
   },
   'POST /api/auth/password-reset': rest('POST', '/api/auth/password-reset', ({ owner: { email } }) => ({ email })),
-  'POST /api/auth/password-reset/confirm': async (headers) => {
-    const { email } = await usher.createUser()
-    await inject('POST', '/api/auth/password-reset', { payload: { email } })
-    return inject('POST', '/api/auth/password-reset/confirm', { headers, payload: { token: await tokenTo(email), password: `new ${randomUUID()}` } })
-  },
+  'POST /api/auth/password-reset/check': useToken('check'),
+  'POST /api/auth/password-reset/confirm': useToken('confirm'),
   'POST /api/auth/sign-up': rest('POST', '/api/auth/sign-up', () => ({ ...person(), password: randomUUID() })),
-  'POST /api/auth/sign-up/confirm': async (headers) => {
-    const payload = { ...person(), password: randomUUID() }
-    await inject('POST', '/api/auth/sign-up', { payload })
-    return inject('POST', '/api/auth/sign-up/confirm', { headers, payload: { token: await tokenTo(payload.email) } })
-  },
-  'POST /api/auth/email-verification/confirm': async (headers) => {
-    const { id, email } = await usher.createUser()
-    await inject('POST', `/api/users/${id}/email-verification`, { headers: admin.headers })
-    return inject('POST', '/api/auth/email-verification/confirm', { headers, payload: { token: await tokenTo(email) } })
-  },
-  'POST /api/auth/undo': async (headers) => {
-    const { id, email } = await usher.createUser()
-    await inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload: { email: person().email } })
-    return inject('POST', '/api/auth/undo', { headers, payload: { token: await tokenTo(email) } })
-  },
+  'POST /api/auth/sign-up/check': useSignUp('sign-up/check'),
+  'POST /api/auth/sign-up/confirm': useSignUp('sign-up/confirm'),
+  'POST /api/auth/email-verification/check': useVerification('email-verification/check'),
+  'POST /api/auth/email-verification/confirm': useVerification('email-verification/confirm'),
+  'POST /api/auth/undo/check': useUndo('undo/check'),
+  'POST /api/auth/undo': useUndo('undo'),
   'GET /api/protected': rest('GET', '/api/protected'),
   'GET /api/audit': rest('GET', '/api/audit'),
   'GET /api/audit?user={id}': rest('GET', ({ owner }) => `/api/audit?user=${owner.id}`),

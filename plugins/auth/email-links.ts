@@ -3,8 +3,8 @@ import fp from 'fastify-plugin'
 import { deleteExpiredEmailTokens, insertEmailToken } from '../../db/email-tokens.ts'
 import { NoMailer } from '../../schema/password.ts'
 import { UserNotFound } from '../../schema/user.ts'
+import { durationOf } from '../mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
-import { verifyEmailMail } from './account-mails.ts'
 import { createLink } from './mail-links.ts'
 
 const LIFETIME_SECONDS = 86400
@@ -17,7 +17,7 @@ declare module 'fastify' {
 }
 
 function createEmailLinks (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherMailer: mailer } = app
+  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails } = app
 
   return {
     /** Throws `NoMailer` if no link can be sent. */
@@ -34,7 +34,7 @@ function createEmailLinks (app: FastifyInstance) {
       const { hash, link } = createLink(app, '/verify-email')
       const to = await insertEmailToken(db, { hash, userId, lifetime: LIFETIME_SECONDS }, confirm)
       if (to === undefined) throw new UserNotFound()
-      mailer.send({ to, ...verifyEmailMail(link, LIFETIME_SECONDS) }, userId)
+      mailer.send({ to, ...mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) }) }, userId)
     },
   }
 }
@@ -43,4 +43,4 @@ function createEmailLinks (app: FastifyInstance) {
 export default fp(async function emailLinks (app) {
   app.decorate('usherEmailLinks', createEmailLinks(app))
   purgeRegularly(app, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-email-links', dependencies: ['usher-database', 'usher-mailer'] })
+}, { name: 'usher-email-links', dependencies: ['usher-database', 'usher-mailer', 'usher-mails'] })

@@ -6,7 +6,7 @@ import type { NewAuditEntry } from '../../db/audit.ts'
 import { deleteExpiredPasswordTokens, insertPasswordToken, type NewToken } from '../../db/password-tokens.ts'
 import { findCredentials } from '../../db/users.ts'
 import { NoMailer } from '../../schema/password.ts'
-import { invitationMail, resetMail } from './password-mails.ts'
+import { durationOf } from '../mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { createLink } from './mail-links.ts'
 
@@ -24,7 +24,7 @@ declare module 'fastify' {
 }
 
 function createPasswordLinks (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherMailer: mailer, usherAudit: audit, usherOptions: { passwordTokenSeconds } } = app
+  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails, usherAudit: audit, usherOptions: { passwordTokenSeconds } } = app
   const queue = fastq.promise(({ email, request }: { email: string, request: FastifyRequest }) => sendLink(email, request), AT_ONCE)
   let hasWarned = false
   app.addHook('onClose', async () => { await queue.drained() })
@@ -45,7 +45,9 @@ function createPasswordLinks (app: FastifyInstance) {
     // response, which would reveal which addresses have an account.
     const entry = audit.entry(request, { action: 'password.reset-request', userId: user?.id })
     const created = await storeLink({ userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true }, entry)
-    if (created) mailer!.send({ to: created.to, ...resetMail(created.link, passwordTokenSeconds) }, user!.id)
+    if (!created) return
+    const { to, link } = created
+    mailer!.send({ to, ...mails.render('password-reset', { link, duration: durationOf(passwordTokenSeconds) }) }, user!.id)
   }
 
   return {
@@ -76,7 +78,9 @@ function createPasswordLinks (app: FastifyInstance) {
       if (!mailer) throw new NoMailer()
       const entry = audit.entry(request, { action: 'user.invite', userId })
       const created = await storeLink({ userId, seconds: INVITATION_SECONDS, onlyIfProven: false }, entry, confirm)
-      if (created) mailer.send({ to: created.to, ...invitationMail(created.link, INVITATION_SECONDS) }, userId)
+      if (!created) return
+      const { to, link } = created
+      mailer.send({ to, ...mails.render('invitation', { link, duration: durationOf(INVITATION_SECONDS) }) }, userId)
     },
   }
 }
@@ -85,4 +89,4 @@ function createPasswordLinks (app: FastifyInstance) {
 export default fp(async function passwordLinks (app) {
   app.decorate('usherPasswordLinks', createPasswordLinks(app))
   purgeRegularly(app, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-password-links', dependencies: ['usher-database', 'usher-mailer', 'usher-audit'] })
+}, { name: 'usher-password-links', dependencies: ['usher-database', 'usher-mailer', 'usher-mails', 'usher-audit'] })

@@ -1,11 +1,11 @@
 import fastq from 'fastq'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { confirmSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../db/sign-ups.ts'
+import { checkSignUp, confirmSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../db/sign-ups.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { clientInfoOf } from '../client-info.ts'
+import { durationOf } from '../mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
-import { signUpMail, signUpTakenMail } from './account-mails.ts'
 import { hashSecret } from './cookie-value.ts'
 import { createLink, pageOf } from './mail-links.ts'
 
@@ -26,7 +26,7 @@ declare module 'fastify' {
 type Given = Omit<NewSignUp, 'hash'>
 
 function createSignUps (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherMailer: mailer } = app
+  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails } = app
   const queue = fastq.promise(store, AT_ONCE)
   app.addHook('onClose', async () => { await queue.drained() })
 
@@ -34,7 +34,9 @@ function createSignUps (app: FastifyInstance) {
     const { hash, link } = createLink(app, '/sign-up/confirm')
     const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, most: PENDING })
     if (state === 'full') return log.error('A sign-up is not stored because too many others are pending')
-    const mail = state === 'taken' ? signUpTakenMail(pageOf(app, '/login'), pageOf(app, '/forgot-password')) : signUpMail(link, LIFETIME_SECONDS)
+    const mail = state === 'taken'
+      ? mails.render('sign-up-taken', { loginLink: pageOf(app, '/login'), forgotLink: pageOf(app, '/forgot-password') })
+      : mails.render('sign-up', { link, duration: durationOf(LIFETIME_SECONDS) })
     mailer!.send({ to: given.email, ...mail })
   }
 
@@ -48,6 +50,9 @@ function createSignUps (app: FastifyInstance) {
       queue.push({ given, log }).catch((err) => log.error({ err }, 'A sign-up could not be stored'))
     },
 
+    /** Throws `InvalidInput` if a token from a mail is not that of a pending sign-up. */
+    check: (token: string): Promise<void> => checkSignUp(db, hashSecret(token)),
+
     /** Creates the user of a sign-up with the token from the mail. Throws `InvalidInput` and `EmailTaken`. */
     confirm: (token: string, request: FastifyRequest): Promise<UserRow> => confirmSignUp(db, hashSecret(token), clientInfoOf(request)),
   }
@@ -57,4 +62,4 @@ function createSignUps (app: FastifyInstance) {
 export default fp(async function signUps (app) {
   app.decorate('usherSignUps', createSignUps(app))
   purgeRegularly(app, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-sign-ups', dependencies: ['usher-database', 'usher-mailer'] })
+}, { name: 'usher-sign-ups', dependencies: ['usher-database', 'usher-mailer', 'usher-mails'] })

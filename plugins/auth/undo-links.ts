@@ -1,10 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { deleteExpiredUndoTokens } from '../../db/undo-tokens.ts'
+import { deleteExpiredUndoTokens, UNDO_DAYS } from '../../db/undo-tokens.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
-import { emailChangedMail, passwordChangedMail } from './account-mails.ts'
+import { durationOf } from '../mails/duration.ts'
 import { createLink, pageOf } from './mail-links.ts'
-import { changedMail } from './password-mails.ts'
 
 const PURGE_SECONDS = 3600
 
@@ -18,7 +17,8 @@ declare module 'fastify' {
 export type UndoLink = ReturnType<typeof createLink>
 
 function createUndoLinks (app: FastifyInstance) {
-  const { usherMailer: mailer } = app
+  const { usherMailer: mailer, usherMails: mails } = app
+  const duration = durationOf(UNDO_DAYS * 86400)
 
   return {
     /** Returns a link for a change that follows, or undefined if no mail can be sent. */
@@ -26,15 +26,16 @@ function createUndoLinks (app: FastifyInstance) {
 
     /** Sends the owner of a former address the link that restores it. */
     notifyEmailChanged (formerEmail: string, { link }: UndoLink, userId: string): void {
-      mailer?.send({ to: formerEmail, ...emailChangedMail(link) }, userId)
+      mailer?.send({ to: formerEmail, ...mails.render('email-changed', { undoLink: link, duration }) }, userId)
     },
 
     /**
-     * Sends a user a mail that says that the password was set.
+     * Sends a user a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7).
      * @param undo the link that restores the former one, if there is one
      */
     notifyPasswordChanged (email: string, undo: UndoLink | undefined, userId: string): void {
-      mailer?.send({ to: email, ...undo ? passwordChangedMail(undo.link) : changedMail(pageOf(app, '/set-password')) }, userId)
+      const values = { page: pageOf(app, '/set-password'), undoLink: undo?.link ?? '', duration }
+      mailer?.send({ to: email, ...mails.render('password-changed', values) }, userId)
     },
   }
 }
@@ -43,4 +44,4 @@ function createUndoLinks (app: FastifyInstance) {
 export default fp(async function undoLinks (app) {
   app.decorate('usherUndoLinks', createUndoLinks(app))
   purgeRegularly(app, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-undo-links', dependencies: ['usher-database', 'usher-mailer'] })
+}, { name: 'usher-undo-links', dependencies: ['usher-database', 'usher-mailer', 'usher-mails'] })

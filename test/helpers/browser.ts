@@ -1,7 +1,7 @@
 // Functions that tests pass to `page.evaluate` run in the browser.
 /// <reference lib="dom" />
 /// <reference lib="dom.iterable" />
-import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { createUsher } from './app.ts'
 import { startNode } from './node.ts'
@@ -25,11 +25,18 @@ export interface Watched {
   problems: string[]
 }
 
-/** Opens a page in Chromium with a new profile, and records what the page does from its first request on. */
-export async function openPage (t: Test, url: string, options: BrowserContextOptions = {}): Promise<Watched> {
+/** Starts Chromium. It is stopped when the test ends. */
+export async function startBrowser (t: Test): Promise<Browser> {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGS })
   t.teardown(() => browser.close())
-  const page = await browser.newPage({ viewport: DESKTOP, ...options })
+  return browser
+}
+
+/** Opens a page with a new profile, and records what the page does from its first request on. Starts Chromium unless it is given. */
+export async function openPage (t: Test, url: string, options: BrowserContextOptions = {}, browser?: Browser): Promise<Watched> {
+  const context = await (browser ?? await startBrowser(t)).newContext({ viewport: DESKTOP, ...options })
+  t.teardown(() => context.close())
+  const page = await context.newPage()
   page.setDefaultTimeout(20_000)
   const watched: Watched = { page, foreign: [], problems: [] }
   const note = (asked: string) => {

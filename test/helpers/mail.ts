@@ -63,11 +63,26 @@ export async function startMailServer (t: Test, answer: (to: string) => number |
   return { ...createInbox(mails), raw, url: `smtp://127.0.0.1:${port}` }
 }
 
-// Parses RFC 5322 and RFC 2045 as far as plain ASCII text needs.
-function parse (message: string): { subject: string, text: string } {
+// Parses RFC 5322, RFC 2045 and RFC 2046 as far as ASCII texts with an HTML alternative need.
+function parse (message: string): Omit<Mail, 'to'> {
+  const { head, body } = split(message)
+  const subject = /^subject: (.*)$/mi.exec(head)![1]!.trim()
+  const [, boundary] = /^content-type: multipart\/alternative;\s*boundary="([^"]+)"$/mi.exec(head) ?? []
+  if (boundary === undefined) return { subject, text: decode(head, body) }
+  const [text, html] = body.split(`--${boundary}`).slice(1, 3).map((part) => {
+    const { head, body } = split(part.replace(/^\r\n/, '').replace(/\r\n$/, ''))
+    return decode(head, body)
+  })
+  return { subject, text: text!, html }
+}
+
+function split (message: string): { head: string, body: string } {
   const [head = '', ...rest] = message.split('\r\n\r\n')
-  const body = rest.join('\r\n\r\n')
+  return { head, body: rest.join('\r\n\r\n') }
+}
+
+function decode (head: string, body: string): string {
   const quoted = /^content-transfer-encoding: quoted-printable$/mi.test(head)
   const text = quoted ? body.replaceAll('=\r\n', '').replaceAll(/=([0-9A-F]{2})/g, (_, octet: string) => String.fromCharCode(parseInt(octet, 16))) : body
-  return { subject: /^subject: (.*)$/mi.exec(head)![1]!.trim(), text: text.replaceAll('\r\n', '\n') }
+  return text.replaceAll('\r\n', '\n')
 }

@@ -14,6 +14,7 @@ t.test('8 settings: each has a default or is optional', async (t) => {
     EMAILS_VISIBLE_TO: 'anyone',
     UPLOADS_VISIBLE_TO: 'anyone',
     NODE_ENV: 'development',
+    PRODUCT_NAME: 'Usher',
     UPLOAD_MAX_BYTES: 10485760,
   })
 })
@@ -40,6 +41,9 @@ t.test('8 settings: all are read from the environment', async (t) => {
     MAIL_FROM: 'Usher <usher@example.com>',
     PASSWORD_URL: 'https://app.example.com/password?set=1',
     SIGN_UP: 'true',
+    MAIL_TEMPLATES: './mails',
+    PRODUCT_NAME: 'Notes & More',
+    PRODUCT_COLOR: '#0a7',
     PRINT_SECRETS: 'true',
     USERS_VISIBLE_TO: 'members',
     POSTS_VISIBLE_TO: 'members',
@@ -64,6 +68,9 @@ t.test('8 settings: all are read from the environment', async (t) => {
     MAIL_FROM: 'Usher <usher@example.com>',
     PASSWORD_URL: 'https://app.example.com/password?set=1',
     SIGN_UP: true,
+    MAIL_TEMPLATES: './mails',
+    PRODUCT_NAME: 'Notes & More',
+    PRODUCT_COLOR: '#0a7',
     PRINT_SECRETS: true,
     USERS_VISIBLE_TO: 'members',
     POSTS_VISIBLE_TO: 'members',
@@ -85,6 +92,8 @@ const proxy = 'TRUST_PROXY must be true, false, or a comma-separated list of add
 const secret = 'SECRET must be a secret of 16 to 1024 characters.'
 const smtp = 'SMTP_URL must be an address such as smtps://user:password@mail.example.com.'
 const from = 'MAIL_FROM must be an email address, or one with a name such as Usher <usher@example.com>.'
+const name = 'PRODUCT_NAME must be a name of up to 100 characters.'
+const productColor = 'PRODUCT_COLOR must be a color such as #1d4ed8.'
 const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
 const users = 'USERS_VISIBLE_TO must be anyone or members (everyone with a token).'
 const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
@@ -137,6 +146,10 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ MAIL_FROM: 'a@example.com, b@example.com' }, from],
   [{ MAIL_FROM: 'A\r\nBcc: <b@example.com>' }, from],
   [{ PASSWORD_URL: 'app.example.com' }, page],
+  [{ PRODUCT_NAME: ' ' }, name],
+  [{ PRODUCT_NAME: 'Usher\nBcc: all@example.com' }, name],
+  [{ PRODUCT_NAME: 'x'.repeat(101) }, name],
+  ...['red', '#12', '#12345', '#ggg', '#fff;background:url(//example.com)', '#fff\n'].map((color): [Record<string, string>, string] => [{ PRODUCT_COLOR: color }, productColor]),
   [{ PASSWORD_URL: 'https://app.example.com/#/password' }, page],
   [{ USERS_VISIBLE_TO: 'owners' }, users],
   [{ UPLOAD_MAX_BYTES: '0' }, bytes],

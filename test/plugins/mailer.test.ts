@@ -133,7 +133,7 @@ t.test('4.7 mails of the node', async (t) => {
     t.equal((await post(node, '', admin)).status, 202)
     const [, link = '', token = ''] = await node.said(/^Mail to root@example\.com: Set a new password\n[^]*^(http.+)#token=([\w-]{43})$/m)
     t.equal(link, `${node.url}/set-password`)
-    t.match(await (await fetch(link)).text(), '<title>Set your password</title>')
+    t.match(await (await fetch(link)).text(), '<title>Set your password · Usher</title>')
     t.same([(await post(node, '/confirm', { token, password: 'first of the new ones' })).status, (await post(node, '/confirm', { token, password: 'second of the new ones' })).status], [204, 400])
     await node.login({ ...admin, password: 'first of the new ones' })
     t.notOk(node.stdout.includes(token), 'not in the log')

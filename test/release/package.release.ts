@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { globSync } from 'node:fs'
 import { cp, glob, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -29,8 +30,11 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   const paths = files.map(({ path }) => path)
   t.strictSame(paths.filter((path) => !/^(dist|docs)\//.test(path)).sort(), ['LICENSE', 'README.md', 'package.json'])
   t.ok(paths.includes('docs/settings.md'), 'to which `usher --help` refers')
-  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['dist/app.d.ts', 'dist/schema/limits.d.ts', 'dist/schema/options.d.ts', 'dist/schema/policy.d.ts', 'dist/schema/user.d.ts'])
-  t.strictSame(paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path)).sort(), [
+  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['dist/app.d.ts', 'dist/schema/limits.d.ts', 'dist/schema/mail.d.ts', 'dist/schema/options.d.ts', 'dist/schema/pages.d.ts', 'dist/schema/policy.d.ts', 'dist/schema/user.d.ts'])
+  const templates = globSync(['routes/account-pages/{assets,templates}/*', 'plugins/mails/templates/*'], { cwd: root })
+  t.strictSame(templates.filter((file) => !paths.includes(`dist/${file}`)), [])
+  const others = paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))
+  t.strictSame(others.sort(), [
     'dist/node/pages/favicon.ico', 'dist/node/pages/home.css', 'dist/node/pages/home.html', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css', 'dist/routes/pages/graphiql.html',
     'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html', 'dist/schema/schema.graphql',

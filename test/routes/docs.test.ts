@@ -62,7 +62,13 @@ t.test('8 GET /docs/json', async (t) => {
       'DELETE /api/users/{id}/sessions/{sessionId}': '204 401 403 404 500 503 bearer',
       'PUT /api/auth/password': '204 400 401 403 413 415 429 500 503 bearer',
       'POST /api/auth/password-reset': '202 400 413 415 429 500 503 ',
+      'POST /api/auth/password-reset/check': '204 400 413 415 500 503 ',
       'POST /api/auth/password-reset/confirm': '204 400 413 415 500 503 ',
+      'POST /api/users/{id}/email-verification': '202 401 403 404 409 429 500 503 bearer',
+      'POST /api/auth/email-verification/check': '204 400 413 415 500 503 ',
+      'POST /api/auth/email-verification/confirm': '204 400 413 415 500 503 ',
+      'POST /api/auth/undo/check': '204 400 413 415 500 503 ',
+      'POST /api/auth/undo': '204 400 409 413 415 500 503 ',
       'POST /api/users/{id}/invitation': '202 401 403 404 409 500 503 bearer',
       'GET /api/audit': '200 400 401 403 500 503 bearer',
       'GET /api/users': '200 400 401 403 406 500 503 ',
@@ -132,7 +138,8 @@ t.test('8 GET /docs/json', async (t) => {
       return body ? [[name, body.example]] : []
     }))
     t.strictSame(Object.keys(examples), ['POST /api/auth/login', 'PUT /api/auth/password', 'POST /api/auth/password-reset',
-      'POST /api/auth/password-reset/confirm', 'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'])
+      'POST /api/auth/password-reset/check', 'POST /api/auth/password-reset/confirm', 'POST /api/auth/email-verification/check',
+      'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo', 'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'])
     for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
     t.strictSame(examples['PUT /api/users/{id}'], { name: 'Ada Lovelace', email: 'ada@example.com' }, 'it changes no role')
     t.strictSame(operations.filter(({ name }) => name.startsWith('PATCH ')).flatMap(({ operation }) => Object.keys(operation.requestBody!.content)), ['application/merge-patch+json', 'application/json'])

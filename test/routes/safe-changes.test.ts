@@ -6,7 +6,7 @@ import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
 const invalid = { errors: ['token is invalid or has expired'] }
-const CHANGED = 'The email address of your account was changed'
+const CHANGED = 'The e-mail address of your account was changed'
 const SET = 'Your password was set'
 const NEXT = 'a password of tomorrow'
 const THEFT = 'a password of a thief'

@@ -2,6 +2,7 @@ import Fastify, { type FastifyRequest } from 'fastify'
 import t from 'tap'
 import database from '../../../plugins/database.ts'
 import mailerPlugin from '../../../plugins/mailer.ts'
+import mails from '../../../plugins/mails/mails.ts'
 import optionsPlugin from '../../../plugins/options.ts'
 import signUps from '../../../plugins/auth/sign-ups.ts'
 import { readOptions } from '../../../schema/read-options.ts'
@@ -16,6 +17,7 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
   await app.register(optionsPlugin, { options: readOptions(given) })
   await app.register(database)
   await app.register(mailerPlugin)
+  await app.register(mails)
   await app.register(signUps)
   await app.ready()
   const sql = openSql(t, { options: given })

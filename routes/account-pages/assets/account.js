@@ -1,0 +1,117 @@
+import { announce, Failure, onSubmit, onUse, pageUrl, send, texts } from './page.js'
+
+const UNAUTHORIZED = 401
+const find = (selector) => document.querySelector(selector)
+const times = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: 'medium', timeStyle: 'short' })
+
+// Only in memory, where it is lost with the page.
+let token
+let user
+
+// The cookie of the session, which no script can read, gives another token.
+async function refresh () {
+  const reply = await send('POST', 'auth/refresh')
+  token = reply.token
+  user = reply.user
+}
+
+/** Sends a request of the user. If the token has expired, gets another one and tries once more. */
+async function call (method, path, body) {
+  try {
+    return await send(method, path, body, token)
+  } catch (error) {
+    if (error.status !== UNAUTHORIZED) throw error
+  }
+  await refresh().catch((error) => error.status === UNAUTHORIZED ? leave() : Promise.reject(error))
+  return send(method, path, body, token)
+}
+
+// Never resolves: another page is loading.
+function leave (query = '') {
+  location.replace(pageUrl(`login${query}`))
+  return new Promise(() => {})
+}
+
+function showUser () {
+  find('#name').value = user.name
+  find('#email').value = user.email ?? ''
+  find('[data-username]').value = user.email ?? ''
+}
+
+async function showSessions () {
+  const items = []
+  for (const session of await call('GET', 'auth/sessions')) {
+    const item = find('#session').content.cloneNode(true)
+    const device = item.querySelector('[data-device]')
+    const button = item.querySelector('button')
+    device.textContent = session.userAgent || texts.unknownDevice
+    device.id = `session-${session.id}`
+    button.id = `end-${session.id}`
+    button.setAttribute('aria-labelledby', `${button.id} ${device.id}`)
+    if (!session.current) item.querySelector('[data-current]').remove()
+    item.querySelector('[data-address]').textContent = session.address
+    const time = item.querySelector('time')
+    time.dateTime = session.lastUsedAt
+    time.textContent = times.format(new Date(session.lastUsedAt))
+    onUse(button, 'click', find('#sessions-alert'), () => endSession(session))
+    items.push(item)
+  }
+  find('#sessions').replaceChildren(...items)
+}
+
+async function endSession ({ id, current }) {
+  if (current) return logOut()
+  find('#sessions-status').textContent = ''
+  // Another page may have ended it already.
+  await call('DELETE', `auth/sessions/${id}`).catch((error) => error.status === 404 ? undefined : Promise.reject(error))
+  await showSessions()
+  find('#sessions-status').textContent = texts.sessionEnded
+  // The button that had the focus is gone.
+  find('#sessions-title').focus()
+}
+
+async function logOut () {
+  await call('POST', 'auth/logout')
+  await leave('?out')
+}
+
+onSubmit(find('#profile'), async ({ name, email }) => {
+  const status = find('#profile [role=status]')
+  status.textContent = ''
+  const changes = { ...name !== user.name && { name }, ...email !== user.email && { email } }
+  user = await call('PATCH', `users/${user.id}`, changes)
+  const isPending = email.toLowerCase() !== (user.email ?? email).toLowerCase()
+  showUser()
+  status.textContent = isPending ? texts.emailPending : texts.profileSaved
+})
+
+onSubmit(find('#password-form'), async ({ currentPassword, password }) => {
+  const form = find('#password-form')
+  form.querySelector('[role=status]').textContent = ''
+  await call('PUT', 'auth/password', { currentPassword, password })
+  form.reset()
+  for (const field of form.querySelectorAll('[name]')) field.type = 'password'
+  showUser()
+  form.querySelector('[role=status]').textContent = texts.passwordChanged
+  await showSessions()
+})
+
+onUse(find('#log-out'), 'click', find('#sessions-alert'), logOut)
+onUse(find('#log-out-everywhere'), 'click', find('#sessions-alert'), async () => {
+  await call('DELETE', 'auth/sessions')
+  await logOut()
+})
+
+// A browser may show the page from its memory after the user has logged out.
+addEventListener('pageshow', ({ persisted }) => { if (persisted) location.reload() })
+
+try {
+  await refresh()
+  showUser()
+  await showSessions()
+  find('#account').hidden = false
+} catch (error) {
+  if (error.status === UNAUTHORIZED) await leave()
+  if (!(error instanceof Failure)) console.error(error)
+  announce(find('#failure'), error instanceof Failure ? error.message : texts.failed)
+}

@@ -1,0 +1,78 @@
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
+import { serveAssets } from './assets.ts'
+import { addForm, addFormParser, createOriginCheck, type Operations } from './forms.ts'
+import { listPages, type Page } from './page-list.ts'
+import { createRenderer, explain, type PageValues } from './render.ts'
+import { createReturnTo } from './return-to.ts'
+
+/**
+ * Adds the pages for login, forgotten passwords, sign-up and accounts (contract 15.2). With scripts they use the API. The
+ * forms for login, a forgotten password and sign-up also work without.
+ */
+const pages: FastifyPluginAsync<{ operations: Operations }> = async (app, { operations }) => {
+  const options = app.usherOptions
+  if (!options.pages.enabled) return
+  const { render, texts } = createRenderer(options, serveAssets(app))
+  const readReturnTo = createReturnTo(options)
+  const checkOrigin = createOriginCheck(app)
+  addFormParser(app)
+
+  for (const page of listPages(options)) {
+    app.get(page.path, { schema: { hide: true } }, (request, reply) =>
+      reply.headers(headersOf(page, request)).type('text/html; charset=utf-8').send(render(page, valuesOf(page, request))))
+
+    const { form } = page
+    const operation = form && operations.get(form.operation)
+    if (!operation) continue
+    addForm(app, {
+      page: { ...page, form },
+      operation,
+      checkOrigin,
+      nextOf: (request) => (form.returns ? returnToOf(request) : undefined) ?? form.next,
+      headersOf: (request) => headersOf(page, request),
+      renderFailure: (request, error) => render(page, { ...valuesOf(page, request), ...typedIn(request), alert: explain(error, texts) }),
+    })
+  }
+
+  const returnToOf = ({ query }: FastifyRequest): string | undefined => readReturnTo((query as { returnTo?: unknown }).returnTo)
+
+  function valuesOf ({ form, notices = {} }: Page, request: FastifyRequest): PageValues {
+    const returnTo = returnToOf(request)
+    const query = returnTo === undefined ? '' : `?${new URLSearchParams({ returnTo })}`
+    const notice = Object.keys(notices).find((name) => Object.hasOwn(request.query as object, name))
+    return {
+      returnTo: returnTo ?? form?.next ?? '',
+      loginUrl: `login${query}`,
+      ...options.signUp && { signUpUrl: `sign-up${query}` },
+      ...notice !== undefined && { notice: texts[notices[notice]!] },
+    }
+  }
+
+  function headersOf ({ form, isPersonal }: Page, request: FastifyRequest): Record<string, string> {
+    const target = form?.returns ? returnToOf(request) : undefined
+    return {
+      'content-security-policy': createPolicy(target !== undefined && URL.canParse(target) ? new URL(target).origin : undefined),
+      // With `no-referrer`, browsers would not say where a form comes from. No page with a form has a token in its address.
+      'referrer-policy': form ? 'same-origin' : 'no-referrer',
+      'cache-control': isPersonal ? 'no-store' : 'no-cache',
+      'x-content-type-options': 'nosniff',
+    }
+  }
+}
+
+// Everything is a file of the own origin, and scripts cannot turn text into markup. Browsers check the whole chain of redirects after a
+// form, so a login that leads to another origin names it.
+function createPolicy (target: string | undefined): string {
+  return [
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
+    `form-action 'self'${target === undefined ? '' : ` ${target}`}`, "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'", "trusted-types 'none'",
+  ].join('; ')
+}
+
+function typedIn ({ body }: FastifyRequest): PageValues {
+  const { name, email } = (body ?? {}) as Record<string, unknown>
+  return { typedName: typeof name === 'string' ? name : '', typedEmail: typeof email === 'string' ? email : '' }
+}
+
+export default pages

@@ -1,0 +1,66 @@
+import type { Options } from '../../schema/options.ts'
+import type { PageText } from '../../schema/page-texts.ts'
+
+/** A page, with the operation of the API that its form runs if the browser runs no scripts. */
+export interface Page {
+  /** The path below the prefix. */
+  path: string
+  /** The name of the template. */
+  template: string
+  title: PageText
+  /** The script, in the folder of assets. */
+  script: string
+  /** Whether the page shows personal data, so that no cache may keep it. */
+  isPersonal?: boolean
+  /** What the page says if its address has one of these parameters. */
+  notices?: Readonly<Record<string, PageText>>
+  form?: {
+    /** The path of the operation, below /api. */
+    operation: string
+    /** Where the browser goes after success, relative to the page. */
+    next: string
+    /** Whether it goes to the address in the parameter `returnTo` instead, if that is allowed. */
+    returns?: boolean
+  }
+}
+
+/** Returns the pages that the options ask for. */
+export function listPages ({ signUp, passwordUrl }: Pick<Options, 'signUp' | 'passwordUrl'>): Page[] {
+  return [
+    {
+      path: '/login',
+      template: 'login',
+      title: 'logIn',
+      script: 'login.js',
+      notices: { out: 'loggedOut' },
+      form: { operation: '/auth/login', next: 'account', returns: true },
+    },
+    {
+      path: '/forgot-password',
+      template: 'forgot-password',
+      title: 'forgotTitle',
+      script: 'mail-form.js',
+      notices: { sent: 'forgotSent' },
+      form: { operation: '/auth/password-reset', next: 'forgot-password?sent' },
+    },
+    ...passwordUrl === undefined
+      ? [{ path: '/set-password', template: 'set-password', title: 'setPasswordTitle', script: 'mail-link.js' } as const]
+      : [],
+    ...signUp
+      ? [
+          {
+            path: '/sign-up',
+            template: 'sign-up',
+            title: 'signUpTitle',
+            script: 'mail-form.js',
+            notices: { sent: 'signUpSent' },
+            form: { operation: '/auth/sign-up', next: 'sign-up?sent' },
+          } as const,
+          { path: '/sign-up/confirm', template: 'confirm-sign-up', title: 'confirmSignUpTitle', script: 'mail-link.js' } as const,
+        ]
+      : [],
+    { path: '/verify-email', template: 'verify-email', title: 'verifyTitle', script: 'mail-link.js' },
+    { path: '/undo', template: 'undo', title: 'undoTitle', script: 'mail-link.js' },
+    { path: '/account', template: 'account', title: 'accountTitle', script: 'account.js', isPersonal: true },
+  ]
+}

@@ -1,0 +1,56 @@
+/** A mail that Usher wants to be sent. */
+export interface Mail extends MailContent { to: string }
+
+/** What a mail says: as text, and as HTML if there is a template for it. */
+export interface MailContent {
+  subject: string
+  text: string
+  html?: string | undefined
+}
+
+/** What is known to the template of every mail. */
+interface CommonValues {
+  productName: string
+  /** The color of buttons, and that of their text. */
+  color: string
+  textColor: string
+}
+
+/** The values for the template of each mail. Links are absolute URLs, and durations are texts such as "30 minutes". */
+export interface MailValues {
+  /** A link to set another password. */
+  'password-reset': CommonValues & { link: string, duration: string }
+  /** The link with which a user, whose account an admin has created, sets the first password. */
+  invitation: CommonValues & { link: string, duration: string }
+  /** The password was set or changed. `page` is where links to set a password lead. `undoLink` is empty if there was no password before. */
+  'password-changed': CommonValues & { page: string, undoLink: string, duration: string }
+  /** The link that creates the account. */
+  'sign-up': CommonValues & { link: string, duration: string }
+  /** Somebody signed up with an address that has an account. */
+  'sign-up-taken': CommonValues & { loginLink: string, forgotLink: string }
+  /** A link that shows that the address belongs to the user. */
+  'verify-email': CommonValues & { link: string, duration: string }
+  /** Goes to the previous address, with a link that restores it. */
+  'email-changed': CommonValues & { undoLink: string, duration: string }
+}
+
+export type MailName = keyof MailValues
+
+/** The names of the values that every mail has. */
+export const commonMailValues = ['productName', 'color', 'textColor'] as const
+
+/** The names of the values of each mail. */
+export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValues[Name])[] } = {
+  'password-reset': [...commonMailValues, 'link', 'duration'],
+  invitation: [...commonMailValues, 'link', 'duration'],
+  'password-changed': [...commonMailValues, 'page', 'undoLink', 'duration'],
+  'sign-up': [...commonMailValues, 'link', 'duration'],
+  'sign-up-taken': [...commonMailValues, 'loginLink', 'forgotLink'],
+  'verify-email': [...commonMailValues, 'link', 'duration'],
+  'email-changed': [...commonMailValues, 'undoLink', 'duration'],
+}
+
+export const mailNames = Object.keys(mailValues) as MailName[]
+
+/** Returns the content of a mail, or undefined for that of Usher's own template. */
+export type MailTemplates = <Name extends MailName>(name: Name, values: Readonly<MailValues[Name]>) => MailContent | undefined

@@ -1,0 +1,219 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { openPage as openPageIn, startBrowser, type Watched } from '../helpers/browser.ts'
+import { createMailer, type Inbox } from '../helpers/mail.ts'
+
+const browser = await startBrowser(t)
+const openPage = (t: Test, url: string, options?: BrowserContextOptions) => openPageIn(t, url, options, browser)
+const NEXT = 'a password of tomorrow'
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+interface Service extends TestUsher { url: string, inbox: Inbox }
+
+async function serve (t: Test, options: Parameters<typeof createUsher>[1] = {}): Promise<Service> {
+  const inbox = createMailer()
+  const usher = await createUsher(t, { prefix: '/accounts', mailer: inbox.mailer, signUp: true, ...options })
+  const origin = await usher.app.listen({ port: 0, host: '127.0.0.1' })
+  return { ...usher, inbox, url: `${origin}${usher.prefix}` }
+}
+
+/** Returns the link in the latest of `count` mails to an address. */
+async function linkTo (inbox: Inbox, email: string, count = 1): Promise<string> {
+  return /^http:\S+#token=\S+$/m.exec((await inbox.of(email, count)).at(-1)!.text)![0]
+}
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+
+async function logIn (page: Page, { email, password }: { email: string, password: string }): Promise<void> {
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await button(page, 'Log in').click()
+}
+
+/** Checks that a page did nothing that it must not do, apart from requests that fail with these statuses. */
+function watch (t: Test, { foreign, problems }: Watched, statuses: readonly number[] = []): void {
+  t.strictSame(foreign, [])
+  t.strictSame(problems.map((problem) => Number(/^Failed to load resource: the server responded with a status of (\d+)/.exec(problem)?.[1] ?? NaN) || problem), statuses)
+}
+
+// Evaluated by the debugger, because the policy of the pages forbids scripts of others.
+async function violationsIn (page: Page): Promise<string[]> {
+  return page.evaluate(async () => {
+    const { violations } = await (globalThis as never as { axe: { run (options: object): Promise<{ violations: { id: string, nodes: { html: string }[] }[] }> } })
+      .axe.run({ resultTypes: ['violations'] })
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
+  })
+}
+
+t.test('15.2 a forgotten password: link by mail, another password, login, account', async (t) => {
+  const { url, inbox, createUser } = await serve(t)
+  const user = await createUser({ name: 'Ada' })
+  const watched = await openPage(t, `${url}/login`)
+  const { page } = watched
+  await page.getByRole('link', { name: 'Forgot your password?' }).click()
+  await page.getByLabel('E-mail address').fill(user.email)
+  await button(page, 'Send link').click()
+  await page.getByRole('status').getByText('a link to set a password is on its way').waitFor()
+
+  const link = await linkTo(inbox, user.email)
+  await page.goto(link)
+  await page.getByText('8 to 256 characters. Common passwords are rejected.').waitFor()
+  t.notMatch(page.url(), 'token', 'the address bar does not keep the token')
+  t.equal(await page.locator('[data-username]').inputValue(), user.email, 'a password manager learns whose password it is')
+  await page.reload()
+  await page.getByLabel('New password').fill('password1')
+  await button(page, 'Set password').click()
+  await page.getByRole('alert').getByText('This password is too common.').waitFor()
+  await page.getByLabel('Show password').check()
+  t.equal(await page.getByLabel('New password').getAttribute('type'), 'text')
+  await page.getByLabel('New password').fill(NEXT)
+  await button(page, 'Set password').click()
+  await page.getByText('Your password is set. You can log in with it now.').waitFor()
+  t.equal(await page.evaluate(() => Object.keys(sessionStorage).filter((key) => key.includes('token')).length), 0)
+
+  await page.getByRole('link', { name: 'Log in' }).click()
+  await logIn(page, { email: user.email, password: 'wrong' })
+  await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor()
+  await logIn(page, { email: user.email, password: NEXT })
+  await page.getByRole('heading', { name: 'Your account' }).waitFor()
+  await page.waitForFunction(() => document.querySelector<HTMLInputElement>('#name')!.value === 'Ada')
+  t.equal(await page.evaluate(() => localStorage.length), 0)
+  watch(t, watched, [400, 401])
+
+  await t.test('15.2 a link that was used, or is none, is reported when the page opens', async (t) => {
+    const used = await openPage(t, link)
+    await used.page.getByRole('alert').getByText('This link has expired or was used already.').waitFor()
+    t.equal(await used.page.getByLabel('New password').isVisible(), false)
+    await used.page.getByRole('link', { name: 'Request a new link' }).click()
+    await used.page.waitForURL(`${url}/forgot-password`)
+    watch(t, used, [400])
+    const bare = await openPage(t, `${url}/set-password`)
+    await bare.page.getByRole('alert').getByText('Open this page with the link from your e-mail.').waitFor()
+    watch(t, bare)
+  })
+})
+
+t.test('15.2 the account page: name, address, password, sessions', async (t) => {
+  const { url, createUser, login, inject } = await serve(t)
+  const evil = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+  const user = await createUser({ name: evil })
+  const watched = await openPage(t, `${url}/account`)
+  const { page } = watched
+  await page.waitForURL(`${url}/login`)
+  await logIn(page, user)
+  await page.waitForURL(`${url}/account`)
+  const name = page.getByLabel('Name', { exact: true })
+  await name.waitFor()
+  t.equal(await name.inputValue(), evil)
+
+  const email = `new-${user.email}`
+  await name.fill(`${evil} Lovelace`)
+  await page.getByLabel('E-mail address').fill(email)
+  await button(page, 'Save').click()
+  await page.getByText('Your name and address are saved.').waitFor()
+  t.match((await inject('GET', `/api/users/${user.id}`)).json(), { name: `${evil} Lovelace`, email })
+  t.equal(await page.title(), 'Your account · Usher')
+  t.equal(await page.locator('img, main script').count(), 0, 'markup in a name is text')
+
+  const other = await login({ email, password: user.password })
+  await page.reload()
+  await page.getByText('lightMyRequest').first().waitFor()
+  const before = await page.getByRole('listitem').count()
+  await page.getByRole('listitem').filter({ hasText: 'lightMyRequest' }).first().getByRole('button', { name: /^End session lightMyRequest/ }).click()
+  await page.getByText('The session has ended.').waitFor()
+  t.equal(await page.getByRole('listitem').count(), before - 1)
+  t.equal(await page.getByRole('listitem').filter({ hasText: 'this session' }).count(), 1)
+  t.equal((await inject('GET', '/api/protected', { headers: other.headers })).statusCode, 401)
+
+  await page.getByLabel('Current password').fill('wrong')
+  await page.getByLabel('New password').fill(NEXT)
+  await button(page, 'Change password').click()
+  await page.getByRole('alert').getByText('The current password is wrong.').waitFor()
+  await page.getByLabel('Current password').fill(user.password)
+  await button(page, 'Change password').click()
+  await page.getByText('Your password is changed. All your other sessions have ended.').waitFor()
+  t.equal(await page.getByRole('listitem').count(), 1)
+
+  const elsewhere = await login({ email, password: NEXT })
+  await button(page, 'Log out everywhere').click()
+  await page.getByRole('status').getByText('You are logged out.').waitFor()
+  t.equal((await inject('GET', '/api/protected', { headers: elsewhere.headers })).statusCode, 401)
+  watch(t, watched, [401, 403])
+})
+
+t.test('15.2 login by keyboard only, and to where the user wanted to go', async (t) => {
+  const { url, admin } = await serve(t, { origins: ['https://app.example.com'] })
+  const watched = await openPage(t, `${url}/login?returnTo=${encodeURIComponent('/accounts/forgot-password?from=login')}`)
+  const { page } = watched
+  await page.keyboard.type(admin.email)
+  await page.keyboard.press('Tab')
+  await page.keyboard.type(admin.password)
+  const outline = await page.evaluate(() => getComputedStyle(document.activeElement!).outlineStyle)
+  t.equal(outline, 'solid', 'the focus is visible')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(`${new URL(url).origin}/accounts/forgot-password?from=login`)
+  watch(t, watched)
+
+  const foreign = await openPage(t, `${url}/login?returnTo=${encodeURIComponent('https://evil.example')}`)
+  await logIn(foreign.page, admin)
+  await foreign.page.waitForURL(`${url}/account`)
+  watch(t, foreign)
+})
+
+t.test('15.2 without JavaScript, login works, and the account page says what it needs', async (t) => {
+  const { url, admin, inbox } = await serve(t)
+  const watched = await openPage(t, `${url}/login?returnTo=/accounts/forgot-password`, { javaScriptEnabled: false })
+  const { page } = watched
+  t.equal(await page.getByText('Show password').isVisible(), false)
+  await logIn(page, { email: admin.email, password: 'wrong' })
+  await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor()
+  t.equal(await page.getByLabel('E-mail address').inputValue(), admin.email)
+  await logIn(page, admin)
+  await page.waitForURL(/\/accounts\/forgot-password$/)
+  t.equal((await page.context().cookies(`${url}/api/auth/refresh`)).length, 1)
+  await page.goto(`${url}/account`)
+  t.equal(await page.locator('noscript').textContent(), 'This page needs JavaScript.')
+  t.equal(await page.getByLabel('Name', { exact: true }).isVisible(), false)
+
+  await page.goto(`${url}/forgot-password`)
+  await page.getByLabel('E-mail address').fill(admin.email)
+  await button(page, 'Send link').click()
+  await page.getByText('a link to set a password is on its way').waitFor()
+  t.match(page.url(), /\/forgot-password\?sent$/)
+  await page.goto(await linkTo(inbox, admin.email))
+  t.equal(await page.locator('noscript').textContent(), 'This page needs JavaScript.')
+  watch(t, watched, [401])
+})
+
+t.test('15.2 each page on a phone and a desktop, light and dark, has no axe violations and no sideways scrolling', async (t) => {
+  const { url, createUser } = await serve(t, { pages: { productName: 'Notes & <More>', color: '#ffee00' } })
+  const user = await createUser({ name: 'x'.repeat(200) })
+  const watched = await openPage(t, `${url}/login`)
+  const { page } = watched
+  await logIn(page, user)
+  await page.getByLabel('Name', { exact: true }).waitFor()
+  const paths = [
+    '/login?out', '/forgot-password', '/forgot-password?sent', '/sign-up', '/set-password', '/set-password#token=x', '/sign-up/confirm#token=x',
+    '/verify-email', '/undo#token=x', '/account',
+  ]
+  for (const path of paths) {
+    // Otherwise only the fragment might change.
+    await page.goto('about:blank')
+    await page.goto(`${url}${path}`)
+    if (path === '/account') await page.getByLabel('Name', { exact: true }).waitFor()
+    else if (/token|set-|verify/.test(path)) await page.locator('[data-state]:not([hidden])').first().waitFor()
+    t.match(await page.title(), /· Notes & <More>$/)
+    await page.evaluate(axe)
+    for (const [width, colorScheme] of [[360, 'light'], [360, 'dark'], [1280, 'light'], [1280, 'dark']] as const) {
+      await page.setViewportSize({ width, height: 900 })
+      await page.emulateMedia({ colorScheme })
+      t.strictSame(await violationsIn(page), [], `${path} ${width} ${colorScheme}`)
+      t.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${path} ${width} fits`)
+    }
+  }
+  t.strictSame(watched.foreign, [])
+  t.strictSame(watched.problems.filter((problem) => !/^Failed to load resource.* 40[04] /.test(problem)), [])
+})

@@ -1,0 +1,263 @@
+import { readdirSync } from 'node:fs'
+import type { InjectOptions } from 'fastify'
+import t from 'tap'
+import usher from '../../app.ts'
+import { readOptions } from '../../schema/read-options.ts'
+import { createUsher } from '../helpers/app.ts'
+import { openHost } from '../helpers/host.ts'
+import { createMailer } from '../helpers/mail.ts'
+import { until } from '../helpers/until.ts'
+
+const ORIGIN = 'http://localhost:80'
+const form = 'application/x-www-form-urlencoded'
+const policy = (action = "'self'") => "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+  `form-action ${action}; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`
+
+const inbox = createMailer()
+const evil = '"><script>alert(1)</script>{{title}}\''
+const usherOfTest = await createUsher(t, {
+  prefix: '/accounts',
+  mailer: inbox.mailer,
+  signUp: true,
+  publicUrl: 'https://api.example.com:8443/base',
+  origins: ['*', 'https://good.example', 'http://localhost:8080', 'null', 'no origin'],
+  pages: { productName: evil, color: '#FE0', language: 'de', texts: { logIn: 'Anmelden', wrongCredentials: `Falsch ${evil}` } },
+})
+const { inject, createUser, admin } = usherOfTest
+const all = ['/login', '/forgot-password', '/set-password', '/sign-up', '/sign-up/confirm', '/verify-email', '/undo', '/account']
+
+function send (path: string, payload: string | Record<string, string>, headers: InjectOptions['headers'] = { 'sec-fetch-site': 'same-origin' }) {
+  const body = typeof payload === 'string' ? payload : `${new URLSearchParams(payload)}`
+  return inject('POST', path, { headers: { 'content-type': form, ...headers }, payload: body })
+}
+
+t.test('15.2 pages have a strict policy, no file of another site, and no text that is markup', async (t) => {
+  for (const path of all) {
+    const { statusCode, headers, body } = await inject('GET', path)
+    t.equal(statusCode, 200, path)
+    t.equal(headers['content-type'], 'text/html; charset=utf-8')
+    t.equal(headers['content-security-policy'], policy())
+    t.equal(headers['referrer-policy'], /login|forgot|sign-up$/.test(path) ? 'same-origin' : 'no-referrer')
+    t.equal(headers['cache-control'], path === '/account' ? 'no-store' : 'no-cache')
+    t.equal(headers['set-cookie'], undefined)
+    const name = '&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{title}}&#39;'
+    t.match(body, `<header>${name}</header>`)
+    t.notMatch(body.replaceAll(name, ''), /https?:|\/\/|<script>|<style| style=| on\w+=|\{\{|\}\}/, path)
+    t.match(body, '<html lang="de">')
+    t.equal((await inject('HEAD', path)).statusCode, 200)
+  }
+  t.match((await inject('GET', '/login')).body, '<h1>Anmelden</h1>')
+})
+
+t.test('15.2 scripts and styles are files of the own origin, which browsers keep', async (t) => {
+  const { body } = await inject('GET', '/sign-up/confirm')
+  const [, folder] = /src="\.\.(\/pages\/[\w-]{16}\/)mail-link\.js"/.exec(body)!
+  for (const file of [...readdirSync(new URL('../../routes/account-pages/assets', import.meta.url)), 'texts.js']) {
+    const { statusCode, headers, body } = await inject('GET', `${folder}${file}`)
+    t.strictSame([statusCode, headers['cache-control'], headers['x-content-type-options']], [200, 'public, max-age=31536000, immutable', 'nosniff'], file)
+    t.match(headers['content-type'], /^(text\/(javascript|css); charset=utf-8|image\/svg\+xml)$/)
+    t.notMatch(body.replaceAll('{{title}}', ''), /\{\{|localStorage|innerHTML/)
+  }
+  t.match((await inject('GET', `${folder}pages.css`)).body, /--color: #FE0;\s+--text-on-color: #000000;/)
+  t.match((await inject('GET', `${folder}texts.js`)).body, JSON.stringify(`Falsch ${evil}`))
+  t.equal((await inject('GET', '/pages/another-release/page.js')).headers['cache-control'], 'no-cache')
+  for (const path of [`${folder}other.js`, `${folder}..%2findex.ts`, `${folder}__proto__`, '/pages/x']) t.equal((await inject('GET', path)).statusCode, 404, path)
+})
+
+t.test('15.2 they are not in the API reference', async (t) => {
+  t.notMatch((await inject('GET', '/docs/json')).body, /"\/(login|account|pages)/)
+})
+
+t.test('15.2 the login form works without JavaScript', async (t) => {
+  const user = await createUser()
+  const response = await send('/login', { email: user.email, password: user.password })
+  t.strictSame([response.statusCode, response.headers.location, response.body], [303, 'account', ''])
+  t.equal(response.headers['cache-control'], 'no-store')
+  t.match(response.headers['set-cookie'], /^usher_session=.+; Path=\/accounts\/api\/auth; .*HttpOnly; Secure; SameSite=Lax$/)
+  const [{ name, value }] = response.cookies as [{ name: string, value: string }]
+  t.equal((await inject('POST', '/api/auth/refresh', { headers: { cookie: `${name}=${value}` } })).statusCode, 200)
+
+  const typed = '<img src=x onerror=alert(1)>'
+  const wrong = await send('/login?returnTo=/a', { email: typed, password: 'wrong' })
+  t.equal(wrong.statusCode, 401)
+  t.equal(wrong.headers['content-security-policy'], policy())
+  t.equal(wrong.headers['cache-control'], 'no-store')
+  t.match(wrong.body, 'role="alert" class="alert" id="alert">Falsch &quot;&gt;&lt;script&gt;')
+  t.match(wrong.body, 'value="&lt;img src=x onerror=alert(1)&gt;"')
+  t.match(wrong.body, 'data-return-to="/a"')
+  t.notMatch(wrong.body, typed)
+  t.notMatch(wrong.body, 'value="wrong"')
+  const log = (await inject('GET', `/api/audit?user=${user.id}`, { headers: admin.headers })).json()
+  t.equal(log[0].action, 'login')
+})
+
+t.test('15.2 the form for a forgotten password works without JavaScript, and says the same for every address', async (t) => {
+  const user = await createUser()
+  for (const email of [user.email, 'nobody@example.com', 'no address']) {
+    const { statusCode, headers, body } = await send('/forgot-password?returnTo=https://good.example', { email })
+    t.strictSame([statusCode, headers.location, body], [303, 'forgot-password?sent', ''])
+  }
+  await inbox.of(user.email, 1)
+  const { body } = await inject('GET', '/forgot-password?sent')
+  t.match(body, 'a link to set a password is on its way')
+  t.notMatch(body, '<form')
+})
+
+t.test('15.2 forms are accepted from allowed origins only', async (t) => {
+  const credentials = { email: admin.email, password: admin.password }
+  const accepted: InjectOptions['headers'][] = [
+    { 'sec-fetch-site': 'same-origin' },
+    { 'sec-fetch-site': 'same-origin', origin: 'null' },
+    { origin: ORIGIN },
+    { origin: 'https://api.example.com:8443' },
+    { origin: 'https://good.example', 'sec-fetch-site': 'cross-site' },
+  ]
+  for (const headers of accepted) t.equal((await send('/login', credentials, { host: 'localhost:80', ...headers })).statusCode, 303, JSON.stringify(headers))
+  const rejected: InjectOptions['headers'][] = [
+    {},
+    { origin: 'null' },
+    { origin: 'null', 'sec-fetch-site': 'cross-site' },
+    { origin: '' },
+    { origin: 'https://evil.example' },
+    { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
+    { origin: 'https://good.example.evil.example' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'sec-fetch-site': 'none' },
+    { 'sec-fetch-site': 'cross-site' },
+  ]
+  for (const path of ['/login', '/forgot-password']) {
+    for (const headers of rejected) {
+      const { statusCode, headers: { 'set-cookie': cookie }, body } = await send(path, credentials, headers)
+      t.strictSame([statusCode, cookie], [403, undefined], `${path} ${JSON.stringify(headers)}`)
+      t.match(body, 'This form was sent from another site.')
+    }
+  }
+})
+
+t.test('15.2 a form with hostile content gets a page with a clear failure', async (t) => {
+  const own = { 'sec-fetch-site': 'same-origin' }
+  const inputs: [string | Buffer, string, number, string][] = [
+    ['', form, 400, 'Email is required. Password is required.'],
+    ['email=a&email=b&password=x', form, 400, 'Email must be a string.'],
+    ['email[]=a&email[$gt]=&password=x', form, 400, 'Email is required.'],
+    ['__proto__=x&constructor=x&email=a&password=%00', form, 400, 'Password must not contain control characters.'],
+    ['email=%0d%0aSet-Cookie:x&password=%ff', form, 401, 'Falsch'],
+    ['email=a%00b&password=x', form, 400, 'Email must not contain control characters.'],
+    [Buffer.from([0x65, 0x3d, 0xff]), form, 400, 'The form is not valid UTF-8.'],
+    [`email=a&password=${'x'.repeat(1025)}`, form, 400, 'Password must be at most 1024 characters.'],
+    [`${'a=b&'.repeat(100)}email=a`, form, 400, 'Email is required.'],
+    [`email=${'x'.repeat(20_000)}`, form, 413, 'The form could not be read.'],
+    ['email=%&password=%zz', form, 401, 'Falsch'],
+    ['{"email":"a","password":"b"}', 'application/json', 415, 'The form could not be read.'],
+    ['email=a', 'text/plain', 415, 'The form could not be read.'],
+    ['--x--', 'multipart/form-data; boundary=x', 415, 'The form could not be read.'],
+    ['email=a', 'application/x-www-form-urlencoded-x', 415, 'The form could not be read.'],
+  ]
+  for (const [payload, type, status, text] of inputs) {
+    const { statusCode, headers, body } = await inject('POST', '/login', { headers: { ...own, 'content-type': type }, payload })
+    t.equal(statusCode, status, `${type} ${String(payload).slice(0, 60)}`)
+    t.equal(headers['content-type'], 'text/html; charset=utf-8')
+    t.match(body, text)
+  }
+  const none = await inject('POST', '/login', { headers: own })
+  t.equal(none.statusCode, 400)
+  for (const query of ['?returnTo=/a&returnTo=/b', '?__proto__=x', '?sent&sent', '?%', '?returnTo=%ff', `?returnTo=/${'x'.repeat(9000)}`]) {
+    for (const path of all) t.equal((await inject('GET', `${path}${query}`)).statusCode, 200, `${path}${query.slice(0, 30)}`)
+  }
+})
+
+t.test('15.2 a form over a limit of attempts gets 429, as the API does', async (t) => {
+  const { inject, admin } = await createUsher(t, { throttle: { account: { burst: 1, perMinute: 0.01 } }, pages: { texts: { tooManyAttempts: 'Slow down.' } } })
+  const attempt = () => inject('POST', '/login', { headers: { 'content-type': form, 'sec-fetch-site': 'same-origin' }, payload: 'email=ada@example.com&password=x' })
+  t.equal((await attempt()).statusCode, 401)
+  const { statusCode, headers, body } = await attempt()
+  t.equal(statusCode, 429)
+  t.ok(Number(headers['retry-after']) > 0)
+  t.match(body, 'Slow down.')
+  const isLogged = async () => (await inject('GET', '/api/audit?action=access.throttled', { headers: admin.headers })).json().length === 1
+  await until('an entry of the account log', isLogged)
+})
+
+t.test('15.2 returnTo leads to configured origins only', async (t) => {
+  const accepted: [given: string, target: string][] = [
+    ['/', '/'],
+    ['/notes?page=2#top', '/notes?page=2#top'],
+    ['/a/../b', '/b'],
+    ['/caf\u00e9', '/caf%C3%A9'],
+    ['/?next=https://evil.example', '/?next=https://evil.example'],
+    ['https://good.example', 'https://good.example/'],
+    ['HTTPS://GOOD.example:443/x', 'https://good.example/x'],
+    ['https:good.example', 'https://good.example/'],
+    ['http://localhost:8080/x', 'http://localhost:8080/x'],
+    ['https://api.example.com:8443/account', 'https://api.example.com:8443/account'],
+  ]
+  for (const [given, target] of accepted) {
+    const query = `?${new URLSearchParams({ returnTo: given })}`
+    const response = await send(`/login${query}`, { email: admin.email, password: admin.password })
+    t.strictSame([response.statusCode, response.headers.location], [303, target], given)
+    const page = await inject('GET', `/login${query}`)
+    t.match(page.body, `data-return-to="${target.replaceAll('&', '&amp;')}"`)
+    t.equal(page.headers['content-security-policy'], policy(target.startsWith('/') ? undefined : `'self' ${new URL(target).origin}`))
+    t.match((await inject('GET', `/sign-up${query}`)).body, `href="login?returnTo=${encodeURIComponent(target).replaceAll('%20', '+')}"`)
+  }
+  const ignored = [
+    '', 'account', './x', '?x', '#x', '//evil.example', '///evil.example', '/\\evil.example', '\\\\evil.example', '/\t/evil.example', '\t//evil.example',
+    '/\n/evil.example', ' /x', '/x ', '/ /evil.example', '/\u00a0', '/\u2028/x', '/\u200b/x', '/\0', '/.//evil.example', '/..//evil.example', '/%2e//evil.example', '/x/..//evil.example',
+    'javascript:alert(1)', 'JaVaScRiPt:alert(1)', 'java\nscript:alert(1)', 'data:text/html,x', 'blob:https://good.example/x', 'file:///etc/passwd', 'about:blank', 'vbscript:x',
+    'https://evil.example', 'https://good.example@evil.example', 'https://good.example:x@evil.example', 'https://user@good.example', 'https://good.example.evil.example',
+    'https://evilgood.example', 'https://good.example:444', 'http://good.example', 'http://localhost', 'http://localhost:8081', 'https://api.example.com',
+    'https:/\\good.example', 'https://good.example\\@evil.example', 'https://good.example\t', 'ftp://good.example', 'ws://localhost:8080', 'null', '*', 'https://*', 'https://', 'https://[',
+    'https://g\u043e\u043ed.example', `/${'x'.repeat(2048)}`, '\ud800',
+  ]
+  for (const given of ignored) {
+    const query = `?returnTo=${encodeURIComponent(given.toWellFormed())}`
+    const page = await inject('GET', `/login${query}`)
+    t.match(page.body, 'data-return-to="account"', query)
+    t.equal(page.headers['content-security-policy'], policy())
+  }
+  for (const given of ['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)']) {
+    const { headers } = await send(`/login?${new URLSearchParams({ returnTo: given })}`, { email: admin.email, password: admin.password })
+    t.equal(headers.location, 'account', given)
+  }
+  t.match((await inject('GET', '/login?returnTo=/a&returnTo=/b')).body, 'data-return-to="account"', 'twice')
+})
+
+t.test('15.2 pages can be turned off, and passwordUrl and signUp decide about theirs', async (t) => {
+  const none = await createUsher(t, { pages: { enabled: false }, signUp: true, mailer: inbox.mailer })
+  for (const path of all) {
+    t.equal((await none.inject('GET', path)).statusCode, 404, path)
+    t.equal((await none.inject('POST', path, { payload: '' })).statusCode, 404, path)
+  }
+  const some = await createUsher(t, { passwordUrl: 'https://app.example.com/password' })
+  const statuses = await Promise.all(all.map(async (path) => [path, (await some.inject('GET', path)).statusCode]))
+  t.strictSame(statuses.filter(([, status]) => status === 404).map(([path]) => path), ['/set-password', '/sign-up', '/sign-up/confirm'])
+  t.notMatch((await some.inject('GET', '/login')).body, 'sign-up')
+})
+
+t.test('15.2 in a host, forms add no parser, and a host with pages of its own can turn these off', async (t) => {
+  const app = openHost(t)
+  app.get('/login', async () => 'of the host')
+  app.post('/form', async () => 'read')
+  await app.register(usher, { ...usherOfTest.options, prefix: '', pages: { enabled: false } })
+  t.equal((await app.inject('/login')).body, 'of the host')
+  t.equal((await app.inject({ method: 'POST', url: '/form', headers: { 'content-type': form }, payload: 'a=b' })).statusCode, 415)
+})
+
+t.test('15.2 wrong options of pages are rejected', async (t) => {
+  const read = (pages: object) => readOptions({ databaseUrl: 'postgres://localhost/usher', pages })
+  const bad: [object, string][] = [
+    [{ color: 'red' }, 'usher: pages.color must be a color such as #1d4ed8'],
+    [{ color: '#12345' }, 'usher: pages.color must be a color such as #1d4ed8'],
+    [{ color: '#fff;}' }, 'usher: pages.color must be a color such as #1d4ed8'],
+    [{ productName: ' ' }, 'usher: pages.productName must not be blank'],
+    [{ productName: 'a\nb' }, 'usher: pages.productName must not contain control characters'],
+    [{ productName: 'x'.repeat(101) }, 'usher: pages.productName must be at most 100 characters'],
+    [{ texts: { login: 'x' } }, 'usher: pages.texts has no member login'],
+    [{ texts: { logIn: '' } }, 'usher: pages.texts.logIn must not be blank'],
+    [{ texts: { logIn: 1 } }, 'usher: pages.texts.logIn must be a string'],
+    [{ enabled: 'no' }, 'usher: pages.enabled must be a boolean'],
+    [{ title: 'x' }, 'usher: pages has no member title'],
+  ]
+  for (const [pages, message] of bad) t.throws(() => read(pages), { message }, JSON.stringify(pages))
+  t.strictSame(read({}).pages, { enabled: true, productName: 'Usher', color: '#1d4ed8', language: 'en', texts: {} })
+})
