@@ -55,7 +55,7 @@ for (const [place, serve] of Object.entries(served)) {
       let sent: Awaited<typeof init> | undefined
       while (!sent) {
         await execute(page)
-        sent = await Promise.race([init, setTimeout(2000)])
+        sent = await Promise.race([init, setTimeout(2000, undefined)])
       }
       t.match(JSON.parse(`${sent.payload}`), { type: 'connection_init', payload: { authorization: /^Bearer \S+$/ } })
       const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))
