@@ -1,33 +1,47 @@
 import { sql } from 'kysely'
 import { EmailVerified } from '../schema/email-verification.ts'
 import { invalidMailToken } from '../schema/mail-token.ts'
+import { EmailTaken } from '../schema/user.ts'
+import { violates } from './postgres.ts'
 import { seconds } from './sessions.ts'
 import type { Database } from './tables.ts'
+import { insertUndoToken } from './undo-tokens.ts'
 import { lockUser } from './users.ts'
 
 // As many as links to set a password, and for the same reason.
 const TOKENS_A_USER = 3
 
+/** A token to verify the address of a user. */
+export interface NewEmailToken {
+  hash: Uint8Array
+  userId: string
+  /** Seconds. */
+  lifetime: number
+  /** The address that the user gets when the token is used, by default the current one. */
+  newEmail?: string
+}
+
 /**
- * Stores a token to verify a user's current address, which expires after `lifetime` seconds. Deletes the user's oldest tokens.
- * Returns the address, to which the token is to be sent, or undefined if there is no such user. Throws `EmailVerified`.
+ * Stores a token. Deletes the user's oldest tokens. Returns the address to which the token is to be sent, or undefined if there is no
+ * such user. Throws `EmailVerified` if the address is the current one and verified.
  * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertEmailToken (
-  db: Database, { hash, userId, lifetime }: { hash: Uint8Array, userId: string, lifetime: number }, confirm: () => Promise<void>
+  db: Database, { hash, userId, lifetime, newEmail }: NewEmailToken, confirm: () => Promise<void>
 ): Promise<string | undefined> {
   return db.transaction().execute(async (trx) => {
     // A change of the address waits for this lock, and then deletes the token.
     const user = await lockUser(trx, userId)
     if (!user) return undefined
-    if (user.emailVerified) throw new EmailVerified()
+    if (newEmail === undefined && user.emailVerified) throw new EmailVerified()
+    const email = newEmail ?? user.email
     await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) =>
       selectFrom('email_tokens').select('hash').where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
     const now = sql<Date>`clock_timestamp()`
     await trx.insertInto('email_tokens')
-      .values({ hash, user_id: userId, email: user.email, created_at: now, expires_at: sql<Date>`${now} + ${seconds(lifetime)}` }).execute()
+      .values({ hash, user_id: userId, email, created_at: now, expires_at: sql<Date>`${now} + ${seconds(lifetime)}` }).execute()
     await confirm()
-    return user.email
+    return email
   })
 }
 
@@ -38,19 +52,43 @@ export async function getEmailTokenOwner (db: Database, hash: Uint8Array): Promi
   return userId
 }
 
+/** What the use of a token has changed. */
+export interface EmailVerification {
+  /** Whether the user has another address now. */
+  changed: boolean
+  /** The former address, to which the link is to be sent that undoes the change, or undefined if there is no such link. */
+  undoableBy: string | undefined
+}
+
 /**
- * Marks the address of a token's owner as verified and deletes all such tokens of that user. Call it in a transaction. Throws
- * `InvalidInput` if the token was used or has expired meanwhile, or if the user has another address by now.
+ * Gives the owner of a token the address of the token, marks it as verified, and deletes all such tokens of that user. Call it in a
+ * transaction. Throws `InvalidInput` if the token was used or has expired meanwhile, or if the address was changed since, and
+ * `EmailTaken`.
+ * @param undo the hash of a token that undoes a change of the address, if mails can be sent
  */
-export async function verifyEmail (trx: Database, { hash, userId }: { hash: Uint8Array, userId: string }): Promise<void> {
-  const user = await lockUser(trx, userId)
-  const used = await trx.deleteFrom('email_tokens').where('hash', '=', hash)
-    .where('expires_at', '>', sql<Date>`clock_timestamp()`)
-    .where(sql<string>`lower(email)`, '=', sql<string>`lower(${user?.email ?? ''})`)
-    .returning('hash').execute()
-  if (used.length === 0) throw invalidMailToken()
+export async function verifyEmail (
+  trx: Database, { hash, userId, undo }: { hash: Uint8Array, userId: string, undo: Uint8Array | undefined }
+): Promise<EmailVerification> {
+  await lockUser(trx, userId)
+  // A change of the address deletes all tokens (see `db/migrations/sign-ups.ts`), so if this one has another address than the user, it
+  // was created to change it.
+  const { email } = await trx.deleteFrom('email_tokens').where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
+    .returning('email').executeTakeFirstOrThrow(invalidMailToken)
+  const changed = await trx.selectFrom('users').select('id')
+    .where('id', '=', userId).where(sql<string>`lower(email)`, '<>', sql<string>`lower(${email})`).executeTakeFirst() !== undefined
+  const undoableBy = changed && undo ? await insertUndoToken(trx, undo, userId) : undefined
+  if (changed) await setEmail(trx, userId, email)
   await trx.updateTable('users').set({ email_verified: true, updated_at: sql`now()` }).where('id', '=', userId).execute()
   await trx.deleteFrom('email_tokens').where('user_id', '=', userId).execute()
+  return { changed, undoableBy }
+}
+
+async function setEmail (trx: Database, userId: string, email: string): Promise<void> {
+  try {
+    await trx.updateTable('users').set({ email }).where('id', '=', userId).execute()
+  } catch (error) {
+    throw violates(error, 'users_email') ? new EmailTaken() : error
+  }
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */

@@ -104,7 +104,7 @@ export async function resetPassword (
 }
 
 /**
- * Replaces the password hash `from`, against which the current password was checked, with `to`. Deletes the user's password tokens
+ * Replaces the password hash `from`, against which the current password was checked, with `to`. Deletes the user's tokens of links
  * and ends all sessions except `sessionId`. Call it in a transaction. Throws `WrongPassword` if the password was changed meanwhile, and
  * `InvalidToken` if the session has ended, as it does when an earlier change is undone.
  * @param undo the hash of a token that undoes it, if mails can be sent
@@ -117,7 +117,7 @@ export async function changePassword (
   await trx.updateTable('users').set({ password_hash: to }).where('id', '=', userId).where('password_hash', '=', from)
     .returning('id').executeTakeFirstOrThrow(() => new WrongPassword())
   await trx.selectFrom('sessions').select('id').where('id', '=', sessionId).executeTakeFirstOrThrow(() => new InvalidToken())
-  await trx.deleteFrom('password_tokens').where('user_id', '=', userId).execute()
+  for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
   return { ended: await deleteSessionsOf(trx, userId, sessionId), undoableBy }
 }
 

@@ -28,9 +28,9 @@ const schemas = {
   },
   confirm: {
     tags: ['auth'],
-    summary: 'Verify an address with the token of the link',
+    summary: 'Verify an address with the token of the link, or change it to that address',
     body: UseToken,
-    response: { 204: NoContent, ...failures(400, 413, 415) },
+    response: { 204: NoContent, ...failures(400, 409, 413, 415) },
   },
   checkUndo: {
     tags: ['auth'],

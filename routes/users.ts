@@ -37,7 +37,7 @@ const schemas = {
     summary: 'Replace a user',
     params: IdParams,
     body: ReplaceUser,
-    response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) },
+    response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415, 429) },
   },
   patch: {
     tags,
@@ -46,7 +46,7 @@ const schemas = {
     consumes: PATCH_TYPES,
     params: IdParams,
     body: PatchUser,
-    response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415) },
+    response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415, 429) },
   },
   delete: {
     tags,

@@ -26,13 +26,15 @@ function createEmailLinks (app: FastifyInstance) {
     },
 
     /**
-     * Sends a user a link to verify the current address. Throws `NoMailer`, `UserNotFound`, and `EmailVerified`.
+     * Sends a user a link to verify the current address, or one to the address that the user gets with it. Throws `NoMailer`,
+     * `UserNotFound`, and `EmailVerified`.
      * @param confirm runs before the commit, and throws if there must be no link
      */
-    async send (userId: string, confirm: () => Promise<void>): Promise<void> {
+    async send (userId: string, confirm: () => Promise<void>, newEmail?: string): Promise<void> {
       if (!mailer) throw new NoMailer()
       const { hash, link } = createLink(app, '/verify-email')
-      const to = await insertEmailToken(db, { hash, userId, lifetime: LIFETIME_SECONDS }, confirm)
+      const token = { hash, userId, lifetime: LIFETIME_SECONDS, ...newEmail !== undefined && { newEmail } }
+      const to = await insertEmailToken(db, token, confirm)
       if (to === undefined) throw new UserNotFound()
       mailer.send({ to, ...mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) }) }, userId)
     },

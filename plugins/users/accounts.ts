@@ -1,11 +1,12 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { getEmailTokenOwner, verifyEmail } from '../../db/email-tokens.ts'
+import { foldEmail } from '../../db/login-failures.ts'
 import { changePassword, resetPassword, type Account, type PasswordChange } from '../../db/password-tokens.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { getUndoTokenOwner, undoChange } from '../../db/undo-tokens.ts'
 import { deleteUser, updateUser, type Changes } from '../../db/user-changes.ts'
-import { EmailTaken } from '../../schema/user.ts'
+import { EmailTaken, UserNotFound } from '../../schema/user.ts'
 import type { UndoLink } from '../auth/undo-links.ts'
 
 declare module 'fastify' {
@@ -17,11 +18,26 @@ declare module 'fastify' {
 function createAccounts (app: FastifyInstance) {
   const {
     usherDatabase: { db, writeInTime }, usherAuth: { actorOf, confirm }, usherAudit: audit, usherSessions: sessions,
-    usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers,
+    usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherVisibility: visibility, usherEmailLinks: emailLinks,
+    usherThrottle: throttle,
   } = app
 
   // Last in a transaction, because it may have waited for locks (contract 1.12).
   const confirmActor = (request: FastifyRequest): Promise<void> => confirm(actorOf(request), request.socket)
+
+  // Returns the changes that take effect at once. An actor who may not see the addresses of others must not learn whether somebody has
+  // one, as a conflict would tell. So a new address of such an actor takes effect when a link that was sent to it is used.
+  async function deferEmail (request: FastifyRequest, id: string, { email, ...others }: Changes): Promise<Changes> {
+    if (email == null || visibility.allows(actorOf(request), 'users:read-email')) return { email, ...others }
+    const { socket: client } = request
+    const user = await users.read(id, client)
+    if (!user) throw new UserNotFound()
+    if (foldEmail(email) === foldEmail(user.email)) return { email, ...others }
+    emailLinks.requireMailer()
+    await throttle.verification({ userId: user.id, email, client })
+    await emailLinks.send(user.id, () => confirmActor(request), email)
+    return { ...others, email: user.email }
+  }
 
   function finishPasswordChange ({ id, email }: Account, { ended, undoableBy }: PasswordChange, undo: UndoLink | undefined): void {
     sessions.markEnded(ended)
@@ -31,10 +47,12 @@ function createAccounts (app: FastifyInstance) {
   return {
     /**
      * Changes a user. Demoting or disabling a user ends the user's sessions. If the address changes, the former one gets a link that
-     * restores it. Throws `UserNotFound`, `EmailTaken`, `LastAdmin`, `InvalidToken`.
+     * restores it. If the actor may not see the addresses of others, the address changes when a link that is sent to it is used. Throws
+     * `UserNotFound`, `EmailTaken`, `LastAdmin`, `InvalidToken`, `NoMailer`.
      */
-    async update (request: FastifyRequest, id: string, changes: Changes): Promise<UserRow> {
+    async update (request: FastifyRequest, id: string, given: Changes): Promise<UserRow> {
       const mayAct = () => confirmActor(request)
+      const changes = await deferEmail(request, id, given)
       const undo = changes.email === undefined ? undefined : undoLinks.create()
       const context = { ...audit.contextOf(request), undo: undo?.hash ?? null }
       const { user, ended, undoableBy } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct), mayAct)
@@ -91,15 +109,19 @@ function createAccounts (app: FastifyInstance) {
     },
 
     /**
-     * Marks a user's address as verified, with the hash of a token from a mail. Throws `InvalidInput` if the token has been used or has
-     * expired, or if the user has another address by now.
+     * Marks a user's address as verified, with the hash of a token from a mail, or gives the user the new address to which the mail was
+     * sent. Throws `InvalidInput` if the token has been used or has expired, or if the address was changed since, and `EmailTaken`.
      */
     async verifyEmail (request: FastifyRequest, hash: Uint8Array): Promise<void> {
       const userId = await getEmailTokenOwner(db, hash)
-      await db.transaction().execute(async (trx) => {
-        await verifyEmail(trx, { hash, userId })
-        await audit.add(request, { action: 'user.email-verify', actorId: userId, userId }, trx)
+      const undo = undoLinks.create()
+      const { undoableBy } = await db.transaction().execute(async (trx) => {
+        const verified = await verifyEmail(trx, { hash, userId, undo: undo?.hash })
+        const actions = verified.changed ? ['user.email-change', 'user.email-verify'] as const : ['user.email-verify'] as const
+        for (const action of actions) await audit.add(request, { action, actorId: userId, userId }, trx)
+        return verified
       })
+      if (undo && undoableBy !== undefined) undoLinks.notifyEmailChanged(undoableBy, undo, userId)
     },
 
     /**
@@ -128,4 +150,4 @@ function createAccounts (app: FastifyInstance) {
  */
 export default fp(async function accounts (app) {
   app.decorate('usherAccounts', createAccounts(app))
-}, { name: 'usher-accounts', dependencies: ['usher-auth', 'usher-audit', 'usher-undo-links', 'usher-deleted-users'] })
+}, { name: 'usher-accounts', dependencies: ['usher-visibility', 'usher-audit', 'usher-throttle', 'usher-email-links', 'usher-undo-links', 'usher-users', 'usher-deleted-users'] })
