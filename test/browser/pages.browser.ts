@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
+import { audiences } from '../../app.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { openPage as openPageIn, startBrowser, type Watched } from '../helpers/browser.ts'
 import { createMailer, type Inbox } from '../helpers/mail.ts'
@@ -94,6 +95,61 @@ t.test('15.2 a forgotten password: link by mail, another password, login, accoun
     await bare.page.getByRole('alert').getByText('Open this page with the link from your e-mail.').waitFor()
     watch(t, bare)
   })
+})
+
+t.test('15.2 sign-up: link by mail, login, account, another address, and undoing it', async (t) => {
+  const { url, inbox } = await serve(t)
+  const [email, next, password] = ['ada@example.com', 'lovelace@example.com', 'horse battery staple']
+  const watched = await openPage(t, `${url}/login`)
+  const { page } = watched
+  await page.getByRole('link', { name: 'Create an account' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('Ada')
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await button(page, 'Create account').click()
+  await page.getByText('Your account is created when you open the link in it.').waitFor()
+
+  const link = await linkTo(inbox, email)
+  await page.goto(link)
+  await button(page, 'Create account').click()
+  await page.getByText('Your account is created. You can log in now.').waitFor()
+  await page.getByRole('link', { name: 'Log in' }).click()
+  await logIn(page, { email, password })
+  await page.waitForURL(`${url}/account`)
+  await page.getByLabel('E-mail address').fill(next)
+  await button(page, 'Save').click()
+  await page.getByText('Your name and address are saved.').waitFor()
+
+  await page.goto(await linkTo(inbox, email, 2))
+  await button(page, 'Undo the change').click()
+  await page.getByText('The change is undone. You are logged out everywhere.').waitFor()
+  await page.goto(`${url}/account`)
+  await page.waitForURL(`${url}/login`)
+  await logIn(page, { email, password })
+  await page.waitForURL(`${url}/account`)
+  watch(t, watched, [401])
+
+  const used = await openPage(t, link)
+  await used.page.getByRole('alert').getByText('This link has expired or was used already.').waitFor()
+  watch(t, used, [400])
+})
+
+t.test('15.2 where addresses are hidden, a new address takes effect by the link that is sent to it', async (t) => {
+  const { url, inbox, createUser } = await serve(t, { policy: { 'users:read-email': audiences.owners } })
+  const user = await createUser({ name: 'Ada' })
+  const watched = await openPage(t, `${url}/login`)
+  const { page } = watched
+  await logIn(page, user)
+  await page.waitForURL(`${url}/account`)
+  await page.getByLabel('E-mail address').fill('lovelace@example.com')
+  await button(page, 'Save').click()
+  await page.getByText('To confirm the new address, open the link that was sent to it.').waitFor()
+  await page.goto(await linkTo(inbox, 'lovelace@example.com'))
+  await button(page, 'Confirm address').click()
+  await page.getByText('Your e-mail address is confirmed.').waitFor()
+  await page.goto(`${url}/account`)
+  await page.waitForFunction(() => document.querySelector<HTMLInputElement>('#email')!.value === 'lovelace@example.com')
+  watch(t, watched)
 })
 
 t.test('15.2 the account page: name, address, password, sessions', async (t) => {

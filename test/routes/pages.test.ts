@@ -103,6 +103,23 @@ t.test('15.2 the form for a forgotten password works without JavaScript, and say
   t.notMatch(body, '<form')
 })
 
+t.test('15.2 the form for sign-up works without JavaScript, and says the same whether the address is free or taken', async (t) => {
+  const user = await createUser()
+  const given = { name: 'Ada', email: 'free@example.com', password: 'horse battery staple' }
+  for (const email of [given.email, user.email]) {
+    const { statusCode, headers, body } = await send('/sign-up', { ...given, email })
+    t.strictSame([statusCode, headers.location, body], [303, 'sign-up?sent', ''])
+  }
+  const refused = await send('/sign-up', { ...given, password: 'password1' })
+  t.equal(refused.statusCode, 400)
+  t.match(refused.body, 'value="Ada"')
+  t.notMatch(refused.body, 'password1')
+  const token = await inbox.token(given.email)
+  t.equal((await inject('POST', '/api/auth/sign-up/check', { payload: { token } })).statusCode, 204)
+  t.equal((await inject('POST', '/api/auth/sign-up/confirm', { payload: { token } })).statusCode, 201)
+  t.equal((await inject('POST', '/api/auth/sign-up/check', { payload: { token } })).statusCode, 400)
+})
+
 t.test('15.2 forms are accepted from allowed origins only', async (t) => {
   const credentials = { email: admin.email, password: admin.password }
   const accepted: InjectOptions['headers'][] = [
