@@ -43,7 +43,7 @@ export function serveAssets (app: FastifyInstance): string {
 
 // All other texts are in the pages.
 const SHOWN: readonly PageText[] = [
-  'forgotSent', 'signUpSent', 'profileSaved', 'emailPending', 'passwordChanged', 'unknownDevice', 'sessionEnded', 'unreachable', 'failed',
+  'forgotSent', 'signUpSent', 'profileSaved', 'emailPending', 'verifySent', 'passwordChanged', 'unknownDevice', 'sessionEnded', 'unreachable', 'failed',
 ]
 
 function textsOfScripts (texts: Readonly<Record<PageText, string>>) {

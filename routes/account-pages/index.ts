@@ -43,6 +43,7 @@ const pages: FastifyPluginAsync<{ operations: Operations }> = async (app, { oper
     return {
       returnTo: returnTo ?? form?.next ?? '',
       loginUrl: `login${query}`,
+      ...options.mailer && { canVerify: 'yes' },
       ...options.signUp && { signUpUrl: `sign-up${query}` },
       ...notice !== undefined && { notice: texts[notices[notice]!] },
     }

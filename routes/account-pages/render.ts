@@ -21,9 +21,11 @@ export interface PageValues {
   /** The pages for sign-up and login, with where to go afterwards. */
   signUpUrl?: string
   loginUrl?: string
+  /** Not empty if a link to verify the address can be sent. */
+  canVerify?: string
 }
 
-const values: readonly (keyof PageValues)[] = ['alert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl']
+const values: readonly (keyof PageValues)[] = ['alert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl', 'canVerify']
 const names = [...Object.keys(pageTexts), ...values, 'title', 'productName', 'language', 'root', 'assets', 'script']
 /**
  * Returns a function that renders pages from their templates.

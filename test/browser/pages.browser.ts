@@ -153,7 +153,7 @@ t.test('15.2 where addresses are hidden, a new address takes effect by the link 
 })
 
 t.test('15.2 the account page: name, address, password, sessions', async (t) => {
-  const { url, createUser, login, inject } = await serve(t)
+  const { url, createUser, login, inject, inbox } = await serve(t)
   const evil = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
   const user = await createUser({ name: evil })
   const watched = await openPage(t, `${url}/account`)
@@ -164,6 +164,14 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   const name = page.getByLabel('Name', { exact: true })
   await name.waitFor()
   t.equal(await name.inputValue(), evil)
+  await button(page, 'Send a link to confirm it').click()
+  await page.getByText('A link is on its way to your e-mail address.').waitFor()
+  const { page: other } = await openPage(t, await linkTo(inbox, user.email))
+  await button(other, 'Confirm address').click()
+  await other.getByText('Your e-mail address is confirmed.').waitFor()
+  await page.reload()
+  await name.waitFor()
+  t.notOk(await button(page, 'Send a link to confirm it').isVisible())
 
   const email = `new-${user.email}`
   await name.fill(`${evil} Lovelace`)
@@ -174,7 +182,7 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   t.equal(await page.title(), 'Your account · Usher')
   t.equal(await page.locator('img, main script').count(), 0, 'markup in a name is text')
 
-  const other = await login({ email, password: user.password })
+  const another = await login({ email, password: user.password })
   await page.reload()
   await page.getByText('lightMyRequest').first().waitFor()
   const before = await page.getByRole('listitem').count()
@@ -182,7 +190,7 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   await page.getByText('The session has ended.').waitFor()
   t.equal(await page.getByRole('listitem').count(), before - 1)
   t.equal(await page.getByRole('listitem').filter({ hasText: 'this session' }).count(), 1)
-  t.equal((await inject('GET', '/api/protected', { headers: other.headers })).statusCode, 401)
+  t.equal((await inject('GET', '/api/protected', { headers: another.headers })).statusCode, 401)
 
   await page.getByLabel('Current password').fill('wrong')
   await page.getByLabel('New password').fill(NEXT)

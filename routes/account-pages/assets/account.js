@@ -36,6 +36,8 @@ function showUser () {
   find('#name').value = user.name
   find('#email').value = user.email ?? ''
   find('[data-username]').value = user.email ?? ''
+  const unverified = find('#unverified')
+  if (unverified) unverified.hidden = user.emailVerified !== false
 }
 
 async function showSessions () {
@@ -95,6 +97,15 @@ onSubmit(find('#password-form'), async ({ currentPassword, password }) => {
   form.querySelector('[role=status]').textContent = texts.passwordChanged
   await showSessions()
 })
+
+const verify = find('#verify')
+if (verify) {
+  onUse(verify, 'click', find('#verification-alert'), async () => {
+    find('#verification-status').textContent = ''
+    await call('POST', `users/${user.id}/email-verification`)
+    find('#verification-status').textContent = texts.verifySent
+  })
+}
 
 onUse(find('#log-out'), 'click', find('#sessions-alert'), logOut)
 onUse(find('#log-out-everywhere'), 'click', find('#sessions-alert'), async () => {
