@@ -17,9 +17,12 @@ export interface NewEmailToken {
   userId: string
   /** Seconds. */
   lifetime: number
-  /** The address that the user gets when the token is used, by default the current one. */
-  newEmail?: string
+  /** The change of the address that the token makes. Without it, the token verifies the current address. */
+  change: EmailChange | undefined
 }
+
+/** A new address, and the session in which it was requested. If the session ends, the address does not change any more. */
+export interface EmailChange { email: string, sessionId: string }
 
 /**
  * Stores a token. Deletes the user's oldest tokens. Returns the address to which the token is to be sent, or undefined if there is no
@@ -27,19 +30,19 @@ export interface NewEmailToken {
  * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertEmailToken (
-  db: Database, { hash, userId, lifetime, newEmail }: NewEmailToken, confirm: () => Promise<void>
+  db: Database, { hash, userId, lifetime, change }: NewEmailToken, confirm: () => Promise<void>
 ): Promise<string | undefined> {
   return db.transaction().execute(async (trx) => {
     // A change of the address waits for this lock, and then deletes the token.
     const user = await lockUser(trx, userId)
     if (!user) return undefined
-    if (newEmail === undefined && user.emailVerified) throw new EmailVerified()
-    const email = newEmail ?? user.email
+    if (!change && user.emailVerified) throw new EmailVerified()
+    const email = change?.email ?? user.email
     await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) =>
       selectFrom('email_tokens').select('hash').where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
     const now = sql<Date>`clock_timestamp()`
     await trx.insertInto('email_tokens')
-      .values({ hash, user_id: userId, email, created_at: now, expires_at: sql<Date>`${now} + ${seconds(lifetime)}` }).execute()
+      .values({ hash, user_id: userId, email, session_id: change?.sessionId ?? null, created_at: now, expires_at: sql<Date>`${now} + ${seconds(lifetime)}` }).execute()
     await confirm()
     return email
   })
@@ -72,15 +75,21 @@ export async function verifyEmail (
   await lockUser(trx, userId)
   // A change of the address deletes all tokens (see `db/migrations/sign-ups.ts`), so if this one has another address than the user, it
   // was created to change it.
-  const { email } = await trx.deleteFrom('email_tokens').where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
-    .returning('email').executeTakeFirstOrThrow(invalidMailToken)
+  const { email, session_id: sessionId } = await trx.deleteFrom('email_tokens').where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
+    .returning(['email', 'session_id']).executeTakeFirstOrThrow(invalidMailToken)
+  if (sessionId !== null) await requireSession(trx, sessionId)
   const changed = await trx.selectFrom('users').select('id')
     .where('id', '=', userId).where(sql<string>`lower(email)`, '<>', sql<string>`lower(${email})`).executeTakeFirst() !== undefined
-  const undoableBy = changed && undo ? await insertUndoToken(trx, undo, userId) : undefined
+  const undoableBy = changed && undo ? await insertUndoToken(trx, undo, userId, { withoutPassword: true }) : undefined
   if (changed) await setEmail(trx, userId, email)
   await trx.updateTable('users').set({ email_verified: true, updated_at: sql`now()` }).where('id', '=', userId).execute()
   await trx.deleteFrom('email_tokens').where('user_id', '=', userId).execute()
   return { changed, undoableBy }
+}
+
+// Whoever ends a session may suspect a thief, who must not change the address afterwards (contract 1.12).
+async function requireSession (trx: Database, id: string): Promise<void> {
+  await trx.selectFrom('sessions').select('id').where('id', '=', id).forKeyShare().executeTakeFirstOrThrow(invalidMailToken)
 }
 
 async function setEmail (trx: Database, userId: string, email: string): Promise<void> {

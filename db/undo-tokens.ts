@@ -31,14 +31,18 @@ export const hasUndoRoom = ({ selectFrom }: Pick<ExpressionBuilder<Tables, never
 } < ${sql.lit(TOKENS_A_USER)}`
 
 /**
- * Stores a token to undo the change of a password that follows in the same transaction, which has locked the user. Returns the user's
- * address, to which the token is to be sent, or undefined if none was stored, because the user had no password or has too many tokens.
+ * Stores a token to undo the change that follows in the same transaction, which has locked the user. Returns the user's
+ * address, to which the token is to be sent, or undefined if none was stored, because the user had no
+ * password, unless that does not matter, or has too many tokens.
  */
-export async function insertUndoToken (trx: Database, hash: Uint8Array, userId: string): Promise<string | undefined> {
+export async function insertUndoToken (
+  trx: Database, hash: Uint8Array, userId: string, { withoutPassword = false } = {}
+): Promise<string | undefined> {
   const row = await trx.insertInto('undo_tokens').columns(undoColumns)
     .expression((query) => query.selectFrom('users')
       .select([query.val(hash).as('hash'), 'id', 'email', 'email_verified', 'email_changed_at', 'password_hash', undoExpiry.as('expires')])
-      .where('id', '=', userId).where('password_hash', 'is not', null).where(hasUndoRoom(query, 'users.id')))
+      .where('id', '=', userId).where(hasUndoRoom(query, 'users.id'))
+      .$if(!withoutPassword, (rows) => rows.where('password_hash', 'is not', null)))
     .returning('email').executeTakeFirst()
   return row?.email
 }

@@ -126,7 +126,11 @@ const change = prepare((
   .with('undoable', (cte) => cte.insertInto('undo_tokens').columns(undoColumns)
     .expression((query) => query.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
       .select(['given.undo', 'former.id', 'former.email', 'former.email_verified', 'former.email_changed_at', 'former.password_hash', undoExpiry.as('expires')])
-      .where(otherMailbox).where('given.undo', 'is not', null).where(hasUndoRoom(query, 'former.id')))
+      .where(otherMailbox).where('given.undo', 'is not', null).where(hasUndoRoom(query, 'former.id'))
+      // Setting back an address that a link can restore needs no link: it would go to the thief whose change is taken back.
+      .where(({ not, exists, selectFrom }) => not(exists(selectFrom('undo_tokens').select('undo_tokens.hash')
+        .whereRef('undo_tokens.user_id', '=', 'former.id').where('undo_tokens.expires_at', '>', sql<Date>`now()`)
+        .where(sql<string>`lower(undo_tokens.email)`, '=', sql<string>`lower(updated.email)`)))))
     .returning('email'))
   .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
     .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())

@@ -18,6 +18,7 @@ export async function createSignUps (db: Kysely<Tables>, schema: string): Promis
     .addColumn('hash', 'bytea', (column) => column.primaryKey())
     .addColumn('user_id', 'uuid', (column) => column.notNull().references('users.id').onDelete('cascade'))
     .addColumn('email', 'text', (column) => column.notNull())
+    .addColumn('session_id', 'uuid')
     .addColumn('created_at', 'timestamptz', (column) => column.notNull().defaultTo(sql`now()`))
     .addColumn('expires_at', 'timestamptz', (column) => column.notNull())
     .execute()

@@ -67,6 +67,8 @@ export interface EmailTokensTable {
   user_id: string
   /** The address to which the link was sent. */
   email: string
+  /** The session in which the new address was requested; null if the token verifies the current address. */
+  session_id: string | null
   created_at: Generated<Date>
   expires_at: Date
 }

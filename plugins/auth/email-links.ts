@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { deleteExpiredEmailTokens, insertEmailToken } from '../../db/email-tokens.ts'
+import { deleteExpiredEmailTokens, insertEmailToken, type EmailChange } from '../../db/email-tokens.ts'
 import { NoMailer } from '../../schema/password.ts'
 import { UserNotFound } from '../../schema/user.ts'
 import { durationOf } from '../mails/duration.ts'
@@ -30,10 +30,10 @@ function createEmailLinks (app: FastifyInstance) {
      * `UserNotFound`, and `EmailVerified`.
      * @param confirm runs before the commit, and throws if there must be no link
      */
-    async send (userId: string, confirm: () => Promise<void>, newEmail?: string): Promise<void> {
+    async send (userId: string, confirm: () => Promise<void>, change?: EmailChange): Promise<void> {
       if (!mailer) throw new NoMailer()
       const { hash, link } = createLink(app, '/verify-email')
-      const token = { hash, userId, lifetime: LIFETIME_SECONDS, ...newEmail !== undefined && { newEmail } }
+      const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
       const to = await insertEmailToken(db, token, confirm)
       if (to === undefined) throw new UserNotFound()
       mailer.send({ to, ...mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) }) }, userId)

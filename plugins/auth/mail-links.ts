@@ -12,7 +12,7 @@ export type MailPage = '/set-password' | '/sign-up/confirm' | '/verify-email' | 
 export function pageOf (app: FastifyInstance, page: MailPage): string {
   const { passwordUrl, publicUrl, prefix } = app.usherOptions
   if (page === '/set-password' && passwordUrl !== undefined) return passwordUrl
-  return `${publicUrl ?? (app.server.listening ? app.listeningOrigin : '')}${prefix}${page}`
+  return `${publicUrl?.replace(/\/+$/, '') ?? (app.server.listening ? app.listeningOrigin : '')}${prefix}${page}`
 }
 
 /** Creates a token. Returns the link with it, and its hash, which is what the database stores. */

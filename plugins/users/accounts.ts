@@ -35,8 +35,8 @@ function createAccounts (app: FastifyInstance) {
     if (foldEmail(email) === foldEmail(user.email)) return { email, ...others }
     emailLinks.requireMailer()
     await throttle.verification({ userId: user.id, email, client })
-    await emailLinks.send(user.id, () => confirmActor(request), email)
-    return { ...others, email: user.email }
+    await emailLinks.send(user.id, () => confirmActor(request), { email, sessionId: actorOf(request).sessionId })
+    return others
   }
 
   function finishPasswordChange ({ id, email }: Account, { ended, undoableBy }: PasswordChange, undo: UndoLink | undefined): void {

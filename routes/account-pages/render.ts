@@ -60,6 +60,7 @@ export function createRenderer ({ pages: { texts: given, productName, language }
 /** Returns the texts of a page for a failure. */
 export function explain (error: { code?: string, message: string, errors?: readonly string[] }, texts: Readonly<Record<PageText, string>>): string {
   const textOf = (name: string | undefined) => name !== undefined && Object.hasOwn(failureTexts, name) ? texts[failureTexts[name]!] : undefined
-  const sentences = error.errors ?? [error.message]
+  // A hook of the host may throw something that has no message.
+  const sentences = error.errors ?? [error.message ?? texts.failed]
   return sentences.map((sentence) => textOf(error.code) ?? textOf(sentence) ?? `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}.`).join(' ')
 }

@@ -70,6 +70,13 @@ t.test('11.1 a pending address is void after another change, a new password or t
   t.equal((await inject('PUT', '/api/auth/password', { headers: user.headers, payload })).statusCode, 204)
   t.equal((await confirm(await inbox.token(third))).statusCode, 400, 'who changes the password may suspect a thief')
 
+  const robbed = await createUser()
+  const fifth = newEmail()
+  await inject('PATCH', `/api/users/${robbed.id}`, { headers: robbed.headers, payload: { email: fifth } })
+  const stolen = await inbox.token(fifth)
+  t.equal((await inject('DELETE', `/api/users/${robbed.id}/sessions`, { headers: admin.headers })).statusCode, 204)
+  t.equal((await confirm(stolen)).statusCode, 400, 'who ends the session may suspect a thief, too')
+
   const gone = await createUser()
   const fourth = newEmail()
   await inject('PATCH', `/api/users/${gone.id}`, { headers: gone.headers, payload: { email: fourth } })

@@ -36,6 +36,17 @@ async function untilHandled (id: string, count = 1): Promise<void> {
     (await sql`select 1 from audit where user_id = ${id} and action = 'password.reset-request'`).length === count)
 }
 
+t.test('11.3 an address that is set back by hand gives no link to whoever had changed it', async (t) => {
+  const user = await createUser()
+  const thief = `thief-${user.email}`
+  await patch(user.id, { email: thief })
+  await inbox.of(user.email, 1)
+  await patch(user.id, { email: user.email })
+  await patch(user.id, { email: `other-${user.email}` })
+  await inbox.of(user.email, 2)
+  t.same(subjectsOf(thief), [])
+})
+
 t.test('11.3 a changed address: the former one gets a link that restores it and ends every session', async (t) => {
   const changes: Record<string, (user: LoggedIn, email: string) => Promise<{ statusCode: number }>> = {
     'PATCH by the user': (user, email) => patch(user.id, { email }, user),

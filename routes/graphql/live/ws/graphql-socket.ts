@@ -29,8 +29,7 @@ export class GraphqlSocket {
   readonly #socket: BoundedSocket
   readonly #deadline: NodeJS.Timeout
   #state: 'opened' | 'initialised' | 'acknowledged' = 'opened'
-  // The user behind the token, and a function that verifies it again. Operations call that, because the session may have ended.
-  #reader: Actor | null = null
+  // Returns the actor. Each operation calls it, because the session may have ended.
   #actor: () => Promise<Actor | null> = async () => null
   #unwatch = () => {}
   readonly #running = new RunningOperations()
@@ -120,7 +119,6 @@ export class GraphqlSocket {
     // The socket may have closed meanwhile.
     if (!this.#socket.isOpen) return
     const { usher: { usherAuth } } = this.#context
-    this.#reader = actor
     this.#actor = () => usherAuth.identify(authorization)
     this.#unwatch = usherAuth.watch(authorization, actor, () => this.#close(CloseCode.Forbidden, 'The session has ended'))
   }
@@ -156,7 +154,7 @@ export class GraphqlSocket {
     if (typeOf(usher, operation) !== 'subscription') return this.#execute(id, operation)
     const head = this.#headOf(id)
     let hasFailed = false
-    const stop = await subscriptions.subscribe({ ...checkSubscription(usher, request, operation), reader: this.#reader }, createSocketSink(this.#socket, connection, {
+    const stop = await subscriptions.subscribe({ ...checkSubscription(usher, request, operation), reader: await this.#actor() }, createSocketSink(this.#socket, connection, {
       network,
       send: (event) => this.#socket.write(`${head}${event}}`),
       fail: (errors) => {
