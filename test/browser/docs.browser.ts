@@ -29,7 +29,7 @@ for (const [place, serve] of Object.entries(served)) {
 
     await t.test('15.3 signing in authorizes the page, survives a reload, and ends with signing out', async (t) => {
       const { page, foreign, problems } = await openPage(t, `${url}/docs/`)
-      await page.getByLabel('Email').fill(admin.email)
+      await page.getByRole('textbox', { name: 'Email' }).fill(admin.email)
       await page.getByRole('textbox', { name: 'Password' }).fill('not the password')
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByText('Email or password is wrong.').waitFor()
@@ -46,9 +46,9 @@ for (const [place, serve] of Object.entries(served)) {
       await page.getByText(`Signed in as ${admin.email}`).waitFor()
       t.strictSame(await readProtected(page), ['200', admin.email])
       await page.getByRole('button', { name: 'Sign out' }).click()
-      await page.getByLabel('Email').waitFor()
+      await page.getByRole('textbox', { name: 'Email' }).waitFor()
       await page.reload()
-      await page.getByLabel('Email').waitFor()
+      await page.getByRole('textbox', { name: 'Email' }).waitFor()
       t.strictSame(await readProtected(page), ['401', undefined])
       t.strictSame({ foreign, problems }, { foreign: [], problems: [FAILED_401] })
     })
@@ -65,7 +65,7 @@ for (const [place, serve] of Object.entries(served)) {
       await page.context().clearCookies()
       await page.reload()
       await page.getByText('Your session has ended. Sign in again.').waitFor()
-      t.ok(await page.getByLabel('Email').isVisible())
+      t.ok(await page.getByRole('textbox', { name: 'Email' }).isVisible())
     })
   })
 }

@@ -42,7 +42,7 @@ for (const [place, serve] of Object.entries(served)) {
 
     await t.test('15.3 the starter operations can be sent once the user is signed in, also after a reload', async (t) => {
       const { page, foreign, problems } = await openPage(t, `${url}/graphql`)
-      await page.getByLabel('Email').fill(admin.email)
+      await page.getByRole('textbox', { name: 'Email' }).fill(admin.email)
       await page.getByRole('textbox', { name: 'Password' }).fill(admin.password)
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByText(`Signed in as ${admin.email}`).waitFor()
@@ -66,7 +66,7 @@ for (const [place, serve] of Object.entries(served)) {
       await openTab(page, 'Me')
       await run(page, admin.email)
       await page.getByRole('button', { name: 'Sign out' }).click()
-      await page.getByLabel('Email').waitFor()
+      await page.getByRole('textbox', { name: 'Email' }).waitFor()
       await run(page, 'null')
       t.strictSame({ foreign, problems }, { foreign: [], problems: [] })
     })
