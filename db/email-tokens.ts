@@ -48,10 +48,12 @@ export async function insertEmailToken (
   })
 }
 
-/** Returns the id of the user to whom a token belongs. Throws `InvalidInput` if there is no such token or it has expired. */
+/** Returns the id of a token's user. Throws `InvalidInput` if the token is unknown or has expired, or its session has ended. */
 export async function getEmailTokenOwner (db: Database, hash: Uint8Array): Promise<string> {
   const { userId } = await db.selectFrom('email_tokens').select('user_id as userId')
-    .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).executeTakeFirstOrThrow(invalidMailToken)
+    .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
+    .where(({ or, eb, selectFrom }) => or([eb('session_id', 'is', null), eb('session_id', 'in', selectFrom('sessions').select('id'))]))
+    .executeTakeFirstOrThrow(invalidMailToken)
   return userId
 }
 
@@ -75,19 +77,20 @@ export async function verifyEmail (
   await lockUser(trx, userId)
   // A change of the address deletes all tokens (see `db/migrations/sign-ups.ts`), so if this one has another address than the user, it
   // was created to change it.
-  const { email, session_id: sessionId } = await trx.deleteFrom('email_tokens').where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
+  const { email, session_id: sessionId } = await trx.deleteFrom('email_tokens')
+    .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
     .returning(['email', 'session_id']).executeTakeFirstOrThrow(invalidMailToken)
   if (sessionId !== null) await requireSession(trx, sessionId)
   const changed = await trx.selectFrom('users').select('id')
     .where('id', '=', userId).where(sql<string>`lower(email)`, '<>', sql<string>`lower(${email})`).executeTakeFirst() !== undefined
-  const undoableBy = changed && undo ? await insertUndoToken(trx, undo, userId, { withoutPassword: true }) : undefined
+  const undoableBy = changed && undo ? await insertUndoToken(trx, undo, userId, { newEmail: email }) : undefined
   if (changed) await setEmail(trx, userId, email)
   await trx.updateTable('users').set({ email_verified: true, updated_at: sql`now()` }).where('id', '=', userId).execute()
   await trx.deleteFrom('email_tokens').where('user_id', '=', userId).execute()
   return { changed, undoableBy }
 }
 
-// Whoever ends a session may suspect a thief, who must not change the address afterwards (contract 1.12).
+// A user who ends a session may suspect a thief. From then on, a change that was requested in it must fail (contract 1.12).
 async function requireSession (trx: Database, id: string): Promise<void> {
   await trx.selectFrom('sessions').select('id').where('id', '=', id).forKeyShare().executeTakeFirstOrThrow(invalidMailToken)
 }

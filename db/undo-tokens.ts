@@ -1,4 +1,4 @@
-import { sql, type ExpressionBuilder } from 'kysely'
+import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken } from '../schema/user.ts'
 import { clearLoginFailures, foldEmail } from './login-failures.ts'
@@ -31,18 +31,29 @@ export const hasUndoRoom = ({ selectFrom }: Pick<ExpressionBuilder<Tables, never
 } < ${sql.lit(TOKENS_A_USER)}`
 
 /**
+ * Returns a condition: a link that the user got can restore this address. Setting it back by hand then needs no link, which would go to
+ * the thief whose change is taken back.
+ */
+export const isRestorable = ({ exists, selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'exists' | 'selectFrom'>, column: string, email: RawBuilder<string>) =>
+  exists(selectFrom('undo_tokens').select('undo_tokens.hash')
+    .where('undo_tokens.user_id', '=', sql.ref<string>(column)).where('undo_tokens.expires_at', '>', sql<Date>`now()`)
+    .where(sql<string>`lower(undo_tokens.email)`, '=', sql<string>`lower(${email})`))
+
+/**
  * Stores a token to undo the change that follows in the same transaction, which has locked the user. Returns the user's
  * address, to which the token is to be sent, or undefined if none was stored, because the user had no
- * password, unless that does not matter, or has too many tokens.
+ * password, has too many tokens, or has one that restores the new address.
+ * @param newEmail the new address, if that is what changes
  */
 export async function insertUndoToken (
-  trx: Database, hash: Uint8Array, userId: string, { withoutPassword = false } = {}
+  trx: Database, hash: Uint8Array, userId: string, { newEmail }: { newEmail?: string } = {}
 ): Promise<string | undefined> {
   const row = await trx.insertInto('undo_tokens').columns(undoColumns)
     .expression((query) => query.selectFrom('users')
       .select([query.val(hash).as('hash'), 'id', 'email', 'email_verified', 'email_changed_at', 'password_hash', undoExpiry.as('expires')])
       .where('id', '=', userId).where(hasUndoRoom(query, 'users.id'))
-      .$if(!withoutPassword, (rows) => rows.where('password_hash', 'is not', null)))
+      .$if(newEmail === undefined, (rows) => rows.where('password_hash', 'is not', null))
+      .$if(newEmail !== undefined, (rows) => rows.where(query.not(isRestorable(query, 'users.id', sql`${newEmail}`)))))
     .returning('email').executeTakeFirst()
   return row?.email
 }

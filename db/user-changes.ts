@@ -9,7 +9,7 @@ import { whileLocked } from './locked-users.ts'
 import { isUuid, prepare, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import { userColumns, type Database, type UserRow } from './tables.ts'
-import { hasUndoRoom, undoColumns, undoExpiry } from './undo-tokens.ts'
+import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from './undo-tokens.ts'
 import { writable } from './users.ts'
 
 /** The members of a user to change. */
@@ -127,10 +127,7 @@ const change = prepare((
     .expression((query) => query.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
       .select(['given.undo', 'former.id', 'former.email', 'former.email_verified', 'former.email_changed_at', 'former.password_hash', undoExpiry.as('expires')])
       .where(otherMailbox).where('given.undo', 'is not', null).where(hasUndoRoom(query, 'former.id'))
-      // Setting back an address that a link can restore needs no link: it would go to the thief whose change is taken back.
-      .where(({ not, exists, selectFrom }) => not(exists(selectFrom('undo_tokens').select('undo_tokens.hash')
-        .whereRef('undo_tokens.user_id', '=', 'former.id').where('undo_tokens.expires_at', '>', sql<Date>`now()`)
-        .where(sql<string>`lower(undo_tokens.email)`, '=', sql<string>`lower(updated.email)`)))))
+      .where(query.not(isRestorable(query, 'former.id', sql`updated.email`))))
     .returning('email'))
   .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
     .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())

@@ -39,6 +39,18 @@ t.test('11.1 a change to an address gets the same response whether it is free or
     ['user.create', 'user.email-change', 'user.email-verify', 'user.undo-change'])
 })
 
+t.test('11.3 an address that is set back by a link gives no link to whoever had changed it', async (t) => {
+  const user = await createUser()
+  const thief = newEmail()
+  for (const [email, count] of [[thief, 1], [user.email, 2]] as const) {
+    await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email } })
+    t.equal((await confirm(await inbox.token(email, count))).statusCode, 204)
+  }
+  // The mails are sent in order, so nothing else is on its way to the thief when this one arrives.
+  await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: thief } })
+  t.equal((await inbox.of(thief, 2)).filter(({ text }) => text.includes('/undo#')).length, 0)
+})
+
 t.test('11.1 letter case changes at once, and admins, who see all addresses, get a conflict', async (t) => {
   const [user, other] = [await createUser(), await createUser()]
   const email = user.email.toUpperCase()
