@@ -7,8 +7,7 @@ import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Tables } from './tables.ts'
 import { lockUser } from './users.ts'
 
-// Links to reset the password are not sent to a new address for as long, unless it is verified.
-/** How long a change can be undone. */
+/** How long a change can be undone. During this time, no link to reset the password is sent to a new address that is not verified. */
 export const UNDO_DAYS = 7
 
 // Each token means a mail to an address that may not belong to the user. Later changes get no token, rather than replacing the

@@ -15,8 +15,9 @@ const TYPES: Readonly<Record<string, string>> = {
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 /**
- * Serves the style and the scripts of the pages, with the color and the texts of the options. Returns their folder, relative to the prefix and with a slash at the end. Its name
- * is a hash of all of them, so that browsers can keep the files, and scripts that belong together import each other.
+ * Serves the style and the scripts of the pages, with the color and the texts of the options. Returns their folder, relative to the
+ * prefix and with a slash at the end. Its name contains a hash of all files, so that browsers can keep them, and scripts of one release
+ * import each other.
  */
 export function serveAssets (app: FastifyInstance): string {
   const { color, texts } = app.usherOptions.pages

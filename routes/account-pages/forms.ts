@@ -61,12 +61,13 @@ export interface FormOptions {
  * do the work, so that limits, checks and the account log are the same. Success leads to another page, and a failure to the same one.
  */
 export function addForm (app: FastifyInstance, { page, operation, checkOrigin, nextOf, renderFailure, headersOf }: FormOptions): void {
-  const { handler, schema, onRequest = [], preHandler = [] } = operation
+  const { handler, schema, onRequest = [], preValidation = [], preHandler = [] } = operation
   app.route({
     method: 'POST',
     url: page.path,
     schema: { hide: true, body: schema!.body },
     onRequest: [checkOrigin, ...[onRequest].flat()],
+    preValidation: [preValidation].flat(),
     preHandler: [preHandler].flat(),
     handler,
     // The response of the operation, which may have a token, is not sent.

@@ -18,7 +18,7 @@ export interface Subscription {
   document: DocumentNode
   variables: Record<string, unknown>
   operationName: string | undefined
-  /** The reader of the events; null if there is no token, or if all readers get the same events. */
+  /** The user who reads the events; null without a token. */
   reader: Actor | null
   /** The cursor of the last event that the client has received, if its transport sends it. It takes precedence over `after`. */
   lastEventId?: string | undefined

@@ -154,7 +154,8 @@ export class GraphqlSocket {
     if (typeOf(usher, operation) !== 'subscription') return this.#execute(id, operation)
     const head = this.#headOf(id)
     let hasFailed = false
-    const stop = await subscriptions.subscribe({ ...checkSubscription(usher, request, operation), reader: await this.#actor() }, createSocketSink(this.#socket, connection, {
+    const subscription = { ...checkSubscription(usher, request, operation), reader: await this.#actor() }
+    const stop = await subscriptions.subscribe(subscription, createSocketSink(this.#socket, connection, {
       network,
       send: (event) => this.#socket.write(`${head}${event}}`),
       fail: (errors) => {
