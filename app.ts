@@ -7,8 +7,6 @@ import accounts from './plugins/users/accounts.ts'
 import deletedUsers from './plugins/users/deleted-users.ts'
 import docs from './plugins/docs.ts'
 import errors from './plugins/errors.ts'
-import events from './plugins/posts/events.ts'
-import posts from './plugins/posts/posts.ts'
 import firstAdmin from './plugins/auth/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import emailLinks from './plugins/auth/email-links.ts'
@@ -22,7 +20,6 @@ import responseIsolation from './plugins/response-isolation.ts'
 import sessions from './plugins/auth/sessions.ts'
 import signUps from './plugins/auth/sign-ups.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
-import storage from './plugins/uploads/storage.ts'
 import undoLinks from './plugins/auth/undo-links.ts'
 import users from './plugins/users/users.ts'
 import throttle from './plugins/auth/throttle.ts'
@@ -31,19 +28,15 @@ import visibility from './plugins/auth/visibility.ts'
 import accountSafetyRoutes from './routes/account-safety.ts'
 import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
-import docsRoutes from './routes/docs.ts'
-import graphql from './routes/graphql/index.ts'
 import healthRoutes from './routes/health.ts'
-import pages from './routes/account-pages/index.ts'
-import { collectOperations } from './routes/account-pages/forms.ts'
 import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
 import sessionRoutes from './routes/sessions.ts'
 import signUpRoutes from './routes/sign-up.ts'
-import uploadRoutes from './routes/uploads.ts'
 import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
 import type { UsherOptions } from './schema/options.ts'
+import type { Part } from './schema/parts.ts'
 import { readOptions } from './schema/read-options.ts'
 import { audiences, type Action, type Actor, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
 import type { Role } from './schema/user.ts'
@@ -99,8 +92,9 @@ function decorateRequest (app: FastifyInstance): void {
   hosts.add(app.server)
 }
 
-// Registers the parts of the service, in the order of their dependencies.
+// Registers the parts of the service, in the order of their dependencies. Those that can be left out are imported only if they are used.
 async function service (app: FastifyInstance): Promise<void> {
+  const has = createHas(app)
   await app.register(responseIsolation)
   await app.register(errors)
   await app.register(lingeringClose)
@@ -120,25 +114,27 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(undoLinks)
   await app.register(auth)
   await app.register(visibility)
-  await app.register(storage)
+  if (has('uploads')) await app.register(import('./plugins/uploads/storage.ts'))
   await app.register(deletedUsers)
   await app.register(accounts)
-  await app.register(posts)
-  await app.register(events)
+  if (has('posts')) await app.register(import('./plugins/posts/posts.ts'))
+  if (has('posts') && has('graphql')) await app.register(import('./plugins/posts/events.ts'))
   await app.register(firstAdmin)
 
   // These are sibling scopes because each parses and validates requests differently.
   await app.register(rest)
-  await app.register(graphql)
+  if (has('graphql')) await app.register(import('./routes/graphql/index.ts'))
 }
 
 async function rest (app: FastifyInstance): Promise<void> {
+  const has = createHas(app)
   await app.register(http)
   await app.register(docs)
-  await app.register(docsRoutes)
+  if (has('docs')) await app.register(import('./routes/docs.ts'))
   await app.register(healthRoutes)
   await app.register(wellKnown)
-  const operations = collectOperations(app)
+  // The pages run operations of the API, so they see its routes being registered.
+  const addPages = has('pages') ? (await import('./routes/account-pages/index.ts')).collectForPages(app) : undefined
 
   await app.register(async (api) => {
     const methods = collectMethods(api)
@@ -149,11 +145,19 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(accountSafetyRoutes)
     await api.register(userRoutes)
     await api.register(auditRoutes)
-    await api.register(uploadRoutes)
+    if (has('uploads')) await api.register(import('./routes/uploads.ts'))
     await api.register(redirect)
     addFallbacks(api, methods)
   }, { prefix: '/api' })
-  await app.register(pages, { operations })
+  await addPages?.()
 }
 
-export default fp(usher, { name: 'fastify-usher', fastify: '5.x' })
+function createHas ({ usherOptions: { without } }: FastifyInstance) {
+  return (part: Part): boolean => !without.includes(part)
+}
+
+const plugin = Object.assign(fp(usher, { name: 'fastify-usher', fastify: '5.x' }), { audiences })
+
+export default plugin
+// What `require('fastify-usher')` returns: the plugin, to which tools such as @fastify/autoload add properties.
+export { plugin as 'module.exports' }

@@ -1,3 +1,4 @@
+import type { FastifyInstance } from 'fastify'
 import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import { authorPostsKey, type ListedPost, type PostRow } from '../../db/posts.ts'
 import type { PostEvent } from '../../plugins/posts/post-stream.ts'
@@ -10,7 +11,7 @@ import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
 import { createParser } from '../../schema/validator.ts'
 import { toConnection, readPage } from './pagination.ts'
 import { clientOfReads, type GraphQLContext } from './context.ts'
-import { authorizeRead } from './reading.ts'
+import { authorizeRead, hidingResolvers } from './reading.ts'
 import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
@@ -22,7 +23,7 @@ const parseChanges = createParser(UpdatePost)
  * The resolvers of `schema/schema.graphql`. Relations use the batched reads, which join the reads of all concurrent requests:
  * fifty users with their posts are two statements (contract 7.8).
  */
-export const resolvers = {
+const resolvers = {
   DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value as Date).toISOString() }),
 
   Query: {
@@ -133,6 +134,13 @@ export const resolvers = {
     },
   },
 } satisfies Resolvers<GraphQLContext>
+
+/** Returns the resolvers of the parts that a mount has. */
+export function createResolvers (usher: FastifyInstance) {
+  const { DateTime, Query: { user, users, me }, User } = resolvers
+  if (usher.usherOptions.without.includes('posts')) return { DateTime, Query: { user, users, me }, User: hidingResolvers(usher) }
+  return { ...resolvers, User: { ...User, ...hidingResolvers(usher) } }
+}
 
 function cursorOf ({ position, epoch }: ListedPost): string {
   return encodePlace({ position: position!, epoch: epoch! })
