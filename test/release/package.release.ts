@@ -35,12 +35,15 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.strictSame(templates.filter((file) => !paths.includes(`dist/${file}`)), [])
   const others = paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))
   t.strictSame(others.sort(), [
-    'dist/node/pages/favicon.ico', 'dist/node/pages/home.css', 'dist/node/pages/home.html', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
+    'dist/node/pages/favicon.ico', 'dist/node/pages/home.css', 'dist/node/pages/home.html',
+    'dist/routes/graphql/graphiql-page.LICENSE', 'dist/routes/graphql/graphiql-page.html.gz', 'dist/routes/graphql/graphiql-page.json', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css', 'dist/routes/pages/graphiql.html',
-    'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html', 'dist/schema/schema.graphql',
+    'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html', 'dist/schema/common-passwords.LICENSE', 'dist/schema/common-passwords.txt',
+    'dist/schema/schema.graphql',
   ])
   t.strictSame(paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(), ['docs', 'graphiql', 'pages', 'sign-in'].map((name) => `dist/routes/pages/${name}.js`))
-  t.ok(size < 350_000, `${size} bytes`)
+  // Most of it is the page of GraphiQL, whose library has nine megabytes.
+  t.ok(size < 3_500_000, `${size} bytes`)
 })
 
 t.test('9 every module that the package imports is among its dependencies', async (t) => {
