@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs, promisify } from 'node:util'
 import { startEmbedded } from '../node/embedded/server.ts'
 
-const TARGETS = { ms: 300, mib: 10 }
+const TARGETS = { ms: 300, cpu: undefined, mib: 10 }
 
 const { values } = parseArgs({
   options: {
@@ -18,8 +18,8 @@ const { values } = parseArgs({
   },
 })
 
-/** The milliseconds from the start of the process until the host is ready, and its heap after a garbage collection. */
-interface Boot { ms: number, mib: number }
+/** The milliseconds from the start of the process until the host is ready, those of CPU time, and the heap after a garbage collection. */
+interface Boot { ms: number, cpu: number, mib: number }
 
 const folder = await mkdtemp(join(tmpdir(), 'usher-boot-'))
 const database = await startEmbedded({ dataDir: folder })
@@ -32,13 +32,17 @@ try {
     for (const [name, boots] of Object.entries(hosts)) boots.push(await boot(name))
   }
   console.log(`${values.entry}, ${cpus().length} cores, Node ${process.version}, ${values.times} starts of each host; medians`)
-  print('ready after, ms', 'ms', TARGETS.ms)
-  print('heap, MiB', 'mib', TARGETS.mib)
+  print('ready after, ms', 'ms')
+  // On a busy machine, this says more than the time.
+  print('CPU time, ms', 'cpu')
+  print('heap, MiB', 'mib')
 
-  function print (what: string, figure: keyof Boot, target: number): void {
+  function print (what: string, figure: keyof Boot): void {
+    const target = TARGETS[figure]
     const [plain, usher] = [hosts.plain, hosts.usher].map((boots) => median(boots.map((boot) => boot[figure]))) as [number, number]
     const added = usher - plain
-    console.log(`${what.padEnd(16)} plain ${plain.toFixed(1)}, with Usher ${usher.toFixed(1)}: ${added.toFixed(1)} more  target ${target}: ${added <= target ? 'met' : 'MISSED'}`)
+    const verdict = target === undefined ? '' : `  target ${target}: ${added <= target ? 'met' : 'MISSED'}`
+    console.log(`${what.padEnd(16)} plain ${plain.toFixed(1)}, with Usher ${usher.toFixed(1)}: ${added.toFixed(1)} more${verdict}`)
   }
 } finally {
   await database.stop()

@@ -7,6 +7,8 @@ import { install, pack, run } from '../helpers/package.ts'
 // NestJS pins Fastify. An app must have a single copy of its types.
 const NEST_FASTIFY = 'fastify@5.11.3'
 
+// Generators install hundreds of packages.
+t.setTimeout(1_800_000)
 const folder = t.testdir()
 const { path: packed } = await pack(folder)
 const settings = async (name: string) => ({ DATABASE_URL: await testDatabaseUrl(), USHER_SCHEMA: uniqueSchema(name), UPLOADS: join(folder, 'uploads') })
