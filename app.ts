@@ -7,7 +7,9 @@ import accounts from './plugins/users/accounts.ts'
 import deletedUsers from './plugins/users/deleted-users.ts'
 import docs from './plugins/docs.ts'
 import errors from './plugins/errors.ts'
+import newUsers from './plugins/users/new-users.ts'
 import events from './plugins/posts/events.ts'
+import postChanges from './plugins/posts/post-changes.ts'
 import posts from './plugins/posts/posts.ts'
 import firstAdmin from './plugins/auth/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
@@ -24,6 +26,7 @@ import signUps from './plugins/auth/sign-ups.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
 import storage from './plugins/uploads/storage.ts'
 import undoLinks from './plugins/auth/undo-links.ts'
+import userSessions from './plugins/auth/user-sessions.ts'
 import users from './plugins/users/users.ts'
 import throttle from './plugins/auth/throttle.ts'
 import tokens from './plugins/auth/tokens.ts'
@@ -120,10 +123,13 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(undoLinks)
   await app.register(auth)
   await app.register(visibility)
+  await app.register(userSessions)
   await app.register(storage)
   await app.register(deletedUsers)
+  await app.register(newUsers)
   await app.register(accounts)
   await app.register(posts)
+  await app.register(postChanges)
   await app.register(events)
   await app.register(firstAdmin)
 

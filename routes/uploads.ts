@@ -35,7 +35,7 @@ const schemas = {
 
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actorOf, allow, confirm }, usherStorage: storage, usherVisibility: visibility, usherOptions } = app
+  const { usherAuth: { actorOf, allow, callerOf }, usherStorage: storage, usherVisibility: visibility, usherOptions } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
@@ -58,8 +58,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       await readForm(request, limits, form, storage.write)
       const { file, ...texts } = parseForm(form)
       const upload = { ...file, ...texts }
-      const actor = actorOf(request)
-      await storage.keep({ ...upload, userId: actor.id }, () => confirm(actor, request.socket))
+      await storage.keep({ ...upload, userId: actorOf(request).id }, () => callerOf(request).confirm())
       return { fileUrl: `${base}/${upload.id}`, ...upload }
     } catch (error) {
       if (form.file) await storage.discard(form.file)

@@ -1,0 +1,61 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import type { PostRow } from '../../db/posts.ts'
+import { InvalidInput } from '../../schema/errors.ts'
+import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
+import { createParser } from '../../schema/validator.ts'
+import type { Caller } from '../auth/caller.ts'
+
+const parsePost = createParser(CreatePost)
+const parseChanges = createParser(UpdatePost)
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherPostChanges: ReturnType<typeof createPostChanges>
+  }
+}
+
+/** A post to be created. Without an author, it is the caller's own. */
+export interface GivenPost { title: string, content: string, authorId?: string | null | undefined }
+
+function createPostChanges ({ usherPosts: posts }: FastifyInstance) {
+  // Returns a post if the caller may change it.
+  async function findOwn (caller: Caller, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
+    caller.requireIdentity()
+    const post = await posts.read(id, caller.client)
+    if (!post) throw new PostNotFound()
+    caller.authorize(action, post.authorId)
+    return post
+  }
+
+  return {
+    /** Creates a post. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`, `UserNotFound`, `Overloaded`, `InvalidToken`. */
+    async create (caller: Caller, { authorId: author, ...given }: GivenPost): Promise<PostRow> {
+      caller.requireIdentity()
+      const authorId = author?.toLowerCase() ?? caller.actor?.id
+      if (authorId === undefined) throw new InvalidInput('authorId is required')
+      caller.authorize('posts:create')
+      if (authorId !== caller.actor?.id) caller.authorize('posts:create-for-another')
+      return posts.create({ ...parsePost(given), authorId }, caller)
+    },
+
+    /** Changes the members that are given. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `InvalidToken`. */
+    async update (caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined }): Promise<PostRow> {
+      const post = await findOwn(caller, 'posts:update', id)
+      const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
+      return posts.update(post.id, changes, () => caller.confirm())
+    },
+
+    /** Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidToken`. */
+    async delete (caller: Caller, id: string): Promise<string> {
+      const post = await findOwn(caller, 'posts:delete', id)
+      await posts.delete(post.id, () => caller.confirm())
+      return post.id
+    },
+  }
+}
+
+/** Creates, changes and deletes posts: one function each, whoever does it. */
+export default fp(async function postChanges (app) {
+  app.decorate('usherPostChanges', createPostChanges(app))
+}, { name: 'usher-post-changes', dependencies: ['usher-posts', 'usher-auth'] })
