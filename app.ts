@@ -1,5 +1,6 @@
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
+import { createUsher } from './plugins/api/usher.ts'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
 import database from './plugins/database.ts'
@@ -15,6 +16,7 @@ import firstAdmin from './plugins/auth/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
+import logins from './plugins/auth/logins.ts'
 import mailer from './plugins/mailer.ts'
 import mails from './plugins/mails/mails.ts'
 import optionsPlugin from './plugins/options.ts'
@@ -48,8 +50,9 @@ import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
 import type { UsherOptions } from './schema/options.ts'
 import { readOptions } from './schema/read-options.ts'
-import { audiences, type Action, type Actor, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
-import type { Role } from './schema/user.ts'
+import { audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
+import type { Role, ShownUser, UsherUser } from './schema/user.ts'
+import type { Usher } from './schema/usher.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -63,17 +66,9 @@ declare module 'fastify' {
 }
 
 export { audiences }
-export type { Action, Actor, Policy, ReadAction, ReadRule, Role, Rule, UsherOptions }
-
-/** The one decorator that a host gets. */
-export interface Usher {
-  /**
-   * An `onRequest` hook that sets `request.actor` to the user behind the bearer token. If there is no valid token, it
-   * sets `WWW-Authenticate` and throws an error with a `statusCode` of 401 and a `code` (contract 1.5). A route that
-   * reads a body uses it as its `preHandler` as well, because the session may end while the body arrives (contract 1.12).
-   */
-  readonly authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
-}
+export type * from './schema/register.ts'
+export type * from './schema/usher.ts'
+export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, UsherOptions, UsherUser }
 
 // The servers of apps whose request decorator `actor` is Usher's. Several mounts in one app share it.
 const hosts = new WeakSet<object>()
@@ -91,7 +86,7 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   await app.register(async (scope) => {
     await scope.register(optionsPlugin, { options })
     await service(scope)
-    mounted.resolve(Object.freeze({ authenticate: scope.usherAuth.authenticate }))
+    mounted.resolve(createUsher(scope))
   }, { prefix, logLevel, logSerializers })
   app.decorate(decoratorName, await mounted.promise)
 }
@@ -124,6 +119,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(auth)
   await app.register(visibility)
   await app.register(userSessions)
+  await app.register(logins)
   await app.register(storage)
   await app.register(deletedUsers)
   await app.register(newUsers)

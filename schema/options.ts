@@ -4,7 +4,7 @@ import type { Sql } from 'postgres'
 import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
 import type { Mail, MailTemplates } from './mail.ts'
 import { PagesOptions, type GivenPages } from './pages.ts'
-import type { Policy } from './policy.ts'
+import type { GivenPolicy, Policy } from './policy.ts'
 import { Email, NewPassword } from './text.ts'
 
 const MIB = 1024 * 1024
@@ -79,8 +79,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' 
    * notifications. The host owns and closes it. A lost message delays a post by up to a second.
    */
   emitter?: Emitter | undefined
-  /** Rules that replace those of `schema/policy.ts`. */
-  policy?: Partial<Policy> | undefined
+  /** Rules that replace those of `schema/policy.ts`, and the rules of the host's own actions, such as `bookmarks:create`. */
+  policy?: GivenPolicy | undefined
   /** Sends a mail. Without it, users cannot reset their passwords or be invited to set a first one. */
   mailer?: Mailer | undefined
   /** Renders mails instead of Usher's templates. */

@@ -2,7 +2,7 @@ import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { isDatabaseUrl } from './database-url.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
-import { policy, type Policy } from './policy.ts'
+import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { createParser } from './validator.ts'
 
 const parse = createParser(Settings)
@@ -77,9 +77,9 @@ function readClient (sql: Sql): Sql {
   return sql
 }
 
-function readPolicy (rules: Partial<Policy> = {}): Policy {
+function readPolicy (rules: GivenPolicy = {}): Policy {
   for (const [action, rule] of Object.entries(rules)) {
-    if (!(action in policy)) throw optionError(`policy has no action ${action}`)
+    if (!Object.hasOwn(policy, action) && !isHostAction(action)) throw optionError(`policy has no action ${action}`)
     if (typeof rule !== 'function') throw optionError(`policy must have a function for ${action}`)
   }
   return { ...policy, ...rules }
