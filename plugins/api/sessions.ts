@@ -8,7 +8,7 @@ export function createSessionOperations (app: FastifyInstance, perform: Perform)
   const { usherUserSessions: sessions, usherLogins: logins } = app
 
   return {
-    start (userId, options = {}) {
+    async start (userId, options = {}) {
       const { request, ...others } = options as StartOptions & object
       // An actor may not start sessions, so an option of that name is a mistake.
       if (Object.keys(others).length > 0) throw new TypeError('usher: sessions.start has no other option than request')
