@@ -13,6 +13,7 @@ import events from './plugins/posts/events.ts'
 import postChanges from './plugins/posts/post-changes.ts'
 import posts from './plugins/posts/posts.ts'
 import firstAdmin from './plugins/auth/first-admin.ts'
+import hooks from './plugins/hooks.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
@@ -27,6 +28,7 @@ import sessions from './plugins/auth/sessions.ts'
 import signUps from './plugins/auth/sign-ups.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
 import storage from './plugins/uploads/storage.ts'
+import uploads from './plugins/uploads/uploads.ts'
 import undoLinks from './plugins/auth/undo-links.ts'
 import userSessions from './plugins/auth/user-sessions.ts'
 import users from './plugins/users/users.ts'
@@ -66,6 +68,7 @@ declare module 'fastify' {
 }
 
 export { audiences }
+export type * from './schema/hooks.ts'
 export type * from './schema/register.ts'
 export type * from './schema/usher.ts'
 export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, UsherOptions, UsherUser }
@@ -102,6 +105,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(responseIsolation)
   await app.register(errors)
   await app.register(lingeringClose)
+  await app.register(hooks)
   await app.register(database)
   await app.register(users)
   await app.register(throttle)
@@ -121,6 +125,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(userSessions)
   await app.register(logins)
   await app.register(storage)
+  await app.register(uploads)
   await app.register(deletedUsers)
   await app.register(newUsers)
   await app.register(accounts)

@@ -80,12 +80,12 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
-    await accounts.verifyEmail(callerOf(request), hashSecret(request.body.token))
+    await accounts.verifyEmail(callerOf(request, { via: 'mail-link' }), hashSecret(request.body.token))
     return reply.code(204).send(null)
   }
 
   async function onUndo (request: RequestOf<typeof schemas.undo>, reply: ReplyOf<typeof schemas.undo>) {
-    await accounts.undo(callerOf(request), hashSecret(request.body.token))
+    await accounts.undo(callerOf(request, { via: 'mail-link' }), hashSecret(request.body.token))
     return reply.code(204).send(null)
   }
 }

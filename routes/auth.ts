@@ -36,7 +36,7 @@ const schemas = {
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate, callerOf }, usherTokens: tokens, usherSessions: sessions,
-    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility,
+    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility, usherHooks: hooks,
   } = app
   const cookies = await createCookies(app)
   app.usherTag('auth', 'Login, sessions, passwords and tokens')
@@ -54,13 +54,15 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const attempt = await throttle.login({ email, address, client: request.socket })
     try {
       const user = await verify(request, email, password, attempt)
+      const { passwordHash, ...shown } = user
+      await hooks.check('beforeLogin', shown, callerOf(request, { actor: null }))
       // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
       const replaced = cookies.serves(request) ? cookies.read(request) : undefined
-      const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, replaced, ...origin })
+      const session = await sessions.start({ userId: user.id, passwordHash, replaced, ...origin })
         // The user was deleted or disabled, or has another password since the password was checked.
         .catch((error) => error instanceof InvalidCredentials ? reject(request, user.id, attempt) : Promise.reject(error))
       await attempt.succeeded()
-      return issueToken(reply, session, { ...user, role: session.role })
+      return issueToken(reply, session, { ...shown, role: session.role })
     } catch (error) {
       if (!(error instanceof InvalidCredentials)) attempt.withdraw()
       throw error

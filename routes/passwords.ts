@@ -102,7 +102,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const user = await getTokenOwner(db, hash)
     // The password is checked before the token is consumed, so that the link still works after a password was rejected.
     rejectPersonalWords(password, user)
-    await accounts.resetPassword(callerOf(request), user, hash, await passwords.hash(password, socket))
+    await accounts.resetPassword(callerOf(request, { via: 'mail-link' }), user, hash, await passwords.hash(password, socket))
     return reply.code(204).send(null)
   }
 

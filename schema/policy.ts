@@ -52,6 +52,8 @@ const rules = {
   'passwords:change': member,
   'audit:read': owner,
   'uploads:create': member,
+  // Only through `app.usher`: there is no route for it.
+  'uploads:delete': owner,
   'posts:create': member,
   'posts:create-for-another': admin,
   'posts:update': owner,

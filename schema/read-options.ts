@@ -1,6 +1,7 @@
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { isDatabaseUrl } from './database-url.ts'
+import { readHooks } from './hooks.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
 import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { createParser } from './validator.ts'
@@ -11,7 +12,7 @@ const parse = createParser(Settings)
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, onFirstAdmin, onNoAdmin,
-    ...rest
+    hooks, ...rest
   } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw optionError(`there is no option ${unknown}`)
@@ -28,6 +29,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
     emitter,
     policy: readPolicy(rules),
+    hooks: readHooks(hooks),
     logLevel,
     logSerializers,
     mailer,

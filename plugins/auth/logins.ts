@@ -15,7 +15,7 @@ declare module 'fastify' {
 }
 
 function createLogins (app: FastifyInstance) {
-  const { usherUsers: users, usherSessions: sessions, usherTokens: tokens, usherOptions } = app
+  const { usherUsers: users, usherSessions: sessions, usherTokens: tokens, usherHooks: hooks, usherOptions } = app
 
   return {
     /**
@@ -27,6 +27,7 @@ function createLogins (app: FastifyInstance) {
       if (!caller.isHost) throw new Forbidden()
       const user = await users.get(userId)
       if (user.disabled) throw new UserDisabled()
+      await hooks.check('beforeLogin', user, caller)
       const { address, userAgent } = caller
       const { id, role, cookie, expiresAt } = await sessions.start({ userId: user.id, address, userAgent }).catch(async (error) => {
         if (!(error instanceof InvalidCredentials)) throw error
@@ -46,4 +47,4 @@ function createLogins (app: FastifyInstance) {
 /** Logs users in whom the host has authenticated (contract 12.1). */
 export default fp(async function logins (app) {
   app.decorate('usherLogins', createLogins(app))
-}, { name: 'usher-logins', dependencies: ['usher-users', 'usher-sessions', 'usher-tokens', 'usher-auth'] })
+}, { name: 'usher-logins', dependencies: ['usher-users', 'usher-sessions', 'usher-tokens', 'usher-auth', 'usher-hooks'] })

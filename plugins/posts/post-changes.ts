@@ -1,13 +1,17 @@
+import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { PostRow } from '../../db/posts.ts'
 import { InvalidInput } from '../../schema/errors.ts'
+import type { HookPost } from '../../schema/hooks.ts'
 import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
+import { line } from '../../schema/text.ts'
 import { createParser } from '../../schema/validator.ts'
 import type { Caller } from '../auth/caller.ts'
 
 const parsePost = createParser(CreatePost)
 const parseChanges = createParser(UpdatePost)
+const parseHookPost = createParser(Type.Composite([CreatePost, Type.Object({ authorId: line() })]))
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -18,7 +22,7 @@ declare module 'fastify' {
 /** A post to be created. Without an author, it is the caller's own. */
 export interface GivenPost { title: string, content: string, authorId?: string | null | undefined }
 
-function createPostChanges ({ usherPosts: posts }: FastifyInstance) {
+function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: hooks }: FastifyInstance) {
   // Returns a post if the caller may change it.
   async function findOwn (caller: Caller, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
     caller.requireIdentity()
@@ -26,6 +30,12 @@ function createPostChanges ({ usherPosts: posts }: FastifyInstance) {
     if (!post) throw new PostNotFound()
     caller.authorize(action, post.authorId)
     return post
+  }
+
+  async function askHook (caller: Caller, post: HookPost): Promise<HookPost> {
+    await users.get(post.authorId, caller.client)
+    const { title, content, authorId } = await hooks.change('beforePostCreate', post, caller, parseHookPost)
+    return { title, content, authorId }
   }
 
   return {
@@ -36,7 +46,16 @@ function createPostChanges ({ usherPosts: posts }: FastifyInstance) {
       if (authorId === undefined) throw new InvalidInput('authorId is required')
       caller.authorize('posts:create')
       if (authorId !== caller.actor?.id) caller.authorize('posts:create-for-another')
-      return posts.create({ ...parsePost(given), authorId }, caller)
+      const { title, content } = parsePost(given)
+      const post = { title, content, authorId }
+      const wanted = hooks.has('beforePostCreate') ? await askHook(caller, post) : post
+      const also = hooks.during('onPostCreate', caller)
+      // Without a hook, posts that are created at the same time share a statement.
+      if (!also) return posts.create(wanted, caller)
+      return posts.createAfter(wanted, async (trx, row) => {
+        await also(trx, row)
+        await caller.confirm()
+      })
     },
 
     /** Changes the members that are given. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `InvalidToken`. */
@@ -58,4 +77,4 @@ function createPostChanges ({ usherPosts: posts }: FastifyInstance) {
 /** Creates, changes and deletes posts: one function each, whoever does it. */
 export default fp(async function postChanges (app) {
   app.decorate('usherPostChanges', createPostChanges(app))
-}, { name: 'usher-post-changes', dependencies: ['usher-posts', 'usher-auth'] })
+}, { name: 'usher-post-changes', dependencies: ['usher-posts', 'usher-users', 'usher-auth', 'usher-hooks'] })

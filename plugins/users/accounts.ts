@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { getEmailTokenOwner, verifyEmail } from '../../db/email-tokens.ts'
+import { getEmailToken, verifyEmail } from '../../db/email-tokens.ts'
 import { foldEmail } from '../../db/login-failures.ts'
 import { changePassword, resetPassword, type Account, type PasswordChange } from '../../db/password-tokens.ts'
 import type { UserRow } from '../../db/tables.ts'
@@ -10,6 +10,7 @@ import { EmailTaken, PatchUser } from '../../schema/user.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { UndoLink } from '../auth/undo-links.ts'
 import { authorizeChange } from './permissions.ts'
+import { createUpdateHooks } from './update-hooks.ts'
 
 const members = Object.keys(PatchUser.properties)
 
@@ -21,10 +22,11 @@ declare module 'fastify' {
 
 function createAccounts (app: FastifyInstance) {
   const {
-    usherDatabase: { db, writeInTime }, usherAudit: audit, usherSessions: sessions,
+    usherDatabase: { db, writeInTime }, usherAudit: audit, usherHooks: hooks, usherSessions: sessions,
     usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherEmailLinks: emailLinks,
     usherThrottle: throttle,
   } = app
+  const updates = createUpdateHooks(app)
 
   // Returns the changes that take effect at once. An actor who may not see the addresses of others must not learn whether somebody has
   // one, as a conflict would tell. So a new address of such an actor takes effect when a link that was sent to it is used.
@@ -55,10 +57,13 @@ function createAccounts (app: FastifyInstance) {
       authorizeChange(caller, id, given)
       if (!members.some((name) => name in given)) return users.get(id, caller.client)
       const mayAct = () => caller.confirm()
-      const changes = await deferEmail(caller, id, given)
+      const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, given) : given
+      if (!members.some((name) => name in wanted)) return users.get(id, caller.client)
+      const changes = await deferEmail(caller, id, wanted)
+      const also = hooks.during('onUserUpdate', caller)
       const undo = changes.email === undefined ? undefined : undoLinks.create()
       const context = { ...audit.contextOf(caller), undo: undo?.hash ?? null }
-      const { user, ended, undoableBy } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct), mayAct)
+      const { user, ended, undoableBy } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, also), mayAct)
       sessions.markEnded(ended)
       if (undo && undoableBy !== null) undoLinks.notifyEmailChanged(undoableBy, undo, user.id)
       return user
@@ -70,11 +75,12 @@ function createAccounts (app: FastifyInstance) {
      */
     async delete (caller: Caller, id: string): Promise<void> {
       caller.authorize('users:delete', id.toLowerCase())
+      if (hooks.has('beforeUserDelete')) await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
       const ended = await deleteUser(db, id, async (trx) => {
         await audit.add(caller, { action: 'user.delete', userId: id }, trx)
         // Last in the transaction, because it may have waited for locks (contract 1.12).
         await caller.confirm()
-      })
+      }, hooks.during('onUserDelete', caller))
       sessions.markEnded(ended)
       await deletedUsers.purge()
     },
@@ -104,10 +110,13 @@ function createAccounts (app: FastifyInstance) {
      */
     async resetPassword (caller: Caller, user: Account, hash: Uint8Array, passwordHash: string): Promise<void> {
       const undo = undoLinks.create()
+      // It also verifies the address, so it is a change of the user.
+      const also = updates.during(caller)
       // The token permits it, whatever actor the request has.
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await resetPassword(trx, { hash, userId: user.id, passwordHash, undo: undo?.hash })
         await audit.add(caller, { action: 'password.reset', actorId: user.id }, trx)
+        await also?.(trx, user.id)
         return changed
       })
       finishPasswordChange(user, changed, undo)
@@ -118,12 +127,15 @@ function createAccounts (app: FastifyInstance) {
      * sent. Throws `InvalidInput` if the token has been used or has expired, or if the address was changed since, and `EmailTaken`.
      */
     async verifyEmail (caller: Caller, hash: Uint8Array): Promise<void> {
-      const userId = await getEmailTokenOwner(db, hash)
+      const { userId, email } = await getEmailToken(db, hash)
+      if (hooks.has('beforeUserUpdate')) await updates.checkEmail(caller, userId, email)
       const undo = undoLinks.create()
+      const also = updates.during(caller)
       const { undoableBy } = await db.transaction().execute(async (trx) => {
         const verified = await verifyEmail(trx, { hash, userId, undo: undo?.hash })
         const actions = verified.changed ? ['user.email-change', 'user.email-verify'] as const : ['user.email-verify'] as const
         for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
+        await also?.(trx, userId)
         return verified
       })
       if (undo && undoableBy !== undefined) undoLinks.notifyEmailChanged(undoableBy, undo, userId)
@@ -136,9 +148,11 @@ function createAccounts (app: FastifyInstance) {
      */
     async undo (caller: Caller, hash: Uint8Array): Promise<void> {
       const userId = await getUndoTokenOwner(db, hash)
+      const also = updates.during(caller)
       const attempt = () => db.transaction().execute(async (trx) => {
         const undone = await undoChange(trx, { hash, userId })
         await audit.add(caller, { action: 'user.undo-change', actorId: userId, userId }, trx)
+        await also?.(trx, userId)
         return undone
       })
       // Another user who was just taking the address has it now, and the second attempt finds that.
@@ -155,4 +169,4 @@ function createAccounts (app: FastifyInstance) {
  */
 export default fp(async function accounts (app) {
   app.decorate('usherAccounts', createAccounts(app))
-}, { name: 'usher-accounts', dependencies: ['usher-auth', 'usher-audit', 'usher-throttle', 'usher-email-links', 'usher-undo-links', 'usher-users', 'usher-deleted-users'] })
+}, { name: 'usher-accounts', dependencies: ['usher-auth', 'usher-audit', 'usher-throttle', 'usher-email-links', 'usher-undo-links', 'usher-users', 'usher-hooks', 'usher-deleted-users'] })

@@ -49,8 +49,8 @@ t.test('12.1 the host lists and ends sessions on every node', async (t) => {
   const [actor, admin] = [await actorOf(usher, user), await actorOf(usher, usher.admin)]
   t.match(await sessions.list(user.id, { actor }), [{ current: false }, { id: actor.sessionId, current: true, createdAt: Date }])
   t.match(await sessions.list(user.id), [{ current: false }, { current: false }])
-  await t.rejects(sessions.list(usher.admin.id, { actor }), { statusCode: 403 })
-  await t.rejects(sessions.list(user.id, { actor: null }), { statusCode: 401 })
+  await t.rejects(sessions.list(usher.admin.id, { actor }), { statusCode: 403, code: 'FORBIDDEN' })
+  await t.rejects(sessions.list(user.id, { actor: null }), { statusCode: 401, code: 'UNAUTHENTICATED' })
   await t.rejects(sessions.list('x'), { statusCode: 404, code: 'USER_NOT_FOUND' })
 
   await t.rejects(sessions.end(admin.sessionId, { actor }), { statusCode: 404, code: 'SESSION_NOT_FOUND' })
@@ -62,5 +62,5 @@ t.test('12.1 the host lists and ends sessions on every node', async (t) => {
   t.equal((await usher.inject('GET', '/api/protected', { headers: user.headers })).statusCode, 401)
   t.match((await usher.inject('GET', `/api/audit?user=${user.id}&action=session.end`, { headers: usher.admin.headers })).json(), [{ actorId: null }, { actorId: user.id }])
   await t.rejects(sessions.endAll(user.id, { actor }), { statusCode: 401, code: 'INVALID_TOKEN' })
-  await t.rejects(sessions.endAll('x'), { statusCode: 404 })
+  await t.rejects(sessions.endAll('x'), { statusCode: 404, code: 'USER_NOT_FOUND' })
 })
