@@ -1,5 +1,6 @@
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
+import { createUsher } from './plugins/api/usher.ts'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
 import database from './plugins/database.ts'
@@ -7,10 +8,13 @@ import accounts from './plugins/users/accounts.ts'
 import deletedUsers from './plugins/users/deleted-users.ts'
 import docs from './plugins/docs.ts'
 import errors from './plugins/errors.ts'
+import newUsers from './plugins/users/new-users.ts'
 import firstAdmin from './plugins/auth/first-admin.ts'
+import hooks from './plugins/hooks.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
+import logins from './plugins/auth/logins.ts'
 import mailer from './plugins/mailer.ts'
 import mails from './plugins/mails/mails.ts'
 import optionsPlugin from './plugins/options.ts'
@@ -21,6 +25,7 @@ import sessions from './plugins/auth/sessions.ts'
 import signUps from './plugins/auth/sign-ups.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
 import undoLinks from './plugins/auth/undo-links.ts'
+import userSessions from './plugins/auth/user-sessions.ts'
 import users from './plugins/users/users.ts'
 import throttle from './plugins/auth/throttle.ts'
 import tokens from './plugins/auth/tokens.ts'
@@ -38,8 +43,9 @@ import wellKnown from './routes/well-known.ts'
 import type { UsherOptions } from './schema/options.ts'
 import type { Part } from './schema/parts.ts'
 import { readOptions } from './schema/read-options.ts'
-import { audiences, type Action, type Actor, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
-import type { Role } from './schema/user.ts'
+import { audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
+import type { Role, ShownUser, UsherUser } from './schema/user.ts'
+import type { Usher } from './schema/usher.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -53,17 +59,10 @@ declare module 'fastify' {
 }
 
 export { audiences }
-export type { Action, Actor, Policy, ReadAction, ReadRule, Role, Rule, UsherOptions }
-
-/** The one decorator that a host gets. */
-export interface Usher {
-  /**
-   * An `onRequest` hook that sets `request.actor` to the user behind the bearer token. If there is no valid token, it
-   * sets `WWW-Authenticate` and throws an error with a `statusCode` of 401 and a `code` (contract 1.5). A route that
-   * reads a body uses it as its `preHandler` as well, because the session may end while the body arrives (contract 1.12).
-   */
-  readonly authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
-}
+export type * from './schema/hooks.ts'
+export type * from './schema/register.ts'
+export type * from './schema/usher.ts'
+export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, UsherOptions, UsherUser }
 
 // The servers of apps whose request decorator `actor` is Usher's. Several mounts in one app share it.
 const hosts = new WeakSet<object>()
@@ -81,7 +80,7 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   await app.register(async (scope) => {
     await scope.register(optionsPlugin, { options })
     await service(scope)
-    mounted.resolve(Object.freeze({ authenticate: scope.usherAuth.authenticate }))
+    mounted.resolve(createUsher(scope))
   }, { prefix, logLevel, logSerializers })
   app.decorate(decoratorName, await mounted.promise)
 }
@@ -98,6 +97,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(responseIsolation)
   await app.register(errors)
   await app.register(lingeringClose)
+  await app.register(hooks)
   await app.register(database)
   await app.register(users)
   await app.register(throttle)
@@ -114,11 +114,20 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(undoLinks)
   await app.register(auth)
   await app.register(visibility)
-  if (has('uploads')) await app.register(import('./plugins/uploads/storage.ts'))
+  await app.register(userSessions)
+  await app.register(logins)
+  if (has('uploads')) {
+    await app.register(import('./plugins/uploads/storage.ts'))
+    await app.register(import('./plugins/uploads/uploads.ts'))
+  }
   await app.register(deletedUsers)
+  await app.register(newUsers)
   await app.register(accounts)
-  if (has('posts')) await app.register(import('./plugins/posts/posts.ts'))
-  if (has('posts') && has('graphql')) await app.register(import('./plugins/posts/events.ts'))
+  if (has('posts')) {
+    await app.register(import('./plugins/posts/posts.ts'))
+    await app.register(import('./plugins/posts/post-changes.ts'))
+    if (has('graphql')) await app.register(import('./plugins/posts/events.ts'))
+  }
   await app.register(firstAdmin)
 
   // These are sibling scopes because each parses and validates requests differently.

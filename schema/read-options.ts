@@ -2,15 +2,16 @@ import { Type, type TSchema } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { isDatabaseUrl } from './database-url.ts'
+import { readHooks } from './hooks.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
-import { policy, type Policy } from './policy.ts'
+import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { createParser } from './validator.ts'
 
 /** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, onFirstAdmin, onNoAdmin,
-    ...rest
+    hooks, ...rest
   } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw optionError(`there is no option ${unknown}`)
@@ -27,6 +28,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
     emitter,
     policy: readPolicy(rules),
+    hooks: readHooks(hooks),
     logLevel,
     logSerializers,
     mailer,
@@ -88,9 +90,9 @@ function readClient (sql: Sql): Sql {
   return sql
 }
 
-function readPolicy (rules: Partial<Policy> = {}): Policy {
+function readPolicy (rules: GivenPolicy = {}): Policy {
   for (const [action, rule] of Object.entries(rules)) {
-    if (!(action in policy)) throw optionError(`policy has no action ${action}`)
+    if (!Object.hasOwn(policy, action) && !isHostAction(action)) throw optionError(`policy has no action ${action}`)
     if (typeof rule !== 'function') throw optionError(`policy must have a function for ${action}`)
   }
   return { ...policy, ...rules }
