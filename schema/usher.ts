@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { UsherPost } from './hooks.ts'
 import type { Action, Actor, HostAction, ReadAction } from './policy.ts'
 import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from './user.ts'
 
@@ -93,6 +94,45 @@ export interface SessionOperations {
   endAll (userId: string, options?: CallOptions): Promise<void>
 }
 
+/** A file, without its bytes, which `fileUrl` has. */
+export interface UsherUpload {
+  id: string
+  fileUrl: string
+  userId: string
+  filename: string
+  mediaType: string
+  /** Bytes. */
+  size: number
+  sha256: string
+  description: string
+  createdAt: Date
+}
+
+export interface PostOperations {
+  /**
+   * Creates a post. Without an author, it is the actor's own; the host itself has to name one. Throws 400 `INVALID_INPUT` and
+   * 404 `USER_NOT_FOUND`.
+   */
+  create (post: { title: string, content: string, authorId?: string | undefined }, options?: CallOptions): Promise<UsherPost>
+  /** Returns a post. Throws 404 `POST_NOT_FOUND`. */
+  get (id: string, options?: CallOptions): Promise<UsherPost>
+  /** Returns a page of posts, of an author if one is given. A page has at most 100 posts, by default 50. */
+  list (query?: PageQuery & { author?: string | undefined }, options?: CallOptions): Promise<UsherPage<UsherPost>>
+  /** Changes the members that are given. Throws 400 `INVALID_INPUT` and 404 `POST_NOT_FOUND`. */
+  update (id: string, changes: { title?: string | undefined, content?: string | undefined }, options?: CallOptions): Promise<UsherPost>
+  /** Deletes a post. Throws 404 `POST_NOT_FOUND`. */
+  delete (id: string, options?: CallOptions): Promise<void>
+}
+
+export interface UploadOperations {
+  /** Returns the record of an upload. Throws 404 `UPLOAD_NOT_FOUND`. */
+  get (id: string, options?: CallOptions): Promise<UsherUpload>
+  /** Returns a page of the uploads of a user, or of all users. */
+  list (query?: PageQuery & { user?: string | undefined }, options?: CallOptions): Promise<UsherPage<UsherUpload>>
+  /** Deletes an upload and its file. Throws 404 `UPLOAD_NOT_FOUND`, also for one that the actor may not delete. */
+  delete (id: string, options?: CallOptions): Promise<void>
+}
+
 type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 /** The one decorator that a host gets. */
@@ -117,4 +157,6 @@ export interface Usher {
   readonly schema: string
   readonly users: Readonly<UserOperations>
   readonly sessions: Readonly<SessionOperations>
+  readonly posts: Readonly<PostOperations>
+  readonly uploads: Readonly<UploadOperations>
 }

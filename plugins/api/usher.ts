@@ -4,7 +4,9 @@ import { isReadAction, type Action } from '../../schema/policy.ts'
 import type { Usher } from '../../schema/usher.ts'
 import type { Caller } from '../auth/caller.ts'
 import { createPerform } from './perform.ts'
+import { createPostOperations } from './posts.ts'
 import { createSessionOperations } from './sessions.ts'
+import { createUploadOperations } from './uploads.ts'
 import { createUserOperations } from './users.ts'
 
 /** Creates the decorator that a host gets (contract 12.1). */
@@ -53,5 +55,7 @@ export function createUsher (app: FastifyInstance): Usher {
     schema,
     users: Object.freeze(createUserOperations(app, perform)),
     sessions: Object.freeze(createSessionOperations(app, perform)),
+    posts: Object.freeze(createPostOperations(app, perform)),
+    uploads: Object.freeze(createUploadOperations(app, perform)),
   })
 }
