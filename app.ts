@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest 
 import fp from 'fastify-plugin'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
+import claims from './plugins/auth/claims.ts'
 import database from './plugins/database.ts'
 import accounts from './plugins/users/accounts.ts'
 import deletedUsers from './plugins/users/deleted-users.ts'
@@ -46,7 +47,8 @@ import wellKnown from './routes/well-known.ts'
 import type { UsherOptions } from './schema/options.ts'
 import { readOptions } from './schema/read-options.ts'
 import { audiences, type Action, type Actor, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
-import type { Role } from './schema/user.ts'
+import type { TokenClaims } from './schema/claims.ts'
+import type { Role, UsherUser } from './schema/user.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -60,7 +62,9 @@ declare module 'fastify' {
 }
 
 export { audiences }
-export type { Action, Actor, Policy, ReadAction, ReadRule, Role, Rule, UsherOptions }
+export type { Action, Actor, Policy, ReadAction, ReadRule, Role, Rule, TokenClaims, UsherOptions, UsherUser }
+// By name it would be an alias, which a host could not extend.
+export type * from './schema/register.ts'
 
 /** The one decorator that a host gets. */
 export interface Usher {
@@ -110,6 +114,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(audit)
   await app.register(signingKeys)
   await app.register(tokens)
+  await app.register(claims)
   await app.register(sessions)
   await app.register(passwords)
   await app.register(mailer)

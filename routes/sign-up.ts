@@ -1,10 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
 import { forbidStoring } from '../plugins/http.ts'
 import { UseToken } from '../schema/mail-token.ts'
 import { MailReply, rejectPersonalWords } from '../schema/password.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { SignUp } from '../schema/sign-up.ts'
 import { User } from '../schema/user.ts'
+import { withoutProtected } from '../schema/user-fields.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const tags = ['auth']
@@ -31,11 +33,13 @@ const schemas = {
 
 /** Adds the routes for signing up, if the option `signUp` is set (contract 11.2). */
 const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherOptions: { signUp, prefix }, usherPasswords: passwords, usherSignUps: signUps, usherThrottle: throttle } = app
+  const {
+    usherOptions: { signUp, prefix, userFields }, usherPasswords: passwords, usherSignUps: signUps, usherThrottle: throttle, usherVisibility: visibility,
+  } = app
   if (!signUp) return
   forbidStoring(app)
 
-  app.post('/auth/sign-up', { schema: schemas.signUp }, onSignUp)
+  app.post('/auth/sign-up', { schema: schemas.signUp, preValidation: ignoreProtected }, onSignUp)
   app.post('/auth/sign-up/check', { schema: schemas.check }, onCheck)
   app.post('/auth/sign-up/confirm', { schema: schemas.confirm }, onConfirm)
 
@@ -44,7 +48,7 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
     rejectPersonalWords(password, { name, email })
     await throttle.signUp({ email, address, client })
     // Whatever the address, the password is hashed before the response, so that the response takes the same time.
-    signUps.request({ name, email, passwordHash: await passwords.hash(password, client) }, request)
+    signUps.request({ name, email, passwordHash: await passwords.hash(password, client), fields: fieldsOf(request.body) }, request)
     return reply.code(202).send({ message: 'A mail to this address says how to go on' })
   }
 
@@ -55,7 +59,19 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
     const user = await signUps.confirm(request.body.token, request)
-    return reply.code(201).header('location', `${prefix}/api/users/${user.id}`).send(user)
+    return reply.code(201).header('location', `${prefix}/api/users/${user.id}`).send(visibility.showOwn(user))
+  }
+
+  async function ignoreProtected (request: FastifyRequest): Promise<void> {
+    const { body } = request
+    if (typeof body === 'object' && body !== null && !Array.isArray(body)) request.body = withoutProtected(userFields, body, 'owner')
+  }
+
+  // The body has the values of fields that the future user may set. They are stored until the sign-up is confirmed.
+  function fieldsOf (body: SignUp): Record<string, unknown> | undefined {
+    if (userFields.length === 0) return undefined
+    const values = userFields.map(({ name }) => [name, body[name as keyof SignUp] as unknown] as const)
+    return Object.fromEntries(values.filter(([, value]) => value !== undefined && value !== null))
   }
 }
 

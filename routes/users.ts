@@ -11,6 +11,7 @@ import { rejectPersonalWords } from '../schema/password.ts'
 import type { Actor, ReadAction } from '../schema/policy.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList, UserNotFound, type Role } from '../schema/user.ts'
+import { withoutProtected, writerOf } from '../schema/user-fields.ts'
 import { represent, type MediaType } from '../schema/version.ts'
 import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
 import { negotiateVersion } from './negotiate-version.ts'
@@ -61,9 +62,10 @@ const schemas = {
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherUsers: users, usherAuth: { allow, actorOf, authorize, callerOf }, usherAccounts: accounts, usherPasswords: passwords,
-    usherAudit: audit, usherVisibility: visibility, usherOptions: { prefix },
+    usherAudit: audit, usherVisibility: visibility, usherOptions: { prefix, userFields },
   } = app
   const path = `${prefix}/api/users`
+  const patchable = [...Object.keys(PatchUser.properties), ...userFields.map(({ name }) => name)]
   const serialized = new WeakMap<Page<UserRow>, Map<string, string>>()
   app.usherTag('users', 'User records')
 
@@ -75,14 +77,18 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     schema: { ...schemas.read, ...visibility.securityOf('users:read', EMAIL) },
     onRequest: visibility.reads('users:read', EMAIL, idOf),
   }, onRead)
-  app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: authorizeNewRole }, onCreate)
-  app.put('/users/:id', { schema: schemas.replace, onRequest: allow('users:replace', idOf), preValidation: authorizeChangedRole }, onReplace)
+  app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: [authorizeNewRole, ignoreProtected] }, onCreate)
+  app.put('/users/:id', {
+    schema: schemas.replace,
+    onRequest: allow('users:replace', idOf),
+    preValidation: [authorizeChangedRole, ignoreProtected],
+  }, onReplace)
   await app.register(async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/users/:id', {
       schema: schemas.patch,
       onRequest: [...allow('users:replace', idOf), requirePatchType],
-      preValidation: [authorizeChangedRole, authorizeDisabling],
+      preValidation: [authorizeChangedRole, authorizeDisabling, ignoreProtected],
     }, onPatch)
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
@@ -114,13 +120,13 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onReplace (request: RequestOf<typeof schemas.replace>) {
-    const user = await accounts.update(request, request.params.id, replacementOf(request.body))
+    const user = await accounts.update(request, request.params.id, replacementOf(request.body, userFields))
     return visibility.show(user, request.actor)
   }
 
   async function onPatch (request: RequestOf<typeof schemas.patch>) {
     const { params: { id }, body, socket } = request
-    const changesAny = Object.keys(PatchUser.properties).some((name) => name in body)
+    const changesAny = patchable.some((name) => name in body)
     // Without a member to change, not even the time of the last change is set.
     const user = changesAny ? await accounts.update(request, id, body) : await readUser(id, socket)
     return visibility.show(user, request.actor)
@@ -129,6 +135,13 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
     await accounts.delete(request, request.params.id)
     return reply.code(204).send(null)
+  }
+
+  // Before the validation, because the values of fields that are ignored do not matter.
+  async function ignoreProtected (request: FastifyRequest): Promise<void> {
+    const { body } = request
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) return
+    request.body = withoutProtected(userFields, body, writerOf(actorOf(request), (request.params as { id?: string }).id))
   }
 
   async function authorizeNewRole (request: FastifyRequest): Promise<void> {

@@ -1,4 +1,4 @@
-import { Type, type Static } from '@sinclair/typebox'
+import { Type, type Static, type TObject } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
@@ -6,6 +6,8 @@ import type { Mail, MailTemplates } from './mail.ts'
 import { PagesOptions, type GivenPages } from './pages.ts'
 import type { Policy } from './policy.ts'
 import { Email, NewPassword } from './text.ts'
+import type { ClaimsOf } from './claims.ts'
+import type { UserFields } from './user-fields.ts'
 
 const MIB = 1024 * 1024
 const DAY = 86400
@@ -81,6 +83,10 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' 
   emitter?: Emitter | undefined
   /** Rules that replace those of `schema/policy.ts`. */
   policy?: Partial<Policy> | undefined
+  /** Fields to add to users: a TypeBox object, whose members say with `x-read` and `x-write` who may read and write them. */
+  userFields?: TObject | undefined
+  /** Returns claims to add to a user's access tokens. Runs at login and refresh. */
+  claims?: ClaimsOf | undefined
   /** Sends a mail. Without it, users cannot reset their passwords or be invited to set a first one. */
   mailer?: Mailer | undefined
   /** Renders mails instead of Usher's templates. */
@@ -114,6 +120,8 @@ export interface Options extends Readonly<Given> {
   readonly notificationsUrl: string | undefined
   readonly emitter: Emitter | undefined
   readonly policy: Policy
+  readonly userFields: UserFields
+  readonly claims: ClaimsOf | undefined
   readonly mailer: Mailer | undefined
   readonly mailTemplates: MailTemplates | undefined
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']

@@ -3,6 +3,7 @@ import type { Sql } from 'postgres'
 import { isDatabaseUrl } from './database-url.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
 import { policy, type Policy } from './policy.ts'
+import { readUserFields } from './read-user-fields.ts'
 import { createParser } from './validator.ts'
 
 const parse = createParser(Settings)
@@ -11,7 +12,7 @@ const parse = createParser(Settings)
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, onFirstAdmin, onNoAdmin,
-    ...rest
+    userFields, claims, ...rest
   } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw optionError(`there is no option ${unknown}`)
@@ -21,6 +22,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (mailTemplates !== undefined && typeof mailTemplates !== 'function') throw optionError('mailTemplates must be a function')
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
+  if (claims !== undefined && typeof claims !== 'function') throw optionError('claims must be a function')
   return Object.freeze({
     ...parseLimits(rest),
     prefix: readPrefix(prefix),
@@ -28,6 +30,8 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
     emitter,
     policy: readPolicy(rules),
+    userFields: readUserFields(userFields),
+    claims,
     logLevel,
     logSerializers,
     mailer,

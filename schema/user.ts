@@ -4,6 +4,7 @@ import { versions } from './version.ts'
 import { content } from './reply.ts'
 import { defineError } from './errors.ts'
 import { pageQuery } from './params.ts'
+import type { FieldValues } from './user-fields.ts'
 
 export const UserNotFound = defineError('USER_NOT_FOUND', 'User not found', 404)
 export const EmailTaken = defineError('EMAIL_TAKEN', 'This email address is already taken', 409)
@@ -29,6 +30,9 @@ export const User = Type.Object({
   createdAt: Instant,
   updatedAt: Instant,
 }, { title: 'User', description: 'A user' })
+
+/** A user with every member, also those that other readers may not see, and with the fields that the host has registered. */
+export type UsherUser = Required<Static<typeof User>> & FieldValues
 
 /** The body of POST /api/users (contract 2.3). */
 export const CreateUser = Type.Object({

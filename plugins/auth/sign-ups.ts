@@ -26,7 +26,7 @@ declare module 'fastify' {
 type Given = Omit<NewSignUp, 'hash'>
 
 function createSignUps (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails } = app
+  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails, usherOptions: { userFields } } = app
   const queue = fastq.promise(store, AT_ONCE)
   app.addHook('onClose', async () => { await queue.drained() })
 
@@ -54,7 +54,8 @@ function createSignUps (app: FastifyInstance) {
     check: (token: string): Promise<void> => checkSignUp(db, hashSecret(token)),
 
     /** Creates the user of a sign-up with the token from the mail. Throws `InvalidInput` and `EmailTaken`. */
-    confirm: (token: string, request: FastifyRequest): Promise<UserRow> => confirmSignUp(db, hashSecret(token), clientInfoOf(request)),
+    confirm: (token: string, request: FastifyRequest): Promise<UserRow> =>
+      confirmSignUp(db, hashSecret(token), clientInfoOf(request), userFields),
   }
 }
 

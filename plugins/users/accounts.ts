@@ -7,6 +7,7 @@ import type { UserRow } from '../../db/tables.ts'
 import { getUndoTokenOwner, undoChange } from '../../db/undo-tokens.ts'
 import { deleteUser, updateUser, type Changes } from '../../db/user-changes.ts'
 import { EmailTaken, UserNotFound } from '../../schema/user.ts'
+import { withoutProtected, writerOf } from '../../schema/user-fields.ts'
 import type { UndoLink } from '../auth/undo-links.ts'
 
 declare module 'fastify' {
@@ -19,7 +20,7 @@ function createAccounts (app: FastifyInstance) {
   const {
     usherDatabase: { db, writeInTime }, usherAuth: { actorOf, confirm }, usherAudit: audit, usherSessions: sessions,
     usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherVisibility: visibility, usherEmailLinks: emailLinks,
-    usherThrottle: throttle,
+    usherThrottle: throttle, usherOptions: { userFields },
   } = app
 
   // Last in a transaction, because it may have waited for locks (contract 1.12).
@@ -46,16 +47,17 @@ function createAccounts (app: FastifyInstance) {
 
   return {
     /**
-     * Changes a user. Demoting or disabling a user ends the user's sessions. If the address changes, the former one gets a link that
+     * Changes a user. Fields that the actor may not write keep their values. Demoting or disabling a user ends the user's sessions. If the address changes, the former one gets a link that
      * restores it. If the actor may not see the addresses of others, the address changes when a link that is sent to it is used. Throws
      * `UserNotFound`, `EmailTaken`, `LastAdmin`, `InvalidToken`, `NoMailer`.
      */
     async update (request: FastifyRequest, id: string, given: Changes): Promise<UserRow> {
       const mayAct = () => confirmActor(request)
-      const changes = await deferEmail(request, id, given)
+      const permitted = withoutProtected(userFields, given, writerOf(actorOf(request), id))
+      const changes = await deferEmail(request, id, permitted)
       const undo = changes.email === undefined ? undefined : undoLinks.create()
       const context = { ...audit.contextOf(request), undo: undo?.hash ?? null }
-      const { user, ended, undoableBy } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct), mayAct)
+      const { user, ended, undoableBy } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, userFields), mayAct)
       sessions.markEnded(ended)
       if (undo && undoableBy !== null) undoLinks.notifyEmailChanged(undoableBy, undo, user.id)
       return user

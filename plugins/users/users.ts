@@ -13,14 +13,14 @@ declare module 'fastify' {
   }
 }
 
-function createUsers ({ usherDatabase: { db } }: FastifyInstance) {
+function createUsers ({ usherDatabase: { db }, usherOptions: { userFields } }: FastifyInstance) {
   return {
     /** Returns a user, or undefined if the id is unknown or malformed. */
-    read: batchCalls((ids: string[]) => findUsers(db, ids)),
+    read: batchCalls((ids: string[]) => findUsers(db, ids, userFields)),
     /** Returns a page of users, newest first. */
-    list: batchLists((query: ListUsersQuery) => listUsers(db, query)),
+    list: batchLists((query: ListUsersQuery) => listUsers(db, query, userFields)),
     /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, or `InvalidToken` if the client may no longer act. */
-    create: batchCalls((users: (NewUser & { context: AuditContext })[]) => insertUsers(db, users), { size: USERS_A_WRITE }),
+    create: batchCalls((users: (NewUser & { context: AuditContext })[]) => insertUsers(db, users, userFields), { size: USERS_A_WRITE }),
   }
 }
 

@@ -10,7 +10,7 @@ import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
 import { createParser } from '../../schema/validator.ts'
 import { toConnection, readPage } from './pagination.ts'
 import { clientOfReads, type GraphQLContext } from './context.ts'
-import { authorizeRead } from './reading.ts'
+import { authorizeRead, countUsers } from './reading.ts'
 import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
@@ -26,10 +26,11 @@ export const resolvers = {
   DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value as Date).toISOString() }),
 
   Query: {
-    async user (_, { id }, context) {
+    async user (_, { id }, context, info) {
       await authorizeRead(context, 'users:read', id.toLowerCase())
       const user = await context.usher.usherUsers.read(id, context.client)
       if (!user) throw new UserNotFound()
+      await countUsers(context, info, [user])
       return user
     },
 
@@ -37,7 +38,7 @@ export const resolvers = {
       await authorizeRead(context, 'users:list')
       const { first: limit, ...where } = readPage(args)
       const page = await context.usher.usherUsers.list({ limit, ...where }, context.client)
-      countRows(context, info, page.rows)
+      await countUsers(context, info, page.rows)
       return toConnection(page, where.after, ({ id }) => encodeCursor(id))
     },
 
@@ -58,9 +59,11 @@ export const resolvers = {
       return toConnection(page, after, cursorOf)
     },
 
-    async me (_, __, { usher, client, actor }) {
-      const authenticated = await actor()
-      return authenticated && usher.usherUsers.read(authenticated.id, client)
+    async me (_, __, context, info) {
+      const authenticated = await context.actor()
+      const user = authenticated && await context.usher.usherUsers.read(authenticated.id, context.client)
+      if (user) await countUsers(context, info, [user])
+      return user
     },
   },
 
@@ -82,7 +85,7 @@ export const resolvers = {
       const author = await context.usher.usherUsers.read(authorId!, context.client)
       // The author was deleted, together with the post, after the post was read.
       if (!author) throw new UserNotFound()
-      countRows(context, info, [author])
+      await countUsers(context, info, [author])
       return author
     },
   },
