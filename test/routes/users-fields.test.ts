@@ -9,8 +9,16 @@ import { userFields } from '../helpers/user-fields.ts'
 const NAMES = Object.keys(userFields.properties)
 // Everything that an admin sets.
 const full = {
-  bio: 'Wrote "Notes"\n\\ in 1843', phone: '+44', plan: 'pro', score: 7, spent: Number.MAX_SAFE_INTEGER, ratio: -1.25e-7, newsletter: true,
-  tags: ['a', '"', '\\', 'null', '{}'], settings: { theme: 'dark', deep: { list: [1, null, 'é'] } }, note: 'careful',
+  bio: 'Wrote "Notes"\n\\ in 1843',
+  phone: '+44',
+  plan: 'pro',
+  score: 7,
+  spent: Number.MAX_SAFE_INTEGER,
+  ratio: -1.25e-7,
+  newsletter: true,
+  tags: ['a', '"', '\\', 'null', '{}'],
+  settings: { theme: 'dark', deep: { list: [1, null, 'é'] } },
+  note: 'careful',
 }
 const defaults = { plan: 'free', ratio: 0.5, settings: { theme: 'light' } }
 
