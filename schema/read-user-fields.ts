@@ -56,6 +56,7 @@ function readField (name: string, given: unknown, isRequired: boolean): UserFiel
     type,
     column: columns[type],
     graphql: { string: 'String', integer: isInt32(schema) ? 'Int' : 'Float', number: 'Float', boolean: 'Boolean', json: 'JSON' }[type],
+    bytes: type === 'json' ? BYTES : type === 'string' ? Math.min(schema.maxBytes as number, 4 * Number(schema.maxLength ?? BYTES)) : 8,
     read: read as UserField['read'],
     write: write as UserField['write'],
     default: preset,

@@ -15,6 +15,8 @@ export interface UserField {
   readonly column: string
   /** The type of the member in the SDL. */
   readonly graphql: string
+  /** The maximum size of a value, in bytes. */
+  readonly bytes: number
   readonly read: FieldAudience
   readonly write: Exclude<FieldAudience, 'anyone'>
   /** The value of users without one; undefined if there is none. */
