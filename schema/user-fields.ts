@@ -1,5 +1,4 @@
 import type { Static, TObject } from '@sinclair/typebox'
-import type { Actor } from './policy.ts'
 import type { Register } from './register.ts'
 
 /** Who may read or write a field. An owner is the user whose record it is. Admins may read and write every field. */
@@ -35,11 +34,14 @@ export const noFields: UserFields = Object.freeze([])
 /** The values of the fields that the host has registered: see `Register`. */
 export type FieldValues = Register extends { userFields: infer Fields extends TObject } ? Static<Fields> : unknown
 
+/** An actor, or a user. */
+interface Person { readonly id: string, readonly role: string }
+
 /** Who writes the record of a user. */
 export type Writer = 'admin' | 'owner' | 'other'
 
 /** Returns as whom an actor writes the record of a user. Somebody who creates a user is not its owner. */
-export function writerOf ({ id, role }: Pick<Actor, 'id' | 'role'>, userId?: string): Writer {
+export function writerOf ({ id, role }: Person, userId?: string): Writer {
   return role === 'admin' ? 'admin' : id === userId?.toLowerCase() ? 'owner' : 'other'
 }
 
@@ -57,7 +59,7 @@ export function withoutProtected<Input extends object> (fields: UserFields, inpu
 }
 
 /** Returns the fields that a reader may see in the record of a user. */
-export function readableFields (fields: UserFields, reader: Pick<Actor, 'id' | 'role'> | null, userId: string): UserFields {
+export function readableFields (fields: UserFields, reader: Person | null, userId: string): UserFields {
   if (reader?.role === 'admin') return fields
   const isOwner = reader?.id === userId
   return fields.filter(({ read }) => read === 'anyone' || (read === 'owner' && isOwner))
