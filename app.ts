@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import { createUsher } from './plugins/api/usher.ts'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
+import claims from './plugins/auth/claims.ts'
 import database from './plugins/database.ts'
 import accounts from './plugins/users/accounts.ts'
 import deletedUsers from './plugins/users/deleted-users.ts'
@@ -43,6 +44,7 @@ import wellKnown from './routes/well-known.ts'
 import type { UsherOptions } from './schema/options.ts'
 import type { Part } from './schema/parts.ts'
 import { readOptions } from './schema/read-options.ts'
+import type { TokenClaims } from './schema/claims.ts'
 import { audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
 import type { Role, ShownUser, UsherUser } from './schema/user.ts'
 import type { Usher } from './schema/usher.ts'
@@ -60,9 +62,10 @@ declare module 'fastify' {
 
 export { audiences }
 export type * from './schema/hooks.ts'
+// By name it would be an alias, which a host could not extend.
 export type * from './schema/register.ts'
 export type * from './schema/usher.ts'
-export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, UsherOptions, UsherUser }
+export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, TokenClaims, UsherOptions, UsherUser }
 
 // The servers of apps whose request decorator `actor` is Usher's. Several mounts in one app share it.
 const hosts = new WeakSet<object>()
@@ -104,6 +107,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(audit)
   await app.register(signingKeys)
   await app.register(tokens)
+  await app.register(claims)
   await app.register(sessions)
   await app.register(passwords)
   await app.register(mailer)

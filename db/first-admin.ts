@@ -1,13 +1,17 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { allowPauses, lock } from './postgres.ts'
-import { userColumns, type Database, type UserRow } from './tables.ts'
+import type { Database, UserRow } from './tables.ts'
+import { userColumns } from './user-columns.ts'
 
 /** The first admin, and what else happens in the transaction. */
 export interface FirstAdmin {
   name?: string
   email: string
   passwordHash: string
+  /** The fields of the host, which `also` gets with their defaults. */
+  fields?: UserFields
   /** Runs in the transaction, if an existing user becomes the admin or if there is a new one. */
   also?: ((trx: Database, user: UserRow, isNew: boolean) => Promise<void>) | undefined
 }
@@ -16,7 +20,7 @@ export interface FirstAdmin {
  * Creates the first admin if there is no admin. If many nodes start at the same time, only one creates it. An existing user with
  * that address becomes an admin, gets the password, and is not disabled any more. Returns whether it created one.
  */
-export async function insertFirstAdmin (db: Database, { name = 'Admin', email, passwordHash, also }: FirstAdmin): Promise<boolean> {
+export async function insertFirstAdmin (db: Database, { name = 'Admin', email, passwordHash, fields = noFields, also }: FirstAdmin): Promise<boolean> {
   return db.transaction().execute(async (trx) => {
     // While a node starts, its event loop may be busy with other plugins.
     await allowPauses(trx)
@@ -26,7 +30,7 @@ export async function insertFirstAdmin (db: Database, { name = 'Admin', email, p
     const user = await trx.insertInto('users')
       .values({ id, name, email, role: 'admin', password_hash: passwordHash })
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ role: 'admin', password_hash: passwordHash, disabled: false }))
-      .returning(userColumns).executeTakeFirstOrThrow()
+      .returning(userColumns(fields)).executeTakeFirstOrThrow()
     await also?.(trx, user, user.id === id)
     return true
   })

@@ -21,7 +21,7 @@ export interface LoginState {
 export async function readLoginState (db: Database, { email, network }: { email: string, network: string }): Promise<LoginState> {
   return db.selectNoFrom(({ exists, selectFrom }) => [
     exists(selectFrom('users').innerJoin('recognised_networks', 'user_id', 'users.id').select('user_id')
-      .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`).where('network', '=', network)).$castTo<boolean>().as('recognised'),
+      .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`).where('recognised_networks.network', '=', network)).$castTo<boolean>().as('recognised'),
     sql<number>`coalesce(${selectFrom('login_failures').select('count').where('key', '=', keyOf(email))}, 0)`.as('failures'),
   ]).executeTakeFirstOrThrow()
 }

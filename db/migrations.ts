@@ -7,21 +7,25 @@ import { createEpochs } from './migrations/epochs.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
 import { createPositions } from './migrations/positions.ts'
 import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
+import { addSignUpFields } from './migrations/sign-up-fields.ts'
 import { createSignUps } from './migrations/sign-ups.ts'
+import { addColumns, listMissingColumns } from './field-columns.ts'
+import { noFields } from '../schema/user-fields.ts'
 import { allowPauses, lock } from './postgres.ts'
 import type { Tables } from './tables.ts'
 
 /**
- * Brings the PostgreSQL schema up to date. If many nodes start at the same time, they wait for one another, and each migration
+ * Brings the PostgreSQL schema up to date, and adds the columns of the host's fields. If many nodes start at the same time, they wait for one another, and each migration
  * runs once. All pending migrations run in one transaction: if one fails, it throws the cause and nothing has changed.
  *
  * Kysely's migrator is not used. Its lock belongs to the database session, that is to some connection of the pool, and it lists
  * all tables of the database, which fails if another program drops one of its tables at that moment.
  */
-export async function migrate (db: Kysely<Tables>, schema: string): Promise<void> {
+export async function migrate (db: Kysely<Tables>, schema: string, fields = noFields): Promise<void> {
   // Usually there is nothing to do, so do not wait for the lock.
   const ran = await listRan(db, schema)
-  if (Object.keys(migrations).every((name) => ran.has(name))) return
+  const isCurrent = Object.keys(migrations).every((name) => ran.has(name))
+  if (isCurrent && (await listMissingColumns(db, schema, fields)).length === 0) return
   await db.transaction().execute(async (trx) => {
     // Changing a table with many rows takes a while, and so does waiting for the lock.
     await sql`set local statement_timeout = 0`.execute(trx)
@@ -36,6 +40,7 @@ export async function migrate (db: Kysely<Tables>, schema: string): Promise<void
       await run(trx.withSchema(schema), schema)
       await logOf(trx, schema).insertInto('migrations').values({ name, timestamp: new Date().toISOString() }).execute()
     }
+    await addColumns(trx, schema, await listMissingColumns(trx, schema, fields))
   })
 }
 
@@ -53,6 +58,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0010-epochs': createEpochs,
   '0011-account-safety': secureAccounts,
   '0012-sign-ups': createSignUps,
+  '0014-sign-up-fields': addSignUpFields,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

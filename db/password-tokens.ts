@@ -68,7 +68,7 @@ export async function insertPasswordToken (
 /** Returns the owner of a token that has not expired. Throws `InvalidInput` if there is no such token, or its owner is disabled. */
 export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Account> {
   return db.selectFrom('password_tokens').innerJoin('users', 'users.id', 'user_id').select(account)
-    .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).where('users.disabled', '=', false)
+    .where('password_tokens.hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).where('users.disabled', '=', false)
     .executeTakeFirstOrThrow(invalidMailToken)
 }
 

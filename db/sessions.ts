@@ -4,9 +4,11 @@ import { InvalidCredentials } from '../schema/auth.ts'
 import type { AuditAction } from '../schema/audit.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'
+import { noFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import type { Row } from './row.ts'
-import { userColumns, type Database, type UserRow } from './tables.ts'
+import type { Database, UserRow } from './tables.ts'
+import { userColumns } from './user-columns.ts'
 import type { SessionsTable } from './tables/auth.ts'
 
 // A rotated cookie still works for this long, for browser tabs that refresh at the same time and for responses that were lost.
@@ -107,17 +109,20 @@ export type FoundSession = Row<SessionsTable, 'rotation_key' | 'rotations' | 'ex
 }
 
 /** Returns the live session with this id and hash of the secret, together with its user, or undefined if there is none. */
-export async function findSession (db: Database, { id, secretHash }: { id: string, secretHash: Uint8Array }): Promise<FoundSession | undefined> {
-  const row = await db.selectFrom('sessions').innerJoin('users', 'users.id', 'user_id')
+export async function findSession (
+  db: Database, { id, secretHash }: { id: string, secretHash: Uint8Array }, fields = noFields
+): Promise<FoundSession | undefined> {
+  const row = await db.selectFrom('sessions').innerJoin('users', 'users.id', 'sessions.user_id')
+    // The names have underscores, which names of fields cannot have.
     .select([
-      'rotation_key as rotationKey', 'rotations', 'expires_at as expiresAt',
-      sql<number>`(select count(*)::int from unnest(rotated_at) as at where at > now() - ${seconds(GRACE_SECONDS)})`.as('recentRotations'),
+      'sessions.rotation_key', 'sessions.rotations as session_rotations', 'sessions.expires_at',
+      sql<number>`(select count(*)::int from unnest(sessions.rotated_at) as at where at > now() - ${seconds(GRACE_SECONDS)})`.as('recent_rotations'),
     ])
-    .select(userColumns.map((column) => `users.${column}` as const))
-    .where('sessions.id', '=', id).where('secret_hash', '=', secretHash).where('expires_at', '>', sql<Date>`now()`)
+    .select(userColumns(fields))
+    .where('sessions.id', '=', id).where('sessions.secret_hash', '=', secretHash).where('sessions.expires_at', '>', sql<Date>`now()`)
     .executeTakeFirst()
   if (!row) return undefined
-  const { rotationKey, rotations, expiresAt, recentRotations, ...user } = row
+  const { rotation_key: rotationKey, session_rotations: rotations, expires_at: expiresAt, recent_rotations: recentRotations, ...user } = row
   return { rotationKey, rotations, expiresAt, recentRotations, user }
 }
 

@@ -2,15 +2,19 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken, type Role } from '../schema/user.ts'
+import { noFields, type UserField } from '../schema/user-fields.ts'
 import { auditColumns } from './audit.ts'
 import { seconds, type ClientInfo } from './sessions.ts'
-import { userColumns, type Database, type UserRow } from './tables.ts'
+import type { Database, UserRow } from './tables.ts'
+import { userColumns } from './user-columns.ts'
 
 export interface NewSignUp {
   hash: Uint8Array
   name: string
   email: string
   passwordHash: string
+  /** The values of the host's fields, by name. */
+  fields?: Readonly<Record<string, unknown>> | undefined
 }
 
 /**
@@ -19,7 +23,7 @@ export interface NewSignUp {
  * would differ, and so would the time until the next response, which would reveal which addresses have an account.
  */
 export async function insertSignUp (
-  db: Database, { hash, name, email, passwordHash }: NewSignUp, { lifetime, most }: { lifetime: number, most: number }
+  db: Database, { hash, name, email, passwordHash, fields }: NewSignUp, { lifetime, most }: { lifetime: number, most: number }
 ): Promise<'pending' | 'taken' | 'full'> {
   const { taken, full } = await db
     .with('state', (cte) => cte.selectNoFrom(({ exists, selectFrom }) => [
@@ -27,10 +31,11 @@ export async function insertSignUp (
       sql<boolean>`${selectFrom(selectFrom('sign_ups').select('hash').where('expires_at', '>', sql<Date>`now()`).limit(most).as('pending'))
         .select(({ fn }) => fn.countAll().as('count'))} >= ${most}::integer`.as('full'),
     ]))
-    .with('stored', (cte) => cte.insertInto('sign_ups').columns(['hash', 'name', 'email', 'password_hash', 'expires_at'])
+    .with('stored', (cte) => cte.insertInto('sign_ups').columns(['hash', 'name', 'email', 'password_hash', 'expires_at', ...fields ? ['fields' as const] : []])
       .expression(({ selectFrom, val }) => selectFrom('state').select([
         val(hash).as('hash'), val(name).as('name'), val(email).as('email'), val(passwordHash).as('password_hash'),
         sql<Date>`case when taken or "full" then now() else now() + ${seconds(lifetime)} end`.as('expires'),
+        ...fields ? [sql<unknown>`${JSON.stringify(fields)}::text::jsonb`.as('fields')] : [],
       ])))
     .selectFrom('state').selectAll().executeTakeFirstOrThrow()
   return taken ? 'taken' : full ? 'full' : 'pending'
@@ -42,42 +47,61 @@ export async function checkSignUp (db: Database, hash: Uint8Array): Promise<void
     .executeTakeFirstOrThrow(invalidMailToken)
 }
 
-/** Returns the name and the address of a sign-up. Throws `InvalidInput` if it does not exist, was confirmed or has expired. */
-export async function getSignUp (db: Database, hash: Uint8Array): Promise<{ name: string, email: string }> {
-  return db.selectFrom('sign_ups').select(['name', 'email']).where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
-    .executeTakeFirstOrThrow(invalidMailToken)
+/**
+ * Returns the name, the address and the fields of a sign-up. Throws `InvalidInput` if it does not exist, was confirmed or has expired.
+ */
+export async function getSignUp (db: Database, hash: Uint8Array): Promise<{ name: string, email: string, fields: Record<string, unknown> | null }> {
+  return db.selectFrom('sign_ups').select(['name', 'email', 'fields']).where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
+    .$narrowType<{ fields: Record<string, unknown> | null }>().executeTakeFirstOrThrow(invalidMailToken)
+}
+
+// Returns the value of a field that a sign-up has stored, for the columns of new users.
+const fieldOf = ({ name, type, column }: UserField) =>
+  (type === 'json' ? sql`used.fields -> ${sql.lit(name)}` : sql`(used.fields ->> ${sql.lit(name)})::${sql.raw(column)}`).as(name)
+
+/** What a hook of the host wants of the user of a sign-up. */
+export interface WantedUser {
+  name?: string | undefined
+  role?: Role | undefined
+  /** The values of the host's fields, by name. */
+  fields?: Readonly<Record<string, unknown>> | undefined
 }
 
 /**
  * Creates the user of a sign-up, with a verified address, and writes an entry to the account log, as one statement. Deletes the
  * sign-up and all others with the same address. Returns the user. Throws `InvalidInput` if the sign-up does not exist, was
  * confirmed or has expired, and `EmailTaken` if a user has the address by now.
- * @param wanted replaces the name of the sign-up and the role `user`
+ * @param fields the host's fields. Those that the owner of a record may not write remain empty, unless `wanted` has them
+ * @param wanted replaces the name and the fields of the sign-up, and the role `user`
  */
 export async function confirmSignUp (
-  db: Database, hash: Uint8Array, { address, userAgent }: ClientInfo, wanted: { name?: string | undefined, role?: Role | undefined } = {}
+  db: Database, hash: Uint8Array, { address, userAgent }: ClientInfo, fields = noFields, wanted: WantedUser = {}
 ): Promise<UserRow> {
   const { name = null, role = 'user' } = wanted
   const id = uuid()
+  const given = wanted.fields ? fields : fields.filter(({ write }) => write === 'owner')
+  // Their types are only known at runtime.
+  const names = given.map(({ name }) => name) as 'name'[]
   const [found] = await db
     // All sign-ups with the address are locked, in a fixed order, so that concurrent confirmations run one after the other. What
     // is read is the state once the locks are held, and so is the time.
     .with('locked', (cte) => cte.selectFrom('sign_ups')
       .select(['hash', 'name', 'email', 'password_hash', 'expires_at'])
+      .$if(given.length > 0, (query) => query.select(sql<unknown>`coalesce(${JSON.stringify(wanted.fields) ?? null}::text::jsonb, fields)`.as('fields')))
       .where(sql<string>`lower(email)`, '=', ({ selectFrom }) => selectFrom('sign_ups').select(sql<string>`lower(email)`.as('email')).where('hash', '=', hash))
       .orderBy('hash').forUpdate())
     .with('used', (cte) => cte.selectFrom('locked').selectAll()
       .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`))
     .with('deleted', (cte) => cte.deleteFrom('sign_ups').using('locked').whereRef('sign_ups.hash', '=', 'locked.hash')
       .where(({ exists, selectFrom }) => exists(selectFrom('used').select('hash'))))
-    .with('created', (cte) => cte.insertInto('users').columns(['id', 'name', 'email', 'password_hash', 'role', 'email_verified'])
+    .with('created', (cte) => cte.insertInto('users').columns(['id', 'name', 'email', 'password_hash', 'role', 'email_verified', ...names])
       .expression(({ selectFrom, val }) => selectFrom('used')
         .select([
           val(id).as('id'), sql<string>`coalesce(${name}::text, name)`.as('name'), 'email', 'password_hash', sql<Role>`${role}::text`.as('role'),
-          sql.lit(true).as('verified'),
+          sql.lit(true).as('verified'), ...given.map(fieldOf),
         ]))
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
-      .returning(userColumns))
+      .returning(userColumns(fields)))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('created').select([
         val(uuid()).as('entry'), sql.lit('user.sign-up').as('action'), 'id as actor', 'id as user', sql<null>`null::uuid`.as('session'),

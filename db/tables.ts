@@ -25,20 +25,21 @@ export interface UsersTable {
   updated_at: Generated<Date>
 }
 
-/** The columns of a user's public data. */
-export const userColumns = [
+/** The columns of a user's public data. `userColumns` adds the fields of the host. */
+export const ownUserColumns = [
   'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'disabled', 'created_at as createdAt', 'updated_at as updatedAt',
 ] as const
 
 /**
- * The columns that creating and replacing a user set, with their types in SQL. Both statements are derived from this list. A value
+ * The columns that creating and replacing a user set, besides the fields of the host, with their types in SQL. Both statements are
+ * derived from this list. A value
  * that is absent becomes null, except that a new user has the role `user` and a replacement without a role keeps it. The columns have
  * the names of the members in requests, and texts as values.
  */
 export const writableUserColumns = { name: 'text', email: 'text', role: 'text' } as const satisfies Partial<Record<keyof UsersTable, string>>
 
-/** The public data of a user. */
-export type UserRow = Row<UsersTable, ColumnOf<typeof userColumns[number]>>
+/** The public data of a user. At runtime it also has the fields of the host (`db/user-columns.ts`). */
+export type UserRow = Row<UsersTable, ColumnOf<typeof ownUserColumns[number]>>
 
 /** An entry of the account log: who did what and when. It remains when the users it refers to are deleted. */
 export interface AuditTable {

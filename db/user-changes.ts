@@ -3,25 +3,26 @@ import { v7 as uuid } from 'uuid'
 import type { AuditAction } from '../schema/audit.ts'
 import { InvalidToken } from '../schema/auth.ts'
 import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser } from '../schema/user.ts'
+import type { UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { isInTime } from './driver/write-in-time.ts'
 import { whileLocked } from './locked-users.ts'
 import { isUuid, prepare, violates } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
-import { userColumns, type Database, type UserRow } from './tables.ts'
+import type { Database, UserRow } from './tables.ts'
 import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from './undo-tokens.ts'
-import { writable } from './users.ts'
+import { forFields, textOf, userColumns, writableColumns, type WritableColumn } from './user-columns.ts'
 
-/** The members of a user to change. */
+/** The members of a user to change. At runtime they may include fields of the host. */
 export type Changes = { [Name in keyof PatchUser]?: PatchUser[Name] | null }
 
 /** Returns the changes that replace a user: members that are absent become null, but without a role, the role remains. */
-export function replacementOf (user: ReplaceUser): Changes {
-  return Object.fromEntries(writable.map(([name]) => [name, user[name] ?? (name === 'role' ? undefined : null)]))
+export function replacementOf (user: ReplaceUser, fields?: UserFields): Changes {
+  return Object.fromEntries(writableColumns(fields).map(({ name }) => [name, user[name as keyof ReplaceUser] ?? (name === 'role' ? undefined : null)]))
 }
 
-// The columns that a change can set, with their types in SQL. Creating and replacing a user do not set all of them.
-const changeable = [...writable, ['disabled', 'boolean']] as const satisfies [keyof Changes, string][]
+// The columns that a change can set. Creating and replacing a user do not set all of them.
+const changeableColumns = forFields((fields) => [...writableColumns(fields), { name: 'disabled', sqlType: 'boolean' }])
 
 /** How a change of a user is made. */
 export interface ChangeContext extends AuditContext {
@@ -43,6 +44,13 @@ export interface ChangedUser {
   undoableBy: string | null
 }
 
+export interface UpdateOptions {
+  /** The fields of the host. */
+  fields?: UserFields | undefined
+  /** Runs in the same transaction, after the change. Without it, most changes are a single statement. */
+  also?: AlsoChange | undefined
+}
+
 /**
  * Changes the data of a user. Members that are undefined remain as they are. The same statement writes to the account log what it
  * changes of the address, the role and whether the user is disabled, and stores the token that undoes a change of the address. A
@@ -51,10 +59,9 @@ export interface ChangedUser {
  * change and the actor's session has ended, as it does when an earlier change is undone.
  *
  * @param confirm runs in the transaction of a change that ends sessions, before it is committed, and throws if it must not take effect
- * @param also runs in the same transaction, after the change. Without it, most changes are a single statement
  */
 export async function updateUser (
-  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>, also?: AlsoChange
+  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>, { fields, also }: UpdateOptions = {}
 ): Promise<ChangedUser> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
@@ -89,12 +96,13 @@ export async function updateUser (
 
   async function update (db: Database, anyRole: boolean): Promise<Omit<ChangedUser, 'ended'> | undefined> {
     const { actorId, sessionId, address, userAgent, until, undo } = context
-    const values = changeable.map(([name]) => user[name]?.toString() ?? null)
-    const kept = changeable.map(([name]) => name).filter((name) => user[name] === undefined)
+    const changeable = changeableColumns(fields)
+    const values = changeable.map((column) => textOf(column, user[column.name as keyof Changes]))
+    const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
     const entries = notable.map(() => uuid())
-    const [changed] = await change(db, id, anyRole, until, values, kept, sessionId, undo, actorId, address, userAgent, entries)
+    const [changed] = await change(fields)(db, id, anyRole, until, values, kept, sessionId, undo, actorId, address, userAgent, entries)
     if (!changed) return undefined
-    const { undoableBy, ...row } = changed
+    const { undoable_by: undoableBy, ...row } = changed
     return { user: row, undoableBy }
   }
 }
@@ -104,8 +112,8 @@ async function isUser (db: Database, id: string): Promise<boolean> {
 }
 
 // Returns the value that `change` gives a column.
-const newValueOf = (name: string, type: string, index: number) =>
-  sql`case when ${sql.lit(name)} = any(given.kept) then ${sql.ref(`users.${name}`)} else given.values[${sql.lit(index + 1)}]::${sql.raw(type)} end`
+const newValueOf = ({ name, sqlType }: WritableColumn, index: number) =>
+  sql`case when ${sql.lit(name)} = any(given.kept) then ${sql.ref(`users.${name}`)} else given.values[${sql.lit(index + 1)}]::${sql.raw(sqlType)} end`
 
 // The changes that the account log records, each with the condition under which it took place.
 const notable: [action: AuditAction, condition: string][] = [
@@ -116,11 +124,11 @@ const notable: [action: AuditAction, condition: string][] = [
 ]
 
 // A condition: the new address is that of another mailbox.
-const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or lower(given.values[${sql.lit(writable.findIndex(([name]) => name === 'email') + 1)}]) = lower(former.email))`
+const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or lower(given.values[${sql.lit(writableColumns().findIndex(({ name }) => name === 'email') + 1)}]) = lower(former.email))`
 
 // Changes the data of a user, and logs what is notable. Without `anyRole`, it only matches users with the role `user`. The actor's
 // session is read once the row is locked, because an undo that has had the lock may have ended it.
-const change = prepare((
+const change = forFields((fields) => prepare((
   db, id: string, anyRole: boolean, until: string, values: readonly (string | null)[], kept: readonly string[],
   session: string | null, undo: Uint8Array | null, actor: string | null, address: string, agent: string, entries: readonly string[]
 ) => db
@@ -136,8 +144,8 @@ const change = prepare((
     .forKeyShare('sessions'))
   .with('updated', (cte) => cte.updateTable('users').from(['former', 'given']).whereRef('users.id', '=', 'former.id')
     .where(({ or, not, exists, selectFrom }) => or([not(otherMailbox), sql<boolean>`given.session is null`, exists(selectFrom('acting').select('id'))]))
-    .set({ ...Object.fromEntries(changeable.map(([name, type], index) => [name, newValueOf(name, type, index)])), updated_at: sql`now()` })
-    .returning(userColumns.map((column) => `users.${column}` as const)))
+    .set({ ...Object.fromEntries(changeableColumns(fields).map((column, index) => [column.name, newValueOf(column, index)])), updated_at: sql`now()` })
+    .returning(userColumns(fields)))
   .with('undoable', (cte) => cte.insertInto('undo_tokens').columns(undoColumns)
     .expression((query) => query.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
       .select(['given.undo', 'former.id', 'former.email', 'former.email_verified', 'former.email_changed_at', 'former.password_hash', undoExpiry.as('expires')])
@@ -154,7 +162,7 @@ const change = prepare((
         'note.entry', 'note.action', val(actor).as('actor'), 'updated.id as user',
         'given.session', val(address).as('address'), val(agent).as('agent'),
       ])))
-  .selectFrom('updated').leftJoin('undoable', (join) => join.onTrue()).selectAll('updated').select('undoable.email as undoableBy'))
+  .selectFrom('updated').leftJoin('undoable', (join) => join.onTrue()).selectAll('updated').select('undoable.email as undoable_by')))
 
 /**
  * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
@@ -162,10 +170,12 @@ const change = prepare((
  * @param also runs in the same transaction, after the deletion
  * @param first runs in the same transaction, before the deletion
  */
-export async function deleteUser (db: Database, id: string, also: (trx: Database) => Promise<void>, first?: AlsoChange): Promise<string[]> {
+export async function deleteUser (
+  db: Database, id: string, also: (trx: Database) => Promise<void>, first?: (trx: Database) => Promise<void>
+): Promise<string[]> {
   if (!isUuid(id)) throw new UserNotFound()
   return whileLocked(db, id, async (trx) => {
-    if (first) await first(trx, await trx.selectFrom('users').select(userColumns).where('id', '=', id).executeTakeFirstOrThrow())
+    await first?.(trx)
     const ended = await deleteSessionsOf(trx, id)
     await trx.deleteFrom('users').where('id', '=', id).execute()
     await also(trx)

@@ -1,36 +1,42 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { EmailTaken, type ReplaceUser, type Role } from '../schema/user.ts'
+import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
-import { userColumns, writableUserColumns, type Database, type UserRow, type UsersTable } from './tables.ts'
+import type { Database, UserRow, UsersTable, writableUserColumns } from './tables.ts'
+import { forFields, textOf, userColumns, writableColumns } from './user-columns.ts'
 
-const selectUsers = prepare((db, ids: readonly string[]) => db.selectFrom('users').select(userColumns).where('id', '=', sql<string>`any(${ids}::uuid[])`))
+const selectUsers = forFields((fields) => prepare((db, ids: readonly string[]) =>
+  db.selectFrom('users').select(userColumns(fields)).where('id', '=', sql<string>`any(${ids}::uuid[])`)))
 
 /** Returns the users with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
-export async function findUsers (db: Database, ids: readonly string[]): Promise<(UserRow | undefined)[]> {
-  return inOrder(ids, await selectUsers(db, ids.filter(isUuid)))
+export async function findUsers (db: Database, ids: readonly string[], fields?: UserFields): Promise<(UserRow | undefined)[]> {
+  return inOrder(ids, await selectUsers(fields)(db, ids.filter(isUuid)))
 }
 
 /** Returns the users with these e-mail addresses, regardless of case, in the same order. An unknown address yields `undefined`. */
-export async function findUsersByEmail (db: Database, emails: readonly string[]): Promise<(UserRow | undefined)[]> {
+export async function findUsersByEmail (db: Database, emails: readonly string[], fields = noFields): Promise<(UserRow | undefined)[]> {
   const rows = await db
-    .selectFrom(sql<{ given: string, place: number }>`unnest(${emails}::text[], ${emails.map((_, place) => place)}::int[])`.as<'asked'>(sql`asked(given, place)`))
-    .innerJoin('users', (join) => join.on(sql<boolean>`lower(users.email) = lower(asked.given)`))
-    .select(userColumns.map((column) => `users.${column}` as const)).select('asked.place')
+    // The names have underscores, which names of fields cannot have.
+    .selectFrom(sql<{ given_email: string, given_place: number }>`unnest(
+      ${emails}::text[], ${emails.map((_, place) => place)}::int[]
+    )`.as<'asked'>(sql`asked(given_email, given_place)`))
+    .innerJoin('users', (join) => join.on(sql<boolean>`lower(users.email) = lower(asked.given_email)`))
+    .select(userColumns(fields)).select('asked.given_place')
     .execute()
   const found: (UserRow | undefined)[] = emails.map(() => undefined)
-  for (const { place, ...user } of rows) found[place] = user
+  for (const { given_place: place, ...user } of rows) found[place] = user
   return found
 }
 
 export type Credentials = UserRow & Row<UsersTable, 'password_hash'>
 
 /** Returns the user with this e-mail address, regardless of case, and the password hash to check a login against. */
-export async function findCredentials (db: Database, email: string): Promise<Credentials | undefined> {
-  return db.selectFrom('users').select([...userColumns, 'password_hash as passwordHash'])
+export async function findCredentials (db: Database, email: string, fields = noFields): Promise<Credentials | undefined> {
+  return db.selectFrom('users').select([...userColumns(fields), 'password_hash as passwordHash'])
     .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
     .executeTakeFirst()
 }
@@ -58,49 +64,71 @@ export interface ListUsersQuery {
   after?: string | undefined
 }
 
+// The size of a page, in bytes of fields of the host. A page with larger ones has fewer rows.
+const PAGE_BYTES = 4 * 1024 * 1024
+
 /** Returns a page of users, newest first, by keyset. Ids are UUIDv7, so they are in the order of creation. */
-export async function listUsers (db: Database, { role, limit, after }: ListUsersQuery): Promise<Page<UserRow>> {
-  const rows = await db.selectFrom('users').select(userColumns)
-    .$if(role !== undefined, (query) => query.where('role', '=', role as Role))
-    .$if(after !== undefined, (query) => query.where('id', '<', after!))
-    .orderBy('id', 'desc').limit(limit + 1)
-    .execute()
-  return toPage(rows, limit)
+export async function listUsers (db: Database, query: ListUsersQuery, fields = noFields): Promise<Page<UserRow>> {
+  const { limit } = query
+  if (fields.reduce((sum, { bytes }) => sum + bytes, 0) * (limit + 1) > PAGE_BYTES) return listLargeUsers(db, query, fields)
+  return toPage(await selectPage(db, query).select(userColumns(fields)).execute(), limit)
+}
+
+const selectPage = (db: Database, { role, limit, after }: ListUsersQuery) => db.selectFrom('users')
+  .$if(role !== undefined, (query) => query.where('role', '=', role as Role))
+  .$if(after !== undefined, (query) => query.where('id', '<', after!))
+  .orderBy('id', 'desc').limit(limit + 1)
+
+// Reads the sizes of the rows first, so that a page of the largest values does not have to fit into memory.
+async function listLargeUsers (db: Database, query: ListUsersQuery, fields: UserFields): Promise<Page<UserRow>> {
+  const sizes = fields.map(({ name }) => sql`coalesce(octet_length(${sql.ref(`users.${name}`)}::text), 0)`)
+  const found = await selectPage(db, query).select(['id', sql<number>`${sql.join(sizes, sql` + `)}`.as('bytes')]).execute()
+  let bytes = 0
+  const fitting = found.slice(0, query.limit).filter(({ bytes: more }, index) => (bytes += more) <= PAGE_BYTES || index === 0)
+  const rows = await findUsers(db, fitting.map(({ id }) => id), fields)
+  // A user who was deleted meanwhile is left out.
+  return { rows: rows.filter((row) => row !== undefined), next: fitting.length < found.length ? fitting.at(-1)!.id : null }
 }
 
 export interface NewUser extends ReplaceUser {
   passwordHash?: string | null | undefined
 }
 
-/** The writable columns of users with their types in SQL. */
-export const writable = Object.entries(writableUserColumns) as [keyof typeof writableUserColumns, string][]
-const writableNames = writable.map(([name]) => name)
 const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
 /**
  * Creates users and their entries in the account log, as one statement. Returns the users in the order of `users`. A user whose
  * address is taken yields `EmailTaken` and does not affect the others.
  */
-export async function insertUsers (db: Database, users: readonly (NewUser & { context: AuditContext })[]): Promise<(UserRow | Error)[]> {
+export async function insertUsers (
+  db: Database, users: readonly (NewUser & { context: AuditContext })[], fields = noFields
+): Promise<(UserRow | Error)[]> {
   const ids = users.map(() => uuid())
+  const columns = writableColumns(fields)
+  // Their types are only known at runtime.
+  const names = columns.map(({ name }) => name) as (keyof typeof writableUserColumns)[]
   const context = <Name extends keyof AuditContext> (name: Name) => users.map((user) => user.context[name])
-  const values = writable.map(([name, type]) => sql`${users.map((user) => user[name] ?? defaultOf(name))}::${sql.raw(type)}[]`)
-  type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'> & Record<'entry' | 'actor' | 'session' | 'address' | 'agent', string>
+  const values = columns.map((column) =>
+    sql`${users.map((user) => textOf(column, user[column.name as 'name']) ?? defaultOf(column.name))}::${sql.raw(column.sqlType)}[]`)
+  // The names have underscores, which names of fields cannot have.
+  type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'> &
+    Record<'entry_id' | 'actor_id' | 'session_id' | 'client_address' | 'user_agent', string>
   const rows = await db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => uuid())}::uuid[],
       ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
       ${sql.join(values)}
-    )`.as<'given'>(sql`given(id, password_hash, entry, actor, session, address, agent, ${sql.join(writableNames.map(sql.ref))})`)).selectAll())
+    )`.as<'given'>(sql`given(id, password_hash, entry_id, actor_id, session_id, client_address, user_agent, ${sql.join(names.map(sql.ref))})`)).selectAll())
     .with('created', (cte) => cte.insertInto('users')
-      .columns(['id', 'password_hash', ...writableNames])
-      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...writableNames]))
+      .columns(['id', 'password_hash', ...names])
+      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...names]))
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
-      .returning(userColumns))
+      .returning(userColumns(fields)))
     .with('noted', (cte) => cte.insertInto('audit')
       .columns(auditColumns)
-      .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id')
-        .select(['given.entry', sql.lit('user.create').as('action'), 'given.actor', 'given.id', 'given.session', 'given.address', 'given.agent'])))
+      .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id').select([
+        'given.entry_id', sql.lit('user.create').as('action'), 'given.actor_id', 'given.id', 'given.session_id', 'given.client_address', 'given.user_agent',
+      ])))
     .selectFrom('created').selectAll()
     .execute()
   return inOrder(ids, rows).map((row) => row ?? new EmailTaken())

@@ -14,11 +14,11 @@ declare module 'fastify' {
 }
 
 async function createDatabase (app: FastifyInstance) {
-  const { database, notificationsUrl, schema, poolSize } = app.usherOptions
+  const { database, notificationsUrl, schema, poolSize, userFields } = app.usherOptions
   const connection = openDatabase({ database, notificationsUrl, schema, poolSize, log: app.log })
   const { db, breaker, clock, notifications, heartbeat, close } = connection
   app.addHook('onClose', close)
-  await migrate(db, schema).catch(giveUp)
+  await migrate(db, schema, userFields).catch(giveUp)
 
   // If the app does not start, an open connection would keep the process alive.
   async function giveUp (error: Error): Promise<never> {

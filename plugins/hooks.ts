@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import type { Database } from '../db/tables.ts'
 import { ClientDisconnected, InternalError, InvalidInput, UsherError } from '../schema/errors.ts'
 import { HookTimeout, type HookContext, type HookName, type Hooks, type TransactionContext } from '../schema/hooks.ts'
+import { withoutEmpty } from '../schema/user-fields.ts'
 import type { Caller } from './auth/caller.ts'
 import { runInTransaction } from './hook-transaction.ts'
 
@@ -18,8 +19,11 @@ type Input<Name extends HookName> = Parameters<NonNullable<Hooks[Name]>>[0]
 type Extra<Name extends HookName> = Omit<Parameters<NonNullable<Hooks[Name]>>[1], keyof TransactionContext>
 type AnyHook = (input: unknown, context: object) => unknown
 
-function createHooks ({ usherOptions: { hooks, hookSeconds } }: FastifyInstance) {
+function createHooks ({ usherOptions: { hooks, hookSeconds, userFields } }: FastifyInstance) {
   const hookOf = (name: HookName) => hooks[name] as AnyHook | undefined
+  // A hook gets a copy of what is stored, as other readers see it: fields of the host without a value are absent.
+  const show = <Value extends object>(value: Value): Value => structuredClone(withoutEmpty(userFields, value))
+  const showMembers = (members: object = {}) => Object.fromEntries(Object.entries(members).map(([name, value]) => [name, show(value as object)]))
   // All hooks of an operation share its deadline, which is set when the first one begins.
   const deadlines = new WeakMap<Caller, { at: number, controller: AbortController }>()
 
@@ -63,7 +67,7 @@ function createHooks ({ usherOptions: { hooks, hookSeconds } }: FastifyInstance)
     ): Promise<Input<Name>> {
       const hook = hookOf(name)
       if (!hook) return input
-      const returned = await run(name, caller, (context) => hook(structuredClone(input), { ...context, ...structuredClone(extra) }))
+      const returned = await run(name, caller, (context) => hook(structuredClone(input), { ...context, ...showMembers(extra) }))
       if (caller.destroyed) throw new ClientDisconnected()
       if (returned === undefined) return input
       try {
@@ -77,7 +81,7 @@ function createHooks ({ usherOptions: { hooks, hookSeconds } }: FastifyInstance)
     async check<Name extends Before> (name: Name, input: Input<Name>, caller: Caller): Promise<void> {
       const hook = hookOf(name)
       if (!hook) return
-      const returned = await run(name, caller, (context) => hook(structuredClone(input), context))
+      const returned = await run(name, caller, (context) => hook(show(input), context))
       if (returned !== undefined) throw garbage(name, 'a value, although it can change nothing')
       if (caller.destroyed) throw new ClientDisconnected()
     },
@@ -92,7 +96,7 @@ function createHooks ({ usherOptions: { hooks, hookSeconds } }: FastifyInstance)
       return async (trx, value) => {
         const remaining = () => (deadlines.get(caller)?.at ?? performance.now() + hookSeconds * 1000) - performance.now()
         await runInTransaction(trx, remaining, async (sql) => {
-          await run(name, caller, (context) => hook(structuredClone(value), { ...context, sql }))
+          await run(name, caller, (context) => hook(show(value), { ...context, sql }))
         })
       }
     },

@@ -5,21 +5,27 @@ import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { InvalidInput, MethodNotAllowed, NotFound } from '../schema/errors.ts'
+import { createExtension, forSerializer } from '../schema/extend-user.ts'
 import { validatorCompiler } from '../schema/validator.ts'
 import bodyDeadline from './body-deadline.ts'
 
 /**
  * Sets how requests to /api are parsed and validated and how responses are serialized, whatever the host has set for its
  * own routes: Usher's validator and serializer, a JSON parser that accepts an absent body, which then counts as `{}`
- * (contract 1.9), and a parser of query strings in which a name may occur more than once.
+ * (contract 1.9), and a parser of query strings in which a name may occur more than once. Adds the host's fields of users to all schemas.
  */
 export default fp(async function http (app) {
+  const { userFields } = app.usherOptions
+  const hasFields = userFields.length > 0
+  const extend = createExtension(userFields)
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(({ schema }) => {
     // Compiled for the first response, like validators for the first request.
     let serialize: ((data: unknown) => string) | undefined
-    return (data) => (serialize ??= fastJsonStringify(schema as object))(data)
+    return (data) => (serialize ??= fastJsonStringify(hasFields ? forSerializer(schema as object) : schema as object))(data)
   })
+  // Here rather than in the routes, so that no route can forget a field.
+  if (hasFields) app.addHook('onRoute', (route) => { route.schema = extend(route.schema) })
   app.removeAllContentTypeParsers()
   addJsonParser(app)
   await app.register(bodyDeadline)

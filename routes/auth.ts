@@ -7,6 +7,7 @@ import { forbidStoring } from '../plugins/http.ts'
 import type { OpenSession } from '../plugins/auth/sessions.ts'
 import type { LoginAttempt } from '../plugins/auth/throttle.ts'
 import { InvalidCredentials, InvalidToken, Login, LoginReply, ProtectedReply, RefreshReply, Unauthenticated } from '../schema/auth.ts'
+import type { ActorClaims } from '../schema/claims.ts'
 import { InvalidSession } from '../schema/session.ts'
 import { OriginNotAllowed } from '../schema/errors.ts'
 import { failures, NoContent } from '../schema/reply.ts'
@@ -36,7 +37,8 @@ const schemas = {
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate, callerOf }, usherTokens: tokens, usherSessions: sessions,
-    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility, usherHooks: hooks,
+    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility, usherHooks: hooks, usherClaims: claims,
+    usherOptions: { userFields },
   } = app
   const cookies = await createCookies(app)
   app.usherTag('auth', 'Login, sessions, passwords and tokens')
@@ -56,13 +58,18 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
       const user = await verify(request, email, password, attempt)
       const { passwordHash, ...shown } = user
       await hooks.check('beforeLogin', shown, callerOf(request, { actor: null }))
+      // Before the session, so that there is none if the host's function fails.
+      const added = await claims.of(shown)
       // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
       const replaced = cookies.serves(request) ? cookies.read(request) : undefined
       const session = await sessions.start({ userId: user.id, passwordHash, replaced, ...origin })
         // The user was deleted or disabled, or has another password since the password was checked.
         .catch((error) => error instanceof InvalidCredentials ? reject(request, user.id, attempt) : Promise.reject(error))
       await attempt.succeeded()
-      return issueToken(reply, session, { ...shown, role: session.role })
+      const current = { ...shown, role: session.role }
+      const currentClaims = session.role === shown.role ? added : await claims.of(current)
+      cookies.set(reply, session.cookie, session.expiresAt)
+      return issueToken(session, current, currentClaims)
     } catch (error) {
       if (!(error instanceof InvalidCredentials)) attempt.withdraw()
       throw error
@@ -78,7 +85,9 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     })
     if (!session) throw invalidSession(reply)
     await charged.refund()
-    return issueToken(reply, session, session.user)
+    // Even if the host's function fails: the former cookie stops working.
+    cookies.set(reply, session.cookie, session.expiresAt)
+    return issueToken(session, session.user, await claims.of(session.user))
   }
 
   async function onLogout (request: RequestOf<typeof schemas.logout>, reply: ReplyOf<typeof schemas.logout>) {
@@ -105,7 +114,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function verify (
     request: FastifyRequest, email: string, password: string, attempt: LoginAttempt
   ): Promise<UserRow & { passwordHash: string }> {
-    const user = await findCredentials(db, email)
+    const user = await findCredentials(db, email, userFields)
     const matches = await passwords.verify(password, user?.passwordHash, request.socket)
     if (!matches || user!.disabled) return reject(request, user?.id, attempt)
     const { passwordHash } = user as { passwordHash: string }
@@ -126,9 +135,8 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return new InvalidSession()
   }
 
-  function issueToken (reply: FastifyReply, { id, cookie, expiresAt }: OpenSession, user: UserRow) {
-    cookies.set(reply, cookie, expiresAt)
-    const actor = { id: user.id, role: user.role, sessionId: id }
+  function issueToken ({ id, expiresAt }: Pick<OpenSession, 'id' | 'expiresAt'>, user: UserRow, added: ActorClaims) {
+    const actor = { id: user.id, role: user.role, sessionId: id, claims: added }
     const token = tokens.sign(actor, { expiresAt })
     const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000))
     return { token, tokenType: 'Bearer', expiresIn, user: visibility.show(user, actor) }

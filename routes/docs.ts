@@ -75,7 +75,7 @@ async function createReference ({ usherOptions, usherRoutes, usherTags }: Fastif
   }
   if (!usherOptions.without.includes('graphql')) {
     const { readSdl } = await import('../schema/sdl.ts')
-    const sdl = readSdl(usherOptions.without)
+    const sdl = readSdl(usherOptions)
     reference.get(`${PATH}/schema.graphql`, { schema: { hide: true } }, (_, reply) => reply.type('text/plain; charset=utf-8').send(sdl))
   }
   for (const route of usherRoutes) reference.route({ ...route, handler: Boolean })

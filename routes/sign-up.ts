@@ -1,10 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
 import { forbidStoring } from '../plugins/http.ts'
 import { UseToken } from '../schema/mail-token.ts'
 import { MailReply, rejectPersonalWords } from '../schema/password.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { SignUp } from '../schema/sign-up.ts'
 import { User } from '../schema/user.ts'
+import { withoutProtected } from '../schema/user-fields.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const tags = ['auth']
@@ -31,11 +33,14 @@ const schemas = {
 
 /** Adds the routes for signing up, if the option `signUp` is set (contract 11.2). */
 const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherOptions: { signUp, prefix }, usherNewUsers: newUsers, usherSignUps: signUps, usherThrottle: throttle, usherAuth: { callerOf } } = app
+  const {
+    usherOptions: { signUp, prefix, userFields }, usherNewUsers: newUsers, usherSignUps: signUps, usherThrottle: throttle, usherAuth: { callerOf },
+    usherVisibility: visibility,
+  } = app
   if (!signUp) return
   forbidStoring(app)
 
-  app.post('/auth/sign-up', { schema: schemas.signUp }, onSignUp)
+  app.post('/auth/sign-up', { schema: schemas.signUp, preValidation: ignoreProtected }, onSignUp)
   app.post('/auth/sign-up/check', { schema: schemas.check }, onCheck)
   app.post('/auth/sign-up/confirm', { schema: schemas.confirm }, onConfirm)
 
@@ -54,7 +59,13 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
     const user = await newUsers.confirmSignUp(callerOf(request, { actor: null, via: 'sign-up-confirmation' }), request.body.token)
-    return reply.code(201).header('location', `${prefix}/api/users/${user.id}`).send(user)
+    return reply.code(201).header('location', `${prefix}/api/users/${user.id}`).send(visibility.showOwn(user))
+  }
+
+  // Before the validation, because the values of fields that are ignored do not matter.
+  async function ignoreProtected (request: FastifyRequest): Promise<void> {
+    const { body } = request
+    if (typeof body === 'object' && body !== null && !Array.isArray(body)) request.body = withoutProtected(userFields, body, 'owner')
   }
 }
 

@@ -4,12 +4,13 @@ import type { Page } from '../db/page.ts'
 import type { UserRow } from '../db/tables.ts'
 import { replacementOf } from '../db/user-changes.ts'
 import { addJsonParser } from '../plugins/http.ts'
-import { authorizeChange, authorizeCreation } from '../plugins/users/permissions.ts'
+import { authorizeChange, authorizeCreation, writerOf } from '../plugins/users/permissions.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { IdParams } from '../schema/params.ts'
 import type { Actor, ReadAction } from '../schema/policy.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList } from '../schema/user.ts'
+import { withoutProtected } from '../schema/user-fields.ts'
 import { represent, type MediaType } from '../schema/version.ts'
 import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
 import { negotiateVersion } from './negotiate-version.ts'
@@ -60,7 +61,7 @@ const schemas = {
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherUsers: users, usherAuth: { allow, callerOf }, usherAccounts: accounts, usherNewUsers: newUsers,
-    usherVisibility: visibility, usherOptions: { prefix },
+    usherVisibility: visibility, usherOptions: { prefix, userFields },
   } = app
   const path = `${prefix}/api/users`
   const serialized = new WeakMap<Page<UserRow>, Map<string, string>>()
@@ -74,14 +75,18 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     schema: { ...schemas.read, ...visibility.securityOf('users:read', EMAIL) },
     onRequest: visibility.reads('users:read', EMAIL, idOf),
   }, onRead)
-  app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: authorizeBody }, onCreate)
-  app.put('/users/:id', { schema: schemas.replace, onRequest: allow('users:replace', idOf), preValidation: authorizeReplacement }, onReplace)
+  app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: [authorizeBody, ignoreProtected] }, onCreate)
+  app.put('/users/:id', {
+    schema: schemas.replace,
+    onRequest: allow('users:replace', idOf),
+    preValidation: [authorizeReplacement, ignoreProtected],
+  }, onReplace)
   await app.register(async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/users/:id', {
       schema: schemas.patch,
       onRequest: [...allow('users:replace', idOf), requirePatchType],
-      preValidation: authorizePatch,
+      preValidation: [authorizePatch, ignoreProtected],
     }, onPatch)
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
@@ -103,7 +108,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onReplace (request: RequestOf<typeof schemas.replace>) {
-    const user = await accounts.update(callerOf(request), request.params.id, replacementOf(request.body))
+    const user = await accounts.update(callerOf(request), request.params.id, replacementOf(request.body, userFields))
     return visibility.show(user, request.actor)
   }
 
@@ -130,6 +135,13 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function authorizePatch (request: FastifyRequest): Promise<void> {
     authorizeChange(callerOf(request), idOf(request), request.body)
+  }
+
+  // Before the validation, because the values of fields that are ignored do not matter.
+  async function ignoreProtected (request: FastifyRequest): Promise<void> {
+    const { body, params } = request
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) return
+    request.body = withoutProtected(userFields, body, writerOf(callerOf(request), (params as { id?: string }).id))
   }
 
   // Concurrent requests for the same page share one `Page` object, which is serialized once for all readers who see the same of it.

@@ -122,18 +122,25 @@ function finishOperation (operation: Operation): void {
   }
 }
 
-const validatorKeywords = new Set(['text', 'trim', 'uncommon', 'notNull'])
+const validatorKeywords = new Set(['text', 'trim', 'uncommon', 'notNull', 'userField'])
 // Their values are data. Its members may have the names of keywords.
 const dataKeywords = new Set(['default', 'enum', 'example', 'examples'])
+
+// Returns the schema of stored JSON as it is published. Only Usher's validator has a keyword for it.
+function publishJson ({ storedJson, ...rest }: Json): Json {
+  return { ...(storedJson as { schema: Json }).schema, ...rest }
+}
 
 function publish (node: unknown, schemas: Json): unknown {
   if (Array.isArray(node)) return node.map((item) => publish(item, schemas))
   if (typeof node !== 'object' || node === null) return node
+  if ('storedJson' in node && Array.isArray((node as Json).type)) return publish(publishJson(node as Json), schemas)
   // A property of an object may have the name of a keyword. Its value is then a schema, and not a string or a number.
   const entries = Object.entries(node).filter(([key, value]) => typeof value === 'object' || !validatorKeywords.has(key))
+  const { maxLength = Infinity } = node as { maxLength?: number }
   const published: Json = Object.fromEntries(entries.map(([key, value]) =>
     // JSON Schema cannot limit bytes. A text of n bytes has at most n characters.
-    key === 'maxBytes' && typeof value === 'number' ? ['maxLength', value] : [key, dataKeywords.has(key) ? value : publish(value, schemas)]))
+    key === 'maxBytes' && typeof value === 'number' ? ['maxLength', Math.min(value, maxLength)] : [key, dataKeywords.has(key) ? value : publish(value, schemas)]))
   if (typeof published.title !== 'string') return published
   schemas[published.title] = published
   return { $ref: `#/components/schemas/${published.title}` }

@@ -1,4 +1,4 @@
-import { Type, type Static } from '@sinclair/typebox'
+import { Type, type Static, type TObject } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import type { Hooks } from './hooks.ts'
@@ -8,6 +8,8 @@ import { PagesOptions, type GivenPages } from './pages.ts'
 import { Without } from './parts.ts'
 import type { GivenPolicy, Policy } from './policy.ts'
 import { Email, NewPassword } from './text.ts'
+import type { ClaimsOf } from './claims.ts'
+import type { UserFields } from './user-fields.ts'
 
 const MIB = 1024 * 1024
 const DAY = 86400
@@ -87,6 +89,10 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' 
   policy?: GivenPolicy | undefined
   /** Functions that change or reject what is about to be written, or take part in its transaction. */
   hooks?: Hooks | undefined
+  /** Fields to add to users: a TypeBox object, whose members say with `x-read` and `x-write` who may read and write them. */
+  userFields?: TObject | undefined
+  /** Returns claims to add to a user's access tokens. Runs at login and refresh. */
+  claims?: ClaimsOf | undefined
   /** Sends a mail. Without it, users cannot reset their passwords or be invited to set a first one. */
   mailer?: Mailer | undefined
   /** Renders mails instead of Usher's templates. */
@@ -121,6 +127,8 @@ export interface Options extends Readonly<Given> {
   readonly emitter: Emitter | undefined
   readonly policy: Policy
   readonly hooks: Hooks
+  readonly userFields: UserFields
+  readonly claims: ClaimsOf | undefined
   readonly mailer: Mailer | undefined
   readonly mailTemplates: MailTemplates | undefined
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']

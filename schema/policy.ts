@@ -1,4 +1,5 @@
 import type { Register } from './register.ts'
+import type { ActorClaims } from './claims.ts'
 import type { Role } from './user.ts'
 
 /** The user behind a verified access token, with the session to which the token belongs. */
@@ -6,6 +7,8 @@ export interface Actor {
   readonly id: string
   readonly role: Role
   readonly sessionId: string
+  /** What the option `claims` has added to the token. */
+  readonly claims: ActorClaims
 }
 
 /** Returns whether an actor may perform an action on something that `ownerId` owns. A user record is owned by its user. */

@@ -5,13 +5,14 @@ import { isDatabaseUrl } from './database-url.ts'
 import { readHooks } from './hooks.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
 import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
+import { readUserFields } from './read-user-fields.ts'
 import { createParser } from './validator.ts'
 
 /** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, onFirstAdmin, onNoAdmin,
-    hooks, ...rest
+    hooks, userFields, claims, ...rest
   } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw optionError(`there is no option ${unknown}`)
@@ -21,6 +22,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (mailTemplates !== undefined && typeof mailTemplates !== 'function') throw optionError('mailTemplates must be a function')
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
+  if (claims !== undefined && typeof claims !== 'function') throw optionError('claims must be a function')
   return Object.freeze({
     ...parseLimits(rest),
     prefix: readPrefix(prefix),
@@ -29,6 +31,8 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     emitter,
     policy: readPolicy(rules),
     hooks: readHooks(hooks),
+    userFields: readUserFields(userFields),
+    claims,
     logLevel,
     logSerializers,
     mailer,

@@ -4,6 +4,7 @@ import { versions } from './version.ts'
 import { content } from './reply.ts'
 import { defineError } from './errors.ts'
 import { pageQuery } from './params.ts'
+import type { FieldValues } from './user-fields.ts'
 
 export const UserNotFound = defineError('USER_NOT_FOUND', 'User not found', 404)
 export const EmailTaken = defineError('EMAIL_TAKEN', 'This email address is already taken', 409)
@@ -30,11 +31,11 @@ export const User = Type.Object({
   updatedAt: Instant,
 }, { title: 'User', description: 'A user' })
 
-/** A user as the host sees it. */
-export type UsherUser = Required<Static<typeof User>>
+/** A user with every member, also those that other readers may not see, and with the fields that the host has registered. */
+export type UsherUser = Required<Static<typeof User>> & FieldValues
 
 /** A user as an actor sees it, who may not see every member. */
-export type ShownUser = Static<typeof User>
+export type ShownUser = Static<typeof User> & Partial<FieldValues>
 
 /** The body of POST /api/users (contract 2.3). */
 export const CreateUser = Type.Object({

@@ -1,11 +1,13 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import { Ajv, type ErrorObject, type SchemaValidateFunction, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
+import type { DataValidateFunction } from 'ajv/dist/types/index.js'
 import type { FastifySchemaCompiler } from 'fastify'
 import { isColor } from './color.ts'
 import { isCommonPassword } from './common-passwords.ts'
 import { isCursor } from './cursor.ts'
 import { InvalidInput } from './errors.ts'
+import { problemOfJson } from './json.ts'
 
 const trim: SchemaValidateFunction = (_: boolean, text: string, __, at) => {
   at!.parentData[at!.parentDataProperty] = text.trim()
@@ -46,6 +48,16 @@ export function createParser<Schema extends TObject> (schema: Schema): (input: u
   }
 }
 
+/**
+ * Compiles the schema of a member `name` of a body, to find out whether it is valid, and checks that a value matches it, if there is one.
+ * Throws an `Error` with a sentence.
+ */
+export function checkSchema (name: string, schema: object, value?: unknown): void {
+  const body = { type: 'object', properties: { [name]: schema } }
+  const validate = bodies.compile(body)
+  if (value !== undefined && !validate(copyObjects({ [name]: value }))) throw new Error(`its default: ${describe(body, validate.errors!).join('; ')}`)
+}
+
 // The validator writes defaults and trimmed texts into its argument, at every level. Values that are no objects are not changed.
 function copyObjects (value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copyObjects)
@@ -59,7 +71,7 @@ function createAjv (options: object): Ajv {
   const settings = { meta: false, validateSchema: false, verbose: true, useDefaults: true, strict: true, strictRequired: false }
   const ajv = new Ajv({ ...options, ...settings })
   // ajv-formats is CommonJS: its default export sits one level deeper for ES modules.
-  addFormats.default(ajv, { mode: 'fast', formats: ['email', 'date-time', 'uri'] })
+  addFormats.default(ajv, { mode: 'fast', formats: ['email', 'date-time', 'uri', 'date', 'time', 'uuid', 'ipv4', 'ipv6', 'hostname'] })
   ajv.addFormat('cursor', isCursor)
   ajv.addFormat('color', isColor)
   ajv.addKeyword({
@@ -79,6 +91,7 @@ function createAjv (options: object): Ajv {
     schemaType: 'number',
     validate: (limit: number, text: string) => text.length <= limit && Buffer.byteLength(text) <= limit,
   })
+  ajv.addKeyword({ keyword: 'storedJson', schemaType: 'object', compile: compileJson, errors: true })
   // Only chooses the message for null.
   ajv.addKeyword({ keyword: 'notNull', schemaType: 'boolean' })
   ajv.addKeyword({
@@ -95,6 +108,25 @@ function isText (kind: 'line' | 'block', text: string): boolean {
   // eslint-disable-next-line no-control-regex
   const controls = kind === 'line' ? /[\u0000-\u001f\u007f-\u009f]/ : /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/
   return !controls.test(text) && text.isWellFormed()
+}
+
+let nested: Ajv | undefined
+
+// A separate validator stops at the first error, because a large value could have an error in each of its thousands of members.
+function compileJson ({ bytes, schema }: { bytes: number, schema: object }): DataValidateFunction {
+  nested ??= createAjv({ allErrors: false })
+  const validate = nested.compile(schema)
+  const check: DataValidateFunction = (value: unknown, at) => {
+    if (value === null) return true
+    const message = problemOfJson(value, bytes)
+    if (!message && validate(value)) return true
+    const { instancePath = '' } = at ?? {}
+    check.errors = message
+      ? [{ keyword: 'storedJson', message, params: {}, instancePath }]
+      : validate.errors!.map((error) => ({ ...error, instancePath: `${instancePath}${error.instancePath}` }))
+    return false
+  }
+  return check
 }
 
 // Returns one sentence for each invalid field, in the order of the schema. It describes the field's first problem, unless the
@@ -126,11 +158,11 @@ function problem ({ keyword, params, parentSchema, message, data }: ErrorObject)
     case 'maxLength': return `must be at most ${params.limit} characters`
     case 'maxBytes': return `must be at most ${parentSchema!.maxBytes} bytes`
     case 'uncommon': return 'is too common'
-    case 'format': return `must be ${formats[params.format]}`
+    case 'format': return `must be ${formats[params.format] ?? `a valid ${params.format}`}`
     case 'minimum':
     case 'maximum': return `must be between ${parentSchema!.minimum} and ${parentSchema!.maximum}`
     case 'additionalProperties': return `has no member ${params.additionalProperty}`
-    case 'enum': return `must be one of ${params.allowedValues.join(', ')}`
+    case 'enum': return `must be one of ${params.allowedValues.filter((value: unknown) => value !== null).join(', ')}`
     default: return message!
   }
 }

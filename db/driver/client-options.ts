@@ -41,11 +41,11 @@ export function readClientOptions (database: string | Sql, statementTimeout: num
   } as never).options as never
 }
 
-// Serializes array parameters, whose elements are text or numbers: bool, int2, int4, text, int8, float8, timestamptz and uuid.
+// Serializes array parameters, whose elements are text or numbers: bool, int2, int4, text, int8, float8, timestamptz, uuid and jsonb.
 // Without `fetch_types`, postgres.js does not know the array types itself.
 const array = {
   to: 1009,
-  from: [1000, 1005, 1007, 1009, 1016, 1022, 1185, 2951],
+  from: [1000, 1005, 1007, 1009, 1016, 1022, 1185, 2951, 3807],
   serialize: (values: readonly (string | number | null)[]): string => `{${values.map(toElement).join()}}`,
   parse: (text: string): string => text,
 }

@@ -56,6 +56,8 @@ export interface SignUpsTable {
   name: string
   email: string
   password_hash: string
+  /** The values of the host's fields, by name; null if there are none. */
+  fields: unknown
   created_at: Generated<Date>
   expires_at: Date
 }

@@ -3,29 +3,30 @@ import type { FastifyInstance } from 'fastify'
 import type { UserRow } from '../../db/tables.ts'
 import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
 import { line } from '../../schema/text.ts'
-import { CreateUser, ListUsers, PatchUser, type ShownUser, type UsherUser } from '../../schema/user.ts'
+import { ListUsers, type CreateUser, type PatchUser, type ShownUser, type UsherUser } from '../../schema/user.ts'
+import { withoutProtected } from '../../schema/user-fields.ts'
+import { userInputs } from '../../schema/user-inputs.ts'
 import type { CallOptions, UserOperations } from '../../schema/usher.ts'
 import { createParser } from '../../schema/validator.ts'
 import type { Caller } from '../auth/caller.ts'
-import { authorizeChange, authorizeCreation } from '../users/permissions.ts'
+import { authorizeChange, authorizeCreation, writerOf } from '../users/permissions.ts'
 import { copy, idOf, type Perform } from './perform.ts'
 
-const parseNew = createParser(CreateUser)
-const parseChanges = createParser(PatchUser)
 const parseQuery = createParser(ListUsers)
 // An address that cannot exist is that of nobody.
 const parseAddress = createParser(Type.Object({ email: line({ trim: true, maxLength: 1024 }) }))
 
 /** Creates the operations on users, which do what the routes do. */
 export function createUserOperations (app: FastifyInstance, perform: Perform): UserOperations {
-  const { usherUsers: users, usherNewUsers: newUsers, usherAccounts: accounts, usherVisibility: visibility } = app
+  const { usherUsers: users, usherNewUsers: newUsers, usherAccounts: accounts, usherVisibility: visibility, usherOptions: { userFields } } = app
+  const { creation, patch } = userInputs(userFields)
 
-  const show = (user: UserRow, { isHost, actor }: Caller): UsherUser => copy(isHost ? user : visibility.show(user, actor)) as UsherUser
+  const show = (user: UserRow, { isHost, actor }: Caller): UsherUser => copy(isHost ? visibility.showAll(user) : visibility.show(user, actor)) as UsherUser
 
   return {
     create: (given: CreateUser, options?: CallOptions) => perform(options, async (caller) => {
       authorizeCreation(caller, given)
-      return show(await newUsers.create(caller, parseNew(given)), caller)
+      return show(await newUsers.create(caller, creation.parse(withoutProtected(userFields, given, writerOf(caller)))), caller)
     }),
 
     get: (id: string, options?: CallOptions) => perform(options, async (caller) => {
@@ -48,7 +49,7 @@ export function createUserOperations (app: FastifyInstance, perform: Perform): U
 
     update: (id: string, changes: PatchUser, options?: CallOptions) => perform(options, async (caller) => {
       authorizeChange(caller, idOf(id), changes)
-      return show(await accounts.update(caller, idOf(id), parseChanges(changes)), caller)
+      return show(await accounts.update(caller, idOf(id), patch.parse(withoutProtected(userFields, changes, writerOf(caller, idOf(id))))), caller)
     }),
 
     delete: (id: string, options?: CallOptions) => perform(options, (caller) => accounts.delete(caller, idOf(id))),

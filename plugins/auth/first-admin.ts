@@ -22,7 +22,7 @@ export default fp(async function firstAdmin (app) {
 
 // Creates the admin with the hooks of the host. Returns the credentials, or undefined if another node was faster.
 async function create (app: FastifyInstance, given: GivenAdmin): Promise<{ email: string, password: string } | undefined> {
-  const { usherDatabase: { db }, usherPasswords: passwords, usherHooks: hooks, usherUsers: users, usherAuth: auth } = app
+  const { usherDatabase: { db }, usherPasswords: passwords, usherHooks: hooks, usherUsers: users, usherAuth: auth, usherOptions: { userFields } } = app
   const caller = auth.createCaller({ via: 'first-admin' })
   const existing = hooks.has('beforeUserCreate') || hooks.has('beforeUserUpdate') ? await users.find(given.email) : undefined
   const wanted = existing
@@ -34,6 +34,7 @@ async function create (app: FastifyInstance, given: GivenAdmin): Promise<{ email
     name,
     email,
     passwordHash: await passwords.hash(password),
+    fields: userFields,
     also: async (trx, user, isNew) => { await (isNew ? onCreate : onUpdate)?.(trx, user) },
   })
   return isCreated ? { email, password } : undefined

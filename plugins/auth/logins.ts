@@ -15,7 +15,7 @@ declare module 'fastify' {
 }
 
 function createLogins (app: FastifyInstance) {
-  const { usherUsers: users, usherSessions: sessions, usherTokens: tokens, usherHooks: hooks, usherOptions } = app
+  const { usherUsers: users, usherSessions: sessions, usherTokens: tokens, usherHooks: hooks, usherClaims: claims, usherOptions } = app
 
   return {
     /**
@@ -28,6 +28,8 @@ function createLogins (app: FastifyInstance) {
       const user = await users.get(userId)
       if (user.disabled) throw new UserDisabled()
       await hooks.check('beforeLogin', user, caller)
+      // Before the session, so that there is none if the host's function fails.
+      const added = await claims.of(user)
       const { address, userAgent } = caller
       const { id, role, cookie, expiresAt } = await sessions.start({ userId: user.id, address, userAgent }).catch(async (error) => {
         if (!(error instanceof InvalidCredentials)) throw error
@@ -36,7 +38,7 @@ function createLogins (app: FastifyInstance) {
         throw new UserDisabled()
       })
       return {
-        token: tokens.sign({ id: user.id, role, sessionId: id }, { expiresAt }),
+        token: tokens.sign({ id: user.id, role, sessionId: id, claims: role === user.role ? added : await claims.of({ ...user, role }) }, { expiresAt }),
         cookie: fastifyCookie.serialize(SESSION_COOKIE, cookie, attributesOf(usherOptions, protocol, expiresAt)),
         expiresAt,
       }
@@ -47,4 +49,4 @@ function createLogins (app: FastifyInstance) {
 /** Logs users in whom the host has authenticated (contract 12.1). */
 export default fp(async function logins (app) {
   app.decorate('usherLogins', createLogins(app))
-}, { name: 'usher-logins', dependencies: ['usher-users', 'usher-sessions', 'usher-tokens', 'usher-auth', 'usher-hooks'] })
+}, { name: 'usher-logins', dependencies: ['usher-users', 'usher-sessions', 'usher-tokens', 'usher-auth', 'usher-hooks', 'usher-claims'] })

@@ -90,7 +90,7 @@ function createSessions (app: FastifyInstance) {
     async refresh (cookie: SessionCookie, origin: ClientInfo): Promise<OpenSession & { user: UserRow } | undefined> {
       const { id, secret } = cookie
       if (ended.has(id)) return undefined
-      const find = () => findSession(db, { id, secretHash: hashSecret(secret) })
+      const find = () => findSession(db, { id, secretHash: hashSecret(secret) }, usherOptions.userFields)
       const found = await find()
       if (!found || !isGenuine(cookie, found.rotationKey)) return undefined
       const { user, rotationKey, recentRotations } = found

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { isUuid } from '../../db/postgres.ts'
 import { InvalidToken } from '../../schema/auth.ts'
+import { hostClaims, noClaims } from '../../schema/claims.ts'
 import type { Actor } from '../../schema/policy.ts'
 import { roles, type Role } from '../../schema/user.ts'
 
@@ -23,6 +24,7 @@ export function longestLifeOf ({ accessTokenSeconds }: { accessTokenSeconds: num
 }
 
 interface Header { alg: string, typ: string, kid: string }
+type NewActor = Omit<Actor, 'claims'> & Partial<Pick<Actor, 'claims'>>
 interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number }
 
 declare module 'fastify' {
@@ -32,7 +34,7 @@ declare module 'fastify' {
 }
 
 async function createTokens (app: FastifyInstance) {
-  const { usherDatabase: { clock }, usherSigningKeys: signingKeys, usherOptions: { issuer, accessTokenSeconds } } = app
+  const { usherDatabase: { clock }, usherSigningKeys: signingKeys, usherOptions: { issuer, accessTokenSeconds, claims: claimsOf } } = app
   const jwt = await registerJwt(app)
   // A signature is verified once. The map's key is the whole token. Whether the session has ended is checked elsewhere, on
   // every request.
@@ -63,7 +65,8 @@ async function createTokens (app: FastifyInstance) {
     return { kid: header.kid, claims: payload }
   }
 
-  function check (token: string, kid: string, { sub: id, sid: sessionId, role, iat, exp }: Claims): Actor {
+  function check (token: string, kid: string, payload: Claims): Actor {
+    const { sub: id, sid: sessionId, role, iat, exp } = payload
     const key = signingKeys.find(kid)
     if (!key) throw new InvalidToken()
     const clockTimestamp = clock.now()
@@ -71,7 +74,7 @@ async function createTokens (app: FastifyInstance) {
     const now = clockTimestamp / 1000
     // This also rejects a token that expires at this very moment, and one that was issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
-    const actor = Object.freeze({ id, role, sessionId })
+    const actor = Object.freeze({ id, role, sessionId, claims: claimsOf ? hostClaims(payload) : noClaims })
     // If the map is full, the oldest entry is dropped.
     if (verified.size >= REMEMBERED_TOKENS) verified.delete(verified.keys().next().value!)
     const entry = { actor, kid, expires: exp * 1000 }
@@ -82,11 +85,11 @@ async function createTokens (app: FastifyInstance) {
 
   return {
     /** Returns a new access token, which expires no later than its session. */
-    sign ({ id, role, sessionId }: Actor, { expiresAt }: { expiresAt?: Date | undefined } = {}): string {
+    sign ({ id, role, sessionId, claims }: NewActor, { expiresAt }: { expiresAt?: Date | undefined } = {}): string {
       const { id: kid, privateKey } = signingKeys.current()
       const iat = Math.floor(clock.now() / 1000)
       const exp = Math.min(iat + accessTokenSeconds, Math.floor((expiresAt?.getTime() ?? Infinity) / 1000))
-      return jwt.sign({ sub: id, sid: sessionId, role, iat, exp }, { key: privateKey, kid })
+      return jwt.sign({ ...claims, sub: id, sid: sessionId, role, iat, exp }, { key: privateKey, kid })
     },
     /**
      * Returns the actor of an access token, whose session may have ended. Throws `InvalidToken`, and rejects with

@@ -3,7 +3,8 @@ import fp from 'fastify-plugin'
 import type { UserRow } from '../../db/tables.ts'
 import { Unauthenticated } from '../../schema/auth.ts'
 import { Forbidden } from '../../schema/errors.ts'
-import { audiences, type Actor, type ReadAction } from '../../schema/policy.ts'
+import { audiences, type Actor, type ReadAction, type ReadRule } from '../../schema/policy.ts'
+import { areOpen, readableFields } from '../../schema/user-fields.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -16,10 +17,15 @@ export type VisibleUser = Omit<UserRow, AccountMember> & Partial<Pick<UserRow, A
 type AccountMember = 'email' | 'emailVerified' | 'disabled'
 
 function createVisibility (app: FastifyInstance) {
-  const { usherAuth: auth, usherOptions: { policy } } = app
+  const { usherAuth: auth, usherOptions: { policy, userFields } } = app
+  const fieldsAreOpen = areOpen(userFields)
 
   /** Returns whether anyone may do all of these. Then readers need not be identified, and all get the same responses. */
-  const isOpen = (...actions: ReadAction[]): boolean => actions.every((action) => policy[action] === audiences.anyone)
+  const isOpen = (...actions: ReadAction[]): boolean => actions.every((action) => isFor(action, audiences.anyone))
+
+  // Everything that shows a user depends on `users:read-email`, and therefore also on who may see the fields of the host.
+  const isFor = (action: ReadAction, audience: ReadRule): boolean =>
+    policy[action] === audience && (action !== 'users:read-email' || fieldsAreOpen)
 
   const allows = (reader: Actor | null, action: ReadAction, ownerId?: string): boolean => policy[action](reader, ownerId)
 
@@ -68,10 +74,17 @@ function createVisibility (app: FastifyInstance) {
 
     /** Returns a user as a reader sees it. */
     show (user: UserRow, reader: Actor | null): VisibleUser {
-      if (allows(reader, 'users:read-email', user.id)) return user
-      const { email, emailVerified, disabled, ...visible } = user
+      const shown = userFields.length === 0 ? user : withFields(user, reader)
+      if (allows(reader, 'users:read-email', user.id)) return shown
+      const { email, emailVerified, disabled, ...visible } = shown
       return visible
     },
+
+    /** Returns a user as the user sees the own record. */
+    showOwn: (user: UserRow): UserRow => userFields.length === 0 ? user : withFields(user, user),
+
+    /** Returns a user with every field that has a value. */
+    showAll: (user: UserRow): UserRow => userFields.length === 0 ? user : withFields(user, { id: '', role: 'admin' }),
 
     /**
      * Returns a text that is the same for readers to whom these actions are permitted alike, whoever owns what is read. What is
@@ -80,9 +93,21 @@ function createVisibility (app: FastifyInstance) {
     audienceOf (reader: Actor | null, actions: readonly ReadAction[]): string {
       if (isOpen(...actions)) return ''
       if (!reader) return 'nobody'
-      const onlyMembers = actions.every((action) => policy[action] === audiences.members || isOpen(action))
-      return onlyMembers ? 'member' : `${reader.id} ${reader.role}`
+      const onlyMembers = actions.every((action) => isFor(action, audiences.members) || isOpen(action))
+      // A rule may depend on claims, and tokens of the same user may have different ones.
+      return onlyMembers ? 'member' : `${reader.id} ${reader.role} ${JSON.stringify(reader.claims)}`
     },
+  }
+
+  // Returns a user with only those fields that the reader may see and that have a value.
+  function withFields (user: UserRow, reader: Pick<Actor, 'id' | 'role'> | null): UserRow {
+    const shown: Record<string, unknown> = { ...user }
+    for (const { name } of userFields) delete shown[name]
+    for (const { name } of readableFields(userFields, reader, user.id)) {
+      const value: unknown = user[name as keyof UserRow]
+      if (value !== null && value !== undefined) shown[name] = value
+    }
+    return shown as unknown as UserRow
   }
 }
 

@@ -6,13 +6,13 @@ import { changePassword, resetPassword, type Account, type PasswordChange } from
 import type { UserRow } from '../../db/tables.ts'
 import { getUndoTokenOwner, undoChange } from '../../db/undo-tokens.ts'
 import { deleteUser, updateUser, type Changes } from '../../db/user-changes.ts'
-import { EmailTaken, PatchUser } from '../../schema/user.ts'
+import { EmailTaken } from '../../schema/user.ts'
+import { withoutProtected } from '../../schema/user-fields.ts'
+import { userInputs } from '../../schema/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { UndoLink } from '../auth/undo-links.ts'
-import { authorizeChange } from './permissions.ts'
+import { authorizeChange, writerOf } from './permissions.ts'
 import { createUpdateHooks } from './update-hooks.ts'
-
-const members = Object.keys(PatchUser.properties)
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -24,8 +24,9 @@ function createAccounts (app: FastifyInstance) {
   const {
     usherDatabase: { db, writeInTime }, usherAudit: audit, usherHooks: hooks, usherSessions: sessions,
     usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherEmailLinks: emailLinks,
-    usherThrottle: throttle,
+    usherThrottle: throttle, usherOptions: { userFields },
   } = app
+  const { patch } = userInputs(userFields)
   const updates = createUpdateHooks(app)
 
   // Returns the changes that take effect at once. An actor who may not see the addresses of others must not learn whether somebody has
@@ -48,22 +49,23 @@ function createAccounts (app: FastifyInstance) {
 
   return {
     /**
-     * Changes a user. Demoting or disabling a user ends the user's sessions. If the address changes, the former one gets a link that
+     * Changes a user. Fields that the caller may not write keep their values. Demoting or disabling a user ends the user's sessions. If the address changes, the former one gets a link that
      * restores it. If the actor may not see the addresses of others, the address changes when a link that is sent to it is used. Without
      * a member to change, not even the time of the last change is set. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
      * `EmailTaken`, `LastAdmin`, `InvalidToken`, `NoMailer`.
      */
     async update (caller: Caller, id: string, given: Changes): Promise<UserRow> {
       authorizeChange(caller, id, given)
-      if (!members.some((name) => name in given)) return users.get(id, caller.client)
+      const permitted = withoutProtected(userFields, given, writerOf(caller, id))
+      if (!patch.isIn(permitted)) return users.get(id, caller.client)
       const mayAct = () => caller.confirm()
-      const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, given) : given
-      if (!members.some((name) => name in wanted)) return users.get(id, caller.client)
+      const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, permitted) : permitted
+      if (!patch.isIn(wanted)) return users.get(id, caller.client)
       const changes = await deferEmail(caller, id, wanted)
       const also = hooks.during('onUserUpdate', caller)
       const undo = changes.email === undefined ? undefined : undoLinks.create()
       const context = { ...audit.contextOf(caller), undo: undo?.hash ?? null }
-      const { user, ended, undoableBy } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, also), mayAct)
+      const { user, ended, undoableBy } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, { fields: userFields, also }), mayAct)
       sessions.markEnded(ended)
       if (undo && undoableBy !== null) undoLinks.notifyEmailChanged(undoableBy, undo, user.id)
       return user
@@ -80,7 +82,7 @@ function createAccounts (app: FastifyInstance) {
         await audit.add(caller, { action: 'user.delete', userId: id }, trx)
         // Last in the transaction, because it may have waited for locks (contract 1.12).
         await caller.confirm()
-      }, hooks.during('onUserDelete', caller))
+      }, updates.beforeDeletion(caller, id))
       sessions.markEnded(ended)
       await deletedUsers.purge()
     },

@@ -4,15 +4,13 @@ import { confirmSignUp, getSignUp } from '../../db/sign-ups.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { insertUsers } from '../../db/users.ts'
 import { rejectPersonalWords } from '../../schema/password.ts'
-import { SignUp } from '../../schema/sign-up.ts'
-import { CreateUser, EmailTaken } from '../../schema/user.ts'
-import { createParser } from '../../schema/validator.ts'
+import type { SignUp } from '../../schema/sign-up.ts'
+import { EmailTaken, type CreateUser } from '../../schema/user.ts'
+import { withoutProtected } from '../../schema/user-fields.ts'
+import { userInputs } from '../../schema/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
 import { hashSecret } from '../auth/cookie-value.ts'
-import { authorizeCreation } from './permissions.ts'
-
-const parseUser = createParser(CreateUser)
-const parseSignUp = createParser(SignUp)
+import { authorizeCreation, writerOf } from './permissions.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -23,18 +21,36 @@ declare module 'fastify' {
 function createNewUsers (app: FastifyInstance) {
   const {
     usherDatabase: { db }, usherUsers: users, usherPasswords: passwords, usherAudit: audit, usherHooks: hooks, usherSignUps: signUps,
+    usherOptions: { userFields },
   } = app
+  const { creation, signUp } = userInputs(userFields)
+
+  // The values of the fields of the host, or undefined without fields.
+  function fieldsOf (user: object): Record<string, unknown> | undefined {
+    if (userFields.length === 0) return undefined
+    const values = userFields.map(({ name }) => [name, user[name as keyof object] as unknown] as const)
+    return Object.fromEntries(values.filter(([, value]) => value !== undefined && value !== null))
+  }
+
+  const check = (parse: (input: unknown) => CreateUser) => (input: unknown): CreateUser => {
+    const user = parse(input)
+    rejectOwnWords(user)
+    return creation.pick(user)
+  }
 
   return {
     /**
-     * Creates a user. Throws `Unauthenticated`, `Forbidden`, `InvalidInput` if the password is the name or the address, `EmailTaken`,
+     * Creates a user. Fields that the caller may not write are ignored. Throws `Unauthenticated`, `Forbidden`, `InvalidInput` if the password is the name or the address, `EmailTaken`,
      * `InvalidToken` if the caller may no longer act, and what a hook of the host throws.
      * @param given what the schema `CreateUser` accepts
      */
     async create (caller: Caller, given: CreateUser): Promise<UserRow> {
       authorizeCreation(caller, given)
       rejectOwnWords(given)
-      const wanted = hooks.has('beforeUserCreate') ? await hooks.change('beforeUserCreate', pick(CreateUser, given), caller, check(parseUser)) : given
+      const permitted = withoutProtected(userFields, given, writerOf(caller))
+      const wanted = hooks.has('beforeUserCreate')
+        ? await hooks.change('beforeUserCreate', creation.pick(permitted), caller, check(creation.parse))
+        : permitted
       const { password, ...user } = wanted
       const passwordHash = password === undefined ? null : await passwords.hash(password, caller.client)
       const row = { ...user, passwordHash, context: audit.contextOf(caller) }
@@ -42,7 +58,7 @@ function createNewUsers (app: FastifyInstance) {
       // Without a hook, users that are created at the same time share a statement.
       if (!also) return users.create(row, caller)
       return db.transaction().execute(async (trx) => {
-        const [created] = await insertUsers(trx, [row])
+        const [created] = await insertUsers(trx, [row], userFields)
         if (created instanceof Error) throw created
         await also(trx, created!)
         await caller.confirm()
@@ -55,43 +71,37 @@ function createNewUsers (app: FastifyInstance) {
      * throws, whether or not the address has an account.
      */
     async signUp (caller: Caller, given: SignUp): Promise<void> {
-      const wanted = hooks.has('beforeUserCreate') ? await hooks.change('beforeUserCreate', pick(SignUp, given), caller, check(parseSignUp)) : given
+      const permitted = withoutProtected(userFields, given, 'owner')
+      const wanted = hooks.has('beforeUserCreate')
+        ? await hooks.change('beforeUserCreate', signUp.pick(permitted), caller, check(signUp.parse))
+        : permitted
       const { name, email, password } = wanted as SignUp
       // Whatever the address, the password is hashed before the response, so that the response takes the same time.
-      signUps.request({ name, email, passwordHash: await passwords.hash(password, caller.client) }, caller)
+      signUps.request({ name, email, passwordHash: await passwords.hash(password, caller.client), fields: fieldsOf(wanted) }, caller)
     },
 
     /** Creates the user of a sign-up with the token from the mail. Throws `InvalidInput`, `EmailTaken`, and what a hook of the host throws. */
     async confirmSignUp (caller: Caller, token: string): Promise<UserRow> {
       const hash = hashSecret(token)
       const also = hooks.during('onUserCreate', caller)
-      if (!also && !hooks.has('beforeUserCreate')) return confirmSignUp(db, hash, caller)
-      const pending = await getSignUp(db, hash)
+      if (!also && !hooks.has('beforeUserCreate')) return confirmSignUp(db, hash, caller, userFields)
+      const { fields, ...pending } = await getSignUp(db, hash)
       if (await users.find(pending.email)) throw new EmailTaken()
-      const wanted = await hooks.change('beforeUserCreate', { ...pending, role: 'user' }, caller, (input) => {
-        const { name, email, role, password } = parseUser(input)
-        if (email !== pending.email || password !== undefined) throw new Error('the address and the password of a sign-up are settled')
-        return { name, email, role }
+      const given = withoutProtected(userFields, creation.pick({ ...fields, ...pending }), 'owner')
+      const changed = await hooks.change('beforeUserCreate', { ...given, role: 'user' }, caller, (input) => {
+        const user = creation.parse(input)
+        if (user.email !== pending.email || user.password !== undefined) throw new Error('the address and the password of a sign-up are settled')
+        return user
       })
-      if (!also) return confirmSignUp(db, hash, caller, wanted)
+      const wanted = { name: changed.name, role: changed.role, fields: fieldsOf(changed) }
+      if (!also) return confirmSignUp(db, hash, caller, userFields, wanted)
       return db.transaction().execute(async (trx) => {
-        const user = await confirmSignUp(trx, hash, caller, wanted)
+        const user = await confirmSignUp(trx, hash, caller, userFields, wanted)
         await also(trx, user)
         return user
       })
     },
   }
-}
-
-// Returns the members that a hook sees. Clients may send others, which are ignored.
-function pick ({ properties }: typeof CreateUser | typeof SignUp, given: CreateUser): CreateUser {
-  return Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(properties, name))) as CreateUser
-}
-
-const check = (parse: (input: unknown) => CreateUser) => (input: unknown): CreateUser => {
-  const user = parse(input)
-  rejectOwnWords(user)
-  return pick(CreateUser, user)
 }
 
 function rejectOwnWords ({ password, ...user }: CreateUser): void {

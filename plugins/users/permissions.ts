@@ -1,8 +1,15 @@
+import { writerOf as writerOfActor, type Writer } from '../../schema/user-fields.ts'
 import type { Caller } from '../auth/caller.ts'
 
 // The body of a request is authorized before it is validated, because 403 comes before 400 (contract 1.7).
 type Given = { role?: unknown, disabled?: unknown }
 const membersOf = (given: unknown): Given => (given ?? {}) as Given
+
+/** Returns as whom a caller writes the record of a user, or of a new user without `id`. The host writes every field. */
+export function writerOf ({ isHost, actor }: Caller, id?: string): Writer {
+  if (isHost) return 'admin'
+  return actor ? writerOfActor(actor, id) : 'other'
+}
 
 /** Throws `Unauthenticated` or `Forbidden` if a caller may not create this user. Granting a role takes a permission of its own. */
 export function authorizeCreation (caller: Caller, given: unknown): void {

@@ -15,8 +15,8 @@ declare module 'fastify' {
   }
 }
 
-function createUsers ({ usherDatabase: { db } }: FastifyInstance) {
-  const read = batchCalls((ids: string[]) => findUsers(db, ids))
+function createUsers ({ usherDatabase: { db }, usherOptions: { userFields } }: FastifyInstance) {
+  const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields))
 
   return {
     /** Returns a user, or undefined if the id is unknown or malformed. */
@@ -28,11 +28,11 @@ function createUsers ({ usherDatabase: { db } }: FastifyInstance) {
       return user
     },
     /** Returns the user who has an address, regardless of case, or undefined if there is none. */
-    find: batchCalls((emails: string[]) => findUsersByEmail(db, emails)),
+    find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields)),
     /** Returns a page of users, newest first. */
-    list: batchLists((query: ListUsersQuery) => listUsers(db, query)),
+    list: batchLists((query: ListUsersQuery) => listUsers(db, query, userFields)),
     /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, or `InvalidToken` if the client may no longer act. */
-    create: batchCalls((users: (NewUser & { context: AuditContext })[]) => insertUsers(db, users), { size: USERS_A_WRITE }),
+    create: batchCalls((users: (NewUser & { context: AuditContext })[]) => insertUsers(db, users, userFields), { size: USERS_A_WRITE }),
   }
 }
 

@@ -54,7 +54,7 @@ const graphql: FastifyPluginAsync = async (app) => {
 function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<typeof addEventStreams>): MercuriusOptions {
   return {
     path: PATH,
-    schema: readSdl(app.usherOptions.without),
+    schema: readSdl(app.usherOptions),
     resolvers: createResolvers(app) as unknown as IResolvers,
     jit: 1,
     cache: DOCUMENTS_KEPT,

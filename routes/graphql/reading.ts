@@ -1,9 +1,13 @@
 import type { FastifyInstance } from 'fastify'
+import { GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import type { UserRow } from '../../db/tables.ts'
 import { Forbidden } from '../../schema/errors.ts'
 import { Unauthenticated } from '../../schema/auth.ts'
-import type { Actor, ReadAction } from '../../schema/policy.ts'
+import { audiences, type Actor, type ReadAction } from '../../schema/policy.ts'
+import { hasJson } from '../../schema/sdl.ts'
+import { readableFields, type UserField } from '../../schema/user-fields.ts'
 import type { GraphQLContext } from './context.ts'
+import { countRows } from './result-size.ts'
 
 /**
  * Throws `Unauthenticated` or `Forbidden` if the reader of an operation may not read something (contract 11.1). Returns nothing to wait
@@ -34,17 +38,49 @@ const accountMember = <Name extends 'email' | 'emailVerified' | 'disabled'> (nam
     return context.usher.usherVisibility.allows(reader, 'users:read-email', user.id) ? user[name] : null
   }
 
+// A field of the host. Null without a value, and for readers who may not see it.
+const hostField = ({ name, ...field }: UserField) =>
+  async (user: UserRow, _: unknown, context: GraphQLContext): Promise<unknown> => {
+    const [visible] = readableFields([{ name, ...field }], await readerOf(context), user.id)
+    return visible ? user[name as keyof UserRow] : null
+  }
+
 /** Returns the resolvers of the fields that some readers may not see. There are none if anyone may, because resolvers cost time. */
-export function hidingResolvers (usher: FastifyInstance) {
-  if (usher.usherVisibility.isOpen('users:read-email')) return {}
-  return { email: accountMember('email'), emailVerified: accountMember('emailVerified'), disabled: accountMember('disabled') }
+export function hidingResolvers ({ usherOptions: { policy, userFields } }: FastifyInstance) {
+  const hidden = userFields.filter(({ read }) => read !== 'anyone')
+  return {
+    ...policy['users:read-email'] !== audiences.anyone &&
+      { email: accountMember('email'), emailVerified: accountMember('emailVerified'), disabled: accountMember('disabled') },
+    ...Object.fromEntries(hidden.map((field) => [field.name, hostField(field)])),
+  }
+}
+
+/** Returns the resolver of the scalar that the fields of the host need, if they need one. */
+export function fieldScalars ({ usherOptions: { userFields } }: FastifyInstance) {
+  return hasJson(userFields) ? { JSON: new GraphQLScalarType({ name: 'JSON' }) } : {}
+}
+
+/**
+ * Counts the bytes that users add to the response, like `countRows`. Only what the reader may see counts, or the limit would reveal how
+ * long the rest is. Returns nothing to wait for if the host has no fields.
+ */
+export function countUsers (context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]): Promise<void> | undefined {
+  const { usherOptions: { userFields } } = context.usher
+  return userFields.length === 0 ? void countRows(context, info, users) : countVisible(context, info, users)
+}
+
+async function countVisible (context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]): Promise<void> {
+  const { usherVisibility: visibility } = context.usher
+  const reader = visibility.isOpen('users:read-email') ? null : await readerOf(context)
+  countRows(context, info, users.map((user) => visibility.show(user, reader)))
 }
 
 /** Returns the actions on which a document with these fields depends. Every subscription delivers posts. */
-export function actionsOf (fields: ReadonlySet<string>): ReadAction[] {
+export function actionsOf ({ usherOptions: { userFields } }: FastifyInstance, fields: ReadonlySet<string>): ReadAction[] {
+  const ofAccount = ['email', 'emailVerified', 'disabled', ...userFields.map(({ name }) => name)]
   return [
     'posts:read',
     ...fields.has('author') ? ['users:read' as const] : [],
-    ...['email', 'emailVerified', 'disabled'].some((name) => fields.has(name)) ? ['users:read-email' as const] : [],
+    ...ofAccount.some((name) => fields.has(name)) ? ['users:read-email' as const] : [],
   ]
 }

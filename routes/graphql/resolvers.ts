@@ -8,7 +8,7 @@ import { Forbidden } from '../../schema/errors.ts'
 import { UserNotFound } from '../../schema/user.ts'
 import { toConnection, readPage } from './pagination.ts'
 import { clientOfReads, type GraphQLContext } from './context.ts'
-import { authorizeRead, hidingResolvers } from './reading.ts'
+import { authorizeRead, countUsers, fieldScalars, hidingResolvers } from './reading.ts'
 import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
@@ -21,10 +21,11 @@ const resolvers = {
   DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value as Date).toISOString() }),
 
   Query: {
-    async user (_, { id }, context) {
+    async user (_, { id }, context, info) {
       await authorizeRead(context, 'users:read', id.toLowerCase())
       const user = await context.usher.usherUsers.read(id, context.client)
       if (!user) throw new UserNotFound()
+      await countUsers(context, info, [user])
       return user
     },
 
@@ -32,7 +33,7 @@ const resolvers = {
       await authorizeRead(context, 'users:list')
       const { first: limit, ...where } = readPage(args)
       const page = await context.usher.usherUsers.list({ limit, ...where }, context.client)
-      countRows(context, info, page.rows)
+      await countUsers(context, info, page.rows)
       return toConnection(page, where.after, ({ id }) => encodeCursor(id))
     },
 
@@ -53,9 +54,11 @@ const resolvers = {
       return toConnection(page, after, cursorOf)
     },
 
-    async me (_, __, { usher, client, actor }) {
-      const authenticated = await actor()
-      return authenticated && usher.usherUsers.read(authenticated.id, client)
+    async me (_, __, context, info) {
+      const authenticated = await context.actor()
+      const user = authenticated && await context.usher.usherUsers.read(authenticated.id, context.client)
+      if (user) await countUsers(context, info, [user])
+      return user
     },
   },
 
@@ -77,7 +80,7 @@ const resolvers = {
       const author = await context.usher.usherUsers.read(authorId!, context.client)
       // The author was deleted, together with the post, after the post was read.
       if (!author) throw new UserNotFound()
-      countRows(context, info, [author])
+      await countUsers(context, info, [author])
       return author
     },
   },
@@ -118,8 +121,8 @@ const resolvers = {
 /** Returns the resolvers of the parts that a mount has. */
 export function createResolvers (usher: FastifyInstance) {
   const { DateTime, Query: { user, users, me }, User } = resolvers
-  if (usher.usherOptions.without.includes('posts')) return { DateTime, Query: { user, users, me }, User: hidingResolvers(usher) }
-  return { ...resolvers, User: { ...User, ...hidingResolvers(usher) } }
+  if (usher.usherOptions.without.includes('posts')) return { DateTime, ...fieldScalars(usher), Query: { user, users, me }, User: hidingResolvers(usher) }
+  return { ...resolvers, ...fieldScalars(usher), User: { ...User, ...hidingResolvers(usher) } }
 }
 
 function cursorOf ({ position, epoch }: ListedPost): string {

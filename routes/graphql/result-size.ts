@@ -2,7 +2,7 @@ import type { GraphQLResolveInfo } from 'graphql'
 import { collectFields, selectionSetsOf, type Fragments } from '../../schema/graphql-fields.ts'
 import type { GraphQLContext } from './context.ts'
 
-// Only texts are counted, since clients choose their length. The cost of an operation limits how many other fields a response has.
+// Only texts and JSON are counted, since clients choose their length. The cost of an operation limits how many other fields a response has.
 type Row = object
 
 // Fields of a connection between a list and its rows.
@@ -12,6 +12,8 @@ const SHORT = 256
 
 // Caches the bytes of each content, because a content may be large and the aliases of a document share the rows that they read.
 const contentBytes = new WeakMap<Row, number>()
+
+const jsonBytes = new WeakMap<object, number>()
 
 type Output = readonly [name: string, times: number]
 
@@ -35,6 +37,7 @@ export function countRows (context: GraphQLContext, info: GraphQLResolveInfo, ro
 
 function lengthOf (row: Row, name: string): number {
   const value: unknown = row[name as keyof Row]
+  if (typeof value === 'object' && value !== null) return lengthOfJson(value)
   if (typeof value !== 'string') return 0
   if (value.length < SHORT) return value.length
   if (name !== 'content') return Buffer.byteLength(value)
@@ -42,6 +45,15 @@ function lengthOf (row: Row, name: string): number {
   if (known !== undefined) return known
   const bytes = Buffer.byteLength(value)
   contentBytes.set(row, bytes)
+  return bytes
+}
+
+function lengthOfJson (value: object): number {
+  if (value instanceof Date) return 0
+  const known = jsonBytes.get(value)
+  if (known !== undefined) return known
+  const bytes = Buffer.byteLength(JSON.stringify(value))
+  jsonBytes.set(value, bytes)
   return bytes
 }
 

@@ -30,7 +30,10 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   const paths = files.map(({ path }) => path)
   t.strictSame(paths.filter((path) => !/^(dist|docs)\//.test(path)).sort(), ['LICENSE', 'README.md', 'package.json'])
   t.ok(paths.includes('docs/settings.md'), 'to which `npx fastify-usher --help` refers')
-  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), ['dist/app.d.ts', 'dist/schema/limits.d.ts', 'dist/schema/mail.d.ts', 'dist/schema/options.d.ts', 'dist/schema/pages.d.ts', 'dist/schema/parts.d.ts', 'dist/schema/policy.d.ts', 'dist/schema/user.d.ts'])
+  t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), [
+    'dist/app.d.ts',
+    ...['claims', 'errors', 'hooks', 'limits', 'mail', 'options', 'pages', 'parts', 'policy', 'register', 'user', 'user-fields', 'usher'].map((name) => `dist/schema/${name}.d.ts`).sort(),
+  ])
   const templates = globSync(['routes/account-pages/{assets,templates}/*', 'plugins/mails/templates/*'], { cwd: root })
   t.strictSame(templates.filter((file) => !paths.includes(`dist/${file}`)), [])
   const others = paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))

@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('routes/{auth,refresh,passwords,sign-up,email-*,safe-changes,sessions,audit*}.test.ts')
+runTogether('routes/{auth,claims,refresh,passwords,sign-up,email-*,safe-changes,sessions,audit*}.test.ts')

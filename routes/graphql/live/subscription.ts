@@ -41,7 +41,7 @@ const allSubscribers = { destroyed: false }
  * the same have different keys.
  */
 export function keyOf (usher: FastifyInstance, { document, variables, operationName, reader }: Subscription): string {
-  const { text, after, actions } = describe(document, operationName)
+  const { text, after, actions } = describe(usher, document, operationName)
   const others = { ...variables }
   for (const name of after) delete others[name]
   return JSON.stringify([text, others, usher.usherVisibility.audienceOf(reader, actions)])
@@ -57,24 +57,25 @@ interface Described {
 }
 
 // `checkSubscription` returns the same document to clients that send the same text, so this is computed once for all of them.
+// Documents belong to one mount.
 const described = new WeakMap<DocumentNode, Map<string | undefined, Described>>()
 
-function describe (document: DocumentNode, operationName: string | undefined): Described {
+function describe (usher: FastifyInstance, document: DocumentNode, operationName: string | undefined): Described {
   const known = described.get(document) ?? new Map<string | undefined, Described>()
   described.set(document, known)
-  const found = known.get(operationName) ?? describeOperation(document, operationName)
+  const found = known.get(operationName) ?? describeOperation(usher, document, operationName)
   known.set(operationName, found)
   return found
 }
 
-function describeOperation (document: DocumentNode, operationName: string | undefined): Described {
+function describeOperation (usher: FastifyInstance, document: DocumentNode, operationName: string | undefined): Described {
   // The result contains the operation and the fragments that it spreads, and no other definitions.
   const separate = separateOperations(document)[getOperationAST(document, operationName)!.name?.value ?? '']!
   const definitions = separate.definitions.map((definition) =>
     definition.kind === Kind.OPERATION_DEFINITION ? { ...definition, name: undefined } : definition)
   const fields = new Set<string>()
   visit(separate, { Field: ({ name }) => { fields.add(name.value) } })
-  return { text: print({ kind: Kind.DOCUMENT, definitions }), after: variablesOfAfter(separate), actions: actionsOf(fields) }
+  return { text: print({ kind: Kind.DOCUMENT, definitions }), after: variablesOfAfter(separate), actions: actionsOf(usher, fields) }
 }
 
 // Returns the variables that are used for the argument `after` and for nothing else.

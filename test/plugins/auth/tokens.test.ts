@@ -321,7 +321,7 @@ t.test('4 the plugin of tokens', async (t) => {
   await app.register(signingKeys)
   await app.register(tokens)
   const { usherTokens } = app
-  const actor = { id: NOBODY, role: 'user' as const, sessionId: NOBODY }
+  const actor = { id: NOBODY, role: 'user' as const, sessionId: NOBODY, claims: {} }
 
   t.test('4 a token lives 15 minutes, or until its session expires', async (t) => {
     const sign = (expiresAt?: number) => decodeJwt(usherTokens.sign(actor, { ...expiresAt !== undefined && { expiresAt: new Date(expiresAt) } }))

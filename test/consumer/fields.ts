@@ -1,0 +1,39 @@
+// A host that adds fields to users and claims to tokens.
+import { Type, type Static } from '@sinclair/typebox'
+import Fastify from 'fastify'
+import usher, { type Actor, type UsherOptions, type UsherUser } from 'fastify-usher'
+
+const userFields = Type.Object({
+  bio: Type.Optional(Type.String({ 'x-write': 'owner', 'x-read': 'anyone' })),
+  plan: Type.Union([Type.Literal('free'), Type.Literal('pro')], { default: 'free' }),
+})
+
+declare module 'fastify-usher' {
+  interface Register {
+    userFields: typeof userFields
+    claims: { plan: 'free' | 'pro' }
+  }
+}
+
+const options: UsherOptions = {
+  userFields,
+  claims: async ({ id, bio, plan }) => ({ plan, length: id.length + (bio?.length ?? 0) }),
+}
+await Fastify().register(usher, options)
+
+export const planOf = (user: UsherUser): Static<typeof userFields.properties.plan> => user.plan
+export const bioOf = (user: UsherUser): string | undefined => user.bio
+export const claimOf = ({ claims }: Actor): 'free' | 'pro' | undefined => claims.plan
+
+// @ts-expect-error a field that there is not
+export const none = (user: UsherUser) => user.nickname
+// @ts-expect-error a field that may be absent
+export const bio = (user: UsherUser): string => user.bio
+// @ts-expect-error a claim of another type
+export const wrong: UsherOptions = { claims: () => ({ plan: 'gold' }) }
+// @ts-expect-error a claim is missing
+export const missing: UsherOptions = { claims: () => ({}) }
+// @ts-expect-error claims are not to be changed
+export const change = ({ claims }: Actor) => { claims.plan = 'pro' }
+// @ts-expect-error not a schema
+export const text: UsherOptions = { userFields: 'bio' }
