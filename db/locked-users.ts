@@ -1,4 +1,6 @@
+import { sql } from 'kysely'
 import { LastAdmin, UserNotFound } from '../schema/user.ts'
+import { isUuid } from './postgres.ts'
 import type { Database } from './tables.ts'
 
 /**
@@ -35,4 +37,15 @@ async function lockWithAdmins (trx: Database, id: string): Promise<true> {
   const isAdmin = ({ role, disabled }: typeof user) => role === 'admin' && !disabled
   if (isAdmin(user) && locked.every((row) => row === user || !isAdmin(row))) throw new LastAdmin()
   return true
+}
+
+/**
+ * Locks the author of a post that the transaction will create, so that the author is not deleted before the commit. Returns the time
+ * that the post will have. Throws `UserNotFound`.
+ */
+export async function lockAuthor (trx: Database, authorId: string): Promise<Date> {
+  if (!isUuid(authorId)) throw new UserNotFound()
+  const { now } = await trx.selectFrom('users').select(sql<Date>`now()`.as('now')).where('id', '=', authorId).forKeyShare()
+    .executeTakeFirstOrThrow(() => new UserNotFound())
+  return now
 }

@@ -173,17 +173,6 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
   return created.map((row, index) => row ?? failureOf(authors[index]))
 }
 
-/**
- * Locks the author of a post that the transaction will create, so that the author is not deleted before the commit. Returns the time
- * that the post will have. Throws `UserNotFound`.
- */
-export async function lockAuthor (trx: Database, authorId: string): Promise<Date> {
-  if (!isUuid(authorId)) throw new UserNotFound()
-  const { now } = await trx.selectFrom('users').select(sql<Date>`now()`.as('now')).where('id', '=', authorId).forKeyShare()
-    .executeTakeFirstOrThrow(() => new UserNotFound())
-  return now
-}
-
 const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
   .where('id', '=', sql<string>`any(${ids}::uuid[])`))
 

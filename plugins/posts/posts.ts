@@ -5,9 +5,10 @@ import { batchLists } from '../../db/batch-lists.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import {
-  BYTES_A_STATEMENT, deletePost, findPosts, insertPosts, listPosts, listPostsOfAuthors, lockAuthor, updatePost,
+  BYTES_A_STATEMENT, deletePost, findPosts, insertPosts, listPosts, listPostsOfAuthors, updatePost,
   type AuthorPostsKey, type ListPostsQuery, type NewPost, type PostRow,
 } from '../../db/posts.ts'
+import { lockAuthor } from '../../db/locked-users.ts'
 import type { Database } from '../../db/tables.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
 

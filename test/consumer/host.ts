@@ -3,6 +3,13 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import postgres from 'postgres'
 import usher, { type Action, type Actor, type Policy, type Role, type Rule, type Usher, type UsherOptions } from 'fastify-usher'
 
+declare module 'fastify' {
+  interface FastifyInstance { others: Usher }
+}
+declare module 'fastify-usher' {
+  interface Register { policy: 'bookmarks:create' }
+}
+
 const app: FastifyInstance = Fastify()
 
 await app.register(usher, { prefix: '/accounts', databaseUrl: process.env['DATABASE_URL'] })
@@ -31,6 +38,19 @@ export const action: Action = 'posts:delete'
 export const role: Role = 'user'
 export const given: Usher = app.usher
 
+app.get('/bookmarks', { onRequest: app.others.allow('bookmarks:create') }, async () => (await app.others.users.get('x')).email.length)
+export const hooked: UsherOptions = {
+  policy: { 'bookmarks:create': rule },
+  hooks: {
+    beforeUserCreate: (user, { via }) => via === 'api' ? undefined : { ...user, name: user.name.trim() },
+    onUserCreate: async ({ id }, { sql }) => { await sql`select ${id}` },
+  },
+}
+
+// @ts-expect-error an action that nobody has defined
+app.usher.allow('bookmarks:delete')
+// @ts-expect-error an actor may not see every address
+app.get('/address', async ({ actor }) => (await app.usher.users.get('x', { actor })).email.length)
 // @ts-expect-error a typo
 await app.register(usher, { databaseURL: '' })
 // @ts-expect-error a wrong type
