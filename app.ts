@@ -45,6 +45,7 @@ import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
 import type { UsherOptions } from './schema/options.ts'
 import { readOptions } from './schema/read-options.ts'
+import type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver } from './schema/host-graphql.ts'
 import { audiences, type Action, type Actor, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
 import type { Role } from './schema/user.ts'
 
@@ -61,6 +62,7 @@ declare module 'fastify' {
 
 export { audiences }
 export type { Action, Actor, Policy, ReadAction, ReadRule, Role, Rule, UsherOptions }
+export type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver }
 
 /** The one decorator that a host gets. */
 export interface Usher {
@@ -87,6 +89,7 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   const mounted = Promise.withResolvers<Usher>()
   await app.register(async (scope) => {
     await scope.register(optionsPlugin, { options })
+    scope.decorate('usherHost', app)
     await service(scope)
     mounted.resolve(Object.freeze({ authenticate: scope.usherAuth.authenticate }))
   }, { prefix, logLevel, logSerializers })

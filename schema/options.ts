@@ -1,6 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
+import type { GivenGraphql, HostGraphql } from './host-graphql.ts'
 import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
 import type { Mail, MailTemplates } from './mail.ts'
 import { PagesOptions, type GivenPages } from './pages.ts'
@@ -61,8 +62,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' 
   throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */
   live?: GivenLimits<typeof LiveLimits> | undefined
-  /** Limits of GraphQL operations on one node. A limit that is absent keeps its default. */
-  graphql?: GivenLimits<typeof GraphqlLimits> | undefined
+  /** Limits of GraphQL operations on one node, and what the host adds to /graphql. A limit that is absent keeps its default. */
+  graphql?: GivenGraphql | undefined
   /** The name, color, language and texts of the pages. A member that is absent keeps its default. */
   pages?: GivenPages | undefined
   /** The URL of the database, `postgres://…`. Either this or `sql` is required. */
@@ -114,6 +115,8 @@ export interface Options extends Readonly<Given> {
   readonly notificationsUrl: string | undefined
   readonly emitter: Emitter | undefined
   readonly policy: Policy
+  /** What the host adds to /graphql. */
+  readonly hostGraphql: HostGraphql | undefined
   readonly mailer: Mailer | undefined
   readonly mailTemplates: MailTemplates | undefined
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']

@@ -1,6 +1,7 @@
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { isDatabaseUrl } from './database-url.ts'
+import { readGraphql } from './host-graphql.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
 import { policy, type Policy } from './policy.ts'
 import { createParser } from './validator.ts'
@@ -19,15 +20,17 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
   if (rest.signUp === true && mailer === undefined) throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
   if (mailTemplates !== undefined && typeof mailTemplates !== 'function') throw optionError('mailTemplates must be a function')
+  const { limits, host: hostGraphql } = readGraphql(rest.graphql)
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   return Object.freeze({
-    ...parseLimits(rest),
+    ...parseLimits({ ...rest, graphql: limits }),
     prefix: readPrefix(prefix),
     database: readDatabase(databaseUrl, sql),
     notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
     emitter,
     policy: readPolicy(rules),
+    hostGraphql,
     logLevel,
     logSerializers,
     mailer,

@@ -1,14 +1,17 @@
 import { readFileSync } from 'node:fs'
 import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { GraphQLSchema } from 'graphql'
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
 import bodyDeadline, { isLate } from '../../plugins/body-deadline.ts'
 import { addJsonParser } from '../../plugins/http.ts'
+import { extendUsherSchema } from '../../schema/extend-graphql.ts'
 import { limits } from '../../schema/graphql-limits.ts'
 import { createContext, type GraphQLContext } from './context.ts'
 import { formatExecution } from './format.ts'
 import { wantsPage } from '../pages/pages.ts'
 import { sendGraphiql } from './graphiql.ts'
 import { addLimits } from './hooks.ts'
+import { addHostResolvers } from './host/add-resolvers.ts'
 import { createLimits } from './limits.ts'
 import { readOperation, type Operation } from './operation.ts'
 import { hidingResolvers } from './reading.ts'
@@ -53,10 +56,17 @@ const graphql: FastifyPluginAsync = async (app) => {
   addLimits(app)
 }
 
+// Every mount has a schema of its own, because a schema contains its resolvers.
+function createSchema ({ usherOptions: { hostGraphql } }: FastifyInstance): GraphQLSchema {
+  const extended = extendUsherSchema(sdl, hostGraphql)
+  if (hostGraphql) addHostResolvers(extended, hostGraphql)
+  return extended.schema
+}
+
 function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<typeof addEventStreams>): MercuriusOptions {
   return {
     path: PATH,
-    schema: sdl,
+    schema: createSchema(app),
     resolvers: { ...resolvers, User: { ...resolvers.User, ...hidingResolvers(app) } } as unknown as IResolvers,
     jit: 1,
     cache: DOCUMENTS_KEPT,

@@ -15,22 +15,22 @@ export function authorizeRead (context: GraphQLContext, action: ReadAction, owne
 
 async function authorize (context: GraphQLContext, action: ReadAction, ownerId: string | undefined): Promise<void> {
   const { usher: { usherVisibility: visibility, usherAudit: audit }, request } = context
-  const reader = await readerOf(context)
+  const reader = await actorOfReads(context)
   if (visibility.allows(reader, action, ownerId)) return
   if (!reader) throw new Unauthenticated()
   if (request) audit.addRejection(request, 403, reader)
   throw new Forbidden()
 }
 
-// Over a socket, finding the actor verifies the token again. Once is enough for an operation.
-function readerOf (context: GraphQLContext): Promise<Actor | null> {
+/** Returns the actor of an operation, or null. Over a socket, finding the actor verifies the token again. Once is enough for an operation. */
+export function actorOfReads (context: GraphQLContext): Promise<Actor | null> {
   context.reader ??= context.actor()
   return context.reader
 }
 
 const accountMember = <Name extends 'email' | 'emailVerified' | 'disabled'> (name: Name) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<UserRow[Name] | null> => {
-    const reader = await readerOf(context)
+    const reader = await actorOfReads(context)
     return context.usher.usherVisibility.allows(reader, 'users:read-email', user.id) ? user[name] : null
   }
 

@@ -23,7 +23,7 @@ const parseChanges = createParser(UpdatePost)
  * fifty users with their posts are two statements (contract 7.8).
  */
 export const resolvers = {
-  DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value as Date).toISOString() }),
+  DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value instanceof Date ? value : new Date(value as string)).toISOString() }),
 
   Query: {
     async user (_, { id }, context) {
