@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { explainStart } from './db/start-errors.ts'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
 import database from './plugins/database.ts'
@@ -13,6 +14,7 @@ import firstAdmin from './plugins/auth/first-admin.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
+import { migrate } from './plugins/migrate.ts'
 import mailer from './plugins/mailer.ts'
 import mails from './plugins/mails/mails.ts'
 import optionsPlugin from './plugins/options.ts'
@@ -60,7 +62,7 @@ declare module 'fastify' {
   }
 }
 
-export { audiences }
+export { audiences, migrate }
 export type { Action, Actor, Policy, ReadAction, ReadRule, Role, Rule, UsherOptions }
 export type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver }
 
@@ -90,7 +92,7 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   await app.register(async (scope) => {
     await scope.register(optionsPlugin, { options })
     scope.decorate('usherHost', app)
-    await service(scope)
+    await service(scope).catch((error) => { throw explainStart(error, options.schema) })
     mounted.resolve(Object.freeze({ authenticate: scope.usherAuth.authenticate }))
   }, { prefix, logLevel, logSerializers })
   app.decorate(decoratorName, await mounted.promise)

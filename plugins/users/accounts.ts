@@ -62,7 +62,7 @@ function createAccounts (app: FastifyInstance) {
     },
 
     /**
-     * Deletes a user with all posts and uploads, and ends the user's sessions. Throws `UserNotFound`, `LastAdmin`,
+     * Deletes a user with all posts and uploads, and ends the user's sessions. Throws `UserNotFound`, `LastAdmin`, `UserInUse`,
      * `InvalidToken`.
      */
     async delete (request: FastifyRequest, id: string): Promise<void> {
