@@ -42,34 +42,30 @@ t.test('12.11 a schema with tables of another program: the start fails, and name
 })
 
 t.test('12.11 a database user without privileges: the start fails, and says which to grant', async (t) => {
-  const url = new URL(await createDatabase(t))
-  const sql = connect(t, url.href)
+  const databaseUrl = await createDatabase(t)
+  const database = new URL(databaseUrl).pathname.slice(1)
+  const sql = connect(t, databaseUrl)
   const schema = uniqueSchema(t.name)
-  const role = schema
-  await sql.unsafe(`create role ${role} login password 'correct horse'; revoke create on database ${url.pathname.slice(1)} from public`)
-  t.teardown(async () => { await sql.unsafe(`drop owned by ${role}; drop role ${role}`) })
-  const databaseUrl = Object.assign(new URL(url), { username: role, password: 'correct horse' }).href
   const refused = async (detail: RegExp) => {
     const { message, code } = await failureOf(t, { databaseUrl, schema })
-    t.match(message, /^usher: the database user lacks a privilege for the schema "/)
+    t.match(message, `usher: the database user lacks a privilege for the schema "${schema}" (permission denied for `)
     t.match(message, detail)
     t.match(message, `create schema "${schema}" authorization <user>`)
     t.equal(code, '42501')
-    t.notMatch(message, 'correct horse')
   }
+  // The role of the tests may not create roles, but an owner can take privileges away from itself.
+  await sql.unsafe(`revoke create on database ${database} from current_user, public`)
   await refused(/permission denied for database/)
-  await sql.unsafe(`create schema ${schema}`)
+  await sql.unsafe(`grant create on database ${database} to current_user; create schema ${schema}; revoke all on schema ${schema} from current_user`)
   await refused(/permission denied for schema/)
-  await migrate({ databaseUrl: url.href, schema })
+  await sql.unsafe(`grant all on schema ${schema} to current_user`)
+  await migrate({ databaseUrl, schema })
+  await sql.unsafe(`revoke usage on schema ${schema} from current_user`)
   await refused(/permission denied for schema/)
-  await sql.unsafe(`grant usage on schema ${schema} to ${role}; grant select on ${schema}.migrations to ${role}`)
+  await sql.unsafe(`grant usage on schema ${schema} to current_user; revoke all on ${schema}.users from current_user`)
   const app = Fastify()
   t.teardown(() => app.close())
-  await t.rejects(async () => app.register(usher, { ...await mountOptions(t), databaseUrl, schema }), { message: /lacks a privilege .*permission denied for table/, code: '42501' })
-  await sql.unsafe(`grant all on all tables in schema ${schema} to ${role}; grant all on all sequences in schema ${schema} to ${role}`)
-  const granted = Fastify()
-  t.teardown(() => granted.close())
-  await granted.register(usher, { ...await mountOptions(t), databaseUrl, schema })
+  await t.rejects(async () => app.register(usher, { ...await mountOptions(t), databaseUrl, schema }), { message: /lacks a privilege .*permission denied for table users/, code: '42501' })
 })
 
 t.test('12.11 a wrong password, an unknown database and a server that is not there: the start fails without the password', async (t) => {
