@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { explainStart } from './db/start-errors.ts'
+import actor from './plugins/actor.ts'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
 import database from './plugins/database.ts'
@@ -57,7 +58,7 @@ declare module 'fastify' {
     usher: Usher
   }
   interface FastifyRequest {
-    /** The user behind the request's bearer token, once `usher.authenticate` has run; null elsewhere. */
+    /** The user behind the request's bearer token, once `usher.authenticate` has run; null elsewhere. The option `actorName` renames it. */
     actor: Actor | null
   }
 }
@@ -76,8 +77,8 @@ export interface Usher {
   readonly authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 }
 
-// The servers of apps whose request decorator `actor` is Usher's. Several mounts in one app share it.
-const hosts = new WeakSet<object>()
+// The request decorators of apps that are Usher's, by the server of the app. Several mounts in one app may share one.
+const decorators = new WeakMap<object, Set<string>>()
 
 /**
  * Mounts Usher: accounts, sessions, uploads and posts under `prefix`. Only the decorator and the request's `actor` are
@@ -85,8 +86,8 @@ const hosts = new WeakSet<object>()
  */
 const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   const { prefix, logLevel, logSerializers, ...options } = readOptions(input)
-  decorateRequest(app)
-  const { decoratorName } = options
+  const { decoratorName, actorName } = options
+  decorateRequest(app, actorName)
   if (app.hasDecorator(decoratorName)) throw new Error(`usher: decoratorName ${decoratorName} is taken in this app: choose another name`)
   const mounted = Promise.withResolvers<Usher>()
   await app.register(async (scope) => {
@@ -98,14 +99,16 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   app.decorate(decoratorName, await mounted.promise)
 }
 
-function decorateRequest (app: FastifyInstance): void {
-  if (!app.hasRequestDecorator('actor')) app.decorateRequest('actor', null)
-  else if (!hosts.has(app.server)) throw new Error('usher: this app already has a request decorator named actor: rename it')
-  hosts.add(app.server)
+function decorateRequest (app: FastifyInstance, name: string): void {
+  const ours = decorators.get(app.server) ?? new Set()
+  if (!app.hasRequestDecorator(name)) app.decorateRequest(name, null)
+  else if (!ours.has(name)) throw new Error(`usher: this app already has a request decorator named ${name}: rename it, or choose another name with actorName`)
+  decorators.set(app.server, ours.add(name))
 }
 
 // Registers the parts of the service, in the order of their dependencies.
 async function service (app: FastifyInstance): Promise<void> {
+  await app.register(actor)
   await app.register(responseIsolation)
   await app.register(errors)
   await app.register(lingeringClose)

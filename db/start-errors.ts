@@ -37,7 +37,7 @@ const remedies: { codes: RegExp, explain: (error: postgres.PostgresError, schema
     codes: /^42501$/,
     explain: ({ message }, schema) => `the database user lacks a privilege for the schema "${schema}" (${message}). Grant it, for example with ` +
       `create schema "${schema}" authorization <user>. To create and change the tables as another user, run migrate() or "fastify-usher migrate" as that ` +
-      `user, and grant usage on the schema and all privileges on its tables and sequences to this one`,
+      'user, and grant usage on the schema and all privileges on its tables and sequences to this one',
   },
   {
     codes: /^28...$/,

@@ -28,7 +28,7 @@ export interface AuditDetails {
 }
 
 function createAudit (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherOptions: { auditSeconds } } = app
+  const { usherActor: actors, usherDatabase: { db }, usherOptions: { auditSeconds } } = app
   const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries))
 
   // Each kind has its own sampler, so that a flood of one kind does not hide entries of another. Requests with and without
@@ -36,6 +36,8 @@ function createAudit (app: FastifyInstance) {
   const samplers = new Map<string, (key: string) => boolean>()
   const pending = new Set<Promise<void>>()
   app.addHook('onClose', async () => { await Promise.all(pending) })
+
+  const entryOf = <Details extends Partial<AuditDetails>> (request: FastifyRequest, details: Details) => fillIn(request, actors.in(request), details)
 
   /**
    * Writes an entry to the account log, in the transaction `trx` if it is passed. Resolves when the entry is written, so a
@@ -79,8 +81,7 @@ function createAudit (app: FastifyInstance) {
   }
 }
 
-function entryOf<Details extends Partial<AuditDetails>> (request: FastifyRequest, details: Details) {
-  const { actor } = request
+function fillIn<Details extends Partial<AuditDetails>> (request: FastifyRequest, actor: Actor | null, details: Details) {
   const { actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId } = details
   return {
     ...details,
@@ -95,4 +96,4 @@ function entryOf<Details extends Partial<AuditDetails>> (request: FastifyRequest
 export default fp(async function audit (app) {
   app.decorate('usherAudit', createAudit(app))
   purgeRegularly(app, 'account log', PURGE_SECONDS, app.usherAudit.purge)
-}, { name: 'usher-audit', dependencies: ['usher-database'] })
+}, { name: 'usher-audit', dependencies: ['usher-actor', 'usher-database'] })

@@ -35,7 +35,7 @@ const schemas = {
 
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actorOf, allow, confirm }, usherStorage: storage, usherVisibility: visibility, usherOptions } = app
+  const { usherActor: actors, usherAuth: { actorOf, allow, confirm }, usherStorage: storage, usherVisibility: visibility, usherOptions } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
@@ -105,9 +105,9 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   // A reader who may not read the upload does not learn whether it exists.
-  async function readUpload ({ actor, params: { id } }: RequestOf<typeof schemas.download>): Promise<UploadRow> {
-    const upload = await storage.find(id)
-    visibility.authorize(actor, 'uploads:read', upload?.userId ?? undefined)
+  async function readUpload (request: RequestOf<typeof schemas.download>): Promise<UploadRow> {
+    const upload = await storage.find(request.params.id)
+    visibility.authorize(actors.in(request), 'uploads:read', upload?.userId ?? undefined)
     if (!upload) throw new UploadNotFound()
     return upload
   }

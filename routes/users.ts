@@ -60,7 +60,7 @@ const schemas = {
 /** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherUsers: users, usherAuth: { allow, actorOf, authorize, callerOf }, usherAccounts: accounts, usherPasswords: passwords,
+    usherActor: actors, usherUsers: users, usherAuth: { allow, actorOf, authorize, callerOf }, usherAccounts: accounts, usherPasswords: passwords,
     usherAudit: audit, usherVisibility: visibility, usherOptions: { prefix },
   } = app
   const path = `${prefix}/api/users`
@@ -87,15 +87,16 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
 
-  async function onList ({ actor, query, socket }: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
+  async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
+    const { query, socket } = request
     const { role, limit, after } = query
     const page = await users.list({ role, limit, after: after && decodeCursor(after) }, socket)
     linkNextPage(reply, path, { role, limit }, page.next)
-    return reply.send(serialize(page, limit, actor, reply) as never)
+    return reply.send(serialize(page, limit, actors.in(request), reply) as never)
   }
 
-  async function onRead ({ actor, params: { id }, socket }: RequestOf<typeof schemas.read>) {
-    return visibility.show(await readUser(id, socket), actor)
+  async function onRead (request: RequestOf<typeof schemas.read>) {
+    return visibility.show(await readUser(request.params.id, request.socket), actors.in(request))
   }
 
   async function readUser (id: string, client: Client): Promise<UserRow> {
@@ -110,12 +111,12 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
     const row = { ...user, passwordHash, context: audit.contextOf(request) }
     const created = await users.create(row, callerOf(actorOf(request), socket))
-    return reply.code(201).header('location', `${path}/${created.id}`).send(visibility.show(created, request.actor))
+    return reply.code(201).header('location', `${path}/${created.id}`).send(visibility.show(created, actors.in(request)))
   }
 
   async function onReplace (request: RequestOf<typeof schemas.replace>) {
     const user = await accounts.update(request, request.params.id, replacementOf(request.body))
-    return visibility.show(user, request.actor)
+    return visibility.show(user, actors.in(request))
   }
 
   async function onPatch (request: RequestOf<typeof schemas.patch>) {
@@ -123,7 +124,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const changesAny = Object.keys(PatchUser.properties).some((name) => name in body)
     // Without a member to change, not even the time of the last change is set.
     const user = changesAny ? await accounts.update(request, id, body) : await readUser(id, socket)
-    return visibility.show(user, request.actor)
+    return visibility.show(user, actors.in(request))
   }
 
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {

@@ -14,6 +14,7 @@ const DAY = 86400
 /** The options that are values, with their defaults and limits. */
 export const Settings = Type.Object({
   decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'The name of the decorator that Usher adds to the host' }),
+  actorName: Type.String({ default: 'actor', pattern: '^[A-Za-z_$][\\w$]{0,39}$', description: 'The name of the request member with the actor' }),
   schema: Type.String({ default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The PostgreSQL schema of the tables' }),
   poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections for statements; transactions open up to half as many more' }),
   publicUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'Base of absolute URLs; the prefix follows it' })),

@@ -3,6 +3,7 @@ import type { Sql } from 'postgres'
 import { isDatabaseUrl } from './database-url.ts'
 import { readGraphql } from './host-graphql.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
+import { dropToolOptions } from './option-names.ts'
 import { policy, type Policy } from './policy.ts'
 import { createParser } from './validator.ts'
 
@@ -13,14 +14,13 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, onFirstAdmin, onNoAdmin,
     ...rest
-  } = given
-  const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
-  if (unknown) throw optionError(`there is no option ${unknown}`)
+  } = dropToolOptions(given, Object.keys(Settings.properties), optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
   if (rest.signUp === true && mailer === undefined) throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
   if (mailTemplates !== undefined && typeof mailTemplates !== 'function') throw optionError('mailTemplates must be a function')
   const { limits, host: hostGraphql } = readGraphql(rest.graphql)
+  if (ofFastify.has(String(rest.actorName))) throw optionError(`actorName ${rest.actorName} is a member of Fastify's requests: choose another name`)
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   return Object.freeze({
@@ -39,6 +39,9 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     onNoAdmin,
   })
 }
+
+// Members that Fastify sets on each request, so it would not notice that a decorator replaces them.
+const ofFastify: ReadonlySet<string> = new Set(['id', 'params', 'raw', 'query', 'log', 'body', 'headers', 'server', 'validationContext'])
 
 const optionError = (message: string) => new Error(`usher: ${message}`)
 

@@ -36,7 +36,7 @@ export interface GraphQLContext extends ResultSize {
 
 /** Returns the context of an operation over HTTP. */
 export function createContext (usher: FastifyInstance, request: FastifyRequest, operationName: string | undefined): GraphQLContext {
-  return { usher, client: request.socket, actor: async () => request.actor, request, operationName, bytes: 0, reserved: 0 }
+  return { usher, client: request.socket, actor: async () => usher.usherActor.in(request), request, operationName, bytes: 0, reserved: 0 }
 }
 
 /** Returns a client for reads of posts. It also cancels reads that have not been sent once the response is too large. */

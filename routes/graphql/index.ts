@@ -38,7 +38,7 @@ const graphql: FastifyPluginAsync = async (app) => {
     const { authorization } = request.headers
     if (authorization === undefined) return done()
     app.usherAuth.identify(authorization, request.socket).then((actor) => {
-      request.actor = actor
+      app.usherActor.set(request, actor)
       done()
     }, done)
   })

@@ -50,9 +50,10 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     const stream = new EventStream(subscriptions.unread)
     stream.once('close', leave)
     try {
+      const reader = app.usherActor.in(request)
       const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
-      const stop = await subscriptions.subscribe({ ...operation, reader: request.actor, request, lastEventId: lastEventId || undefined }, createSink(stream, network))
-      const unwatch = request.actor ? usherAuth.watch(authorization!, request.actor, () => stream.end()) : () => {}
+      const stop = await subscriptions.subscribe({ ...operation, reader, request, lastEventId: lastEventId || undefined }, createSink(stream, network))
+      const unwatch = reader ? usherAuth.watch(authorization!, reader, () => stream.end()) : () => {}
       open.add(stream)
       stream.once('close', () => {
         open.delete(stream)
