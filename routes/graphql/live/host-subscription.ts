@@ -3,7 +3,8 @@ import type { GraphQLError } from 'graphql'
 import { formatErrors } from '../format.ts'
 import { readHostError } from '../host/errors.ts'
 import { ENOUGH_BYTES, type Sink } from './sink.ts'
-import { openSource, render, type Subscription } from './subscription.ts'
+import { openSource, render } from './subscription.ts'
+import type { Subscription } from './subscription-key.ts'
 import { waitForTimeSlice } from './time-slice.ts'
 
 /**

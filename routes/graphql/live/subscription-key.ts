@@ -1,11 +1,26 @@
 import {
   getOperationAST, Kind, print, separateOperations, TypeInfo, visit, visitWithTypeInfo, type DocumentNode, type GraphQLSchema,
 } from 'graphql'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { hostFieldOf } from '../../../schema/host-fields.ts'
-import type { ReadAction } from '../../../schema/policy.ts'
+import type { Actor, ReadAction } from '../../../schema/policy.ts'
 import { actionsOf } from '../reading.ts'
-import type { Subscription } from './subscription.ts'
+
+/** A validated subscription, see `checkSubscription`. */
+export interface Subscription {
+  schema: GraphQLSchema
+  document: DocumentNode
+  variables: Record<string, unknown>
+  operationName: string | undefined
+  /** The user who reads the events; null without a token. */
+  reader: Actor | null
+  /** The request of the subscription, or the one that opened its socket. */
+  request: FastifyRequest
+  /** Is aborted when the subscription ends, if it is exclusive. */
+  stopped?: AbortSignal
+  /** The cursor of the last event that the client has received, if its transport sends it. It takes precedence over `after`. */
+  lastEventId?: string | undefined
+}
 
 /**
  * Returns a key that is the same for subscriptions with the same events. They may differ in the cursor after which they begin, in

@@ -1,31 +1,12 @@
-import {
-  createSourceEventStream, execute, type DocumentNode, type ExecutionResult, type GraphQLError, type GraphQLSchema,
-} from 'graphql'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { createSourceEventStream, execute, type ExecutionResult, type GraphQLError } from 'graphql'
+import type { FastifyInstance } from 'fastify'
 import type { PostStream } from '../../../plugins/posts/post-stream.ts'
 import { DatabaseUnavailable, Overloaded } from '../../../schema/errors.ts'
-import type { Actor } from '../../../schema/policy.ts'
 import type { GraphQLContext } from '../context.ts'
 import { formatExecution, rootOf } from '../format.ts'
 import { serialize } from '../hooks.ts'
 import { textOf } from '../serialize.ts'
-import { describe } from './subscription-key.ts'
-
-/** A validated subscription, see `checkSubscription`. */
-export interface Subscription {
-  schema: GraphQLSchema
-  document: DocumentNode
-  variables: Record<string, unknown>
-  operationName: string | undefined
-  /** The user who reads the events; null without a token. */
-  reader: Actor | null
-  /** The request of the subscription, or the one that opened its socket. */
-  request: FastifyRequest
-  /** Is aborted when the subscription ends, if it is exclusive. */
-  stopped?: AbortSignal
-  /** The cursor of the last event that the client has received, if its transport sends it. It takes precedence over `after`. */
-  lastEventId?: string | undefined
-}
+import { describe, type Subscription } from './subscription-key.ts'
 
 // The name of the queue in which all events wait for their turn. Operations of clients wait in queues of their networks.
 const EVENTS = 'events'

@@ -8,8 +8,8 @@ import { ByteBudget, Quota, UnreadBytes } from './quotas.ts'
 import { SharedOperation, type Subscriber } from './shared-operation.ts'
 import type { Sink } from './sink.ts'
 import { followHost } from './host-subscription.ts'
-import { openStream, render, type Subscription } from './subscription.ts'
-import { describe, keyOf } from './subscription-key.ts'
+import { openStream, render } from './subscription.ts'
+import { describe, keyOf, type Subscription } from './subscription-key.ts'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
