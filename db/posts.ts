@@ -132,6 +132,8 @@ export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPos
 }
 
 export interface NewPost {
+  /** A UUIDv7. By default a new one. */
+  id?: string
   authorId: string
   title: string
   content: string
@@ -148,7 +150,7 @@ export interface NewPost {
  * @param quiet suppresses the notification, for nodes that announce posts through an emitter
  */
 export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false } = {}): Promise<(PostRow | Error)[]> {
-  const ids = posts.map(() => uuid())
+  const ids = posts.map(({ id }) => id ?? uuid())
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const given = sql<{ id: string, author: string, title: string, content: string }>`unnest(
     ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[]
@@ -169,6 +171,17 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
   const failureOf = (author: string | null | undefined) => known.has(author?.toLowerCase() ?? '') ? new Overloaded() : new UserNotFound()
   return created.map((row, index) => row ?? failureOf(authors[index]))
+}
+
+/**
+ * Locks the author of a post that the transaction will create, so that the author is not deleted before the commit. Returns the time
+ * that the post will have. Throws `UserNotFound`.
+ */
+export async function lockAuthor (trx: Database, authorId: string): Promise<Date> {
+  if (!isUuid(authorId)) throw new UserNotFound()
+  const { now } = await trx.selectFrom('users').select(sql<Date>`now()`.as('now')).where('id', '=', authorId).forKeyShare()
+    .executeTakeFirstOrThrow(() => new UserNotFound())
+  return now
 }
 
 const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')

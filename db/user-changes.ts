@@ -31,6 +31,9 @@ export interface ChangeContext extends AuditContext {
   undo: Uint8Array | null
 }
 
+/** Does something else in the transaction of a change. If it throws, the transaction is rolled back. */
+export type AlsoChange = (trx: Database, user: UserRow) => Promise<void>
+
 /** A user after a change. */
 export interface ChangedUser {
   user: UserRow
@@ -48,15 +51,16 @@ export interface ChangedUser {
  * change and the actor's session has ended, as it does when an earlier change is undone.
  *
  * @param confirm runs in the transaction of a change that ends sessions, before it is committed, and throws if it must not take effect
+ * @param also runs in the same transaction, after the change. Without it, most changes are a single statement
  */
 export async function updateUser (
-  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>
+  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>, also?: AlsoChange
 ): Promise<ChangedUser> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
     if (!user.disabled) {
       // Most updates demote no admin, so the first attempt is a single statement without a transaction.
-      const changed = await update(db, user.role !== 'user')
+      const changed = await (also ? updateAnd(also) : update(db, user.role !== 'user'))
       if (changed) return { ...changed, ended: [] }
       if (user.role !== 'user') throw await isUser(db, id) ? new InvalidToken() : new UserNotFound()
     }
@@ -65,11 +69,22 @@ export async function updateUser (
       if (!changed) throw new InvalidToken()
       if (user.disabled) for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', id).execute()
       const ended = await deleteSessionsOf(trx, id)
+      await also?.(trx, changed.user)
       await confirm()
       return { ...changed, ended }
     })
   } catch (error) {
     throw violates(error, 'users_email') ? new EmailTaken() : error
+  }
+
+  async function updateAnd (also: AlsoChange): Promise<Omit<ChangedUser, 'ended'> | undefined> {
+    return db.transaction().execute(async (trx) => {
+      const changed = await update(trx, user.role !== 'user')
+      if (!changed) return undefined
+      await also(trx, changed.user)
+      await confirm()
+      return changed
+    })
   }
 
   async function update (db: Database, anyRole: boolean): Promise<Omit<ChangedUser, 'ended'> | undefined> {
@@ -146,11 +161,13 @@ const change = prepare((
  * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound` or `LastAdmin`, and `UserInUse` if a foreign key of the host forbids
  * it, perhaps only at the commit.
  * @param also runs in the same transaction, after the deletion
+ * @param first runs in the same transaction, before the deletion
  */
-export async function deleteUser (db: Database, id: string, also: (trx: Database) => Promise<void>): Promise<string[]> {
+export async function deleteUser (db: Database, id: string, also: (trx: Database) => Promise<void>, first?: AlsoChange): Promise<string[]> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
     return await whileLocked(db, id, async (trx) => {
+      if (first) await first(trx, await trx.selectFrom('users').select(userColumns).where('id', '=', id).executeTakeFirstOrThrow())
       const ended = await deleteSessionsOf(trx, id)
       await trx.deleteFrom('users').where('id', '=', id).execute()
       await also(trx)

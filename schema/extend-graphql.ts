@@ -28,14 +28,22 @@ export interface ExtendedSchema {
  */
 export function extendUsherSchema (sdl: string, host: HostGraphql | undefined): ExtendedSchema {
   if (!host) return { schema: buildSchema(sdl), added: [], isUshers: () => true }
-  const base = buildSchema(sdl + hostDirectives)
   const document = parseTypeDefs(host)
+  const base = buildBase(sdl + hostDirectives, document)
   for (const definition of document.definitions) checkDefinition(base, definition)
   const schema = extend(base, document)
   const added = listAdded(base, schema)
   for (const { type, field } of added) checkAdded(base, schema, type, field)
   checkAbstractTypes(base, schema)
   return { schema, added, isUshers: (type) => base.getType(type) !== undefined }
+}
+
+// Without posts, Usher has neither mutations nor subscriptions. The types of those that the host adds are then without fields.
+function buildBase (sdl: string, { definitions }: DocumentNode): GraphQLSchema {
+  const base = buildSchema(sdl)
+  const names = new Set(definitions.map((definition) => 'name' in definition ? definition.name?.value : undefined))
+  const missing = ['Mutation', 'Subscription'].filter((name) => names.has(name) && !base.getType(name))
+  return missing.length === 0 ? base : buildSchema(sdl + missing.map((name) => `\ntype ${name}\n`).join(''))
 }
 
 function parseTypeDefs ({ typeDefs }: HostGraphql): DocumentNode {

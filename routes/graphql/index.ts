@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { GraphQLSchema } from 'graphql'
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
@@ -6,6 +5,7 @@ import bodyDeadline, { isLate } from '../../plugins/body-deadline.ts'
 import { addJsonParser } from '../../plugins/http.ts'
 import { extendUsherSchema } from '../../schema/extend-graphql.ts'
 import { limits } from '../../schema/graphql-limits.ts'
+import { readSdl } from '../../schema/sdl.ts'
 import { createContext, type GraphQLContext } from './context.ts'
 import { formatExecution } from './format.ts'
 import { wantsPage } from '../pages/pages.ts'
@@ -14,15 +14,13 @@ import { addLimits } from './hooks.ts'
 import { addHostResolvers } from './host/add-resolvers.ts'
 import { createLimits } from './limits.ts'
 import { readOperation, type Operation } from './operation.ts'
-import { hidingResolvers } from './reading.ts'
-import { resolvers } from './resolvers.ts'
+import { createResolvers } from './resolvers.ts'
 import { addSockets } from './live/ws/sockets.ts'
 import { addEventStreams, wantsEvents } from './live/sse/sse.ts'
 import { createSubscriptions } from './live/subscriptions.ts'
 
 const PATH = '/graphql'
 const DOCUMENTS_KEPT = 256
-const sdl = readFileSync(new URL('../../schema/schema.graphql', import.meta.url), 'utf8')
 
 /**
  * Adds the endpoint /graphql (contract 7): queries and mutations by POST, all operations over a WebSocket or server-sent events, and
@@ -57,8 +55,8 @@ const graphql: FastifyPluginAsync = async (app) => {
 }
 
 // Every mount has a schema of its own, because a schema contains its resolvers.
-function createSchema ({ usherOptions: { hostGraphql } }: FastifyInstance): GraphQLSchema {
-  const extended = extendUsherSchema(sdl, hostGraphql)
+function createSchema ({ usherOptions: { hostGraphql, without } }: FastifyInstance): GraphQLSchema {
+  const extended = extendUsherSchema(readSdl(without), hostGraphql)
   if (hostGraphql) addHostResolvers(extended, hostGraphql)
   return extended.schema
 }
@@ -67,7 +65,7 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
   return {
     path: PATH,
     schema: createSchema(app),
-    resolvers: { ...resolvers, User: { ...resolvers.User, ...hidingResolvers(app) } } as unknown as IResolvers,
+    resolvers: createResolvers(app) as unknown as IResolvers,
     jit: 1,
     cache: DOCUMENTS_KEPT,
     graphql: { parseOptions: { maxTokens: limits.tokens }, validateOptions: { maxErrors: limits.errors } },
