@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
+import { explainStart } from './db/start-errors.ts'
+import actor from './plugins/actor.ts'
 import { createUsher } from './plugins/api/usher.ts'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
@@ -15,6 +17,7 @@ import hooks from './plugins/hooks.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
+import { migrate } from './plugins/migrate.ts'
 import logins from './plugins/auth/logins.ts'
 import mailer from './plugins/mailer.ts'
 import mails from './plugins/mails/mails.ts'
@@ -45,6 +48,7 @@ import type { UsherOptions } from './schema/options.ts'
 import type { Part } from './schema/parts.ts'
 import { readOptions } from './schema/read-options.ts'
 import type { TokenClaims } from './schema/claims.ts'
+import type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver } from './schema/host-graphql.ts'
 import { audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
 import type { Role, ShownUser, UsherUser } from './schema/user.ts'
 import type { Usher } from './schema/usher.ts'
@@ -55,20 +59,21 @@ declare module 'fastify' {
     usher: Usher
   }
   interface FastifyRequest {
-    /** The user behind the request's bearer token, once `usher.authenticate` has run; null elsewhere. */
+    /** The user behind the request's bearer token, once `usher.authenticate` has run; null elsewhere. The option `actorName` renames it. */
     actor: Actor | null
   }
 }
 
-export { audiences }
+export { audiences, migrate }
 export type * from './schema/hooks.ts'
 // By name it would be an alias, which a host could not extend.
 export type * from './schema/register.ts'
 export type * from './schema/usher.ts'
 export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, TokenClaims, UsherOptions, UsherUser }
+export type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver }
 
-// The servers of apps whose request decorator `actor` is Usher's. Several mounts in one app share it.
-const hosts = new WeakSet<object>()
+// The request decorators of apps that are Usher's, by the server of the app. Several mounts in one app may share one.
+const decorators = new WeakMap<object, Set<string>>()
 
 /**
  * Mounts Usher: accounts, sessions, uploads and posts under `prefix`. Only the decorator and the request's `actor` are
@@ -76,27 +81,30 @@ const hosts = new WeakSet<object>()
  */
 const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   const { prefix, logLevel, logSerializers, ...options } = readOptions(input)
-  decorateRequest(app)
-  const { decoratorName } = options
+  const { decoratorName, actorName } = options
+  decorateRequest(app, actorName)
   if (app.hasDecorator(decoratorName)) throw new Error(`usher: decoratorName ${decoratorName} is taken in this app: choose another name`)
   const mounted = Promise.withResolvers<Usher>()
   await app.register(async (scope) => {
     await scope.register(optionsPlugin, { options })
-    await service(scope)
+    scope.decorate('usherHost', app)
+    await service(scope).catch((error) => { throw explainStart(error, options.schema) })
     mounted.resolve(createUsher(scope))
   }, { prefix, logLevel, logSerializers })
   app.decorate(decoratorName, await mounted.promise)
 }
 
-function decorateRequest (app: FastifyInstance): void {
-  if (!app.hasRequestDecorator('actor')) app.decorateRequest('actor', null)
-  else if (!hosts.has(app.server)) throw new Error('usher: this app already has a request decorator named actor: rename it')
-  hosts.add(app.server)
+function decorateRequest (app: FastifyInstance, name: string): void {
+  const ours = decorators.get(app.server) ?? new Set()
+  if (!app.hasRequestDecorator(name)) app.decorateRequest(name, null)
+  else if (!ours.has(name)) throw new Error(`usher: this app already has a request decorator named ${name}: rename it, or choose another name with actorName`)
+  decorators.set(app.server, ours.add(name))
 }
 
 // Registers the parts of the service, in the order of their dependencies. Those that can be left out are imported only if they are used.
 async function service (app: FastifyInstance): Promise<void> {
   const has = createHas(app)
+  await app.register(actor)
   await app.register(responseIsolation)
   await app.register(errors)
   await app.register(lingeringClose)
@@ -169,7 +177,7 @@ function createHas ({ usherOptions: { without } }: FastifyInstance) {
   return (part: Part): boolean => !without.includes(part)
 }
 
-const plugin = Object.assign(fp(usher, { name: 'fastify-usher', fastify: '5.x' }), { audiences })
+const plugin = Object.assign(fp(usher, { name: 'fastify-usher', fastify: '5.x' }), { audiences, migrate })
 
 export default plugin
 // What `require('fastify-usher')` returns: the plugin, to which tools such as @fastify/autoload add properties.

@@ -7,6 +7,11 @@ export function violates (error: unknown, constraint: string): boolean {
   return error instanceof postgres.PostgresError && error.constraint_name === constraint
 }
 
+/** Returns whether an error means that a foreign key forbids a deletion: `on delete restrict` (23001) or `no action` (23503). */
+export function violatesForeignKey (error: unknown): boolean {
+  return error instanceof postgres.PostgresError && (error.code === '23503' || error.code === '23001')
+}
+
 /** Returns whether a text is a UUID that PostgreSQL accepts. Any other text is treated as an unknown id, not as an error. */
 export function isUuid (text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)

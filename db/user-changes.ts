@@ -2,12 +2,12 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { AuditAction } from '../schema/audit.ts'
 import { InvalidToken } from '../schema/auth.ts'
-import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser } from '../schema/user.ts'
+import { EmailTaken, UserInUse, UserNotFound, type PatchUser, type ReplaceUser } from '../schema/user.ts'
 import type { UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { isInTime } from './driver/write-in-time.ts'
 import { whileLocked } from './locked-users.ts'
-import { isUuid, prepare, violates } from './postgres.ts'
+import { isUuid, prepare, violates, violatesForeignKey } from './postgres.ts'
 import { deleteSessionsOf } from './sessions.ts'
 import type { Database, UserRow } from './tables.ts'
 import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from './undo-tokens.ts'
@@ -166,7 +166,8 @@ const change = forFields((fields) => prepare((
 
 /**
  * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
- * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound` or `LastAdmin`.
+ * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound` or `LastAdmin`, and `UserInUse` if a foreign key of the host forbids
+ * it, perhaps only at the commit.
  * @param also runs in the same transaction, after the deletion
  * @param first runs in the same transaction, before the deletion
  */
@@ -174,11 +175,15 @@ export async function deleteUser (
   db: Database, id: string, also: (trx: Database) => Promise<void>, first?: (trx: Database) => Promise<void>
 ): Promise<string[]> {
   if (!isUuid(id)) throw new UserNotFound()
-  return whileLocked(db, id, async (trx) => {
-    await first?.(trx)
-    const ended = await deleteSessionsOf(trx, id)
-    await trx.deleteFrom('users').where('id', '=', id).execute()
-    await also(trx)
-    return ended
-  })
+  try {
+    return await whileLocked(db, id, async (trx) => {
+      await first?.(trx)
+      const ended = await deleteSessionsOf(trx, id)
+      await trx.deleteFrom('users').where('id', '=', id).execute()
+      await also(trx)
+      return ended
+    })
+  } catch (error) {
+    throw violatesForeignKey(error) ? new UserInUse() : error
+  }
 }

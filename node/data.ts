@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import postgres from 'postgres'
+import { StartError } from '../db/start-errors.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import type { Settings } from './settings.ts'
 
@@ -49,7 +50,10 @@ export function explain (error: Error, { DATABASE_URL }: Settings): string {
     const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
     return `DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${code ?? 'it does not respond'}).`
   }
-  if (DATABASE_URL && error instanceof postgres.PostgresError) return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${error.message}.`
+  const { message, cause } = error instanceof StartError ? error : { message: '', cause: error }
+  const isExplained = message !== '' && !/^(28|3D)/.test((cause as { code?: string } | undefined)?.code ?? '')
+  if (DATABASE_URL && isExplained) return `DATABASE_URL: ${nameOf(DATABASE_URL)}: ${message.replace('usher: ', '')}.`
+  if (DATABASE_URL && cause instanceof postgres.PostgresError) return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${cause.message}.`
   return Object.entries(settingOf)
     .reduce((message, [option, setting]) => message.replace(`usher: ${option} `, `${setting} `), error.message)
 }

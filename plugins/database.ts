@@ -1,9 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { openDatabase } from '../db/driver/connection.ts'
-import { isOutage } from '../db/driver/circuit-breaker.ts'
-import type { Failure } from '../db/driver/sockets.ts'
 import { migrate } from '../db/migrations.ts'
+import { explainStart } from '../db/start-errors.ts'
 import { createWriteInTime } from '../db/driver/write-in-time.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 
@@ -18,14 +17,13 @@ async function createDatabase (app: FastifyInstance) {
   const connection = openDatabase({ database, notificationsUrl, schema, poolSize, log: app.log })
   const { db, breaker, clock, notifications, heartbeat, close } = connection
   app.addHook('onClose', close)
-  await migrate(db, schema, userFields).catch(giveUp)
+  const newer = await migrate(db, schema, { fields: userFields }).catch(giveUp)
+  if (newer.length > 0) app.log.warn({ schema, migrations: newer }, 'a newer version of Usher has migrated the database')
 
   // If the app does not start, an open connection would keep the process alive.
   async function giveUp (error: Error): Promise<never> {
     await close()
-    const cause = (error.cause ?? error) as Failure
-    if (!isOutage(cause)) throw cause
-    throw Object.assign(new DatabaseUnavailable({ cause }), { message: `usher: the database cannot be reached (${cause.code})` })
+    throw explainStart(error, schema)
   }
 
   /** Starts listening to notifications. Throws if the database or `notificationsUrl` cannot be used. */

@@ -36,9 +36,9 @@ const schemas = {
 /** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate, callerOf }, usherTokens: tokens, usherSessions: sessions,
-    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility, usherHooks: hooks, usherClaims: claims,
-    usherOptions: { userFields },
+    usherActor: actors, usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate, callerOf }, usherTokens: tokens,
+    usherSessions: sessions, usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility, usherHooks: hooks,
+    usherClaims: claims, usherOptions: { userFields },
   } = app
   const cookies = await createCookies(app)
   app.usherTag('auth', 'Login, sessions, passwords and tokens')
@@ -91,7 +91,8 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onLogout (request: RequestOf<typeof schemas.logout>, reply: ReplyOf<typeof schemas.logout>) {
-    const session = request.actor ? { id: request.actor.sessionId } : cookies.read(request)
+    const actor = actors.in(request)
+    const session = actor ? { id: actor.sessionId } : cookies.read(request)
     if (session) await sessions.end(session, { ...audit.contextOf(callerOf(request)), action: 'logout', byUser: true })
     cookies.clear(reply)
     return reply.code(204).send(null)

@@ -60,7 +60,7 @@ const schemas = {
 /** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherUsers: users, usherAuth: { allow, callerOf }, usherAccounts: accounts, usherNewUsers: newUsers,
+    usherActor: actors, usherUsers: users, usherAuth: { allow, callerOf }, usherAccounts: accounts, usherNewUsers: newUsers,
     usherVisibility: visibility, usherOptions: { prefix, userFields },
   } = app
   const path = `${prefix}/api/users`
@@ -91,30 +91,31 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
 
-  async function onList ({ actor, query, socket }: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
+  async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
+    const { query, socket } = request
     const { role, limit, after } = query
     const page = await users.list({ role, limit, after: after && decodeCursor(after) }, socket)
     linkNextPage(reply, path, { role, limit }, page.next)
-    return reply.send(serialize(page, limit, actor, reply) as never)
+    return reply.send(serialize(page, limit, actors.in(request), reply) as never)
   }
 
-  async function onRead ({ actor, params: { id }, socket }: RequestOf<typeof schemas.read>) {
-    return visibility.show(await users.get(id, socket), actor)
+  async function onRead (request: RequestOf<typeof schemas.read>) {
+    return visibility.show(await users.get(request.params.id, request.socket), actors.in(request))
   }
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     const created = await newUsers.create(callerOf(request), request.body)
-    return reply.code(201).header('location', `${path}/${created.id}`).send(visibility.show(created, request.actor))
+    return reply.code(201).header('location', `${path}/${created.id}`).send(visibility.show(created, actors.in(request)))
   }
 
   async function onReplace (request: RequestOf<typeof schemas.replace>) {
     const user = await accounts.update(callerOf(request), request.params.id, replacementOf(request.body, userFields))
-    return visibility.show(user, request.actor)
+    return visibility.show(user, actors.in(request))
   }
 
   async function onPatch (request: RequestOf<typeof schemas.patch>) {
     const user = await accounts.update(callerOf(request), request.params.id, request.body)
-    return visibility.show(user, request.actor)
+    return visibility.show(user, actors.in(request))
   }
 
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {

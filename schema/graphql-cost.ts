@@ -1,9 +1,10 @@
 import {
-  getNamedType, getNullableType, isListType, isObjectType, Kind, SchemaMetaFieldDef, TypeMetaFieldDef, TypeNameMetaFieldDef,
-  type DocumentNode, type FieldNode, type GraphQLField, type GraphQLObjectType, type GraphQLSchema, type OperationDefinitionNode,
-  type SelectionSetNode, type ValueNode,
+  getNamedType, getNullableType, isAbstractType, isListType, isObjectType, isUnionType, Kind, SchemaMetaFieldDef, TypeMetaFieldDef,
+  TypeNameMetaFieldDef, type DocumentNode, type FieldNode, type GraphQLCompositeType, type GraphQLField, type GraphQLOutputType,
+  type GraphQLSchema, type OperationDefinitionNode, type SelectionSetNode, type ValueNode,
 } from 'graphql'
-import { collectFields, fragmentsOf, selectionSetsOf, type Fragments } from './graphql-fields.ts'
+import { collectFields, fragmentsOf, selectionSetsByType, selectionSetsOf, type Fragments } from './graphql-fields.ts'
+import { hostFieldOf, type HostField } from './host-fields.ts'
 import { LARGEST_PAGE, USUAL_PAGE } from './post.ts'
 
 type Variables = Readonly<Record<string, unknown>>
@@ -20,7 +21,8 @@ const introspection = new Map([SchemaMetaFieldDef, TypeMetaFieldDef, TypeNameMet
 /**
  * Returns the cost of a valid operation (contract 7.8): every field counts 1 for each row that it is in, and every row
  * that is read counts 1. A list is assumed to be as long as its page may be. Aliases count like fields, fields that
- * several fragments have in common count once, and `@skip` and `@include` are ignored.
+ * several fragments have in common count once, and `@skip` and `@include` are ignored. Fields of a host cost what their
+ * directives say (`schema/host-fields.ts`). An object of an interface or a union costs as much as all its fragments together.
  */
 export function costOf (schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Cost {
   return new Estimate(schema, document, operation).ofOperation()
@@ -49,41 +51,70 @@ class Estimate {
 
   // `rows` is the number of rows to assume for lists without an argument `first`. A list such as `nodes` has as many rows
   // as the page that it belongs to.
-  #ofSelection (type: GraphQLObjectType, sets: SelectionSetNode[], rows: Cost): Cost {
+  #ofSelection (type: GraphQLCompositeType, sets: SelectionSetNode[], rows: Cost, page?: Cost): Cost {
     let sum: Cost = 0
-    for (const nodes of collectFields(sets, this.#fragments).values()) sum = add(sum, this.#ofField(type, nodes, rows))
+    for (const nodes of collectFields(sets, this.#fragments).values()) sum = add(sum, this.#ofField(type, nodes, rows, page))
     return sum
   }
 
-  #ofField (parent: GraphQLObjectType, nodes: FieldNode[], rows: Cost): Cost {
+  #ofField (parent: GraphQLCompositeType, nodes: FieldNode[], rows: Cost, pageAbove: Cost | undefined): Cost {
     const [node] = nodes as [FieldNode]
-    const field = introspection.get(node.name.value) ?? parent.getFields()[node.name.value]!
+    const name = node.name.value
+    // A union has no fields except `__typename`.
+    const field = introspection.get(name) ?? (isUnionType(parent) ? TypeNameMetaFieldDef : parent.getFields()[name]!)
+    const host = hostFieldOf(field)
+    if (host) return this.#ofHostField(field, host, nodes, pageAbove)
     const page = this.#pageOf(field, node)
-    const type = getNamedType(field.type)
     const size = page ?? rows
-    const below = isObjectType(type) ? this.#ofSelection(type, selectionSetsOf(nodes), size) : 0
+    const below = this.#ofObjects(field.type, selectionSetsOf(nodes), size)
     return add(add(1, page ?? 0), isListType(getNullableType(field.type)) ? multiply(size, below) : below)
+  }
+
+  // A list directly within an object that stands for a page, such as `nodes` of a connection of the host, is as long as the page.
+  #ofHostField (field: GraphQLField<unknown, unknown>, host: HostField, nodes: FieldNode[], pageAbove: Cost | undefined): Cost {
+    const page = this.#hostPageOf(field, host, nodes[0]!)
+    const isList = isListType(getNullableType(field.type))
+    const size = page ?? host.rows ?? pageAbove ?? USUAL_PAGE
+    const below = this.#ofObjects(field.type, selectionSetsOf(nodes), size, isList ? undefined : page)
+    return add(host.weight, isList ? multiply(size, add(1, below)) : below)
+  }
+
+  #hostPageOf ({ args }: GraphQLField<unknown, unknown>, { slicing, rows = USUAL_PAGE }: HostField, { arguments: given }: FieldNode): Cost | undefined {
+    const argument = args.find(({ name }) => slicing.includes(name))
+    if (!argument) return undefined
+    const node = given!.find(({ name }) => name.value === argument.name)
+    const preset = typeof argument.defaultValue === 'number' ? Math.max(argument.defaultValue, 0) : rows
+    // Usher does not know the largest page of a host.
+    return node ? this.#sizeOf(node.value, preset, Infinity) : preset
+  }
+
+  #ofObjects (type: GraphQLOutputType, sets: SelectionSetNode[], rows: Cost, page?: Cost): Cost {
+    const named = getNamedType(type)
+    if (isObjectType(named)) return this.#ofSelection(named, sets, rows, page)
+    if (!isAbstractType(named)) return 0
+    const byType = selectionSetsByType(named, sets, this.#fragments, this.#schema)
+    return [...byType].map(([type, sets]) => this.#ofSelection(type, sets, rows, page)).reduce(add, 0)
   }
 
   #pageOf ({ args }: GraphQLField<unknown, unknown>, { arguments: given }: FieldNode): Cost | undefined {
     if (!args.some(({ name }) => name === 'first')) return undefined
     const argument = given!.find(({ name }) => name.value === 'first')
-    return argument ? this.#sizeOf(argument.value) : USUAL_PAGE
+    return argument ? this.#sizeOf(argument.value, USUAL_PAGE, LARGEST_PAGE) : USUAL_PAGE
   }
 
-  #sizeOf (value: ValueNode): Cost {
-    if (value.kind !== Kind.VARIABLE) return clamp(value.kind === Kind.INT ? Number(value.value) : null)
+  #sizeOf (value: ValueNode, usual: number, largest: number): Cost {
+    if (value.kind !== Kind.VARIABLE) return clamp(value.kind === Kind.INT ? Number(value.value) : null, usual, largest)
     const name = value.name.value
     const definition = this.#operation.variableDefinitions!.find(({ variable }) => variable.name.value === name)
-    const preset = definition?.defaultValue ? this.#sizeOf(definition.defaultValue) as number : USUAL_PAGE
-    return (variables) => variables[name] === undefined ? preset : clamp(variables[name])
+    const preset = definition?.defaultValue ? this.#sizeOf(definition.defaultValue, usual, largest) as number : usual
+    return (variables) => variables[name] === undefined ? preset : clamp(variables[name], usual, largest)
   }
 }
 
 // When the operation is executed, null counts as absent, and values that are too large or not numbers are rejected.
-function clamp (size: unknown): number {
-  if (size === null) return USUAL_PAGE
-  return typeof size === 'number' && size < LARGEST_PAGE ? Math.max(size, 0) : LARGEST_PAGE
+function clamp (size: unknown, usual: number, largest: number): number {
+  if (size === null) return usual
+  return typeof size === 'number' && size < largest ? Math.max(size, 0) : largest
 }
 
 function add (one: Cost, other: Cost): Cost {

@@ -93,6 +93,12 @@ export const GraphqlLimits = Type.Object({
     maximum: 64 * 1024 * MIB,
     description: 'Bytes of all large responses that are being read or sent',
   }),
+  resolverSeconds: Type.Number({
+    default: 10,
+    minimum: 0.01,
+    maximum: 3600,
+    description: 'Seconds within which the resolvers of a host must finish, for each operation and event',
+  }),
   documents: Limit(
     { burst: 2000, perMinute: 6000 },
     'Estimated milliseconds that it takes to validate and compile the new documents of one network'

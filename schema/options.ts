@@ -1,6 +1,7 @@
 import { Type, type Static, type TObject } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
+import type { GivenGraphql, HostGraphql } from './host-graphql.ts'
 import type { Hooks } from './hooks.ts'
 import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
 import type { Mail, MailTemplates } from './mail.ts'
@@ -17,6 +18,7 @@ const DAY = 86400
 /** The options that are values, with their defaults and limits. */
 export const Settings = Type.Object({
   decoratorName: Type.String({ default: 'usher', minLength: 1, description: 'The name of the decorator that Usher adds to the host' }),
+  actorName: Type.String({ default: 'actor', pattern: '^[A-Za-z_$][\\w$]{0,39}$', description: 'The name of the request member with the actor' }),
   schema: Type.String({ default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The PostgreSQL schema of the tables' }),
   poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections for statements; transactions open up to half as many more' }),
   publicUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'Base of absolute URLs; the prefix follows it' })),
@@ -67,8 +69,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' 
   throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */
   live?: GivenLimits<typeof LiveLimits> | undefined
-  /** Limits of GraphQL operations on one node. A limit that is absent keeps its default. */
-  graphql?: GivenLimits<typeof GraphqlLimits> | undefined
+  /** Limits of GraphQL operations on one node, and what the host adds to /graphql. A limit that is absent keeps its default. */
+  graphql?: GivenGraphql | undefined
   /** The name, color, language and texts of the pages. A member that is absent keeps its default. */
   pages?: GivenPages | undefined
   /** The URL of the database, `postgres://…`. Either this or `sql` is required. */
@@ -126,6 +128,8 @@ export interface Options extends Readonly<Given> {
   readonly notificationsUrl: string | undefined
   readonly emitter: Emitter | undefined
   readonly policy: Policy
+  /** What the host adds to /graphql. */
+  readonly hostGraphql: HostGraphql | undefined
   readonly hooks: Hooks
   readonly userFields: UserFields
   readonly claims: ClaimsOf | undefined

@@ -3,7 +3,9 @@ import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { isDatabaseUrl } from './database-url.ts'
 import { readHooks } from './hooks.ts'
+import { readGraphql } from './host-graphql.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
+import { dropToolOptions } from './option-names.ts'
 import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { readUserFields } from './read-user-fields.ts'
 import { createParser } from './validator.ts'
@@ -13,23 +15,24 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, onFirstAdmin, onNoAdmin,
     hooks, userFields, claims, ...rest
-  } = given
-  const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
-  if (unknown) throw optionError(`there is no option ${unknown}`)
+  } = dropToolOptions(given, Object.keys(Settings.properties), optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
   if (rest.signUp === true && mailer === undefined) throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
   if (mailTemplates !== undefined && typeof mailTemplates !== 'function') throw optionError('mailTemplates must be a function')
+  const { limits, host: hostGraphql } = readGraphql(rest.graphql)
+  if (ofFastify.has(String(rest.actorName))) throw optionError(`actorName ${rest.actorName} is a member of Fastify's requests: choose another name`)
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   if (claims !== undefined && typeof claims !== 'function') throw optionError('claims must be a function')
   return Object.freeze({
-    ...parseLimits(rest),
+    ...parseLimits({ ...rest, graphql: limits }),
     prefix: readPrefix(prefix),
     database: readDatabase(databaseUrl, sql),
     notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
     emitter,
     policy: readPolicy(rules),
+    hostGraphql,
     hooks: readHooks(hooks),
     userFields: readUserFields(userFields),
     claims,
@@ -41,6 +44,9 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     onNoAdmin,
   })
 }
+
+// Members that Fastify sets on each request, so it would not notice that a decorator replaces them.
+const ofFastify: ReadonlySet<string> = new Set(['id', 'params', 'raw', 'query', 'log', 'body', 'headers', 'server', 'validationContext'])
 
 const optionError = (message: string) => new Error(`usher: ${message}`)
 

@@ -11,11 +11,11 @@ import { createUserOperations } from './users.ts'
 
 /** Creates the decorator that a host gets (contract 12.1). */
 export function createUsher (app: FastifyInstance): Usher {
-  const { usherAuth: { authenticate, callerOf }, usherAudit: audit, usherOptions: { schema, policy } } = app
+  const { usherActor: actors, usherAuth: { authenticate, callerOf }, usherAudit: audit, usherOptions: { schema, policy } } = app
   const perform = createPerform(app)
 
   async function identify (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    request.actor = null
+    actors.set(request, null)
     if (request.headers.authorization !== undefined) await authenticate(request, reply)
   }
 

@@ -15,7 +15,7 @@ declare module 'fastify' {
 }
 
 function createAuth (app: FastifyInstance) {
-  const { usherTokens: tokens, usherSessions: sessions, usherOptions: { policy } } = app
+  const { usherActor: actors, usherTokens: tokens, usherSessions: sessions, usherOptions: { policy } } = app
 
   /**
    * Returns the actor of an `Authorization` header (RFC 6750 2.1). Throws `Unauthenticated` if it has no bearer token,
@@ -44,7 +44,7 @@ function createAuth (app: FastifyInstance) {
   /** An `onRequest` hook that sets `request.actor` to the user behind the bearer token (contract 1.5). */
   async function authenticate (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     try {
-      request.actor = await identify(request.headers.authorization, request.socket)
+      actors.set(request, await identify(request.headers.authorization, request.socket))
     } catch (error) {
       // On a route of the host, the host's error handler runs, which does not set this header.
       if ((error as FastifyError).statusCode === 401) reply.header('www-authenticate', challengeOf(error))
@@ -53,7 +53,8 @@ function createAuth (app: FastifyInstance) {
   }
 
   /** Returns the actor of a request that has passed `authenticate`. Throws `Unauthenticated` if there is none. */
-  function actorOf ({ actor }: FastifyRequest): Actor {
+  function actorOf (request: FastifyRequest): Actor {
+    const actor = actors.in(request)
     if (!actor) throw new Unauthenticated()
     return actor
   }
@@ -74,8 +75,8 @@ function createAuth (app: FastifyInstance) {
      * @param details members that differ, such as the actor of an operation over a socket
      */
     callerOf (request: FastifyRequest, details: Partial<CallerDetails> = {}): Caller {
-      const { actor, socket: client, log } = request
-      return new Caller({ actor, client, log, via: 'rest', ...clientInfoOf(request), ...details }, permissions)
+      const { socket: client, log } = request
+      return new Caller({ actor: actors.in(request), client, log, via: 'rest', ...clientInfoOf(request), ...details }, permissions)
     },
 
     /** Returns the caller of an operation that no request performs. By default, that is the host. */
@@ -112,7 +113,9 @@ function createAuth (app: FastifyInstance) {
      * A `preValidation` hook that checks the actor again when the body of the request is complete (contract 1.12). It has
      * no effect on requests without an actor or a body, nor on an actor of another mount, which a hook of the host has set.
      */
-    reconfirm ({ actor, raw, socket }: FastifyRequest, _: FastifyReply, done: (error?: Error) => void): void {
+    reconfirm (request: FastifyRequest, _: FastifyReply, done: (error?: Error) => void): void {
+      const { raw, socket } = request
+      const actor = actors.in(request)
       const may = actor === null || !hasBody(raw) || !tokens.isOurs(actor) || mayAct(actor, socket)
       if (may === true) return done()
       Promise.resolve(may).then((may) => done(may ? undefined : new InvalidToken()), done)
@@ -132,4 +135,4 @@ function tokenOf (authorization: string | undefined): string {
 /** Identifies the actor of a request and checks what the actor may do (contract 1.5, 1.6). */
 export default fp(async function auth (app) {
   app.decorate('usherAuth', createAuth(app))
-}, { name: 'usher-auth', dependencies: ['usher-tokens', 'usher-sessions'] })
+}, { name: 'usher-auth', dependencies: ['usher-actor', 'usher-tokens', 'usher-sessions'] })

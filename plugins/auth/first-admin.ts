@@ -11,13 +11,19 @@ type GivenAdmin = CreateUser & { password: string }
 
 /** Creates the first admin if the database has none (contract 4). */
 export default fp(async function firstAdmin (app) {
-  const { usherDatabase: { db }, usherOptions: { admin, onFirstAdmin, onNoAdmin } } = app
+  const { log, usherDatabase: { db }, usherOptions: { schema, admin, onFirstAdmin, onNoAdmin } } = app
   if (!admin && !onFirstAdmin && !onNoAdmin) return
-  if (await hasAdmin(db)) return
+  if (await hasAdmin(db)) return warnIfIgnored()
   if (!admin && !onFirstAdmin) return onNoAdmin!()
   const given = admin ?? { email: 'admin@example.com', password: randomBytes(15).toString('base64url') }
   const created = await create(app, { name: 'Admin', role: 'admin', ...given })
   if (created && !admin) onFirstAdmin!(created)
+  // Another node was faster.
+  if (!created) warnIfIgnored()
+
+  function warnIfIgnored (): void {
+    if (admin) log.warn({ schema }, 'the option admin is ignored, because an admin exists')
+  }
 }, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth'] })
 
 // Creates the admin with the hooks of the host. Returns the credentials, or undefined if another node was faster.

@@ -17,7 +17,7 @@ export type VisibleUser = Omit<UserRow, AccountMember> & Partial<Pick<UserRow, A
 type AccountMember = 'email' | 'emailVerified' | 'disabled'
 
 function createVisibility (app: FastifyInstance) {
-  const { usherAuth: auth, usherOptions: { policy, userFields } } = app
+  const { usherActor: actors, usherAuth: auth, usherOptions: { policy, userFields } } = app
   const fieldsAreOpen = areOpen(userFields)
 
   /** Returns whether anyone may do all of these. Then readers need not be identified, and all get the same responses. */
@@ -38,7 +38,7 @@ function createVisibility (app: FastifyInstance) {
   async function identify (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     // The response depends on the reader, so caches must not use it for others.
     reply.header('cache-control', 'private, no-cache')
-    request.actor = null
+    actors.set(request, null)
     if (request.headers.authorization !== undefined) await auth.authenticate(request, reply)
   }
 
@@ -62,7 +62,7 @@ function createVisibility (app: FastifyInstance) {
      */
     reads: (action: ReadAction, also: readonly ReadAction[], ownerOf?: (request: FastifyRequest) => string) => [
       ...identifies(action, ...also),
-      ...isOpen(action) ? [] : [async (request: FastifyRequest) => authorize(request.actor, action, ownerOf?.(request))],
+      ...isOpen(action) ? [] : [async (request: FastifyRequest) => authorize(actors.in(request), action, ownerOf?.(request))],
     ],
 
     /** Returns the member `security` of the description of such a route in the reference, unless it is public. */

@@ -73,7 +73,7 @@ function createAccounts (app: FastifyInstance) {
 
     /**
      * Deletes a user with all posts and uploads, and ends the user's sessions. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
-     * `LastAdmin`, `InvalidToken`.
+     * `LastAdmin`, `UserInUse`, `InvalidToken`.
      */
     async delete (caller: Caller, id: string): Promise<void> {
       caller.authorize('users:delete', id.toLowerCase())

@@ -15,6 +15,12 @@ export interface GraphQLContext extends ResultSize {
   readonly actor: () => Promise<Actor | null>
   /** The HTTP request of the operation, or the one that opened its socket. Absent if an event is executed. */
   readonly request?: FastifyRequest
+  /** The request of the only subscriber of an event, for resolvers of the host. */
+  readonly hostRequest?: FastifyRequest | undefined
+  /** Is aborted when a subscription ends. */
+  readonly stopped?: AbortSignal | undefined
+  /** Whether an event of a subscription is executed. */
+  readonly isEvent?: boolean
   /** The reply, which mercurius adds to operations over HTTP. */
   readonly reply?: FastifyReply
   readonly operationName?: string | undefined
@@ -30,7 +36,7 @@ export interface GraphQLContext extends ResultSize {
 
 /** Returns the context of an operation over HTTP. */
 export function createContext (usher: FastifyInstance, request: FastifyRequest, operationName: string | undefined): GraphQLContext {
-  return { usher, client: request.socket, actor: async () => request.actor, request, operationName, bytes: 0, reserved: 0 }
+  return { usher, client: request.socket, actor: async () => usher.usherActor.in(request), request, operationName, bytes: 0, reserved: 0 }
 }
 
 /** Returns a client for reads of posts. It also cancels reads that have not been sent once the response is too large. */

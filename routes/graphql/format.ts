@@ -3,14 +3,24 @@ import { GraphQLError, type FormattedExecutionResult, type GraphQLFormattedError
 import { translate } from '../../plugins/errors.ts'
 import { InternalError, InvalidInput } from '../../schema/errors.ts'
 import { limits } from '../../schema/graphql-limits.ts'
+import { HostError } from './host/errors.ts'
 
 /**
  * Returns the errors of an operation in the format that clients receive (contract 7.3), with a message and `extensions.code`.
  * The message of an unexpected error reveals no cause; the cause is logged.
  */
 export function formatErrors (errors: readonly GraphQLError[], log: FastifyBaseLogger): GraphQLFormattedError[] {
-  return errors.flatMap(unfold).map((error) => format(error, log))
+  const logged = new Set<Error>()
+  return errors.flatMap(unfold).map((error) => format(error, logOnce))
+
+  // A loader of the host may have failed for many rows at once.
+  function logOnce (cause: Error): void {
+    if (!logged.has(cause)) log.error({ err: cause }, 'a GraphQL operation failed')
+    logged.add(cause)
+  }
 }
+
+type Log = (cause: Error) => void
 
 interface FailedExecution { data?: unknown, errors?: readonly GraphQLError[] }
 
@@ -25,7 +35,7 @@ function unfold (error: GraphQLError): GraphQLError[] {
   return Array.isArray(source.errors) && !(source instanceof InvalidInput) ? source.errors : [error]
 }
 
-function format (error: GraphQLError, log: FastifyBaseLogger): GraphQLFormattedError {
+function format (error: GraphQLError, log: Log): GraphQLFormattedError {
   const { message, extensions } = describe(error, log)
   return {
     message: message.length > limits.message ? `${message.slice(0, limits.message)}…` : message,
@@ -35,14 +45,15 @@ function format (error: GraphQLError, log: FastifyBaseLogger): GraphQLFormattedE
   }
 }
 
-function describe (error: GraphQLError, log: FastifyBaseLogger): { message: string, extensions: Record<string, unknown> } {
+function describe (error: GraphQLError, log: Log): { message: string, extensions: Record<string, unknown> } {
   const cause = rootOf(error)
   if (cause instanceof GraphQLError && !isCompiled(error)) {
     return { message: error.message, extensions: { code: 'GRAPHQL_INVALID', ...cause.extensions } }
   }
   const known = translate(cause as FastifyError)
   if (known instanceof InvalidInput) return { message: known.message, extensions: { code: known.code, errors: known.errors } }
-  if (known instanceof InternalError) log.error({ err: cause }, 'a GraphQL operation failed')
+  if (known instanceof InternalError) log((known.cause ?? cause) as Error)
+  if (known instanceof HostError) return { message: known.message, extensions: { ...known.extensions, code: known.code } }
   return { message: known.message, extensions: { code: known.code ?? 'BAD_REQUEST' } }
 }
 

@@ -1,7 +1,9 @@
 import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { GraphQLSchema } from 'graphql'
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
 import bodyDeadline, { isLate } from '../../plugins/body-deadline.ts'
 import { addJsonParser } from '../../plugins/http.ts'
+import { extendUsherSchema } from '../../schema/extend-graphql.ts'
 import { limits } from '../../schema/graphql-limits.ts'
 import { readSdl } from '../../schema/sdl.ts'
 import { createContext, type GraphQLContext } from './context.ts'
@@ -9,6 +11,7 @@ import { formatExecution } from './format.ts'
 import { wantsPage } from '../pages/pages.ts'
 import { sendGraphiql } from './graphiql.ts'
 import { addLimits } from './hooks.ts'
+import { addHostResolvers } from './host/add-resolvers.ts'
 import { createLimits } from './limits.ts'
 import { readOperation, type Operation } from './operation.ts'
 import { createResolvers } from './resolvers.ts'
@@ -33,7 +36,7 @@ const graphql: FastifyPluginAsync = async (app) => {
     const { authorization } = request.headers
     if (authorization === undefined) return done()
     app.usherAuth.identify(authorization, request.socket).then((actor) => {
-      request.actor = actor
+      app.usherActor.set(request, actor)
       done()
     }, done)
   })
@@ -51,10 +54,18 @@ const graphql: FastifyPluginAsync = async (app) => {
   addLimits(app)
 }
 
+// Every mount has a schema of its own, because a schema contains its resolvers.
+function createSchema ({ usherOptions }: FastifyInstance): GraphQLSchema {
+  const { hostGraphql } = usherOptions
+  const extended = extendUsherSchema(readSdl(usherOptions), hostGraphql)
+  if (hostGraphql) addHostResolvers(extended, hostGraphql)
+  return extended.schema
+}
+
 function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<typeof addEventStreams>): MercuriusOptions {
   return {
     path: PATH,
-    schema: readSdl(app.usherOptions),
+    schema: createSchema(app),
     resolvers: createResolvers(app) as unknown as IResolvers,
     jit: 1,
     cache: DOCUMENTS_KEPT,

@@ -19,29 +19,29 @@ export function authorizeRead (context: GraphQLContext, action: ReadAction, owne
 
 async function authorize (context: GraphQLContext, action: ReadAction, ownerId: string | undefined): Promise<void> {
   const { usher: { usherVisibility: visibility, usherAudit: audit, usherAuth: auth }, request } = context
-  const reader = await readerOf(context)
+  const reader = await actorOfReads(context)
   if (visibility.allows(reader, action, ownerId)) return
   if (!reader) throw new Unauthenticated()
   if (request) audit.addRejection(auth.callerOf(request, { actor: reader }), 403)
   throw new Forbidden()
 }
 
-// Over a socket, finding the actor verifies the token again. Once is enough for an operation.
-function readerOf (context: GraphQLContext): Promise<Actor | null> {
+/** Returns the actor of an operation, or null. Over a socket, finding the actor verifies the token again. Once is enough for an operation. */
+export function actorOfReads (context: GraphQLContext): Promise<Actor | null> {
   context.reader ??= context.actor()
   return context.reader
 }
 
 const accountMember = <Name extends 'email' | 'emailVerified' | 'disabled'> (name: Name) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<UserRow[Name] | null> => {
-    const reader = await readerOf(context)
+    const reader = await actorOfReads(context)
     return context.usher.usherVisibility.allows(reader, 'users:read-email', user.id) ? user[name] : null
   }
 
 // A field of the host. Null without a value, and for readers who may not see it.
 const hostField = ({ name, ...field }: UserField) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<unknown> => {
-    const [visible] = readableFields([{ name, ...field }], await readerOf(context), user.id)
+    const [visible] = readableFields([{ name, ...field }], await actorOfReads(context), user.id)
     return visible ? user[name as keyof UserRow] : null
   }
 
@@ -71,7 +71,7 @@ export function countUsers (context: GraphQLContext, info: GraphQLResolveInfo, u
 
 async function countVisible (context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]): Promise<void> {
   const { usherVisibility: visibility } = context.usher
-  const reader = visibility.isOpen('users:read-email') ? null : await readerOf(context)
+  const reader = visibility.isOpen('users:read-email') ? null : await actorOfReads(context)
   countRows(context, info, users.map((user) => visibility.show(user, reader)))
 }
 

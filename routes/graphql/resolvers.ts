@@ -18,7 +18,7 @@ import type { Resolvers } from './types.ts'
  * fifty users with their posts are two statements (contract 7.8).
  */
 const resolvers = {
-  DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value as Date).toISOString() }),
+  DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value instanceof Date ? value : new Date(value as string)).toISOString() }),
 
   Query: {
     async user (_, { id }, context, info) {

@@ -1,6 +1,7 @@
 import type { GraphQLResolveInfo } from 'graphql'
 import { collectFields, selectionSetsOf, type Fragments } from '../../schema/graphql-fields.ts'
 import type { GraphQLContext } from './context.ts'
+import { hasHostFieldOfPosts } from './selection.ts'
 
 // Only texts and JSON are counted, since clients choose their length. The cost of an operation limits how many other fields a response has.
 type Row = object
@@ -57,11 +58,13 @@ function lengthOfJson (value: object): number {
   return bytes
 }
 
-function outputsOf ({ fieldNodes, fragments }: GraphQLResolveInfo): readonly Output[] {
+function outputsOf ({ fieldNodes, fragments, schema }: GraphQLResolveInfo): readonly Output[] {
   const known = outputs.get(fieldNodes)
   if (known) return known
   const times = new Map<string, number>()
   count(selectionSetsOf(fieldNodes), new Map(Object.entries(fragments)))
+  // Then the content was read, although it may not be in the response.
+  if (!times.has('content') && hasHostFieldOfPosts(schema, new Set(times.keys()))) times.set('content', 1)
   const found = [...times]
   outputs.set(fieldNodes, found)
   return found

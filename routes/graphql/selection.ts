@@ -1,5 +1,6 @@
-import { Kind, type GraphQLResolveInfo, type SelectionSetNode } from 'graphql'
+import { Kind, type GraphQLObjectType, type GraphQLResolveInfo, type GraphQLSchema, type SelectionSetNode } from 'graphql'
 import { postFields, type PostField } from '../../db/posts.ts'
+import { hostFieldOf } from '../../schema/host-fields.ts'
 
 // Caches the fields of each selection. A compiled document always passes the same nodes.
 const selected = new WeakMap<readonly object[], readonly PostField[]>()
@@ -8,7 +9,7 @@ const selected = new WeakMap<readonly object[], readonly PostField[]>()
  * Returns the fields of posts that must be read for a list. These are all whose names appear anywhere below it in the document,
  * even if a directive excludes them or they belong to another type.
  */
-export function selectedPostFields ({ fieldNodes, fragments }: GraphQLResolveInfo): readonly PostField[] {
+export function selectedPostFields ({ fieldNodes, fragments, schema }: GraphQLResolveInfo): readonly PostField[] {
   let fields = selected.get(fieldNodes)
   if (fields) return fields
   const names = new Set<string>()
@@ -16,6 +17,7 @@ export function selectedPostFields ({ fieldNodes, fragments }: GraphQLResolveInf
   const walked = new Set<SelectionSetNode>()
   for (const { selectionSet } of fieldNodes) walk(selectionSet)
   if (names.has('author')) names.add('authorId')
+  if (hasHostFieldOfPosts(schema, names)) for (const field of postFields) names.add(field)
   if (names.has('cursor')) names.add('position').add('epoch')
   fields = postFields.filter((field) => names.has(field))
   selected.set(fieldNodes, fields)
@@ -29,4 +31,9 @@ export function selectedPostFields ({ fieldNodes, fragments }: GraphQLResolveInf
       if (node.kind === Kind.FIELD) names.add(node.name.value)
     }
   }
+}
+
+/** Returns whether a field of the host is among these that belongs to posts. Its resolver may need everything about a post. */
+export function hasHostFieldOfPosts (schema: GraphQLSchema, names: ReadonlySet<string>): boolean {
+  return Object.values((schema.getType('Post') as GraphQLObjectType).getFields()).some((field) => hostFieldOf(field) && names.has(field.name))
 }

@@ -24,7 +24,7 @@ t.test('1.10 without a database at the start, ready() rejects with a message, an
   const unknown = Object.assign(new URL(url), { pathname: '/nowhere' })
   const cases: [string, RegExp][] = [
     ['postgres://nobody@127.0.0.1:1/none', /^DATABASE_UNAVAILABLE usher: the database cannot be reached \(ECONNREFUSED\)/],
-    [unknown.href, /^3D000 database "nowhere" does not exist|^28000 /],
+    [unknown.href, /^3D000 usher: the database cannot be used \(database "nowhere" does not exist\)|^28000 usher: /],
   ]
   for (const [databaseUrl, expected] of cases) {
     const child = spawn(process.execPath, ['--input-type=module', '-e', code, databaseUrl], { stdio: ['ignore', 'pipe', 'inherit'], cwd: new URL('../..', import.meta.url) })

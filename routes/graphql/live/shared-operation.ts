@@ -4,31 +4,15 @@ import type { PostEvent, PostStream } from '../../../plugins/posts/post-stream.t
 import { positionOf } from '../../../plugins/posts/recent-posts.ts'
 import { encodePlace } from '../../../schema/cursor.ts'
 import type { ByteBudget } from './quotas.ts'
+import { ENOUGH_BYTES, type Sink } from './sink.ts'
 import { waitForTimeSlice } from './time-slice.ts'
 
 // Events that may be rendered before they can be delivered.
 const EVENTS_AHEAD = 100
 // The factor by which the expected size of events falls with each smaller event.
 const SIZE_DECAY = 0.9
-// A subscriber with ENOUGH_BYTES of unread bytes needs no further events for now. One with more than SLOW_BYTES is slow.
-const ENOUGH_BYTES = 64 * 1024
+// A subscriber with more unread bytes is slow.
 const SLOW_BYTES = 1024 * 1024
-
-/** Where the events of one subscriber are delivered, such as a socket. */
-export interface Sink {
-  /** The client's network, see `networkOf`. */
-  readonly network: string
-  /** Bytes that were delivered and that the client has not read yet. */
-  readonly waiting: number
-  /** Called before the first event, with the cursor after which the events begin. */
-  begin? (cursor: string): void
-  /** Delivers an event as JSON. `cursor` is that of its post. */
-  deliver (event: string, cursor: string): void
-  /** Resolves when the client has read more, or has closed the connection. */
-  drain (): Promise<void>
-  /** Called when the subscription has failed. No events follow. */
-  fail (errors: readonly GraphQLFormattedError[]): void
-}
 
 /** A subscriber's sink, and the position up to which it has received all events. */
 export interface Subscriber { readonly sink: Sink, position: number }

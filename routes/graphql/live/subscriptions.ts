@@ -5,8 +5,11 @@ import { encodePlace } from '../../../schema/cursor.ts'
 import { TooManyConnections, TooManySubscriptions } from '../../../schema/graphql-limits.ts'
 import { formatErrors } from '../format.ts'
 import { ByteBudget, Quota, UnreadBytes } from './quotas.ts'
-import { SharedOperation, type Subscriber, type Sink } from './shared-operation.ts'
-import { keyOf, openStream, render, type Subscription } from './subscription.ts'
+import { SharedOperation, type Subscriber } from './shared-operation.ts'
+import type { Sink } from './sink.ts'
+import { followHost } from './host-subscription.ts'
+import { openStream, render } from './subscription.ts'
+import { describe, keyOf, type Subscription } from './subscription-key.ts'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
@@ -75,9 +78,17 @@ export function createSubscriptions (usher: FastifyInstance) {
      * Starts delivering the events of a subscription to a sink. Resolves with a function that ends the subscription. Throws the
      * errors of its arguments, `DatabaseUnavailable`, `TooManySubscriptions` and `Overloaded`.
      */
-    async subscribe (subscription: Subscription, sink: Sink): Promise<() => void> {
-      const key = keyOf(usher, subscription)
-      const release = different.take(sink.network, key)
+    async subscribe (given: Subscription, sink: Sink): Promise<() => void> {
+      const key = keyOf(usher, given)
+      const { isHosts, isExclusive } = describe(usher, given)
+      const ended = isExclusive ? new AbortController() : undefined
+      const subscription = ended ? { ...given, stopped: ended.signal } : given
+      const taken = different.take(sink.network, key)
+      const release = () => {
+        taken()
+        ended?.abort()
+      }
+      if (isHosts) return followHost(usher, subscription, sink, release)
       const stream = await openStream(usher, subscription).catch((error) => {
         release()
         throw error

@@ -3,7 +3,8 @@ import t, { type Test } from 'tap'
 import { PostStream } from '../../../plugins/posts/post-stream.ts'
 import { positionOf } from '../../../plugins/posts/recent-posts.ts'
 import { ByteBudget } from '../../../routes/graphql/live/quotas.ts'
-import { SharedOperation, type Sink, type Subscriber } from '../../../routes/graphql/live/shared-operation.ts'
+import { SharedOperation, type Subscriber } from '../../../routes/graphql/live/shared-operation.ts'
+import type { Sink } from '../../../routes/graphql/live/sink.ts'
 import { postAt, PostSource } from '../../helpers/post-source.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -26,6 +27,8 @@ class Reader implements Sink {
   drain (): Promise<void> {
     return new Promise((resolve) => { this.#drained = resolve })
   }
+
+  complete (): void {}
 
   fail (errors: readonly unknown[]): void {
     this.errors.push(...errors)

@@ -12,12 +12,13 @@ import { formatExecution, rootOf } from '../../format.ts'
 import { checkSubscription, readOperation, typeOf, type CheckedSubscription } from '../../operation.ts'
 import { textOf } from '../../serialize.ts'
 import { RETRY_AFTER_SECONDS } from '../quotas.ts'
-import type { Sink } from '../shared-operation.ts'
+import type { Sink } from '../sink.ts'
 import { isTemporary } from '../subscription.ts'
 import type { Subscriptions } from '../subscriptions.ts'
 
 const EVENT_STREAM = 'text/event-stream'
 const RECONNECT = 'retry: 1000\n'
+const COMPLETE = 'event: complete\ndata:\n\n'
 
 /** Returns whether a client prefers server-sent events to a single response. */
 export function wantsEvents ({ raw }: FastifyRequest): boolean {
@@ -49,9 +50,10 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     const stream = new EventStream(subscriptions.unread)
     stream.once('close', leave)
     try {
+      const reader = app.usherActor.in(request)
       const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
-      const stop = await subscriptions.subscribe({ ...operation, reader: request.actor, lastEventId: lastEventId || undefined }, createSink(stream, network))
-      const unwatch = request.actor ? usherAuth.watch(authorization!, request.actor, () => stream.end()) : () => {}
+      const stop = await subscriptions.subscribe({ ...operation, reader, request, lastEventId: lastEventId || undefined }, createSink(stream, network))
+      const unwatch = reader ? usherAuth.watch(authorization!, reader, () => stream.end()) : () => {}
       open.add(stream)
       stream.once('close', () => {
         open.delete(stream)
@@ -92,6 +94,10 @@ function createSink (stream: EventStream, network: string): Sink {
     get waiting () { return stream.unread },
     begin: (cursor) => stream.write(`${RECONNECT}${id(cursor)}\n`),
     deliver: (event, cursor) => stream.write(`${id(cursor)}${next(event)}`),
+    complete () {
+      stream.write(COMPLETE)
+      stream.end()
+    },
     drain: () => stream.drain(),
     fail (errors) {
       stream.write(whole({ data: null, errors }))
@@ -125,9 +131,9 @@ function describeError (error: GraphQLError, request: FastifyRequest, reply: Fas
   return failure
 }
 
-const id = (cursor: string) => `id: ${cursor}\n`
+const id = (cursor: string | undefined) => cursor === undefined ? '' : `id: ${cursor}\n`
 const next = (result: string) => `event: next\ndata: ${result}\n\n`
-const whole = (result: object) => `${next(textOf(result))}event: complete\ndata:\n\n`
+const whole = (result: object) => `${next(textOf(result))}${COMPLETE}`
 
 // Reads an operation from a query string, in which variables are JSON (GraphQL over HTTP). Throws a `GraphQLError`.
 function readQuery ({ query, variables, operationName }: { query?: unknown, variables?: unknown, operationName?: unknown }): object {

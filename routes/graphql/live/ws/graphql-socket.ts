@@ -9,7 +9,7 @@ import { checkSubscription, readOperation, typeOf, type Operation } from '../../
 import { isTemporary } from '../subscription.ts'
 import { BoundedSocket } from './bounded-socket.ts'
 import { CloseCode } from './close-codes.ts'
-import { authorizationOf, parseMessage, type Message, type Protocol } from './protocols.ts'
+import { authorizationOf, completeOf, headOf, parseMessage, type Message, type Protocol } from './protocols.ts'
 import { RunningOperations } from './running-operations.ts'
 import type { SocketContext } from './socket-context.ts'
 import { createSocketSink } from './socket-sink.ts'
@@ -152,20 +152,22 @@ export class GraphqlSocket {
   async #run (id: string, operation: Operation): Promise<void> {
     const { usher, request, subscriptions, connection, network } = this.#context
     if (typeOf(usher, operation) !== 'subscription') return this.#execute(id, operation)
-    const head = this.#headOf(id)
-    let hasFailed = false
-    const subscription = { ...checkSubscription(usher, request, operation), reader: await this.#actor() }
+    const head = headOf(this.#protocol, id)
+    let hasEnded = false
+    const end = (send: () => void) => {
+      hasEnded = true
+      this.#running.stop(id)
+      send()
+    }
+    const subscription = { ...checkSubscription(usher, request, operation), reader: await this.#actor(), request }
     const stop = await subscriptions.subscribe(subscription, createSocketSink(this.#socket, connection, {
       network,
       send: (event) => this.#socket.write(`${head}${event}}`),
-      fail: (errors) => {
-        hasFailed = true
-        this.#running.stop(id)
-        this.#sendErrors(id, errors)
-      },
+      complete: () => end(() => this.#socket.write(completeOf(id))),
+      fail: (errors) => end(() => this.#sendErrors(id, errors)),
     }))
-    // It may have failed, and the socket may have closed, before this continues.
-    if (hasFailed || !this.#socket.isOpen) stop()
+    // It may have ended, and the socket may have closed, before this continues.
+    if (hasEnded || !this.#socket.isOpen) stop()
     else this.#running.add(id, stop)
   }
 
@@ -176,16 +178,11 @@ export class GraphqlSocket {
     }
     this.#running.add(id, executeOperation(this.#context.usher, this.#context.request, this.#actor, operation, {
       result: (text) => finish(() => {
-        this.#socket.write(`${this.#headOf(id)}${text}}`)
-        this.#socket.write(`{"type":"complete","id":${JSON.stringify(id)}}`)
+        this.#socket.write(`${headOf(this.#protocol, id)}${text}}`)
+        this.#socket.write(completeOf(id))
       }),
       error: (error) => finish(() => this.#fail(id, error)),
     }))
-  }
-
-  // The text of a message before its payload, which is JSON already.
-  #headOf (id: string): string {
-    return `{"type":"${this.#protocol.data}","id":${JSON.stringify(id)},"payload":`
   }
 
   #fail (id: string, error: GraphQLError): void {

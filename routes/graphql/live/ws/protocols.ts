@@ -32,6 +32,12 @@ export const protocols: ReadonlyMap<string, Protocol> = new Map<string, Protocol
   }],
 ])
 
+/** Returns the text of a message with a result or an event, before its payload, which is JSON already. */
+export const headOf = ({ data }: Protocol, id: string): string => `{"type":"${data}","id":${JSON.stringify(id)},"payload":`
+
+/** Returns the message that no further results follow. */
+export const completeOf = (id: string): string => `{"type":"complete","id":${JSON.stringify(id)}}`
+
 /** A message of a client, not validated. */
 export interface Message { type?: unknown, id?: unknown, payload?: unknown }
 

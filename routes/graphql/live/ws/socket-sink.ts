@@ -1,17 +1,18 @@
 import type { Duplex } from 'node:stream'
 import type { BoundedSocket } from './bounded-socket.ts'
-import type { Sink } from '../shared-operation.ts'
+import type { Sink } from '../sink.ts'
 
 /** The subscription of a socket. */
-export interface SocketSubscription extends Pick<Sink, 'network' | 'fail'> {
+export interface SocketSubscription extends Pick<Sink, 'network' | 'complete' | 'fail'> {
   /** Sends an event, which is JSON, to the client. */
   send (event: string): void
 }
 
 /** Creates the sink of a subscription over a socket. `connection` is the connection under the WebSocket. */
-export function createSocketSink (socket: BoundedSocket, connection: Duplex, { network, send, fail }: SocketSubscription): Sink {
+export function createSocketSink (socket: BoundedSocket, connection: Duplex, { network, send, complete, fail }: SocketSubscription): Sink {
   return {
     network,
+    complete,
     fail,
 
     // Nobody waits for a closing socket, which sends no more events.

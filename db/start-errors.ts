@@ -1,0 +1,58 @@
+import postgres from 'postgres'
+import { DatabaseUnavailable } from '../schema/errors.ts'
+import { isOutage } from './driver/circuit-breaker.ts'
+import type { Failure } from './driver/sockets.ts'
+
+/** The oldest version of PostgreSQL that Usher is written for. */
+export const OLDEST_POSTGRESQL = 14
+
+/** An error that stops the start. Its message names Usher, the PostgreSQL schema and the remedy. It never contains a password. */
+export class StartError extends Error {
+  /** The SQLSTATE of PostgreSQL's error, if there is one. */
+  readonly code: string | undefined
+
+  constructor (message: string, cause?: Failure) {
+    super(`usher: ${message}`, { cause })
+    this.code = cause?.code
+  }
+}
+
+/** Returns the error that explains why the start has failed, if the database is at fault. Other errors are returned as they are. */
+export function explainStart (error: Error, schema: string): Error {
+  if (error.message.startsWith('usher: ')) return error
+  const cause = (error.cause ?? error) as Failure
+  if (isOutage(cause)) return Object.assign(new DatabaseUnavailable({ cause }), { message: `usher: the database cannot be reached (${cause.code})` })
+  if (!(cause instanceof postgres.PostgresError)) return cause === error.cause && error instanceof DatabaseUnavailable ? cause : error
+  const { explain } = remedies.find(({ codes }) => codes.test(cause.code))!
+  return new StartError(explain(cause, schema), cause)
+}
+
+const remedies: { codes: RegExp, explain: (error: postgres.PostgresError, schema: string) => string }[] = [
+  {
+    // A table, an object, a schema, a column or a function that exists already.
+    codes: /^42(P07|710|P06|701|723)$/,
+    explain: ({ message }, schema) => conflict(schema, message),
+  },
+  {
+    codes: /^42501$/,
+    explain: ({ message }, schema) => `the database user lacks a privilege for the schema "${schema}" (${message}). Grant it, for example with ` +
+      `create schema "${schema}" authorization <user>. To create and change the tables as another user, run migrate() or "fastify-usher migrate" as that ` +
+      'user, and grant usage on the schema and all privileges on its tables and sequences to this one',
+  },
+  {
+    codes: /^28...$/,
+    explain: ({ message, code }) => `PostgreSQL rejects the login (${code}: ${message}). Check the user and the password of the database URL`,
+  },
+  {
+    codes: /^3D000$/,
+    explain: ({ message }) => `the database cannot be used (${message}). Create it, or correct the name in the database URL`,
+  },
+  {
+    codes: /./,
+    explain: ({ message, code }, schema) => `PostgreSQL reports an error for the schema "${schema}" (${code}: ${message})`,
+  },
+]
+
+/** Returns the message for a schema that contains something of another program. */
+export const conflict = (schema: string, detail: string): string =>
+  `the PostgreSQL schema "${schema}" contains something that is not Usher's (${detail}). Choose another schema with the option schema, or remove it`

@@ -1,0 +1,113 @@
+import { getNamedType, GraphQLError, isLeafType, type GraphQLFieldResolver, type GraphQLOutputType, type GraphQLResolveInfo } from 'graphql'
+import { Unauthenticated } from '../../../schema/auth.ts'
+import { InternalError } from '../../../schema/errors.ts'
+import type { UsherResolver, UsherSubscriptionResolver } from '../../../schema/host-graphql.ts'
+import type { GraphQLContext } from '../context.ts'
+import { knownCall, openCall, type HostCall } from './context.ts'
+import { readHostError } from './errors.ts'
+import { countValue, readReferences, type Reference } from './values.ts'
+
+type FieldResolver = GraphQLFieldResolver<any, any>
+/** Returns the value of a field of the host, or a promise. */
+export type Run = (parent: any, args: unknown, call: HostCall, info: GraphQLResolveInfo) => unknown
+
+/** Calls a resolver of the host. */
+export const runResolver = (resolver: UsherResolver): Run => (parent, args, { context }, info) => resolver(parent, args, context, info)
+
+// Does what graphql-js does for fields without a resolver, but with the context of the host.
+const readMember: Run = (parent, args, { context }, { fieldName }) => {
+  const value = parent?.[fieldName]
+  return typeof value === 'function' ? parent[fieldName](args, context) : value
+}
+
+/**
+ * Returns a resolver for a field of the host. It runs the host's with the host's context and within the time of the operation,
+ * counts the bytes of its value, and reads the users and posts to which the value refers.
+ */
+export function createResolver (type: GraphQLOutputType, run: Run = readMember): FieldResolver {
+  const named = getNamedType(type)
+  const isLeaf = isLeafType(named)
+  const reference = named.name === 'User' || named.name === 'Post' ? named.name as Reference : undefined
+
+  return (parent, args, context: GraphQLContext, info) => {
+    const call = knownCall(context)
+    return call ? resolve(call) : openCall(context).then(resolve)
+
+    function resolve (call: HostCall): unknown {
+      try {
+        const value = run(viewOf(parent, info), args, call, info)
+        return isPromise(value) || hasPromises(value) ? call.deadline.wait(settle(value)).then(finish, fail) : finish(value)
+      } catch (error) {
+        return fail(error)
+      }
+    }
+
+    function finish (value: unknown): unknown {
+      if (value instanceof Error) return fail(value)
+      if (reference) return readReferences(reference, value, type, context, info)
+      countValue(context, value, isLeaf)
+      return value
+    }
+  }
+}
+
+/** Returns a resolver that rejects operations without a token, as every mutation does (contract 7.4). */
+export function requireToken (resolve: FieldResolver): FieldResolver {
+  return async (parent, args, context, info) => {
+    if (!await context.actor()) throw new Unauthenticated()
+    return resolve(parent, args, context, info)
+  }
+}
+
+/** Returns a resolver of a subscription's events. A request that is executed like a query has no event. */
+export function requireEvent (resolve: FieldResolver): FieldResolver {
+  return (parent, args, context, info) => {
+    if (context.isEvent) return resolve(parent, args, context, info)
+    throw new GraphQLError('Subscriptions need a WebSocket or server-sent events', { extensions: { code: 'BAD_REQUEST' } })
+  }
+}
+
+/** Returns a function that opens the events of a subscription of the host. */
+export function createSubscribe (where: string, { subscribe }: UsherSubscriptionResolver): FieldResolver {
+  return async (_, args, context, info) => {
+    const { context: hostContext, deadline } = await openCall(context)
+    try {
+      const events = await deadline.wait(Promise.resolve(subscribe(undefined, args, hostContext, info)))
+      if (typeof events?.[Symbol.asyncIterator] === 'function') return events
+    } catch (error) {
+      throw readHostError(error)
+    }
+    throw new InternalError({ cause: new Error(`usher: graphql.resolvers.${where}.subscribe must return an async iterable`) })
+  }
+}
+
+function fail (error: unknown): never {
+  throw readHostError(error)
+}
+
+const isPromise = (value: unknown): value is PromiseLike<unknown> => typeof (value as PromiseLike<unknown> | undefined)?.then === 'function'
+const hasPromises = (value: unknown): value is unknown[] => Array.isArray(value) && value.some(isPromise)
+
+// Waits for a value and for the items of a list. An item that fails becomes its error.
+async function settle (value: unknown): Promise<unknown> {
+  const settled = await value
+  if (!hasPromises(settled)) return settled
+  return Promise.all(settled.map(async (item) => {
+    try {
+      return await item
+    } catch (error) {
+      return readHostError(error)
+    }
+  }))
+}
+
+const views = new WeakMap<object, object>()
+
+// Rows of Usher are shared by requests, so the host gets frozen copies. Operations have no parent.
+function viewOf (parent: any, { parentType: { name } }: GraphQLResolveInfo): unknown {
+  if (name === 'Query' || name === 'Mutation') return undefined
+  if (name !== 'User' && name !== 'Post') return parent
+  const view = views.get(parent) ?? Object.freeze({ ...parent })
+  views.set(parent, view)
+  return view
+}
