@@ -74,8 +74,8 @@ async function createReference ({ usherOptions, usherRoutes, usherTags }: Fastif
     reference.get(`${PATH}/static/${name}`, { schema: { hide: true } }, (_, reply) => reply.type(`${type}; charset=utf-8`).send(content))
   }
   if (!usherOptions.without.includes('graphql')) {
-    const { readSdl } = await import('../schema/sdl.ts')
-    const sdl = readSdl(usherOptions)
+    const [{ readSdl }, { extendSdl }] = await Promise.all([import('../schema/sdl.ts'), import('../schema/extend-graphql.ts')])
+    const sdl = extendSdl(readSdl(usherOptions), usherOptions.hostGraphql)
     reference.get(`${PATH}/schema.graphql`, { schema: { hide: true } }, (_, reply) => reply.type('text/plain; charset=utf-8').send(sdl))
   }
   for (const route of usherRoutes) reference.route({ ...route, handler: Boolean })

@@ -1,5 +1,5 @@
 import {
-  buildSchema, concatAST, extendSchema, getNamedType, isInterfaceType, isObjectType, isUnionType, Kind, parse, validateSchema,
+  buildSchema, concatAST, extendSchema, getNamedType, isInterfaceType, isObjectType, isUnionType, Kind, parse, printSchema, validateSchema,
   type DefinitionNode, type DocumentNode, type GraphQLField, type GraphQLInterfaceType, type GraphQLObjectType, type GraphQLSchema,
 } from 'graphql'
 import { hostDirectives, markHostField } from './host-fields.ts'
@@ -44,6 +44,11 @@ function buildBase (sdl: string, { definitions }: DocumentNode): GraphQLSchema {
   const names = new Set(definitions.map((definition) => 'name' in definition ? definition.name?.value : undefined))
   const missing = ['Mutation', 'Subscription'].filter((name) => names.has(name) && !base.getType(name))
   return missing.length === 0 ? base : buildSchema(sdl + missing.map((name) => `\ntype ${name}\n`).join(''))
+}
+
+/** Returns the SDL with what a host adds, for the reference. */
+export function extendSdl (sdl: string, host: HostGraphql | undefined): string {
+  return host ? `${printSchema(extendUsherSchema(sdl, host).schema)}\n` : sdl
 }
 
 function parseTypeDefs ({ typeDefs }: HostGraphql): DocumentNode {

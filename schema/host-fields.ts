@@ -1,4 +1,4 @@
-import { getDirectiveValues, type GraphQLDirective, type GraphQLField, type GraphQLSchema } from 'graphql'
+import { getDirectiveValues, isObjectType, type GraphQLDirective, type GraphQLField, type GraphQLNamedType, type GraphQLSchema } from 'graphql'
 import { USUAL_PAGE } from './post.ts'
 
 /** The directives with which a host describes its fields. The SDL has them if the host adds something to it. */
@@ -41,4 +41,10 @@ const defaults: ListSize = { assumedSize: undefined, slicingArguments: ['first',
 /** Returns what is known about a field of the host, or undefined for a field of Usher. */
 export function hostFieldOf (field: Field): HostField | undefined {
   return field.extensions['usher'] as HostField | undefined
+}
+
+/** Returns whether the objects of a type are rows of Usher: its users and posts. In a mount without posts, a host may have posts of its own. */
+export function hasRows (type: GraphQLNamedType): type is GraphQLNamedType & { name: 'User' | 'Post' } {
+  if (type.name !== 'User' && type.name !== 'Post') return false
+  return isObjectType(type) && Object.values(type.getFields()).some((field) => !hostFieldOf(field))
 }

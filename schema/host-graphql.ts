@@ -3,6 +3,7 @@ import type { DocumentNode, GraphQLResolveInfo } from 'graphql'
 import type { Static } from '@sinclair/typebox'
 import type { GivenLimits, GraphqlLimits } from './limits.ts'
 import type { Actor } from './policy.ts'
+import type { Usher } from './usher.ts'
 
 /** What the resolvers and loaders of a host get as their context. It is frozen. */
 export interface UsherGraphQLContext {
@@ -11,7 +12,7 @@ export interface UsherGraphQLContext {
   /** The app in which Usher is registered. */
   readonly app: FastifyInstance
   /** The decorator of Usher, also if the option `decoratorName` gives it another name. */
-  readonly usher: FastifyInstance['usher']
+  readonly usher: Usher
   /**
    * The request of the operation, or the one that opened its socket or event stream. Undefined while an event is rendered for
    * several subscribers, which only happens to fields with the directive `@shared`.

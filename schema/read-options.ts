@@ -57,7 +57,8 @@ function parseLimits (given: object): Given {
   const parse = createParser(Type.Object(Object.fromEntries(properties.filter(isGiven))))
   const defaults = properties.filter((property) => !isGiven(property)).map(([name, schema]) => [name, defaultOf(schema)])
   try {
-    return { ...Object.fromEntries(defaults), ...parse(given) } as Given
+    const parsed = Object.entries(parse(given)).filter(([, value]) => value !== undefined)
+    return Object.fromEntries([...defaults, ...parsed]) as Given
   } catch (error) {
     throw optionError((error as Error).message)
   }

@@ -76,7 +76,7 @@ export interface UserOperations {
   /** Changes the members that are given. Throws 400 `INVALID_INPUT`, 404 `USER_NOT_FOUND`, 409 `EMAIL_TAKEN` and `LAST_ADMIN`. */
   update (id: string, changes: PatchUser): Promise<UsherUser>
   update (id: string, changes: PatchUser, options: CallOptions): Promise<ShownUser>
-  /** Deletes a user with their sessions, posts and uploads. Throws 404 `USER_NOT_FOUND` and 409 `LAST_ADMIN`. */
+  /** Deletes a user with their sessions, posts and uploads. Throws 404 `USER_NOT_FOUND`, 409 `LAST_ADMIN` and `USER_IN_USE`. */
   delete (id: string, options?: CallOptions): Promise<void>
 }
 

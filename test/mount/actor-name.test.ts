@@ -1,6 +1,6 @@
-import Fastify from 'fastify'
+import Fastify, { type FastifyRequest } from 'fastify'
 import t from 'tap'
-import usher, { type Actor, type UsherOptions } from '../../app.ts'
+import usher, { type Actor, type Usher, type UsherOptions } from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
 import { openSocket, post } from '../helpers/graphql.ts'
 import { mountOptions } from '../helpers/host.ts'
@@ -52,7 +52,18 @@ t.test('12.10 two mounts with different names in one app, and names that are tak
     const { account, member } = request as unknown as { account: Actor | null, member: Actor | null }
     return { account: account?.id ?? null, member: member?.id ?? null }
   })
+  const { identify, allow, requireRole } = Reflect.get(app, 'members') as Usher
+  const idOf = async (request: FastifyRequest) => [Reflect.get(request, 'account'), Reflect.get(request, 'member')].map((actor) => actor?.id ?? null)
+  app.get('/identified', { onRequest: identify }, idOf)
+  app.get('/allowed', { onRequest: allow('users:create') }, idOf)
+  app.get('/admins', { onRequest: requireRole('admin') }, idOf)
   const host = await withUsers(app, mounts[0]!)
+  const member = await withUsers(app, mounts[1]!)
+  for (const path of ['/identified', '/allowed', '/admins']) {
+    t.same((await app.inject({ url: path, headers: member.admin.headers })).json(), [null, member.admin.id], path)
+    t.equal((await app.inject({ url: path, headers: host.admin.headers })).statusCode, 401, path)
+  }
+  t.same((await app.inject('/identified')).json(), [null, null])
   t.same((await app.inject({ url: '/both', headers: host.admin.headers })).json(), { account: host.admin.id, member: null })
   const refuse = async (options: UsherOptions, message: string | RegExp) => {
     const other = Fastify()

@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import t from 'tap'
-import { migrate } from '../../app.ts'
+import { migrate, type UsherOptions } from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { createPost, post } from '../helpers/graphql.ts'
@@ -17,7 +17,10 @@ t.test('12.7 a table of the host refers to users: a delete that violates the for
   const host = `${schema.slice(0, 40)}_host`
   await sql.unsafe(`create schema ${host}`)
   t.teardown(() => sql.unsafe(`drop schema ${host} cascade`))
-  const usher = await createUsher(t, { schema, databaseUrl })
+  const deletions: string[] = []
+  const hooks: UsherOptions['hooks'] = { onUserDelete: async (user, { sql }) => { await sql`select 1`; deletions.push(user.id) } }
+  const usher = await createUsher(t, { schema, databaseUrl, hooks })
+  const { users } = usher.app.usher
   for (const [index, kind] of kinds.entries()) {
     const [deferrable] = kind.match(/deferrable.*/) ?? ['']
     const table = `${host}.table_${index}`
@@ -30,6 +33,8 @@ t.test('12.7 a table of the host refers to users: a delete that violates the for
       t.equal(response.statusCode, 409, kind)
       t.same(response.json(), { error: 'The user cannot be deleted, because other data refers to it', code: 'USER_IN_USE' })
     }
+    await t.rejects(users.delete(user.id), { statusCode: 409, code: 'USER_IN_USE' }, `${kind}, by the host`)
+    t.ok(deletions.includes(user.id), 'the hook has run, in the transaction that was rolled back')
     t.equal((await usher.inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200, 'the session is live')
     t.equal((await usher.inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })).statusCode, 200)
     t.same((await post(usher, { query: `{ post(id: "${postId}") { author { id } } }` })).data, { post: { author: { id: user.id } } })

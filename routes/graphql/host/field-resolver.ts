@@ -1,6 +1,7 @@
 import { getNamedType, GraphQLError, isLeafType, type GraphQLFieldResolver, type GraphQLOutputType, type GraphQLResolveInfo } from 'graphql'
 import { Unauthenticated } from '../../../schema/auth.ts'
 import { InternalError } from '../../../schema/errors.ts'
+import { hasRows } from '../../../schema/host-fields.ts'
 import type { UsherResolver, UsherSubscriptionResolver } from '../../../schema/host-graphql.ts'
 import type { GraphQLContext } from '../context.ts'
 import { knownCall, openCall, type HostCall } from './context.ts'
@@ -27,7 +28,7 @@ const readMember: Run = (parent, args, { context }, { fieldName }) => {
 export function createResolver (type: GraphQLOutputType, run: Run = readMember): FieldResolver {
   const named = getNamedType(type)
   const isLeaf = isLeafType(named)
-  const reference = named.name === 'User' || named.name === 'Post' ? named.name as Reference : undefined
+  const reference: Reference | undefined = hasRows(named) ? named.name : undefined
 
   return (parent, args, context: GraphQLContext, info) => {
     const call = knownCall(context)
@@ -104,9 +105,10 @@ async function settle (value: unknown): Promise<unknown> {
 const views = new WeakMap<object, object>()
 
 // Rows of Usher are shared by requests, so the host gets frozen copies. Operations have no parent.
-function viewOf (parent: any, { parentType: { name } }: GraphQLResolveInfo): unknown {
+function viewOf (parent: any, { parentType }: GraphQLResolveInfo): unknown {
+  const { name } = parentType
   if (name === 'Query' || name === 'Mutation') return undefined
-  if (name !== 'User' && name !== 'Post') return parent
+  if (!hasRows(parentType)) return parent
   const view = views.get(parent) ?? Object.freeze({ ...parent })
   views.set(parent, view)
   return view

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createSourceEventStream, execute, type ExecutionResult, type GraphQLError } from 'graphql'
 import type { FastifyInstance } from 'fastify'
 import type { PostStream } from '../../../plugins/posts/post-stream.ts'
@@ -13,6 +14,7 @@ const EVENTS = 'events'
 
 // How often rendering an event is tried if PostgreSQL cancels its statements. A query that always takes too long never succeeds.
 const TRIES = 3
+const RETRY_MS = 1000
 // The SQLSTATE query_canceled.
 const CANCELLED = '57014'
 
@@ -51,7 +53,8 @@ export async function render (usher: FastifyInstance, subscription: Subscription
     } catch (error) {
       if (!isTemporary(error as GraphQLError)) throw error
       if (isCancelled(error as GraphQLError) && ++cancelled === TRIES) throw error
-      await usher.usherEvents.wait(error)
+      // Without posts, nothing listens for the end of an outage.
+      await (usher.usherOptions.without.includes('posts') ? sleep(RETRY_MS, undefined, { ref: false }) : usher.usherEvents.wait(error))
     } finally {
       usher.usherGraphqlLimits.results.release(context)
     }

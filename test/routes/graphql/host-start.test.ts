@@ -1,6 +1,7 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import usher, { type GraphqlExtension } from '../../../app.ts'
+import { createUsher } from '../../helpers/app.ts'
 import { mountOptions } from '../../helpers/host.ts'
 
 const field = 'extend type User { bookmarks: [String!]! }'
@@ -68,4 +69,32 @@ t.test('12.6 two mounts use the same objects, fields may be named like members o
     const response = await app.inject({ method: 'POST', url: `${prefix}/graphql`, payload })
     t.same(response.json(), { data: { constructor: { valueOf: 'a value', isTypeOf: 1 }, toString: 'text' } })
   }
+})
+
+t.test('12.6 without posts, a host extends what is left, with posts of its own', async (t) => {
+  const graphql: GraphqlExtension = {
+    typeDefs: `
+      extend type User { initial: String! }
+      extend type Query { article: Post! }
+      extend type Mutation { rename(to: String!): String! }
+      extend type Subscription { ticks: Int! }
+      type Post { id: ID!, by: User! }
+    `,
+    resolvers: {
+      User: { initial: ({ name }) => name[0] },
+      Query: { article: (_, __, { actor }) => ({ id: 'my-article', by: actor!.id }) },
+      Mutation: { rename: (_, { to }) => to },
+      Subscription: { ticks: { subscribe: async function * () { yield { ticks: 1 } } } },
+    },
+  }
+  const usher = await createUsher(t, { without: ['posts'], graphql })
+  const { headers } = usher.admin
+  const read = async (query: string) => (await usher.inject('POST', '/graphql', { headers, payload: { query } })).json()
+  t.same(await read('{ article { id by { id initial } } }'), { data: { article: { id: 'my-article', by: { id: usher.admin.id, initial: 'A' } } } })
+  t.same(await read('mutation { rename(to: "x") }'), { data: { rename: 'x' } })
+  const events = await usher.inject('POST', '/graphql', { headers: { ...headers, accept: 'text/event-stream' }, payload: { query: 'subscription { ticks }' } })
+  t.match(events.body, '{"data":{"ticks":1}}')
+  t.match((await usher.inject('GET', '/docs/schema.graphql')).body, /type Mutation \{\n {2}rename\(to: String!\): String!/)
+  const mistake = { typeDefs: 'extend type Post { words: Int! }' }
+  await t.rejects(createUsher(t, { without: ['posts'], graphql: mistake }), { message: /^usher: graphql\.typeDefs .*"Post"/ })
 })
