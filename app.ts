@@ -15,6 +15,7 @@ import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
 import mailer from './plugins/mailer.ts'
 import mails from './plugins/mails/mails.ts'
+import outbox from './plugins/outbox/outbox.ts'
 import optionsPlugin from './plugins/options.ts'
 import passwordLinks from './plugins/auth/password-links.ts'
 import passwords from './plugins/auth/passwords.ts'
@@ -60,6 +61,8 @@ declare module 'fastify' {
 }
 
 export { audiences }
+export type { EventData, EventHandler, EventName, FailedDelivery, UsherEvent } from './schema/events.ts'
+export type { WebhookOptions } from './schema/webhooks.ts'
 export type { Action, Actor, Policy, ReadAction, ReadRule, Role, Rule, UsherOptions }
 
 /** The one decorator that a host gets. */
@@ -70,6 +73,13 @@ export interface Usher {
    * reads a body uses it as its `preHandler` as well, because the session may end while the body arrives (contract 1.12).
    */
   readonly authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+  /**
+   * Calls a handler for events of these names: at least once for each event, in order per subject, on one of the nodes that have the
+   * handler (contract 12.5). Throws an `Error` if a name is unknown or taken.
+   */
+  readonly on: FastifyInstance['usherOutbox']['on']
+  /** The deliveries of events that were given up after three days. */
+  readonly events: Pick<FastifyInstance['usherOutbox'], 'failed' | 'retry'>
 }
 
 // The servers of apps whose request decorator `actor` is Usher's. Several mounts in one app share it.
@@ -88,7 +98,11 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   await app.register(async (scope) => {
     await scope.register(optionsPlugin, { options })
     await service(scope)
-    mounted.resolve(Object.freeze({ authenticate: scope.usherAuth.authenticate }))
+    mounted.resolve(Object.freeze({
+      authenticate: scope.usherAuth.authenticate,
+      on: scope.usherOutbox.on,
+      events: Object.freeze({ failed: scope.usherOutbox.failed, retry: scope.usherOutbox.retry }),
+    }))
   }, { prefix, logLevel, logSerializers })
   app.decorate(decoratorName, await mounted.promise)
 }
@@ -105,6 +119,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(errors)
   await app.register(lingeringClose)
   await app.register(database)
+  await app.register(outbox)
   await app.register(users)
   await app.register(throttle)
   await app.register(audit)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { seconds } from './sessions.ts'
+import { actorValue, storing } from './outbox/store.ts'
+import { endedData, seconds } from './sessions.ts'
 import type { Database } from './tables.ts'
 
 /** Returns the sessions that ended within the last `within` seconds, oldest first. `age` is the seconds since then, by the database. */
@@ -12,9 +13,11 @@ export async function listEndedSessions (db: Database, within: number): Promise<
 
 /** Deletes at most `limit` expired sessions, except those that another node is deleting. Returns the number of deleted sessions. */
 export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await db.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) =>
-    selectFrom('sessions').select('id').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirst()
-  return Number(numDeletedRows)
+  const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) =>
+    selectFrom('sessions').select('id').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).returning(['id', 'user_id']))
+  const { count } = await storing(statement, db, 'session.ended', { from: 'ended', ...endedData(actorValue(null)) })
+    .selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
+  return Number(count)
 }
 
 /**

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import { storeUserEvent } from './outbox/store.ts'
 import { allowPauses, lock } from './postgres.ts'
 import type { Database } from './tables.ts'
 
@@ -13,10 +14,12 @@ export async function insertFirstAdmin (db: Database, admin: { email: string, pa
     await allowPauses(trx)
     await lock(trx, 'first-admin')
     if (await hasAdmin(trx)) return false
-    await trx.insertInto('users')
+    const { id, created } = await trx.insertInto('users')
       .values({ id: uuid(), name: 'Admin', email: admin.email, role: 'admin', password_hash: admin.passwordHash })
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ role: 'admin', password_hash: admin.passwordHash, disabled: false }))
-      .execute()
+      .returning(['id', sql<boolean>`users.xmax = 0`.as('created')]).executeTakeFirstOrThrow()
+    await storeUserEvent(trx, created ? 'user.created' : 'user.updated', id, null)
+    if (!created) await storeUserEvent(trx, 'password.changed', id, null)
     return true
   })
 }

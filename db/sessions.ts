@@ -5,6 +5,7 @@ import type { AuditAction } from '../schema/audit.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
+import { actorValue, storing } from './outbox/store.ts'
 import type { Row } from './row.ts'
 import { userColumns, type Database, type UserRow } from './tables.ts'
 import type { SessionsTable } from './tables/auth.ts'
@@ -50,7 +51,7 @@ export async function insertSession (
 ): Promise<{ id: string, role: Role, expiresAt: Date, replacedId: string | null }> {
   const id = uuid()
   const network = networkOf(address)
-  return db
+  const statement = db
     .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role'])
       .where('id', '=', userId).where('password_hash', '=', passwordHash).where('disabled', '=', false).forShare())
     // Skips the sessions that another login is ending at the moment.
@@ -58,7 +59,7 @@ export async function insertSession (
       selectFrom('sessions').select('id').where('user_id', '=', userId)
         .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(SESSIONS_A_USER - 1))
       .where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id'))).forUpdate().skipLocked())
-    .with('evicted', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')))
+    .with('evicted', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')).returning(['id', 'user_id']))
     .with('replaced', (cte) => cte.deleteFrom('sessions')
       .where('id', '=', replaced?.id ?? null).where('secret_hash', '=', replaced?.secretHash ?? null)
       .where('expires_at', '>', sql<Date>`now()`).where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id')))
@@ -81,6 +82,9 @@ export async function insertSession (
         .orderBy('last_used_at', 'desc').offset(NETWORKS_A_USER - 1)).forUpdate().skipLocked())
     .with('forgotten', (cte) => cte.deleteFrom('recognised_networks').where('user_id', '=', userId)
       .where('network', 'in', ({ selectFrom }) => selectFrom('unused').select('network')))
+  const from = '(select id, user_id from evicted union all select id, user_id from replaced) as ended'
+  const started = { userId: 'owner.id', sessionId: sql`${id}::uuid`, actorId: 'owner.id' }
+  return storing(storing(statement, db, 'session.ended', { from, ...endedData(sql`${userId}::uuid`) }), db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
     .insertInto('sessions')
     .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'expires_at'])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
@@ -163,7 +167,7 @@ export interface EndContext extends Omit<AuditContext, 'sessionId'> {
  */
 export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndContext): Promise<string | undefined> {
   const { action, actorId, byUser = false, address, userAgent } = note
-  const ended = await db
+  const statement = db
     .with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', id)
       .$if(secretHash !== undefined, (query) => query.where('secret_hash', '=', secretHash!))
       .returning(['id', 'user_id']))
@@ -172,20 +176,34 @@ export async function deleteSession (db: Database, { id, secretHash }: { id: str
         val(uuid()).as('entry'), val(action).as('action'), byUser ? ref('user_id').as('actor') : val(actorId).as('actor'),
         'user_id as user', 'ended.id as session', val(address).as('address'), val(userAgent).as('agent'),
       ])))
+  const actor = byUser ? 'ended.user_id' : actorValue(actorId)
+  const ended = await storing(statement, db, 'session.ended', { from: 'ended', ...endedData(actor) })
     .selectFrom('ended').select('id').executeTakeFirst()
   return ended?.id
 }
 
-/** Ends the sessions of a user, except for `except` if it is passed. Returns the ids of the ended sessions. */
-export async function deleteSessionsOf (db: Database, userId: string, except?: string): Promise<string[]> {
-  const rows = await db.deleteFrom('sessions').where('user_id', '=', userId)
+/**
+ * Ends the sessions of a user, except for `except` if it is passed. Returns the ids of the ended sessions.
+ * @param actorId the user who ends them; null if it is the operator
+ */
+export async function deleteSessionsOf (db: Database, userId: string, actorId: string | null, except?: string): Promise<string[]> {
+  const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').where('user_id', '=', userId)
     .$if(except !== undefined, (query) => query.where('id', '<>', except!))
-    .returning('id').execute()
+    .returning(['id', 'user_id']))
+  const rows = await storing(statement, db, 'session.ended', { from: 'ended', ...endedData(actorValue(actorId)) })
+    .selectFrom('ended').select('id').execute()
   return rows.map(({ id }) => id)
 }
 
 /** Ends every session of every user. Returns the number of ended sessions. */
 export async function deleteAllSessions (db: Database): Promise<number> {
-  const { numDeletedRows } = await db.deleteFrom('sessions').executeTakeFirst()
-  return Number(numDeletedRows)
+  const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').returning(['id', 'user_id']))
+  const { count } = await storing(statement, db, 'session.ended', { from: 'ended', ...endedData(actorValue(null)) })
+    .selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** Where a statement finds the event of each session that it ends, in rows with the `id` and the `user_id` of the session. */
+export function endedData (actor: string | ReturnType<typeof actorValue>) {
+  return { subject: 'ended.user_id', data: { userId: 'ended.user_id', sessionId: 'ended.id', actorId: actor } }
 }

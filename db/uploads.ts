@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { InvalidToken } from '../schema/auth.ts'
+import { storing, type actorValue } from './outbox/store.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database } from './tables.ts'
@@ -33,10 +34,19 @@ export interface NewUpload {
 /** Creates the record of a stored file. Throws `InvalidToken` if its user was deleted meanwhile. */
 export async function insertUpload (db: Database, { userId, mediaType, ...upload }: NewUpload): Promise<void> {
   try {
-    await db.insertInto('uploads').values({ ...upload, user_id: userId, media_type: mediaType }).execute()
+    const statement = db.with('created', (cte) => cte.insertInto('uploads').values({ ...upload, user_id: userId, media_type: mediaType }).returningAll())
+    await storing(statement, db, 'upload.created', { from: 'created', ...uploadData('created', 'created.user_id') })
+      .selectFrom('created').select('id').execute()
   } catch (error) {
     throw violates(error, 'uploads_user_id_fkey') ? new InvalidToken() : error
   }
+}
+
+/** Where a statement finds the event of each upload that it changes, in rows with the columns of `uploads`. */
+export function uploadData (row: string, actor: string | ReturnType<typeof actorValue>) {
+  const members = { uploadId: 'id', userId: 'user_id', filename: 'filename', mediaType: 'media_type', size: 'size' }
+  const data = Object.fromEntries(Object.entries(members).map(([member, column]) => [member, `${row}.${column}`]))
+  return { subject: `${row}.id`, data: { ...data, actorId: actor } }
 }
 
 /**

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { EmailTaken, type ReplaceUser, type Role } from '../schema/user.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
+import { storing, userData } from './outbox/store.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
@@ -66,7 +67,7 @@ const writableNames = writable.map(([name]) => name)
 const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
 /**
- * Creates users and their entries in the account log, as one statement. Returns the users in the order of `users`. A user whose
+ * Creates users, their entries in the account log and their events, as one statement. Returns the users in the order of `users`. A user whose
  * address is taken yields `EmailTaken` and does not affect the others.
  */
 export async function insertUsers (db: Database, users: readonly (NewUser & { context: AuditContext })[]): Promise<(UserRow | Error)[]> {
@@ -74,7 +75,7 @@ export async function insertUsers (db: Database, users: readonly (NewUser & { co
   const context = <Name extends keyof AuditContext> (name: Name) => users.map((user) => user.context[name])
   const values = writable.map(([name, type]) => sql`${users.map((user) => user[name] ?? defaultOf(name))}::${sql.raw(type)}[]`)
   type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'> & Record<'entry' | 'actor' | 'session' | 'address' | 'agent', string>
-  const rows = await db
+  const statement = db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => uuid())}::uuid[],
       ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
@@ -89,6 +90,8 @@ export async function insertUsers (db: Database, users: readonly (NewUser & { co
       .columns(auditColumns)
       .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id')
         .select(['given.entry', sql.lit('user.create').as('action'), 'given.actor', 'given.id', 'given.session', 'given.address', 'given.agent'])))
+  const from = 'created inner join given on given.id = created.id'
+  const rows = await storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor') })
     .selectFrom('created').selectAll()
     .execute()
   return inOrder(ids, rows).map((row) => row ?? new EmailTaken())

@@ -4,6 +4,7 @@ import { openDatabase } from '../db/driver/connection.ts'
 import { isOutage } from '../db/driver/circuit-breaker.ts'
 import type { Failure } from '../db/driver/sockets.ts'
 import { migrate } from '../db/migrations.ts'
+import { loadConsumed } from '../db/outbox/consumed.ts'
 import { createWriteInTime } from '../db/driver/write-in-time.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 
@@ -19,6 +20,7 @@ async function createDatabase (app: FastifyInstance) {
   const { db, breaker, clock, notifications, heartbeat, close } = connection
   app.addHook('onClose', close)
   await migrate(db, schema).catch(giveUp)
+  await loadConsumed(db).catch(giveUp)
 
   // If the app does not start, an open connection would keep the process alive.
   async function giveUp (error: Error): Promise<never> {

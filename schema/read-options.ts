@@ -4,13 +4,14 @@ import { isDatabaseUrl } from './database-url.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
 import { policy, type Policy } from './policy.ts'
 import { createParser } from './validator.ts'
+import { readWebhooks } from './webhooks.ts'
 
 const parse = createParser(Settings)
 
 /** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
-    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, onFirstAdmin, onNoAdmin,
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, webhooks, onFirstAdmin, onNoAdmin,
     ...rest
   } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
@@ -32,6 +33,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     logSerializers,
     mailer,
     mailTemplates,
+    webhooks: readWebhooks(webhooks),
     onFirstAdmin,
     onNoAdmin,
   })

@@ -121,7 +121,7 @@ function createSessions (app: FastifyInstance) {
      */
     async endAll (userId: string, but: string | undefined, origin: AuditContext, confirm: () => Promise<void>): Promise<void> {
       markEnded(await db.transaction().execute(async (trx) => {
-        const ids = await deleteSessionsOf(trx, userId, but)
+        const ids = await deleteSessionsOf(trx, userId, origin.actorId, but)
         await insertAuditEntries(trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId })))
         await confirm()
         return ids

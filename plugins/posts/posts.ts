@@ -3,9 +3,9 @@ import fp from 'fastify-plugin'
 import { batchLists } from '../../db/batch-lists.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
+import { deletePost, insertPosts, updatePost, type NewPost } from '../../db/post-changes.ts'
 import {
-  BYTES_A_STATEMENT, deletePost, findPosts, insertPosts, listPosts, listPostsOfAuthors, updatePost,
-  type AuthorPostsKey, type ListPostsQuery, type NewPost, type PostRow,
+  BYTES_A_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListPostsQuery, type PostRow,
 } from '../../db/posts.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
 
@@ -50,9 +50,9 @@ function createPosts (app: FastifyInstance) {
     update: (id: string, changes: Partial<NewPost>, confirm: () => Promise<void>): Promise<PostRow> =>
       writeInTime((until) => updatePost(db, id, changes, until), confirm),
 
-    /** Deletes a post. Throws `PostNotFound`. `confirm` is that of `update`. */
-    delete: (id: string, confirm: () => Promise<void>): Promise<void> =>
-      writeInTime((until) => deletePost(db, id, until), confirm),
+    /** Deletes a post. Throws `PostNotFound`. `confirm` is that of `update`, and `actorId` the user who deletes it. */
+    delete: (id: string, confirm: () => Promise<void>, actorId: string | null = null): Promise<void> =>
+      writeInTime((until) => deletePost(db, id, until, actorId), confirm),
   }
 }
 

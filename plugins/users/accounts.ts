@@ -3,7 +3,8 @@ import fp from 'fastify-plugin'
 import { getEmailTokenOwner, verifyEmail } from '../../db/email-tokens.ts'
 import { foldEmail } from '../../db/login-failures.ts'
 import { changePassword, resetPassword, type Account, type PasswordChange } from '../../db/password-tokens.ts'
-import type { UserRow } from '../../db/tables.ts'
+import { insertMail } from '../../db/outbox/mails.ts'
+import type { Database, UserRow } from '../../db/tables.ts'
 import { getUndoTokenOwner, undoChange } from '../../db/undo-tokens.ts'
 import { deleteUser, updateUser, type Changes } from '../../db/user-changes.ts'
 import { EmailTaken, UserNotFound } from '../../schema/user.ts'
@@ -39,10 +40,8 @@ function createAccounts (app: FastifyInstance) {
     return others
   }
 
-  function finishPasswordChange ({ id, email }: Account, { ended, undoableBy }: PasswordChange, undo: UndoLink | undefined): void {
-    sessions.markEnded(ended)
-    undoLinks.notifyPasswordChanged(undoableBy ?? email, undoableBy === undefined ? undefined : undo, id)
-  }
+  const notifyPasswordChanged = (trx: Database, { id, email }: Account, { undoableBy }: PasswordChange, undo: UndoLink | undefined): Promise<void> =>
+    undoLinks.notifyPasswordChanged(trx, undoableBy ?? email, undoableBy === undefined ? undefined : undo, id)
 
   return {
     /**
@@ -54,10 +53,9 @@ function createAccounts (app: FastifyInstance) {
       const mayAct = () => confirmActor(request)
       const changes = await deferEmail(request, id, given)
       const undo = changes.email === undefined ? undefined : undoLinks.create()
-      const context = { ...audit.contextOf(request), undo: undo?.hash ?? null }
-      const { user, ended, undoableBy } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct), mayAct)
+      const context = { ...audit.contextOf(request), undo: undo?.hash ?? null, mail: undoLinks.emailChanged(undo) }
+      const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct), mayAct)
       sessions.markEnded(ended)
-      if (undo && undoableBy !== null) undoLinks.notifyEmailChanged(undoableBy, undo, user.id)
       return user
     },
 
@@ -66,7 +64,7 @@ function createAccounts (app: FastifyInstance) {
      * `InvalidToken`.
      */
     async delete (request: FastifyRequest, id: string): Promise<void> {
-      const ended = await deleteUser(db, id, async (trx) => {
+      const ended = await deleteUser(db, id, actorOf(request).id, async (trx) => {
         await audit.add(request, { action: 'user.delete', userId: id }, trx)
         await confirmActor(request)
       })
@@ -87,10 +85,11 @@ function createAccounts (app: FastifyInstance) {
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await changePassword(trx, { userId: user.id, from: user.passwordHash!, to, sessionId, undo: undo?.hash })
         await audit.add(request, { action: 'password.change' }, trx)
+        await notifyPasswordChanged(trx, user, changed, undo)
         await confirmActor(request)
         return changed
       })
-      finishPasswordChange(user, changed, undo)
+      sessions.markEnded(changed.ended)
     },
 
     /**
@@ -103,9 +102,10 @@ function createAccounts (app: FastifyInstance) {
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await resetPassword(trx, { hash, userId: user.id, passwordHash, undo: undo?.hash })
         await audit.add(request, { action: 'password.reset', actorId: user.id }, trx)
+        await notifyPasswordChanged(trx, user, changed, undo)
         return changed
       })
-      finishPasswordChange(user, changed, undo)
+      sessions.markEnded(changed.ended)
     },
 
     /**
@@ -115,13 +115,13 @@ function createAccounts (app: FastifyInstance) {
     async verifyEmail (request: FastifyRequest, hash: Uint8Array): Promise<void> {
       const userId = await getEmailTokenOwner(db, hash)
       const undo = undoLinks.create()
-      const { undoableBy } = await db.transaction().execute(async (trx) => {
+      const mail = undoLinks.emailChanged(undo)
+      await db.transaction().execute(async (trx) => {
         const verified = await verifyEmail(trx, { hash, userId, undo: undo?.hash })
         const actions = verified.changed ? ['user.email-change', 'user.email-verify'] as const : ['user.email-verify'] as const
         for (const action of actions) await audit.add(request, { action, actorId: userId, userId }, trx)
-        return verified
+        if (mail && verified.undoableBy !== undefined) await insertMail(trx, mail, verified.undoableBy, userId)
       })
-      if (undo && undoableBy !== undefined) undoLinks.notifyEmailChanged(undoableBy, undo, userId)
     },
 
     /**

@@ -94,7 +94,7 @@ export const resolvers = {
       authorize(context, actor, 'posts:create')
       const author = authorId?.toLowerCase() ?? actor.id
       if (author !== actor.id) authorize(context, actor, 'posts:create-for-another')
-      return posts.create({ ...parsePost(input), authorId: author }, callerOf(actor, context.client))
+      return posts.create({ ...parsePost(input), authorId: author, actorId: actor.id }, callerOf(actor, context.client))
     },
 
     async updatePost (_, { id, input }, context) {
@@ -103,14 +103,14 @@ export const resolvers = {
       const { title, content } = input
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
       const { usherPosts: posts, usherAuth: { confirm } } = context.usher
-      return posts.update(postId, changes, () => confirm(actor, context.client))
+      return posts.update(postId, { ...changes, actorId: actor.id }, () => confirm(actor, context.client))
     },
 
     async deletePost (_, { id }, context) {
       const actor = await requireActor(context)
       const { id: postId } = await ownPost(context, actor, 'posts:delete', id)
       const { usherPosts: posts, usherAuth: { confirm } } = context.usher
-      await posts.delete(postId, () => confirm(actor, context.client))
+      await posts.delete(postId, () => confirm(actor, context.client), actor.id)
       return postId
     },
   },
