@@ -48,7 +48,7 @@ t.test('12.5 a handler gets every event of every change, with its data and its a
   const user = await usher.createUser({ name: 'Ada' })
   const { id } = user
   await usher.inject('PATCH', `/api/users/${id}`, { headers, payload: { name: 'Ada L.' } })
-  await usher.inject('POST', '/api/auth/password', { headers: user.headers, payload: { currentPassword: user.password, newPassword: 'violet engine notes' } })
+  await usher.inject('PUT', '/api/auth/password', { headers: user.headers, payload: { currentPassword: user.password, password: 'violet engine notes' } })
   await usher.inject('POST', '/api/auth/logout', { headers: user.headers })
   await until('all events', () => of(id).length >= 5)
   t.match(of(id), [
