@@ -1,11 +1,10 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { InvalidCredentials } from '../schema/auth.ts'
-import type { AuditAction } from '../schema/audit.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'
-import { auditColumns, type AuditContext } from './audit.ts'
-import { actorValue, storing } from './outbox/store.ts'
+import { auditColumns } from './audit.ts'
+import { sessionEndOf, storing } from './outbox/store.ts'
 import type { Row } from './row.ts'
 import { userColumns, type Database, type UserRow } from './tables.ts'
 import type { SessionsTable } from './tables/auth.ts'
@@ -84,7 +83,7 @@ export async function insertSession (
       .where('network', 'in', ({ selectFrom }) => selectFrom('unused').select('network')))
   const from = '(select id, user_id from evicted union all select id, user_id from replaced) as ended'
   const started = { userId: 'owner.id', sessionId: sql`${id}::uuid`, actorId: 'owner.id' }
-  return storing(storing(statement, db, 'session.ended', { from, ...endedData(sql`${userId}::uuid`) }), db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
+  return storing(storing(statement, db, 'session.ended', { from, ...sessionEndOf(sql`${userId}::uuid`) }), db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
     .insertInto('sessions')
     .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'expires_at'])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
@@ -152,58 +151,4 @@ export async function findSessionOwner (db: Database, id: string): Promise<strin
   const row = await db.selectFrom('sessions').select('user_id as userId')
     .where('id', '=', id).where('expires_at', '>', sql<Date>`now()`).executeTakeFirst()
   return row?.userId
-}
-
-/** The data for the account log about the end of a session. */
-export interface EndContext extends Omit<AuditContext, 'sessionId'> {
-  action: AuditAction
-  /** Whether the actor is the session's user instead of `actorId`. For requests with only a cookie, the actor is not known before. */
-  byUser?: boolean
-}
-
-/**
- * Ends a session and writes that to the account log, as one statement. If `secretHash` is passed, it must be that of the session.
- * Returns the session's id, or undefined if there was no such session.
- */
-export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndContext): Promise<string | undefined> {
-  const { action, actorId, byUser = false, address, userAgent } = note
-  const statement = db
-    .with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', id)
-      .$if(secretHash !== undefined, (query) => query.where('secret_hash', '=', secretHash!))
-      .returning(['id', 'user_id']))
-    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
-      .expression(({ selectFrom, val }) => selectFrom('ended').select(({ ref }) => [
-        val(uuid()).as('entry'), val(action).as('action'), byUser ? ref('user_id').as('actor') : val(actorId).as('actor'),
-        'user_id as user', 'ended.id as session', val(address).as('address'), val(userAgent).as('agent'),
-      ])))
-  const actor = byUser ? 'ended.user_id' : actorValue(actorId)
-  const ended = await storing(statement, db, 'session.ended', { from: 'ended', ...endedData(actor) })
-    .selectFrom('ended').select('id').executeTakeFirst()
-  return ended?.id
-}
-
-/**
- * Ends the sessions of a user, except for `except` if it is passed. Returns the ids of the ended sessions.
- * @param actorId the user who ends them; null if it is the operator
- */
-export async function deleteSessionsOf (db: Database, userId: string, actorId: string | null, except?: string): Promise<string[]> {
-  const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').where('user_id', '=', userId)
-    .$if(except !== undefined, (query) => query.where('id', '<>', except!))
-    .returning(['id', 'user_id']))
-  const rows = await storing(statement, db, 'session.ended', { from: 'ended', ...endedData(actorValue(actorId)) })
-    .selectFrom('ended').select('id').execute()
-  return rows.map(({ id }) => id)
-}
-
-/** Ends every session of every user. Returns the number of ended sessions. */
-export async function deleteAllSessions (db: Database): Promise<number> {
-  const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').returning(['id', 'user_id']))
-  const { count } = await storing(statement, db, 'session.ended', { from: 'ended', ...endedData(actorValue(null)) })
-    .selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
-  return Number(count)
-}
-
-/** Where a statement finds the event of each session that it ends, in rows with the `id` and the `user_id` of the session. */
-export function endedData (actor: string | ReturnType<typeof actorValue>) {
-  return { subject: 'ended.user_id', data: { userId: 'ended.user_id', sessionId: 'ended.id', actorId: actor } }
 }

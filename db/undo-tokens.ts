@@ -1,10 +1,10 @@
 import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken } from '../schema/user.ts'
+import { deleteSessionsOf } from './ended-sessions.ts'
 import { clearLoginFailures, foldEmail } from './login-failures.ts'
 import { storeUserEvent } from './outbox/store.ts'
 import { violates } from './postgres.ts'
-import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Tables } from './tables.ts'
 import { lockUser } from './users.ts'
 

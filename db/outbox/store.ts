@@ -42,6 +42,11 @@ export function userData (row: string, actor: string | RawBuilder<unknown>): Hap
 /** Returns the id of an actor as an expression. */
 export const actorValue = (id: string | null): RawBuilder<unknown> => sql`${id}::uuid`
 
+/** Where a statement finds the event of each session that it ends, in rows with the `id` and the `user_id` of the session. */
+export function sessionEndOf (actor: string | RawBuilder<unknown>) {
+  return { subject: 'ended.user_id', data: { userId: 'ended.user_id', sessionId: 'ended.id', actorId: actor } }
+}
+
 /**
  * Stores an event about a user in the transaction that has changed the user, and holds the lock. Does nothing if the event has no
  * consumer.

@@ -1,6 +1,6 @@
 import { insertAuditEntries } from '../../db/audit.ts'
+import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../db/ended-sessions.ts'
 import { isUuid } from '../../db/postgres.ts'
-import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../db/sessions.ts'
 import type { Database } from '../../db/tables.ts'
 import { findCredentials, findUsers } from '../../db/users.ts'
 import { terminalContext } from './audit.ts'

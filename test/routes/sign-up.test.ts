@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import t from 'tap'
+import { uniqueSchema } from '../helpers/database.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createMailer, startMailServer } from '../helpers/mail.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
@@ -101,7 +102,7 @@ t.test('11.2 no name and no address adds a header or a recipient to a mail', asy
   const server = await startMailServer(t)
   const { mailer, close } = createSmtpMailer(server.url, 'Usher <usher@example.com>')
   t.teardown(close)
-  const { inject } = await createUsher(t, { ...options, mailer })
+  const { inject } = await createUsher(t, { ...options, schema: uniqueSchema(t.name), mailer })
   const send = async (payload: object) => (await inject('POST', '/api/auth/sign-up', { payload: person(payload) })).statusCode
   const addresses = [
     'eve@example.com\r\nBcc: all@example.com', 'eve@example.com\nBcc: all@example.com', 'eve@example.com\u0000', 'eve@example.com, all@example.com',
