@@ -6,6 +6,7 @@ import { createUsher, withUsers, type LoggedIn } from '../helpers/app.ts'
 import { uniqueSchema } from '../helpers/database.ts'
 import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
 import { createSmtpMailer } from '../../node/smtp.ts'
 
@@ -225,7 +226,7 @@ t.test('4.7 in a host with a mail server, the link leads to the host\'s page, an
   const app = Fastify({ logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   // In a schema of its own: any node with a mailer sends the mails of all.
-  const mounted = { ...options, schema: uniqueSchema(t.name), prefix: '/accounts', mailer, passwordUrl: 'https://app.example.com/password?set=1' }
+  const mounted = { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), prefix: '/accounts', mailer, passwordUrl: 'https://app.example.com/password?set=1' }
   await app.register(usher, mounted)
   const { inject, createUser } = await withUsers(app, mounted)
   const user = await createUser()
@@ -243,7 +244,7 @@ t.test('4.7 in a host with a mail server, the link leads to the host\'s page, an
 t.test('4.7 a mailer that throws or hangs, or a database that fails, does not delay the response', async (t) => {
   const lines: string[] = []
   const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
-  const start = (mailer: () => Promise<void>) => createUsher(t, { ...options, schema: uniqueSchema(t.name), mailer }, { logger })
+  const start = (mailer: () => Promise<void>) => createUsher(t, { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), mailer }, { logger })
   const throwing = await start(async () => { throw Object.assign(new Error('no such mailbox'), { responseCode: 550 }) })
   const hung = Promise.withResolvers<void>()
   const hanging = await start(() => hung.promise)
