@@ -8,6 +8,7 @@ import type { Test } from 'tap'
 import { startDatabase } from './database.ts'
 import { startNode, type ServingNode } from './node.ts'
 import { openSql } from './sql.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 import { until } from './until.ts'
 import { startWrites, type Write } from './writes.ts'
 
@@ -48,7 +49,7 @@ export async function testEventFaults (t: Test, { rounds, killsDatabase }: { rou
   const database = await startDatabase(t)
   const secret = `whsec_${randomBytes(24).toString('base64')}`
   const receiver = await startReceiver(t, secret)
-  const cwd = t.testdir()
+  const cwd = temporaryFolder(t)
   const settings = {
     DATABASE_URL: database.url,
     ADMIN_EMAIL: admin.email,
