@@ -1,5 +1,6 @@
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
+import { createUsher } from './plugins/api/usher.ts'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
 import database from './plugins/database.ts'
@@ -7,12 +8,13 @@ import accounts from './plugins/users/accounts.ts'
 import deletedUsers from './plugins/users/deleted-users.ts'
 import docs from './plugins/docs.ts'
 import errors from './plugins/errors.ts'
-import events from './plugins/posts/events.ts'
-import posts from './plugins/posts/posts.ts'
+import newUsers from './plugins/users/new-users.ts'
 import firstAdmin from './plugins/auth/first-admin.ts'
+import hooks from './plugins/hooks.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
+import logins from './plugins/auth/logins.ts'
 import mailer from './plugins/mailer.ts'
 import mails from './plugins/mails/mails.ts'
 import outbox from './plugins/outbox/outbox.ts'
@@ -23,8 +25,8 @@ import responseIsolation from './plugins/response-isolation.ts'
 import sessions from './plugins/auth/sessions.ts'
 import signUps from './plugins/auth/sign-ups.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
-import storage from './plugins/uploads/storage.ts'
 import undoLinks from './plugins/auth/undo-links.ts'
+import userSessions from './plugins/auth/user-sessions.ts'
 import users from './plugins/users/users.ts'
 import throttle from './plugins/auth/throttle.ts'
 import tokens from './plugins/auth/tokens.ts'
@@ -32,22 +34,19 @@ import visibility from './plugins/auth/visibility.ts'
 import accountSafetyRoutes from './routes/account-safety.ts'
 import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
-import docsRoutes from './routes/docs.ts'
-import graphql from './routes/graphql/index.ts'
 import healthRoutes from './routes/health.ts'
-import pages from './routes/account-pages/index.ts'
-import { collectOperations } from './routes/account-pages/forms.ts'
 import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
 import sessionRoutes from './routes/sessions.ts'
 import signUpRoutes from './routes/sign-up.ts'
-import uploadRoutes from './routes/uploads.ts'
 import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
 import type { UsherOptions } from './schema/options.ts'
+import type { Part } from './schema/parts.ts'
 import { readOptions } from './schema/read-options.ts'
-import { audiences, type Action, type Actor, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
-import type { Role } from './schema/user.ts'
+import { audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
+import type { Role, ShownUser, UsherUser } from './schema/user.ts'
+import type { Usher } from './schema/usher.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -61,26 +60,12 @@ declare module 'fastify' {
 }
 
 export { audiences }
-export type { EventData, EventHandler, EventName, FailedDelivery, UsherEvent } from './schema/events.ts'
+export type * from './schema/events.ts'
+export type * from './schema/hooks.ts'
+export type * from './schema/register.ts'
+export type * from './schema/usher.ts'
 export type { WebhookOptions } from './schema/webhooks.ts'
-export type { Action, Actor, Policy, ReadAction, ReadRule, Role, Rule, UsherOptions }
-
-/** The one decorator that a host gets. */
-export interface Usher {
-  /**
-   * An `onRequest` hook that sets `request.actor` to the user behind the bearer token. If there is no valid token, it
-   * sets `WWW-Authenticate` and throws an error with a `statusCode` of 401 and a `code` (contract 1.5). A route that
-   * reads a body uses it as its `preHandler` as well, because the session may end while the body arrives (contract 1.12).
-   */
-  readonly authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>
-  /**
-   * Calls a handler for events of these names: at least once for each event, in order per subject, on one of the nodes that have the
-   * handler (contract 12.5). Throws an `Error` if a name is unknown or taken.
-   */
-  readonly on: FastifyInstance['usherOutbox']['on']
-  /** The deliveries of events that were given up after three days. */
-  readonly events: Pick<FastifyInstance['usherOutbox'], 'failed' | 'retry'>
-}
+export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, UsherOptions, UsherUser }
 
 // The servers of apps whose request decorator `actor` is Usher's. Several mounts in one app share it.
 const hosts = new WeakSet<object>()
@@ -98,11 +83,7 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   await app.register(async (scope) => {
     await scope.register(optionsPlugin, { options })
     await service(scope)
-    mounted.resolve(Object.freeze({
-      authenticate: scope.usherAuth.authenticate,
-      on: scope.usherOutbox.on,
-      events: Object.freeze({ failed: scope.usherOutbox.failed, retry: scope.usherOutbox.retry }),
-    }))
+    mounted.resolve(createUsher(scope))
   }, { prefix, logLevel, logSerializers })
   app.decorate(decoratorName, await mounted.promise)
 }
@@ -113,11 +94,13 @@ function decorateRequest (app: FastifyInstance): void {
   hosts.add(app.server)
 }
 
-// Registers the parts of the service, in the order of their dependencies.
+// Registers the parts of the service, in the order of their dependencies. Those that can be left out are imported only if they are used.
 async function service (app: FastifyInstance): Promise<void> {
+  const has = createHas(app)
   await app.register(responseIsolation)
   await app.register(errors)
   await app.register(lingeringClose)
+  await app.register(hooks)
   await app.register(database)
   await app.register(outbox)
   await app.register(users)
@@ -135,25 +118,36 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(undoLinks)
   await app.register(auth)
   await app.register(visibility)
-  await app.register(storage)
+  await app.register(userSessions)
+  await app.register(logins)
+  if (has('uploads')) {
+    await app.register(import('./plugins/uploads/storage.ts'))
+    await app.register(import('./plugins/uploads/uploads.ts'))
+  }
   await app.register(deletedUsers)
+  await app.register(newUsers)
   await app.register(accounts)
-  await app.register(posts)
-  await app.register(events)
+  if (has('posts')) {
+    await app.register(import('./plugins/posts/posts.ts'))
+    await app.register(import('./plugins/posts/post-changes.ts'))
+    if (has('graphql')) await app.register(import('./plugins/posts/events.ts'))
+  }
   await app.register(firstAdmin)
 
   // These are sibling scopes because each parses and validates requests differently.
   await app.register(rest)
-  await app.register(graphql)
+  if (has('graphql')) await app.register(import('./routes/graphql/index.ts'))
 }
 
 async function rest (app: FastifyInstance): Promise<void> {
+  const has = createHas(app)
   await app.register(http)
   await app.register(docs)
-  await app.register(docsRoutes)
+  if (has('docs')) await app.register(import('./routes/docs.ts'))
   await app.register(healthRoutes)
   await app.register(wellKnown)
-  const operations = collectOperations(app)
+  // The pages run operations of the API, so they see its routes being registered.
+  const addPages = has('pages') ? (await import('./routes/account-pages/index.ts')).collectForPages(app) : undefined
 
   await app.register(async (api) => {
     const methods = collectMethods(api)
@@ -164,11 +158,19 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(accountSafetyRoutes)
     await api.register(userRoutes)
     await api.register(auditRoutes)
-    await api.register(uploadRoutes)
+    if (has('uploads')) await api.register(import('./routes/uploads.ts'))
     await api.register(redirect)
     addFallbacks(api, methods)
   }, { prefix: '/api' })
-  await app.register(pages, { operations })
+  await addPages?.()
 }
 
-export default fp(usher, { name: 'fastify-usher', fastify: '5.x' })
+function createHas ({ usherOptions: { without } }: FastifyInstance) {
+  return (part: Part): boolean => !without.includes(part)
+}
+
+const plugin = Object.assign(fp(usher, { name: 'fastify-usher', fastify: '5.x' }), { audiences })
+
+export default plugin
+// What `require('fastify-usher')` returns: the plugin, to which tools such as @fastify/autoload add properties.
+export { plugin as 'module.exports' }

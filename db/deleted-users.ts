@@ -1,11 +1,36 @@
 import { sql } from 'kysely'
-import { actorValue, storing } from './outbox/store.ts'
+import { UserNotFound } from '../schema/user.ts'
+import { deleteSessionsOf } from './ended-sessions.ts'
+import { whileLocked } from './locked-users.ts'
+import { actorValue, storeUserEvent, storing } from './outbox/store.ts'
 import { postData } from './post-changes.ts'
-import type { Database } from './tables.ts'
+import { isUuid } from './postgres.ts'
+import { userColumns, type Database } from './tables.ts'
 import { uploadData } from './uploads.ts'
+import type { AlsoChange } from './user-changes.ts'
 
 // The number of users that one step works on. Most users have so few rows that one step is enough for many of them.
 const USERS_A_STEP = 100
+
+/**
+ * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
+ * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound` or `LastAdmin`.
+ * @param also runs in the same transaction, after the deletion
+ * @param first runs in the same transaction, before the deletion
+ */
+export async function deleteUser (
+  db: Database, id: string, actorId: string | null, also: (trx: Database) => Promise<void>, first?: AlsoChange
+): Promise<string[]> {
+  if (!isUuid(id)) throw new UserNotFound()
+  return whileLocked(db, id, async (trx) => {
+    if (first) await first(trx, await trx.selectFrom('users').select(userColumns).where('id', '=', id).executeTakeFirstOrThrow())
+    const ended = await deleteSessionsOf(trx, id, actorId)
+    await trx.deleteFrom('users').where('id', '=', id).execute()
+    await storeUserEvent(trx, 'user.deleted', id, actorId)
+    await also(trx)
+    return ended
+  })
+}
 
 /** The result of one step. */
 export interface PurgeStep {

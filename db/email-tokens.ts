@@ -27,7 +27,8 @@ export interface NewEmailToken {
 export interface EmailChange { email: string, sessionId: string }
 
 /**
- * Stores a token, and the mail with it to the address. Deletes the user's oldest tokens. Returns whether there is such a user. Throws `EmailVerified` if the address is the current one and verified.
+ * Stores a token, and the mail with it to the address. Deletes the user's oldest tokens. Returns whether there is such a user. Throws
+ * `EmailVerified` if the address is the current one and verified.
  * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertEmailToken (
@@ -52,11 +53,15 @@ export async function insertEmailToken (
 
 /** Returns the id of a token's user. Throws `InvalidInput` if the token is unknown or has expired, or its session has ended. */
 export async function getEmailTokenOwner (db: Database, hash: Uint8Array): Promise<string> {
-  const { userId } = await db.selectFrom('email_tokens').select('user_id as userId')
+  return (await getEmailToken(db, hash)).userId
+}
+
+/** Returns a token's user and address. Throws `InvalidInput` if the token is unknown or has expired, or its session has ended. */
+export async function getEmailToken (db: Database, hash: Uint8Array): Promise<{ userId: string, email: string }> {
+  return db.selectFrom('email_tokens').select(['user_id as userId', 'email'])
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
     .where(({ or, eb, selectFrom }) => or([eb('session_id', 'is', null), eb('session_id', 'in', selectFrom('sessions').select('id'))]))
     .executeTakeFirstOrThrow(invalidMailToken)
-  return userId
 }
 
 /** What the use of a token has changed. */

@@ -2,24 +2,36 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { storeUserEvent } from './outbox/store.ts'
 import { allowPauses, lock } from './postgres.ts'
-import type { Database } from './tables.ts'
+import { userColumns, type Database, type UserRow } from './tables.ts'
+
+/** The first admin, and what else happens in the transaction. */
+export interface FirstAdmin {
+  name?: string
+  email: string
+  passwordHash: string
+  /** Runs in the transaction, if an existing user becomes the admin or if there is a new one. */
+  also?: ((trx: Database, user: UserRow, isNew: boolean) => Promise<void>) | undefined
+}
 
 /**
  * Creates the first admin if there is no admin. If many nodes start at the same time, only one creates it. An existing user with
  * that address becomes an admin, gets the password, and is not disabled any more. Returns whether it created one.
  */
-export async function insertFirstAdmin (db: Database, admin: { email: string, passwordHash: string }): Promise<boolean> {
+export async function insertFirstAdmin (db: Database, { name = 'Admin', email, passwordHash, also }: FirstAdmin): Promise<boolean> {
   return db.transaction().execute(async (trx) => {
     // While a node starts, its event loop may be busy with other plugins.
     await allowPauses(trx)
     await lock(trx, 'first-admin')
     if (await hasAdmin(trx)) return false
-    const { id, created } = await trx.insertInto('users')
-      .values({ id: uuid(), name: 'Admin', email: admin.email, role: 'admin', password_hash: admin.passwordHash })
-      .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ role: 'admin', password_hash: admin.passwordHash, disabled: false }))
-      .returning(['id', sql<boolean>`users.xmax = 0`.as('created')]).executeTakeFirstOrThrow()
-    await storeUserEvent(trx, created ? 'user.created' : 'user.updated', id, null)
-    if (!created) await storeUserEvent(trx, 'password.changed', id, null)
+    const id = uuid()
+    const user = await trx.insertInto('users')
+      .values({ id, name, email, role: 'admin', password_hash: passwordHash })
+      .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ role: 'admin', password_hash: passwordHash, disabled: false }))
+      .returning(userColumns).executeTakeFirstOrThrow()
+    const isNew = user.id === id
+    await storeUserEvent(trx, isNew ? 'user.created' : 'user.updated', user.id, null)
+    if (!isNew) await storeUserEvent(trx, 'password.changed', user.id, null)
+    await also?.(trx, user, isNew)
     return true
   })
 }

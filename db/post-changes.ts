@@ -19,6 +19,8 @@ export function postData (row: string, author: string, actor: string | ReturnTyp
 }
 
 export interface NewPost {
+  /** A UUIDv7. By default a new one. */
+  id?: string
   authorId: string
   title: string
   content: string
@@ -37,7 +39,7 @@ export interface NewPost {
  * @param quiet suppresses the notification, for nodes that announce posts through an emitter
  */
 export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false } = {}): Promise<(PostRow | Error)[]> {
-  const ids = posts.map(() => uuid())
+  const ids = posts.map(({ id }) => id ?? uuid())
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
   const statement = db
@@ -61,6 +63,17 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
   const failureOf = (author: string | null | undefined) => known.has(author?.toLowerCase() ?? '') ? new Overloaded() : new UserNotFound()
   return created.map((row, index) => row ?? failureOf(authors[index]))
+}
+
+/**
+ * Locks the author of a post that the transaction will create, so that the author is not deleted before the commit. Returns the time
+ * that the post will have. Throws `UserNotFound`.
+ */
+export async function lockAuthor (trx: Database, authorId: string): Promise<Date> {
+  if (!isUuid(authorId)) throw new UserNotFound()
+  const { now } = await trx.selectFrom('users').select(sql<Date>`now()`.as('now')).where('id', '=', authorId).forKeyShare()
+    .executeTakeFirstOrThrow(() => new UserNotFound())
+  return now
 }
 
 const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')

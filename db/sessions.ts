@@ -25,8 +25,11 @@ export interface ClientInfo { address: string, userAgent: string }
 
 export interface NewSession extends ClientInfo {
   userId: string
-  /** The hash against which the password was checked. If it was changed since, or the user was disabled, no session is created. */
-  passwordHash: string
+  /**
+   * The hash against which the password was checked. If it was changed since, or the user was disabled, no session is created. Absent
+   * if the host has authenticated the user.
+   */
+  passwordHash?: string
   secretHash: Uint8Array
   rotationKey: Uint8Array
   /** The session that the new one replaces, if it is live and its secret has this hash. */
@@ -52,7 +55,8 @@ export async function insertSession (
   const network = networkOf(address)
   const statement = db
     .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role'])
-      .where('id', '=', userId).where('password_hash', '=', passwordHash).where('disabled', '=', false).forShare())
+      .where('id', '=', userId).where('disabled', '=', false)
+      .$if(passwordHash !== undefined, (query) => query.where('password_hash', '=', passwordHash!)).forShare())
     // Skips the sessions that another login is ending at the moment.
     .with('oldest', (cte) => cte.selectFrom('sessions').select('id').where('id', 'in', ({ selectFrom }) =>
       selectFrom('sessions').select('id').where('user_id', '=', userId)
@@ -74,7 +78,9 @@ export async function insertSession (
         val(id).as('session'), val(address).as('address'), val(userAgent).as('agent'),
       ])))
     .with('recognised', (cte) => cte.insertInto('recognised_networks').columns(['user_id', 'network'])
-      .expression(({ selectFrom, val }) => selectFrom('owner').select(['owner.id', val(network).as('network')]))
+      .expression(({ selectFrom, val }) => selectFrom('owner').select(['owner.id', val(network).as('network')])
+        // The host may start a session without saying where.
+        .$if(passwordHash === undefined && network === '', (query) => query.where(sql<boolean>`false`)))
       .onConflict((conflict) => conflict.columns(['user_id', 'network']).doUpdateSet({ last_used_at: sql`now()` })))
     .with('unused', (cte) => cte.selectFrom('recognised_networks').select('network').where('user_id', '=', userId).where('network', 'in', ({ selectFrom }) =>
       selectFrom('recognised_networks').select('network').where('user_id', '=', userId).where('network', '<>', network)

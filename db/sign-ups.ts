@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { invalidMailToken } from '../schema/mail-token.ts'
-import { EmailTaken } from '../schema/user.ts'
+import { EmailTaken, type Role } from '../schema/user.ts'
 import { auditColumns } from './audit.ts'
 import { mailColumns, mailValues, type NewMail } from './outbox/mails.ts'
 import { storing, userData } from './outbox/store.ts'
@@ -51,12 +51,22 @@ export async function checkSignUp (db: Database, hash: Uint8Array): Promise<void
     .executeTakeFirstOrThrow(invalidMailToken)
 }
 
+/** Returns the name and the address of a sign-up. Throws `InvalidInput` if it does not exist, was confirmed or has expired. */
+export async function getSignUp (db: Database, hash: Uint8Array): Promise<{ name: string, email: string }> {
+  return db.selectFrom('sign_ups').select(['name', 'email']).where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
+    .executeTakeFirstOrThrow(invalidMailToken)
+}
+
 /**
  * Creates the user of a sign-up, with a verified address, and writes an entry to the account log, as one statement. Deletes the
  * sign-up and all others with the same address. Returns the user. Throws `InvalidInput` if the sign-up does not exist, was
  * confirmed or has expired, and `EmailTaken` if a user has the address by now.
+ * @param wanted replaces the name of the sign-up and the role `user`
  */
-export async function confirmSignUp (db: Database, hash: Uint8Array, { address, userAgent }: ClientInfo): Promise<UserRow> {
+export async function confirmSignUp (
+  db: Database, hash: Uint8Array, { address, userAgent }: ClientInfo, wanted: { name?: string | undefined, role?: Role | undefined } = {}
+): Promise<UserRow> {
+  const { name = null, role = 'user' } = wanted
   const id = uuid()
   const statement = db
     // All sign-ups with the address are locked, in a fixed order, so that concurrent confirmations run one after the other. What
@@ -71,7 +81,10 @@ export async function confirmSignUp (db: Database, hash: Uint8Array, { address, 
       .where(({ exists, selectFrom }) => exists(selectFrom('used').select('hash'))))
     .with('created', (cte) => cte.insertInto('users').columns(['id', 'name', 'email', 'password_hash', 'role', 'email_verified'])
       .expression(({ selectFrom, val }) => selectFrom('used')
-        .select([val(id).as('id'), 'name', 'email', 'password_hash', sql.lit('user').as('role'), sql.lit(true).as('verified')]))
+        .select([
+          val(id).as('id'), sql<string>`coalesce(${name}::text, name)`.as('name'), 'email', 'password_hash', sql<Role>`${role}::text`.as('role'),
+          sql.lit(true).as('verified'),
+        ]))
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
       .returning(userColumns))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)

@@ -1,14 +1,15 @@
 import { sql } from 'kysely'
 import { InvalidToken } from '../schema/auth.ts'
-import { storing, type actorValue } from './outbox/store.ts'
+import { actorValue, storing } from './outbox/store.ts'
+import { toPage, type Page } from './page.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database } from './tables.ts'
 import type { UploadsTable } from './tables/content.ts'
 
-export type UploadRow = Row<UploadsTable, 'id' | 'user_id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'created_at'>
+export type UploadRow = Row<UploadsTable, 'id' | 'user_id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'description' | 'created_at'>
 
-const columns = ['id', 'user_id as userId', 'filename', 'media_type as mediaType', 'size', 'sha256', 'created_at as createdAt'] as const
+const columns = ['id', 'user_id as userId', 'filename', 'media_type as mediaType', 'size', 'sha256', 'description', 'created_at as createdAt'] as const
 
 /** Returns the uploads with these ids, in the same order. An unknown id, or an upload without an owner, yields `undefined`. */
 export async function findUploads (db: Database, ids: readonly string[]): Promise<(UploadRow | undefined)[]> {
@@ -17,6 +18,38 @@ export async function findUploads (db: Database, ids: readonly string[]): Promis
     .where('user_id', 'is not', null).where('user_id', 'not in', ({ selectFrom }) => selectFrom('deleted_users').select('deleted_users.user_id'))
     .execute()
   return inOrder(ids, rows)
+}
+
+export interface ListUploadsQuery {
+  userId?: string | undefined
+  limit: number
+  /** The id of the last upload of the previous page. */
+  after?: string | undefined
+}
+
+/** Returns a page of uploads, newest first, by keyset. Ids are UUIDv7, so they are in the order in which the uploads began. */
+export async function listUploads (db: Database, { userId, limit, after }: ListUploadsQuery): Promise<Page<UploadRow>> {
+  if (userId !== undefined && !isUuid(userId)) return { rows: [], next: null }
+  const rows = await db.selectFrom('uploads').select(columns)
+    .where('user_id', 'is not', null).where('user_id', 'not in', ({ selectFrom }) => selectFrom('deleted_users').select('deleted_users.user_id'))
+    .$if(userId !== undefined, (query) => query.where('user_id', '=', userId!))
+    .$if(after !== undefined, (query) => query.where('id', '<', after!))
+    .orderBy('id', 'desc').limit(limit + 1)
+    .execute()
+  return toPage(rows, limit)
+}
+
+/**
+ * Takes the owner of an upload away, so that it is invisible and `deleteOwnerlessUploads` removes its file, and then its record. Returns
+ * whether there was such an upload.
+ * @param actorId the user who deletes it; null if it is the host
+ */
+export async function deleteUpload (db: Database, id: string, actorId: string | null): Promise<boolean> {
+  const statement = db
+    .with('old', (cte) => cte.selectFrom('uploads').selectAll().where('id', '=', id).where('user_id', 'is not', null).forUpdate())
+  const { numUpdatedRows } = await storing(statement, db, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(actorId)) })
+    .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').set({ user_id: null }).executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
 }
 
 export interface NewUpload {

@@ -9,7 +9,7 @@ import { deleteSessionsOf } from './ended-sessions.ts'
 import { whileLocked } from './locked-users.ts'
 import { isConsumed } from './outbox/consumed.ts'
 import { mailColumns, mailValues, type NewMail } from './outbox/mails.ts'
-import { storeUserEvent, storing, userData } from './outbox/store.ts'
+import { storing, userData } from './outbox/store.ts'
 import { isUuid, prepare, violates } from './postgres.ts'
 import { userColumns, type Database, type UserRow } from './tables.ts'
 import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from './undo-tokens.ts'
@@ -36,6 +36,9 @@ export interface ChangeContext extends AuditContext {
   mail: NewMail | null
 }
 
+/** Does something else in the transaction of a change. If it throws, the transaction is rolled back. */
+export type AlsoChange = (trx: Database, user: UserRow) => Promise<void>
+
 /** A user after a change. */
 export interface ChangedUser {
   user: UserRow
@@ -46,21 +49,21 @@ export interface ChangedUser {
 /**
  * Changes the data of a user. Members that are undefined remain as they are. The same statement writes to the account log what it
  * changes of the address, the role and whether the user is disabled, and stores the token that undoes a change of the address, the mail
- * with it, and the event. A
- * demotion of an admin ends the user's sessions, because their tokens still contain the role `admin`. Disabling a user ends them as
- * well, and revokes the links of mails. Throws `UserNotFound`, `EmailTaken` or `LastAdmin`, and `InvalidToken` if the address would
- * change and the actor's session has ended, as it does when an earlier change is undone.
+ * with it, and the event. A demotion of an admin ends the user's sessions, because their tokens still contain the role `admin`.
+ * Disabling a user ends them as well, and revokes the links of mails. Throws `UserNotFound`, `EmailTaken` or `LastAdmin`, and
+ * `InvalidToken` if the address would change and the actor's session has ended, as it does when an earlier change is undone.
  *
  * @param confirm runs in the transaction of a change that ends sessions, before it is committed, and throws if it must not take effect
+ * @param also runs in the same transaction, after the change. Without it, most changes are a single statement
  */
 export async function updateUser (
-  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>
+  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>, also?: AlsoChange
 ): Promise<ChangedUser> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
     if (!user.disabled) {
       // Most updates demote no admin, so the first attempt is a single statement without a transaction.
-      const changed = await update(db, user.role !== 'user')
+      const changed = await (also ? updateAnd(also) : update(db, user.role !== 'user'))
       if (changed) return { ...changed, ended: [] }
       if (user.role !== 'user') throw await isUser(db, id) ? new InvalidToken() : new UserNotFound()
     }
@@ -69,11 +72,22 @@ export async function updateUser (
       if (!changed) throw new InvalidToken()
       if (user.disabled) for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', id).execute()
       const ended = await deleteSessionsOf(trx, id, context.actorId)
+      await also?.(trx, changed.user)
       await confirm()
       return { ...changed, ended }
     })
   } catch (error) {
     throw violates(error, 'users_email') ? new EmailTaken() : error
+  }
+
+  async function updateAnd (also: AlsoChange): Promise<Omit<ChangedUser, 'ended'> | undefined> {
+    return db.transaction().execute(async (trx) => {
+      const changed = await update(trx, user.role !== 'user')
+      if (!changed) return undefined
+      await also(trx, changed.user)
+      await confirm()
+      return changed
+    })
   }
 
   async function update (db: Database, anyRole: boolean): Promise<Omit<ChangedUser, 'ended'> | undefined> {
@@ -166,19 +180,3 @@ function withUndoMail<Query extends object> (statement: Query): Query {
 const [changeOnly, changeAndStore] = [false, true].map((stores) =>
   ({ plain: prepareChange(stores, false), withMail: prepareChange(stores, true) })) as [KindsOfChange, KindsOfChange]
 type KindsOfChange = Record<'plain' | 'withMail', ReturnType<typeof prepareChange>>
-
-/**
- * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
- * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound` or `LastAdmin`.
- * @param also runs in the same transaction, after the deletion
- */
-export async function deleteUser (db: Database, id: string, actorId: string | null, also: (trx: Database) => Promise<void>): Promise<string[]> {
-  if (!isUuid(id)) throw new UserNotFound()
-  return whileLocked(db, id, async (trx) => {
-    const ended = await deleteSessionsOf(trx, id, actorId)
-    await trx.deleteFrom('users').where('id', '=', id).execute()
-    await storeUserEvent(trx, 'user.deleted', id, actorId)
-    await also(trx)
-    return ended
-  })
-}

@@ -15,6 +15,18 @@ export async function findUsers (db: Database, ids: readonly string[]): Promise<
   return inOrder(ids, await selectUsers(db, ids.filter(isUuid)))
 }
 
+/** Returns the users with these e-mail addresses, regardless of case, in the same order. An unknown address yields `undefined`. */
+export async function findUsersByEmail (db: Database, emails: readonly string[]): Promise<(UserRow | undefined)[]> {
+  const rows = await db
+    .selectFrom(sql<{ given: string, place: number }>`unnest(${emails}::text[], ${emails.map((_, place) => place)}::int[])`.as<'asked'>(sql`asked(given, place)`))
+    .innerJoin('users', (join) => join.on(sql<boolean>`lower(users.email) = lower(asked.given)`))
+    .select(userColumns.map((column) => `users.${column}` as const)).select('asked.place')
+    .execute()
+  const found: (UserRow | undefined)[] = emails.map(() => undefined)
+  for (const { place, ...user } of rows) found[place] = user
+  return found
+}
+
 export type Credentials = UserRow & Row<UsersTable, 'password_hash'>
 
 /** Returns the user with this e-mail address, regardless of case, and the password hash to check a login against. */

@@ -19,7 +19,7 @@ import type { Settings } from './settings.ts'
 import { webhooksOf } from './webhooks.ts'
 
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
-  'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "usher admin create --email <address>".'
+  'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "npx fastify-usher admin create --email <address>".'
 
 /** Runs the node until a signal stops it. Throws an `Error` with a sentence if the node cannot start. */
 export async function run (): Promise<void> {

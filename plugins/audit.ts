@@ -1,12 +1,12 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { deleteOldAuditEntries, insertAuditEntries, listAuditEntries, type ListAuditQuery, type NewAuditEntry } from '../db/audit.ts'
 import { batchCalls } from '../db/batching.ts'
+import type { ClientInfo } from '../db/sessions.ts'
 import type { Database } from '../db/tables.ts'
 import type { AuditAction } from '../schema/audit.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Actor } from '../schema/policy.ts'
-import { clientInfoOf } from './client-info.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 import { createSampler } from './sampler.ts'
 
@@ -18,7 +18,10 @@ declare module 'fastify' {
   }
 }
 
-/** What an entry records. If the request has an actor, the ids default to that actor, the actor's own account and the request's session. */
+/** Who did something, and from where: a `Caller`. */
+interface Origin extends ClientInfo { readonly actor: Actor | null }
+
+/** What an entry records. If there is an actor, the ids default to that actor, the actor's own account and the actor's session. */
 export interface AuditDetails {
   action: AuditAction
   actorId?: string | undefined
@@ -41,32 +44,33 @@ function createAudit (app: FastifyInstance) {
    * Writes an entry to the account log, in the transaction `trx` if it is passed. Resolves when the entry is written, so a
    * handler that awaits it before its response records everything it reports.
    */
-  async function add (request: FastifyRequest, entry: AuditDetails, trx?: Database): Promise<void> {
-    const row = entryOf(request, entry)
+  async function add (caller: Origin, entry: AuditDetails, trx?: Database): Promise<void> {
+    const row = entryOf(caller, entry)
     await (trx ? insertAuditEntries(trx, [row]) : write(row))
   }
 
   return {
     add,
 
-    /** Returns who sent a request and from where, for an entry that is written together with the change it describes. */
-    contextOf: (request: FastifyRequest) => entryOf(request, {}),
+    /** Returns who does something and from where, for an entry that is written together with the change it describes. */
+    contextOf: (caller: Origin) => entryOf(caller, {}),
 
     /** Returns an entry, to be written in the transaction of the change that it describes. */
-    entry: (request: FastifyRequest, details: AuditDetails): NewAuditEntry => entryOf(request, details),
+    entry: (caller: Origin, details: AuditDetails): NewAuditEntry => entryOf(caller, details),
 
     /**
      * Records, without delaying the response, that a request is rejected with 403 or 429. A flood of requests must not
      * become a flood of entries or statements: a user, or a network without a user, gets one entry per minute, and each
      * kind of rejection at most 100 per minute on each node. Never throws: failures are logged.
      */
-    addRejection (request: FastifyRequest, status: 403 | 429, actor: Actor | null): void {
+    addRejection (caller: Origin, status: 403 | 429): void {
+      const { actor, address } = caller
       const action = status === 403 ? 'access.denied' : 'access.throttled'
       const kind = `${action} ${actor === null ? 'network' : 'user'}`
       const isNew = samplers.get(kind) ?? createSampler()
       samplers.set(kind, isNew)
-      if (!isNew(actor?.id ?? networkOf(request.ip))) return
-      const written = add(request, { action, actorId: actor?.id, sessionId: actor?.sessionId })
+      if (!isNew(actor?.id ?? networkOf(address))) return
+      const written = add(caller, { action })
         .catch((err) => app.log.warn({ err, action }, 'An entry of the account log could not be written'))
         .finally(() => pending.delete(written))
       pending.add(written)
@@ -79,15 +83,15 @@ function createAudit (app: FastifyInstance) {
   }
 }
 
-function entryOf<Details extends Partial<AuditDetails>> (request: FastifyRequest, details: Details) {
-  const { actor } = request
+function entryOf<Details extends Partial<AuditDetails>> ({ actor, address, userAgent }: Origin, details: Details) {
   const { actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId } = details
   return {
     ...details,
     actorId: actorId ?? null,
     userId: userId ?? null,
     sessionId: sessionId ?? null,
-    ...clientInfoOf(request),
+    address,
+    userAgent,
   }
 }
 

@@ -36,7 +36,7 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   // Fastify adds `Connection: close`, so the connection would be closed at once and the client could lose the response.
   // `lingering-close.ts` closes it later.
   if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
-  if (isAudited(error)) request.server.usherAudit.addRejection(request, error.statusCode, request.actor)
+  if (isAudited(error)) request.server.usherAudit.addRejection(request.server.usherAuth.callerOf(request), error.statusCode)
   reply.code(error.statusCode!)
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)

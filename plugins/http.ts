@@ -15,7 +15,11 @@ import bodyDeadline from './body-deadline.ts'
  */
 export default fp(async function http (app) {
   app.setValidatorCompiler(validatorCompiler)
-  app.setSerializerCompiler(({ schema }) => fastJsonStringify(schema as object))
+  app.setSerializerCompiler(({ schema }) => {
+    // Compiled for the first response, like validators for the first request.
+    let serialize: ((data: unknown) => string) | undefined
+    return (data) => (serialize ??= fastJsonStringify(schema as object))(data)
+  })
   app.removeAllContentTypeParsers()
   addJsonParser(app)
   await app.register(bodyDeadline)

@@ -49,7 +49,7 @@ const schemas = {
 /** Adds the routes for verifying an address and for undoing a change of the address or the password (contract 11.3). */
 const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAuth: { allow, actorOf, confirm }, usherAccounts: accounts, usherEmailLinks: links, usherThrottle: throttle,
+    usherDatabase: { db }, usherAuth: { allow, callerOf }, usherAccounts: accounts, usherEmailLinks: links, usherThrottle: throttle,
   } = app
   forbidStoring(app)
 
@@ -65,7 +65,7 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (!user) throw new UserNotFound()
     links.requireMailer()
     await throttle.verification({ userId: user.id, email: user.email, client: socket })
-    await links.send(user.id, () => confirm(actorOf(request), socket))
+    await links.send(user.id, callerOf(request))
     return reply.code(202).send({ message: 'The link is on its way' })
   }
 
@@ -80,12 +80,12 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
-    await accounts.verifyEmail(request, hashSecret(request.body.token))
+    await accounts.verifyEmail(callerOf(request, { via: 'mail-link' }), hashSecret(request.body.token))
     return reply.code(204).send(null)
   }
 
   async function onUndo (request: RequestOf<typeof schemas.undo>, reply: ReplyOf<typeof schemas.undo>) {
-    await accounts.undo(request, hashSecret(request.body.token))
+    await accounts.undo(callerOf(request, { via: 'mail-link' }), hashSecret(request.body.token))
     return reply.code(204).send(null)
   }
 }

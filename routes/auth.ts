@@ -35,8 +35,8 @@ const schemas = {
 /** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate }, usherTokens: tokens, usherSessions: sessions,
-    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility,
+    usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate, callerOf }, usherTokens: tokens, usherSessions: sessions,
+    usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility, usherHooks: hooks,
   } = app
   const cookies = await createCookies(app)
   app.usherTag('auth', 'Login, sessions, passwords and tokens')
@@ -54,13 +54,15 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const attempt = await throttle.login({ email, address, client: request.socket })
     try {
       const user = await verify(request, email, password, attempt)
+      const { passwordHash, ...shown } = user
+      await hooks.check('beforeLogin', shown, callerOf(request, { actor: null }))
       // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
       const replaced = cookies.serves(request) ? cookies.read(request) : undefined
-      const session = await sessions.start({ userId: user.id, passwordHash: user.passwordHash, replaced, ...origin })
+      const session = await sessions.start({ userId: user.id, passwordHash, replaced, ...origin })
         // The user was deleted or disabled, or has another password since the password was checked.
         .catch((error) => error instanceof InvalidCredentials ? reject(request, user.id, attempt) : Promise.reject(error))
       await attempt.succeeded()
-      return issueToken(reply, session, { ...user, role: session.role })
+      return issueToken(reply, session, { ...shown, role: session.role })
     } catch (error) {
       if (!(error instanceof InvalidCredentials)) attempt.withdraw()
       throw error
@@ -81,7 +83,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onLogout (request: RequestOf<typeof schemas.logout>, reply: ReplyOf<typeof schemas.logout>) {
     const session = request.actor ? { id: request.actor.sessionId } : cookies.read(request)
-    if (session) await sessions.end(session, { ...audit.contextOf(request), action: 'logout', byUser: true })
+    if (session) await sessions.end(session, { ...audit.contextOf(callerOf(request)), action: 'logout', byUser: true })
     cookies.clear(reply)
     return reply.code(204).send(null)
   }
@@ -115,7 +117,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function reject (request: FastifyRequest, userId: string | undefined, attempt: LoginAttempt): Promise<never> {
-    await Promise.all([attempt.failed(), audit.add(request, { action: 'login.failed', userId })])
+    await Promise.all([attempt.failed(), audit.add(callerOf(request), { action: 'login.failed', userId })])
     throw new InvalidCredentials()
   }
 

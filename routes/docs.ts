@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import type { OutgoingHttpHeaders } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest } from 'fastify'
 import { NotFound } from '../schema/errors.ts'
@@ -54,7 +53,6 @@ const docs: FastifyPluginAsync = async (app) => {
  */
 async function createReference ({ usherOptions, usherRoutes, usherTags }: FastifyInstance): Promise<FastifyInstance> {
   const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([import('@fastify/swagger'), import('@fastify/swagger-ui')])
-  const sdl = await readFile(new URL('../schema/schema.graphql', import.meta.url))
   const reference = Fastify()
   // The routes are only described and never called, so their validators, serializers and handlers can be any function.
   reference.setValidatorCompiler(() => Boolean)
@@ -75,7 +73,11 @@ async function createReference ({ usherOptions, usherRoutes, usherTags }: Fastif
     const content = await readFileOfPage(name)
     reference.get(`${PATH}/static/${name}`, { schema: { hide: true } }, (_, reply) => reply.type(`${type}; charset=utf-8`).send(content))
   }
-  reference.get(`${PATH}/schema.graphql`, { schema: { hide: true } }, (_, reply) => reply.type('text/plain; charset=utf-8').send(sdl))
+  if (!usherOptions.without.includes('graphql')) {
+    const { readSdl } = await import('../schema/sdl.ts')
+    const sdl = readSdl(usherOptions.without)
+    reference.get(`${PATH}/schema.graphql`, { schema: { hide: true } }, (_, reply) => reply.type('text/plain; charset=utf-8').send(sdl))
+  }
   for (const route of usherRoutes) reference.route({ ...route, handler: Boolean })
 
   await reference.ready()

@@ -50,7 +50,7 @@ const schemas = {
 /** Adds the routes for changing a password, resetting it, and inviting a user to set the first one (contract 4.6, 4.7). */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAuth: { allow, actorOf, confirm }, usherAccounts: accounts, usherPasswords: passwords,
+    usherDatabase: { db }, usherAuth: { allow, actorOf, callerOf }, usherAccounts: accounts, usherPasswords: passwords,
     usherPasswordLinks: links, usherThrottle: throttle, usherAudit: audit,
   } = app
   forbidStoring(app)
@@ -78,7 +78,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
       return rejectPassword(request)
     }
     await attempt.succeeded()
-    await accounts.changePassword(request, user, await passwords.hash(password, socket))
+    await accounts.changePassword(callerOf(request), user, await passwords.hash(password, socket))
       .catch((error) => error instanceof WrongPassword ? rejectPassword(request) : Promise.reject(error))
     return reply.code(204).send(null)
   }
@@ -86,7 +86,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onRequestReset (request: RequestOf<typeof schemas.requestReset>, reply: ReplyOf<typeof schemas.requestReset>) {
     const { body: { email }, ip: address, socket: client } = request
     await throttle.reset({ email, address, client })
-    links.request(email, request)
+    links.request(email, callerOf(request))
     return reply.code(202).send({ message: 'If there is a user with this address, a link to set a password is on its way' })
   }
 
@@ -102,22 +102,22 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const user = await getTokenOwner(db, hash)
     // The password is checked before the token is consumed, so that the link still works after a password was rejected.
     rejectPersonalWords(password, user)
-    await accounts.resetPassword(request, user, hash, await passwords.hash(password, socket))
+    await accounts.resetPassword(callerOf(request, { via: 'mail-link' }), user, hash, await passwords.hash(password, socket))
     return reply.code(204).send(null)
   }
 
   async function onInvite (request: RequestOf<typeof schemas.invite>, reply: ReplyOf<typeof schemas.invite>) {
-    const { params: { id }, socket } = request
+    const { params: { id } } = request
     const user = await findAccount(db, id)
     if (!user) throw new UserNotFound()
     if (user.disabled) throw new UserDisabled()
     if (user.passwordHash !== null) throw new PasswordIsSet()
-    await links.invite(user.id, request, () => confirm(actorOf(request), socket))
+    await links.invite(user.id, callerOf(request))
     return reply.code(202).send({ message: 'The invitation is on its way' })
   }
 
   async function rejectPassword (request: FastifyRequest): Promise<never> {
-    await audit.add(request, { action: 'password.change-failed' })
+    await audit.add(callerOf(request), { action: 'password.change-failed' })
     throw new WrongPassword()
   }
 }

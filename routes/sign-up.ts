@@ -31,7 +31,7 @@ const schemas = {
 
 /** Adds the routes for signing up, if the option `signUp` is set (contract 11.2). */
 const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherOptions: { signUp, prefix }, usherPasswords: passwords, usherSignUps: signUps, usherThrottle: throttle } = app
+  const { usherOptions: { signUp, prefix }, usherNewUsers: newUsers, usherSignUps: signUps, usherThrottle: throttle, usherAuth: { callerOf } } = app
   if (!signUp) return
   forbidStoring(app)
 
@@ -43,8 +43,7 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const { body: { name, email, password }, ip: address, socket: client } = request
     rejectPersonalWords(password, { name, email })
     await throttle.signUp({ email, address, client })
-    // Whatever the address, the password is hashed before the response, so that the response takes the same time.
-    signUps.request({ name, email, passwordHash: await passwords.hash(password, client) }, request)
+    await newUsers.signUp(callerOf(request, { actor: null, via: 'sign-up' }), request.body)
     return reply.code(202).send({ message: 'A mail to this address says how to go on' })
   }
 
@@ -54,7 +53,7 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
-    const user = await signUps.confirm(request.body.token, request)
+    const user = await newUsers.confirmSignUp(callerOf(request, { actor: null, via: 'sign-up-confirmation' }), request.body.token)
     return reply.code(201).header('location', `${prefix}/api/users/${user.id}`).send(user)
   }
 }

@@ -3,14 +3,13 @@ import fastifyMultipart from '@fastify/multipart'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { create as contentDisposition } from 'content-disposition'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { UploadRow } from '../db/uploads.ts'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { ByteRange } from '../plugins/uploads/backend.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
 import { IdParams } from '../schema/params.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
-import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadNotFound, UploadRange } from '../schema/upload.ts'
+import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadRange } from '../schema/upload.ts'
 import { evaluateConditions, rangeApplies } from './conditional-request.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { FORM_OVERHEAD_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
@@ -35,7 +34,7 @@ const schemas = {
 
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actorOf, allow, confirm }, usherStorage: storage, usherVisibility: visibility, usherOptions } = app
+  const { usherAuth: { allow, callerOf }, usherStorage: storage, usherUploads: uploads, usherVisibility: visibility, usherOptions } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
@@ -57,9 +56,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     try {
       await readForm(request, limits, form, storage.write)
       const { file, ...texts } = parseForm(form)
-      const upload = { ...file, ...texts }
-      const actor = actorOf(request)
-      await storage.keep({ ...upload, userId: actor.id }, () => confirm(actor, request.socket))
+      const upload = await uploads.keep(callerOf(request), { ...file, ...texts })
       return { fileUrl: `${base}/${upload.id}`, ...upload }
     } catch (error) {
       if (form.file) await storage.discard(form.file)
@@ -70,7 +67,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onDownload (request: RequestOf<typeof schemas.download>, reply: ReplyOf<typeof schemas.download>) {
-    const upload = await readUpload(request)
+    const upload = await uploads.get(callerOf(request), request.params.id)
     const validators = { etag: `"${upload.sha256}"`, lastModified: upload.createdAt }
     const status = evaluateConditions(request.headers, validators)
     if (status === 412) throw new PreconditionFailed()
@@ -102,14 +99,6 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     reply.header('content-length', range ? range.end - range.start + 1 : size)
     if (range) reply.code(206 as never).header('content-range', `bytes ${range.start}-${range.end}/${size}`)
     return reply.send(bytes as never)
-  }
-
-  // A reader who may not read the upload does not learn whether it exists.
-  async function readUpload ({ actor, params: { id } }: RequestOf<typeof schemas.download>): Promise<UploadRow> {
-    const upload = await storage.find(id)
-    visibility.authorize(actor, 'uploads:read', upload?.userId ?? undefined)
-    if (!upload) throw new UploadNotFound()
-    return upload
   }
 
   async function mustBeForm (request: FastifyRequest): Promise<void> {

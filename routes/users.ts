@@ -1,16 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Client } from '../db/batching.ts'
 import type { Page } from '../db/page.ts'
 import type { UserRow } from '../db/tables.ts'
 import { replacementOf } from '../db/user-changes.ts'
 import { addJsonParser } from '../plugins/http.ts'
+import { authorizeChange, authorizeCreation } from '../plugins/users/permissions.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { IdParams } from '../schema/params.ts'
-import { rejectPersonalWords } from '../schema/password.ts'
 import type { Actor, ReadAction } from '../schema/policy.ts'
 import { failures, NoContent } from '../schema/reply.ts'
-import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList, UserNotFound, type Role } from '../schema/user.ts'
+import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList } from '../schema/user.ts'
 import { represent, type MediaType } from '../schema/version.ts'
 import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
 import { negotiateVersion } from './negotiate-version.ts'
@@ -60,8 +59,8 @@ const schemas = {
 /** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherUsers: users, usherAuth: { allow, actorOf, authorize, callerOf }, usherAccounts: accounts, usherPasswords: passwords,
-    usherAudit: audit, usherVisibility: visibility, usherOptions: { prefix },
+    usherUsers: users, usherAuth: { allow, callerOf }, usherAccounts: accounts, usherNewUsers: newUsers,
+    usherVisibility: visibility, usherOptions: { prefix },
   } = app
   const path = `${prefix}/api/users`
   const serialized = new WeakMap<Page<UserRow>, Map<string, string>>()
@@ -75,14 +74,14 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     schema: { ...schemas.read, ...visibility.securityOf('users:read', EMAIL) },
     onRequest: visibility.reads('users:read', EMAIL, idOf),
   }, onRead)
-  app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: authorizeNewRole }, onCreate)
-  app.put('/users/:id', { schema: schemas.replace, onRequest: allow('users:replace', idOf), preValidation: authorizeChangedRole }, onReplace)
+  app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: authorizeBody }, onCreate)
+  app.put('/users/:id', { schema: schemas.replace, onRequest: allow('users:replace', idOf), preValidation: authorizeReplacement }, onReplace)
   await app.register(async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/users/:id', {
       schema: schemas.patch,
       onRequest: [...allow('users:replace', idOf), requirePatchType],
-      preValidation: [authorizeChangedRole, authorizeDisabling],
+      preValidation: authorizePatch,
     }, onPatch)
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
@@ -95,65 +94,42 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onRead ({ actor, params: { id }, socket }: RequestOf<typeof schemas.read>) {
-    return visibility.show(await readUser(id, socket), actor)
-  }
-
-  async function readUser (id: string, client: Client): Promise<UserRow> {
-    const user = await users.read(id, client)
-    if (!user) throw new UserNotFound()
-    return user
+    return visibility.show(await users.get(id, socket), actor)
   }
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
-    const { body: { password, ...user }, socket } = request
-    if (password !== undefined) rejectPersonalWords(password, user)
-    const passwordHash = password === undefined ? null : await passwords.hash(password, socket)
-    const row = { ...user, passwordHash, context: audit.contextOf(request) }
-    const created = await users.create(row, callerOf(actorOf(request), socket))
+    const created = await newUsers.create(callerOf(request), request.body)
     return reply.code(201).header('location', `${path}/${created.id}`).send(visibility.show(created, request.actor))
   }
 
   async function onReplace (request: RequestOf<typeof schemas.replace>) {
-    const user = await accounts.update(request, request.params.id, replacementOf(request.body))
+    const user = await accounts.update(callerOf(request), request.params.id, replacementOf(request.body))
     return visibility.show(user, request.actor)
   }
 
   async function onPatch (request: RequestOf<typeof schemas.patch>) {
-    const { params: { id }, body, socket } = request
-    const changesAny = Object.keys(PatchUser.properties).some((name) => name in body)
-    // Without a member to change, not even the time of the last change is set.
-    const user = changesAny ? await accounts.update(request, id, body) : await readUser(id, socket)
+    const user = await accounts.update(callerOf(request), request.params.id, request.body)
     return visibility.show(user, request.actor)
   }
 
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
-    await accounts.delete(request, request.params.id)
+    await accounts.delete(callerOf(request), request.params.id)
     return reply.code(204).send(null)
   }
 
-  async function authorizeNewRole (request: FastifyRequest): Promise<void> {
-    authorizeRole(actorOf(request), request.body, 'user')
+  // The operations authorize as well. This runs before the body is validated, because 403 comes before 400 (contract 1.7).
+  async function authorizeBody (request: FastifyRequest): Promise<void> {
+    authorizeCreation(callerOf(request), request.body)
   }
 
-  async function authorizeChangedRole (request: FastifyRequest): Promise<void> {
-    const actor = actorOf(request)
-    authorizeRole(actor, request.body, idOf(request) === actor.id ? actor.role : undefined)
+  // PUT ignores the member `disabled`.
+  async function authorizeReplacement (request: FastifyRequest): Promise<void> {
+    const { role } = (request.body ?? {}) as { role?: unknown }
+    authorizeChange(callerOf(request), idOf(request), { role })
   }
 
-  // Disabling and enabling are one permission, which users do not have over their own record. PUT ignores the member. Actors are not
-  // disabled, so in their own record `false` changes nothing, and a response can be sent back.
-  async function authorizeDisabling (request: FastifyRequest): Promise<void> {
-    const actor = actorOf(request)
-    const { disabled } = (request.body ?? {}) as { disabled?: unknown }
-    const isFree = disabled === undefined || (disabled === false && idOf(request) === actor.id)
-    if (!isFree) authorize(actor, 'users:disable', idOf(request))
-  }
-
-  // Checks the permission to grant the role in the body. `freeRole` needs no permission. This runs before the body is validated,
-  // because 403 comes before 400 (contract 1.7).
-  function authorizeRole (actor: Actor, body: unknown, freeRole: Role | undefined): void {
-    const role = (body as { role?: unknown } | null)?.role
-    if (role !== undefined && role !== freeRole) authorize(actor, 'users:grant-role')
+  async function authorizePatch (request: FastifyRequest): Promise<void> {
+    authorizeChange(callerOf(request), idOf(request), request.body)
   }
 
   // Concurrent requests for the same page share one `Page` object, which is serialized once for all readers who see the same of it.

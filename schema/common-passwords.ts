@@ -1,6 +1,4 @@
-import { createRequire } from 'node:module'
-
-const require = createRequire(import.meta.url)
+import { readFileSync } from 'node:fs'
 
 let common: ReadonlySet<string> | undefined
 
@@ -10,8 +8,7 @@ export function isCommonPassword (password: string): boolean {
   return common.has(password.toLowerCase())
 }
 
-// The list is large and most nodes never need it, so it is loaded when the first password is set.
+// The list is read when the first password is set, because many nodes never need it. `common-passwords.LICENSE` says where it is from.
 function readCommon (): ReadonlySet<string> {
-  const { dictionary } = require('@zxcvbn-ts/language-common') as typeof import('@zxcvbn-ts/language-common')
-  return new Set((dictionary['passwords-common'] as string[]).filter((password) => password.length >= 8))
+  return new Set(readFileSync(new URL('common-passwords.txt', import.meta.url), 'utf8').split('\n'))
 }

@@ -7,6 +7,8 @@ import {
 } from './errors.ts'
 import { StorageFull } from './upload.ts'
 import { EmailTaken } from './user.ts'
+import type { Options } from './options.ts'
+import type { Part } from './parts.ts'
 
 type Json = Record<string, unknown>
 
@@ -22,12 +24,12 @@ interface Operation {
  * Returns the parts of the OpenAPI document that describe the service as a whole (contract 8), for its prefix and public
  * URL, and its tags.
  */
-export function describeApi ({ prefix, publicUrl }: { prefix: string, publicUrl?: string | undefined }, tags: Tag[]) {
+export function describeApi ({ prefix, publicUrl, without }: Pick<Options, 'prefix' | 'publicUrl' | 'without'>, tags: Tag[]) {
   const { origin, pathname = '' } = publicUrl ? new URL(publicUrl) : {} as Partial<URL>
   const base = `${pathname.replace(/\/+$/, '')}${prefix}`
   return {
     openapi: '3.1.0',
-    info: { title: 'Usher', version: packageJson.version, license: { name: 'MIT', identifier: 'MIT' }, description: describe(base) },
+    info: { title: 'Usher', version: packageJson.version, license: { name: 'MIT', identifier: 'MIT' }, description: describe(base, without) },
     // The first server is the default of the API reference. It is the page's own origin, because browsers let the page send
     // requests to it without CORS.
     servers: [{ url: base || '/' }, ...origin ? [{ url: `${origin}${base}`, description: 'The public URL' }] : []],
@@ -41,14 +43,26 @@ export function describeApi ({ prefix, publicUrl }: { prefix: string, publicUrl?
   }
 }
 
-const describe = (base: string) => `User accounts, sessions, uploads and posts.
+function describe (base: string, without: readonly Part[]): string {
+  const has = (part: Part) => !without.includes(part)
+  const parts = ['User accounts', 'sessions', ...has('uploads') ? ['uploads'] : [], ...has('posts') && has('graphql') ? ['posts'] : []]
+  const paragraphs = [`${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}.`, general]
+  if (has('graphql')) paragraphs.push(describeGraphql(base, has('posts')))
+  return paragraphs.join('\n\n')
+}
 
+const general = `\
 Log in at \`POST /api/auth/login\` and send the \`token\` as \`Authorization: Bearer\`. The body of a 400 response is
-\`{ "errors": [string] }\`, that of any other failure \`{ "error": string, "code"?: string }\`.
+\`{ "errors": [string] }\`, that of any other failure \`{ "error": string, "code"?: string }\`.`
 
-Posts, and their relations to users, are available by **GraphQL** at [\`${base}/graphql\`](${base}/graphql): queries and
-mutations by POST, subscriptions over a WebSocket or as server-sent events. In a browser, the address shows GraphiQL. The
-schema is [\`schema.graphql\`](${base}/docs/schema.graphql).`
+const withPosts = ['Posts, and their relations to users,', 'queries and\nmutations by POST, subscriptions over a WebSocket or as server-sent events']
+const withoutPosts = ['Users', 'queries by POST']
+
+function describeGraphql (base: string, hasPosts: boolean): string {
+  const [what, how] = hasPosts ? withPosts : withoutPosts
+  return `${what} are available by **GraphQL** at [\`${base}/graphql\`](${base}/graphql): ${how}. In a browser, the address shows
+GraphiQL. The schema is [\`schema.graphql\`](${base}/docs/schema.graphql).`
+}
 
 /** Returns a name for an operation, which client generators use: `getUsersById` for `GET /api/users/:id`. */
 export function operationIdOf (method: string, path: string): string {

@@ -1,10 +1,12 @@
 import { Type, type Static } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
+import type { Hooks } from './hooks.ts'
 import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
 import type { Mail, MailTemplates } from './mail.ts'
 import { PagesOptions, type GivenPages } from './pages.ts'
-import type { Policy } from './policy.ts'
+import { Without } from './parts.ts'
+import type { GivenPolicy, Policy } from './policy.ts'
 import { Email, NewPassword } from './text.ts'
 import type { Webhook, WebhookOptions } from './webhooks.ts'
 
@@ -48,6 +50,8 @@ export const Settings = Type.Object({
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'The maximum size of a JSON body, in bytes' }),
   bodySeconds: Type.Number({ default: 30, minimum: 0.01, maximum: 3600, description: 'Seconds within which a JSON body must arrive' }),
   graphql: GraphqlLimits,
+  without: Without,
+  hookSeconds: Type.Number({ default: 10, minimum: 0.01, maximum: 60, description: 'Seconds that all hooks of an operation may take together' }),
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'The folder of uploaded files; all nodes share it' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   uploadIdleSeconds: Type.Number({ default: 30, minimum: 0.1, maximum: 3600, description: 'How long an upload may pause' }),
@@ -80,8 +84,10 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' 
    * notifications. The host owns and closes it. A lost message delays a post by up to a second.
    */
   emitter?: Emitter | undefined
-  /** Rules that replace those of `schema/policy.ts`. */
-  policy?: Partial<Policy> | undefined
+  /** Rules that replace those of `schema/policy.ts`, and the rules of the host's own actions, such as `bookmarks:create`. */
+  policy?: GivenPolicy | undefined
+  /** Functions that change or reject what is about to be written, or take part in its transaction. */
+  hooks?: Hooks | undefined
   /** Sends a mail. Without it, users cannot reset their passwords or be invited to set a first one. */
   mailer?: Mailer | undefined
   /** Renders mails instead of Usher's templates. */
@@ -117,6 +123,7 @@ export interface Options extends Readonly<Given> {
   readonly notificationsUrl: string | undefined
   readonly emitter: Emitter | undefined
   readonly policy: Policy
+  readonly hooks: Hooks
   readonly mailer: Mailer | undefined
   readonly mailTemplates: MailTemplates | undefined
   readonly webhooks: readonly Webhook[]

@@ -1,3 +1,4 @@
+import type { Register } from './register.ts'
 import type { Role } from './user.ts'
 
 /** The user behind a verified access token, with the session to which the token belongs. */
@@ -51,6 +52,8 @@ const rules = {
   'passwords:change': member,
   'audit:read': owner,
   'uploads:create': member,
+  // Only through `app.usher`: there is no route for it.
+  'uploads:delete': owner,
   'posts:create': member,
   'posts:create-for-another': admin,
   'posts:update': owner,
@@ -63,3 +66,25 @@ export const policy: Policy = { ...readRules, ...rules }
 export type ReadAction = keyof typeof readRules
 export type Action = keyof typeof rules
 export type Policy = Record<ReadAction, ReadRule> & Record<Action, Rule>
+
+/**
+ * The names of the host's own actions, such as `bookmarks:create`: those that it has added to `Register` as `policy`, which is either a
+ * union of names or the type of the rules.
+ */
+export type HostAction = Register extends { policy: infer Own } ? Own extends string ? Own : Extract<keyof Own, string> : never
+
+/** The option `policy`: rules that replace those of Usher, and the rules of the host's own actions. */
+export type GivenPolicy = Partial<Policy> & { [Name in HostAction]?: Rule }
+
+/** Returns whether an action only reads, so that its rule also applies to readers without a token. */
+export const isReadAction = (action: string): action is ReadAction => Object.hasOwn(readRules, action)
+
+const resources = new Set(Object.keys(policy).map((action) => action.split(':')[0]!))
+
+/**
+ * Returns whether a host may give one of its own actions this name. The names of Usher's resources are reserved, so that a name with a
+ * typing error is not taken for an action of the host.
+ */
+export function isHostAction (name: string): boolean {
+  return /^[a-z][\w-]{0,39}:[a-z][\w-]{0,39}$/.test(name) && !resources.has(name.split(':')[0]!)
+}

@@ -1,18 +1,18 @@
+import { Type, type TSchema } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { isDatabaseUrl } from './database-url.ts'
+import { readHooks } from './hooks.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
-import { policy, type Policy } from './policy.ts'
+import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { createParser } from './validator.ts'
 import { readWebhooks } from './webhooks.ts'
-
-const parse = createParser(Settings)
 
 /** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, webhooks, onFirstAdmin, onNoAdmin,
-    ...rest
+    hooks, ...rest
   } = given
   const unknown = Object.keys(rest).find((name) => !(name in Settings.properties))
   if (unknown) throw optionError(`there is no option ${unknown}`)
@@ -29,6 +29,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
     emitter,
     policy: readPolicy(rules),
+    hooks: readHooks(hooks),
     logLevel,
     logSerializers,
     mailer,
@@ -41,12 +42,24 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
 
 const optionError = (message: string) => new Error(`usher: ${message}`)
 
+// Only the schemas of the options that are given are compiled. Compiling all of them would take a tenth of the start.
 function parseLimits (given: object): Given {
+  const properties = Object.entries(Settings.properties)
+  const isGiven = ([name]: [string, unknown]) => given[name as keyof typeof given] !== undefined
+  const parse = createParser(Type.Object(Object.fromEntries(properties.filter(isGiven))))
+  const defaults = properties.filter((property) => !isGiven(property)).map(([name, schema]) => [name, defaultOf(schema)])
   try {
-    return parse(given)
+    return { ...Object.fromEntries(defaults), ...parse(given) } as Given
   } catch (error) {
     throw optionError((error as Error).message)
   }
+}
+
+function defaultOf ({ default: value, properties }: TSchema): unknown {
+  const members = Object.entries((value === undefined ? {} : properties ?? {}) as Record<string, TSchema>)
+  if (members.length === 0) return structuredClone(value)
+  const defaults = members.map(([name, schema]) => [name, defaultOf(schema)]).filter(([, value]) => value !== undefined)
+  return { ...Object.fromEntries(defaults), ...value as object }
 }
 
 // As in Fastify, the leading slash is optional, and a trailing slash makes no difference.
@@ -79,9 +92,9 @@ function readClient (sql: Sql): Sql {
   return sql
 }
 
-function readPolicy (rules: Partial<Policy> = {}): Policy {
+function readPolicy (rules: GivenPolicy = {}): Policy {
   for (const [action, rule] of Object.entries(rules)) {
-    if (!(action in policy)) throw optionError(`policy has no action ${action}`)
+    if (!Object.hasOwn(policy, action) && !isHostAction(action)) throw optionError(`policy has no action ${action}`)
     if (typeof rule !== 'function') throw optionError(`policy must have a function for ${action}`)
   }
   return { ...policy, ...rules }

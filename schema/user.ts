@@ -30,6 +30,12 @@ export const User = Type.Object({
   updatedAt: Instant,
 }, { title: 'User', description: 'A user' })
 
+/** A user as the host sees it. */
+export type UsherUser = Required<Static<typeof User>>
+
+/** A user as an actor sees it, who may not see every member. */
+export type ShownUser = Static<typeof User>
+
 /** The body of POST /api/users (contract 2.3). */
 export const CreateUser = Type.Object({
   name: Name,

@@ -1,8 +1,9 @@
-// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, files of pages, and templates.
+// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, pages and their files, and templates.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
+import { createPage } from '../routes/graphql/graphiql-page.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -11,7 +12,7 @@ const dist = join(root, 'dist')
 rmSync(dist, { recursive: true, force: true })
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
-const read = ['schema/schema.graphql', '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/account-pages/{assets,templates}/*', 'plugins/mails/templates/*']
+const read = ['schema/schema.graphql', 'schema/common-passwords.{txt,LICENSE}', '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/account-pages/{assets,templates}/*', 'plugins/mails/templates/*']
 for (const file of globSync(read, { cwd: root })) {
   cpSync(join(root, file), join(dist, file))
 }
@@ -19,13 +20,26 @@ for (const file of globSync(read, { cwd: root })) {
 rmSync(join(dist, 'package.json'))
 chmodSync(join(dist, 'node/server.js'), 0o755)
 keepDeclarations(join(dist, 'app.d.ts'))
+await buildGraphiql(join(dist, 'routes/graphql'))
+
+// Creates the page of GraphiQL, so that the package does not depend on the library, with the licences of what the page contains.
+async function buildGraphiql (folder: string): Promise<void> {
+  const { body, policy } = await createPage()
+  writeFileSync(join(folder, 'graphiql-page.html.gz'), body)
+  writeFileSync(join(folder, 'graphiql-page.json'), JSON.stringify({ policy }))
+  cpSync(join(root, 'scripts/graphiql.LICENSE'), join(folder, 'graphiql-page.LICENSE'))
+  for (const name of ['graphiql-page.js', 'graphiql-page.d.ts']) rmSync(join(folder, name), { force: true })
+}
 
 // Keeps only the declarations that the entry point needs, because the others add internal types to Fastify's types. Changes
 // the extension in their imports from `.ts` to `.js`, because not all compiler settings of hosts allow imports of `.ts`.
 function keepDeclarations (entry: string): void {
   const kept = new Set([entry])
   for (const file of kept) {
-    const text = readFileSync(file, 'utf8').replaceAll(/(from|import\()( ?['"]\.[^'"]*)\.ts(?=['"])/g, '$1$2.js')
+    const text = readFileSync(file, 'utf8')
+      // Compilers would take what `require` returns for the only export, which has no types.
+      .replace(/^export \{ plugin as 'module\.exports' \};?$/m, '')
+      .replaceAll(/(from|import\()( ?['"]\.[^'"]*)\.ts(?=['"])/g, '$1$2.js')
     writeFileSync(file, text)
     for (const [, path] of text.matchAll(/['"](\.[^'"]*)\.js['"]/g)) kept.add(resolve(file, '..', `${path}.d.ts`))
   }

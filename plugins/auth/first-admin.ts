@@ -2,19 +2,54 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { hasAdmin, insertFirstAdmin } from '../../db/first-admin.ts'
+import { CreateUser } from '../../schema/user.ts'
+import { createParser } from '../../schema/validator.ts'
+
+const parse = createParser(CreateUser)
+
+type GivenAdmin = CreateUser & { password: string }
 
 /** Creates the first admin if the database has none (contract 4). */
 export default fp(async function firstAdmin (app) {
   // Not before, because its event must reach handlers that the host registers after Usher.
   app.addHook('onReady', () => createFirstAdmin(app))
-}, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-outbox', 'usher-passwords'] })
+}, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-outbox', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth'] })
 
 async function createFirstAdmin (app: FastifyInstance): Promise<void> {
-  const { usherDatabase: { db }, usherPasswords: passwords, usherOptions: { admin, onFirstAdmin, onNoAdmin } } = app
+  const { usherDatabase: { db }, usherOptions: { admin, onFirstAdmin, onNoAdmin } } = app
   if (!admin && !onFirstAdmin && !onNoAdmin) return
   if (await hasAdmin(db)) return
   if (!admin && !onFirstAdmin) return onNoAdmin!()
-  const { email, password } = admin ?? { email: 'admin@example.com', password: randomBytes(15).toString('base64url') }
-  const created = await insertFirstAdmin(db, { email, passwordHash: await passwords.hash(password) })
-  if (created && !admin) onFirstAdmin!({ email, password })
+  const given = admin ?? { email: 'admin@example.com', password: randomBytes(15).toString('base64url') }
+  const created = await create(app, { name: 'Admin', role: 'admin', ...given })
+  if (created && !admin) onFirstAdmin!(created)
+}
+
+// Creates the admin with the hooks of the host. Returns the credentials, or undefined if another node was faster.
+async function create (app: FastifyInstance, given: GivenAdmin): Promise<{ email: string, password: string } | undefined> {
+  const { usherDatabase: { db }, usherPasswords: passwords, usherHooks: hooks, usherUsers: users, usherAuth: auth } = app
+  const caller = auth.createCaller({ via: 'first-admin' })
+  const existing = hooks.has('beforeUserCreate') || hooks.has('beforeUserUpdate') ? await users.find(given.email) : undefined
+  const wanted = existing
+    ? await hooks.change('beforeUserUpdate', { role: 'admin', disabled: false }, caller, rejectChange, { user: existing }).then(() => given)
+    : await hooks.change('beforeUserCreate', given, caller, parseAdmin) as GivenAdmin
+  const { name, email, password } = wanted
+  const [onCreate, onUpdate] = [hooks.during('onUserCreate', caller), hooks.during('onUserUpdate', caller)]
+  const isCreated = await insertFirstAdmin(db, {
+    name,
+    email,
+    passwordHash: await passwords.hash(password),
+    also: async (trx, user, isNew) => { await (isNew ? onCreate : onUpdate)?.(trx, user) },
+  })
+  return isCreated ? { email, password } : undefined
+}
+
+function parseAdmin (input: unknown): CreateUser {
+  const user = parse(input)
+  if (user.role !== 'admin' || user.password === undefined) throw new Error('the first admin needs the role admin and a password')
+  return user
+}
+
+function rejectChange (): never {
+  throw new Error('the change that makes a user the first admin is settled')
 }

@@ -1,5 +1,5 @@
 import fastq from 'fastq'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { NIL } from 'uuid'
 import type { NewAuditEntry } from '../../db/audit.ts'
@@ -8,6 +8,7 @@ import { findCredentials } from '../../db/users.ts'
 import { NoMailer } from '../../schema/password.ts'
 import { durationOf } from '../mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import type { Caller } from './caller.ts'
 import { createLink } from './mail-links.ts'
 
 // An invitation comes unexpectedly, so its recipient may not read it for days.
@@ -25,7 +26,7 @@ declare module 'fastify' {
 
 function createPasswordLinks (app: FastifyInstance) {
   const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails, usherAudit: audit, usherOptions: { passwordTokenSeconds } } = app
-  const queue = fastq.promise(({ email, request }: { email: string, request: FastifyRequest }) => sendLink(email, request), AT_ONCE)
+  const queue = fastq.promise(({ email, caller }: { email: string, caller: Caller }) => sendLink(email, caller), AT_ONCE)
   let hasWarned = false
   app.addHook('onClose', async () => { await queue.drained() })
 
@@ -39,11 +40,11 @@ function createPasswordLinks (app: FastifyInstance) {
     await insertPasswordToken(db, { hash, ...token }, entry, mail, confirm)
   }
 
-  async function sendLink (email: string, request: FastifyRequest): Promise<void> {
+  async function sendLink (email: string, caller: Caller): Promise<void> {
     const user = await findCredentials(db, email)
     // For an unknown address the same statements run. Otherwise the load would differ, and so would the time until the next
     // response, which would reveal which addresses have an account.
-    const entry = audit.entry(request, { action: 'password.reset-request', userId: user?.id })
+    const entry = audit.entry(caller, { action: 'password.reset-request', userId: user?.id })
     await storeLink('password-reset', { userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true }, entry)
   }
 
@@ -52,29 +53,25 @@ function createPasswordLinks (app: FastifyInstance) {
      * Sends a link to the user of an address, if there is one. This happens after the response, which therefore takes the
      * same time whether or not there is such a user. Never throws: failures are logged.
      */
-    request (email: string, request: FastifyRequest): void {
+    request (email: string, caller: Caller): void {
       if (!mailer) {
         if (!hasWarned) app.log.warn('Links to set a password are not sent: there is no mailer')
         hasWarned = true
       } else if (queue.length() >= WAITING) {
-        request.log.error('A link to set a password is not sent because too many requests are waiting')
+        caller.log.error('A link to set a password is not sent because too many requests are waiting')
       } else {
-        // When the entry of the account log is written, the client may have disconnected, and its address would be undefined.
-        const origin = Object.create(request, { ip: { value: request.ip } }) as FastifyRequest
-        queue.push({ email, request: origin })
-          .catch((err) => request.log.error({ err }, 'A link to set a password could not be created'))
+        queue.push({ email, caller })
+          .catch((err) => caller.log.error({ err }, 'A link to set a password could not be created'))
       }
     },
 
     /**
-     * Sends a user a link to set a first password. Throws `NoMailer`.
-     *
-     * @param confirm runs before the commit, and throws if there must be no link
+     * Sends a user a link to set a first password. Throws `NoMailer`, and `InvalidToken` if the caller may no longer act.
      */
-    async invite (userId: string, request: FastifyRequest, confirm: () => Promise<void>): Promise<void> {
+    async invite (userId: string, caller: Caller): Promise<void> {
       if (!mailer) throw new NoMailer()
-      const entry = audit.entry(request, { action: 'user.invite', userId })
-      await storeLink('invitation', { userId, seconds: INVITATION_SECONDS, onlyIfProven: false }, entry, confirm)
+      const entry = audit.entry(caller, { action: 'user.invite', userId })
+      await storeLink('invitation', { userId, seconds: INVITATION_SECONDS, onlyIfProven: false }, entry, () => caller.confirm())
     },
   }
 }

@@ -1,11 +1,10 @@
 import fastq from 'fastq'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { checkSignUp, confirmSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../db/sign-ups.ts'
-import type { UserRow } from '../../db/tables.ts'
-import { clientInfoOf } from '../client-info.ts'
+import { checkSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../db/sign-ups.ts'
 import { durationOf } from '../mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import type { Caller } from './caller.ts'
 import { hashSecret } from './cookie-value.ts'
 import { createLink, pageOf } from './mail-links.ts'
 
@@ -30,7 +29,7 @@ function createSignUps (app: FastifyInstance) {
   const queue = fastq.promise(store, AT_ONCE)
   app.addHook('onClose', async () => { await queue.drained() })
 
-  async function store ({ given, log }: { given: Given, log: FastifyRequest['log'] }): Promise<void> {
+  async function store ({ given, log }: { given: Given } & Pick<Caller, 'log'>): Promise<void> {
     const { hash, link } = createLink(app, '/sign-up/confirm')
     // Both mails are prepared in any case, so that the load does not reveal which addresses have an account.
     const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, most: PENDING }, {
@@ -45,16 +44,13 @@ function createSignUps (app: FastifyInstance) {
      * Stores a sign-up and sends a link to confirm it, or a mail that says that the address has an account. This happens after the
      * response, which therefore takes the same time in both cases. Never throws: failures are logged.
      */
-    request (given: Given, { log }: FastifyRequest): void {
+    request (given: Given, { log }: Pick<Caller, 'log'>): void {
       if (queue.length() >= WAITING) return log.error('A sign-up is not stored because too many others are waiting')
       queue.push({ given, log }).catch((err) => log.error({ err }, 'A sign-up could not be stored'))
     },
 
     /** Throws `InvalidInput` if a token from a mail is not that of a pending sign-up. */
     check: (token: string): Promise<void> => checkSignUp(db, hashSecret(token)),
-
-    /** Creates the user of a sign-up with the token from the mail. Throws `InvalidInput` and `EmailTaken`. */
-    confirm: (token: string, request: FastifyRequest): Promise<UserRow> => confirmSignUp(db, hashSecret(token), clientInfoOf(request)),
   }
 }
 

@@ -138,7 +138,7 @@ function createThrottle (app: FastifyInstance) {
     },
 
     /** Charges a request for a link to verify a user's address. Throws `TooManyRequests`. */
-    async verification ({ userId, email, client }: { userId: string, email: string, client: Client }): Promise<void> {
+    async verification ({ userId, email, client }: { userId: string, email: string, client: Client | undefined }): Promise<void> {
       await withTarpit(client, both(verificationOfUser(userId), () => verificationOfAddress(foldEmail(email))))
     },
 

@@ -12,7 +12,6 @@ import { createRetries } from '../retries.ts'
 import { createSampler } from '../sampler.ts'
 import type { Resolve } from './addresses.ts'
 import { describeError } from './describe-error.ts'
-import { createSender, nameOfWebhook, WebhookGone } from './webhooks.ts'
 import { createWorker, type Target, type Worker, type WorkerOptions } from './worker.ts'
 
 const HANDLER_SLOTS = 16
@@ -51,8 +50,6 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
   notifications.listen(channelOf(schema, 'outbox_written'), wakeAll, async () => wakeAll())
   notifications.listen(channelOf(schema, 'consumers_changed'), () => retry(() => loadConsumed(db)), () => loadConsumed(db))
 
-  for (const webhook of webhooks) add(webhookTarget(webhook))
-
   function add (target: Target): void {
     if (targets.has(target.name)) throw new Error(`usher: there is a consumer "${target.name}" already: pass another name`)
     if (targets.size >= CONSUMERS) throw new Error(`usher: there are more than ${CONSUMERS} consumers of events`)
@@ -62,7 +59,7 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
 
   async function start (added: readonly Target[]): Promise<void> {
     // Mails are no events: whoever stores them knows whether they are sent.
-    await recordConsumers(db, added.filter(isConsumer))
+    if (added.some(isConsumer)) await recordConsumers(db, added.filter(isConsumer))
     await loadConsumed(db)
     for (const target of added) {
       if (stopped) return
@@ -72,9 +69,10 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
     }
   }
 
-  function webhookTarget (webhook: Webhook): Target {
+  async function addWebhook (webhook: Webhook): Promise<void> {
+    const { createSender, nameOfWebhook, WebhookGone } = await import('./webhooks.ts')
     const name = nameOfWebhook(webhook)
-    return {
+    add({
       name,
       types: webhook.events,
       slots: WEBHOOK_SLOTS,
@@ -82,7 +80,7 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
       deliver: createSender(app, webhook, resolve),
       report: reportTo(name),
       isFinal: (error) => error instanceof WebhookGone,
-    }
+    })
   }
 
   // A consumer that fails does so for each of its events, so the log gets one entry per minute, and one for each that is given up.
@@ -130,6 +128,11 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
     /** Delivers a failed delivery again, with new attempts for three days. Returns whether there is one with that id. */
     retry: (id: string): Promise<boolean> => retryFailedDelivery(db, id),
 
+    /** Adds the webhooks of the options. Their module is loaded only if there are any. */
+    async addWebhooks (): Promise<void> {
+      for (const webhook of webhooks) await addWebhook(webhook)
+    },
+
     async start (): Promise<void> {
       ready = true
       await start([...targets.values()])
@@ -166,6 +169,7 @@ const contextOf = ({ attempts }: Delivery, signal: AbortSignal): DeliveryContext
 /** Delivers events to handlers and webhooks from an outbox in the database (contract 12.5). */
 export default fp<OutboxOptions>(async function outbox (app, options) {
   const outbox = createOutbox(app, options)
+  await outbox.addWebhooks()
   app.decorate('usherOutbox', outbox)
   app.addHook('onReady', () => outbox.start())
   purgeRegularly(app, 'outbox', PURGE_SECONDS, outbox.purge)

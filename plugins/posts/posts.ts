@@ -1,12 +1,14 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { v7 as uuid } from 'uuid'
 import { batchLists } from '../../db/batch-lists.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
-import { deletePost, insertPosts, updatePost, type NewPost } from '../../db/post-changes.ts'
+import { deletePost, insertPosts, lockAuthor, updatePost, type NewPost } from '../../db/post-changes.ts'
 import {
   BYTES_A_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListPostsQuery, type PostRow,
 } from '../../db/posts.ts'
+import type { Database } from '../../db/tables.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
 
 // Posts may be large, so fewer of them than other rows fit into one statement or result.
@@ -24,10 +26,14 @@ function createPosts (app: FastifyInstance) {
 
   async function create (posts: NewPost[]): Promise<(PostRow | Error)[]> {
     const rows = await insertPosts(db, posts, { quiet: emitter !== undefined })
+    announce()
+    return rows
+  }
+
+  function announce (): void {
     emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
       if (err) log.warn({ err }, 'New posts could not be announced to other nodes')
     })
-    return rows
   }
 
   return {
@@ -44,6 +50,22 @@ function createPosts (app: FastifyInstance) {
     create: batchCalls(create, { size: POSTS_A_WRITE }),
 
     /**
+     * Creates a post in a transaction of its own. Throws `UserNotFound`, `Overloaded`, and the errors of `first`.
+     * @param first runs in the transaction before the insertion, from which on every other new post waits for the transaction
+     */
+    async createAfter (post: NewPost, first: (trx: Database, id: string, createdAt: Date) => Promise<void>): Promise<PostRow> {
+      const created = await db.transaction().execute(async (trx) => {
+        const id = uuid()
+        await first(trx, id, await lockAuthor(trx, post.authorId))
+        const [row] = await insertPosts(trx, [{ ...post, id }], { quiet: emitter !== undefined })
+        if (row instanceof Error) throw row
+        return row!
+      })
+      announce()
+      return created
+    },
+
+    /**
      * Changes the title, the content or both. Throws `PostNotFound`.
      * @param confirm throws if the actor may no longer act
      */
@@ -51,7 +73,7 @@ function createPosts (app: FastifyInstance) {
       writeInTime((until) => updatePost(db, id, changes, until), confirm),
 
     /** Deletes a post. Throws `PostNotFound`. `confirm` is that of `update`, and `actorId` the user who deletes it. */
-    delete: (id: string, confirm: () => Promise<void>, actorId: string | null = null): Promise<void> =>
+    delete: (id: string, confirm: () => Promise<void>, actorId: string | null): Promise<void> =>
       writeInTime((until) => deletePost(db, id, until, actorId), confirm),
   }
 }

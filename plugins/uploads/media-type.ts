@@ -1,5 +1,3 @@
-import { fileTypeFromBuffer } from 'file-type'
-
 /** Number of bytes from the beginning of a file that `mediaTypeOf` needs. */
 export const HEAD_BYTES = 4100
 
@@ -12,6 +10,8 @@ export const HEAD_BYTES = 4100
  * @param size the size of the whole file in bytes
  */
 export async function mediaTypeOf (head: Uint8Array, size: number): Promise<string> {
+  // Loaded with the first upload, so that it does not delay the start.
+  const { fileTypeFromBuffer } = await import('file-type')
   const known = await fileTypeFromBuffer(head)
   if (known) return known.mime
   return isText(head, size > head.length) ? 'text/plain' : 'application/octet-stream'

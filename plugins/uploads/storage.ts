@@ -86,7 +86,7 @@ async function createStorage (app: FastifyInstance) {
       bytes += strays.reduce((sum, { size }) => sum + size, 0)
     }
     if (files === 0) return
-    log.warn({ folder: backend.location, files, bytes }, 'Stored files have no record. They are kept; "usher uploads clean" removes them')
+    log.warn({ folder: backend.location, files, bytes }, 'Stored files have no record. They are kept; "npx fastify-usher uploads clean" removes them')
   }
 
   return {

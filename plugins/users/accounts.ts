@@ -1,14 +1,20 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { getEmailTokenOwner, verifyEmail } from '../../db/email-tokens.ts'
+import { deleteUser } from '../../db/deleted-users.ts'
+import { getEmailToken, verifyEmail } from '../../db/email-tokens.ts'
 import { foldEmail } from '../../db/login-failures.ts'
 import { changePassword, resetPassword, type Account, type PasswordChange } from '../../db/password-tokens.ts'
 import { insertMail } from '../../db/outbox/mails.ts'
 import type { Database, UserRow } from '../../db/tables.ts'
 import { getUndoTokenOwner, undoChange } from '../../db/undo-tokens.ts'
-import { deleteUser, updateUser, type Changes } from '../../db/user-changes.ts'
-import { EmailTaken, UserNotFound } from '../../schema/user.ts'
+import { updateUser, type Changes } from '../../db/user-changes.ts'
+import { EmailTaken, PatchUser } from '../../schema/user.ts'
+import type { Caller } from '../auth/caller.ts'
 import type { UndoLink } from '../auth/undo-links.ts'
+import { authorizeChange } from './permissions.ts'
+import { createUpdateHooks } from './update-hooks.ts'
+
+const members = Object.keys(PatchUser.properties)
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -18,25 +24,22 @@ declare module 'fastify' {
 
 function createAccounts (app: FastifyInstance) {
   const {
-    usherDatabase: { db, writeInTime }, usherAuth: { actorOf, confirm }, usherAudit: audit, usherSessions: sessions,
-    usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherVisibility: visibility, usherEmailLinks: emailLinks,
+    usherDatabase: { db, writeInTime }, usherAudit: audit, usherHooks: hooks, usherSessions: sessions,
+    usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherEmailLinks: emailLinks,
     usherThrottle: throttle,
   } = app
-
-  // Last in a transaction, because it may have waited for locks (contract 1.12).
-  const confirmActor = (request: FastifyRequest): Promise<void> => confirm(actorOf(request), request.socket)
+  const updates = createUpdateHooks(app)
 
   // Returns the changes that take effect at once. An actor who may not see the addresses of others must not learn whether somebody has
   // one, as a conflict would tell. So a new address of such an actor takes effect when a link that was sent to it is used.
-  async function deferEmail (request: FastifyRequest, id: string, { email, ...others }: Changes): Promise<Changes> {
-    if (email == null || visibility.allows(actorOf(request), 'users:read-email')) return { email, ...others }
-    const { socket: client } = request
-    const user = await users.read(id, client)
-    if (!user) throw new UserNotFound()
+  async function deferEmail (caller: Caller, id: string, { email, ...others }: Changes): Promise<Changes> {
+    if (email == null || caller.allowsReading('users:read-email')) return { email, ...others }
+    const { client, actor } = caller
+    const user = await users.get(id, client)
     if (foldEmail(email) === foldEmail(user.email)) return { email, ...others }
     emailLinks.requireMailer()
     await throttle.verification({ userId: user.id, email, client })
-    await emailLinks.send(user.id, () => confirmActor(request), { email, sessionId: actorOf(request).sessionId })
+    await emailLinks.send(user.id, caller, { email, sessionId: actor!.sessionId })
     return others
   }
 
@@ -46,28 +49,37 @@ function createAccounts (app: FastifyInstance) {
   return {
     /**
      * Changes a user. Demoting or disabling a user ends the user's sessions. If the address changes, the former one gets a link that
-     * restores it. If the actor may not see the addresses of others, the address changes when a link that is sent to it is used. Throws
-     * `UserNotFound`, `EmailTaken`, `LastAdmin`, `InvalidToken`, `NoMailer`.
+     * restores it. If the actor may not see the addresses of others, the address changes when a link that is sent to it is used. Without
+     * a member to change, not even the time of the last change is set. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
+     * `EmailTaken`, `LastAdmin`, `InvalidToken`, `NoMailer`.
      */
-    async update (request: FastifyRequest, id: string, given: Changes): Promise<UserRow> {
-      const mayAct = () => confirmActor(request)
-      const changes = await deferEmail(request, id, given)
+    async update (caller: Caller, id: string, given: Changes): Promise<UserRow> {
+      authorizeChange(caller, id, given)
+      if (!members.some((name) => name in given)) return users.get(id, caller.client)
+      const mayAct = () => caller.confirm()
+      const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, given) : given
+      if (!members.some((name) => name in wanted)) return users.get(id, caller.client)
+      const changes = await deferEmail(caller, id, wanted)
+      const also = hooks.during('onUserUpdate', caller)
       const undo = changes.email === undefined ? undefined : undoLinks.create()
-      const context = { ...audit.contextOf(request), undo: undo?.hash ?? null, mail: undoLinks.emailChanged(undo) }
-      const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct), mayAct)
+      const context = { ...audit.contextOf(caller), undo: undo?.hash ?? null, mail: undoLinks.emailChanged(undo) }
+      const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, also), mayAct)
       sessions.markEnded(ended)
       return user
     },
 
     /**
-     * Deletes a user with all posts and uploads, and ends the user's sessions. Throws `UserNotFound`, `LastAdmin`,
-     * `InvalidToken`.
+     * Deletes a user with all posts and uploads, and ends the user's sessions. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
+     * `LastAdmin`, `InvalidToken`.
      */
-    async delete (request: FastifyRequest, id: string): Promise<void> {
-      const ended = await deleteUser(db, id, actorOf(request).id, async (trx) => {
-        await audit.add(request, { action: 'user.delete', userId: id }, trx)
-        await confirmActor(request)
-      })
+    async delete (caller: Caller, id: string): Promise<void> {
+      caller.authorize('users:delete', id.toLowerCase())
+      if (hooks.has('beforeUserDelete')) await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
+      const ended = await deleteUser(db, id, caller.actor?.id ?? null, async (trx) => {
+        await audit.add(caller, { action: 'user.delete', userId: id }, trx)
+        // Last in the transaction, because it may have waited for locks (contract 1.12).
+        await caller.confirm()
+      }, hooks.during('onUserDelete', caller))
       sessions.markEnded(ended)
       await deletedUsers.purge()
     },
@@ -79,14 +91,14 @@ function createAccounts (app: FastifyInstance) {
      * @param user as it was when the current password was checked
      * @param to the hash of the new password
      */
-    async changePassword (request: FastifyRequest, user: Account, to: string): Promise<void> {
-      const { sessionId } = actorOf(request)
+    async changePassword (caller: Caller, user: Account, to: string): Promise<void> {
+      const { sessionId } = caller.getActor()
       const undo = undoLinks.create()
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await changePassword(trx, { userId: user.id, from: user.passwordHash!, to, sessionId, undo: undo?.hash })
-        await audit.add(request, { action: 'password.change' }, trx)
+        await audit.add(caller, { action: 'password.change' }, trx)
         await notifyPasswordChanged(trx, user, changed, undo)
-        await confirmActor(request)
+        await caller.confirm()
         return changed
       })
       sessions.markEnded(changed.ended)
@@ -96,13 +108,16 @@ function createAccounts (app: FastifyInstance) {
      * Sets a password with the hash of a token from a mail, ends all sessions of the user, and notifies the user by mail.
      * Throws `InvalidInput` if the token has been used or has expired.
      */
-    async resetPassword (request: FastifyRequest, user: Account, hash: Uint8Array, passwordHash: string): Promise<void> {
+    async resetPassword (caller: Caller, user: Account, hash: Uint8Array, passwordHash: string): Promise<void> {
       const undo = undoLinks.create()
+      // It also verifies the address, so it is a change of the user.
+      const also = updates.during(caller)
       // The token permits it, whatever actor the request has.
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await resetPassword(trx, { hash, userId: user.id, passwordHash, undo: undo?.hash })
-        await audit.add(request, { action: 'password.reset', actorId: user.id }, trx)
+        await audit.add(caller, { action: 'password.reset', actorId: user.id }, trx)
         await notifyPasswordChanged(trx, user, changed, undo)
+        await also?.(trx, user.id)
         return changed
       })
       sessions.markEnded(changed.ended)
@@ -112,15 +127,18 @@ function createAccounts (app: FastifyInstance) {
      * Marks a user's address as verified, with the hash of a token from a mail, or gives the user the new address to which the mail was
      * sent. Throws `InvalidInput` if the token has been used or has expired, or if the address was changed since, and `EmailTaken`.
      */
-    async verifyEmail (request: FastifyRequest, hash: Uint8Array): Promise<void> {
-      const userId = await getEmailTokenOwner(db, hash)
+    async verifyEmail (caller: Caller, hash: Uint8Array): Promise<void> {
+      const { userId, email } = await getEmailToken(db, hash)
+      if (hooks.has('beforeUserUpdate')) await updates.checkEmail(caller, userId, email)
       const undo = undoLinks.create()
       const mail = undoLinks.emailChanged(undo)
+      const also = updates.during(caller)
       await db.transaction().execute(async (trx) => {
         const verified = await verifyEmail(trx, { hash, userId, undo: undo?.hash })
         const actions = verified.changed ? ['user.email-change', 'user.email-verify'] as const : ['user.email-verify'] as const
-        for (const action of actions) await audit.add(request, { action, actorId: userId, userId }, trx)
+        for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
         if (mail && verified.undoableBy !== undefined) await insertMail(trx, mail, verified.undoableBy, userId)
+        await also?.(trx, userId)
       })
     },
 
@@ -129,11 +147,13 @@ function createAccounts (app: FastifyInstance) {
      * `InvalidInput` if the token has been used or has expired. Throws `EmailTaken` if another user has the address by now: the password
      * is restored and the sessions end nevertheless, and the token can be used again.
      */
-    async undo (request: FastifyRequest, hash: Uint8Array): Promise<void> {
+    async undo (caller: Caller, hash: Uint8Array): Promise<void> {
       const userId = await getUndoTokenOwner(db, hash)
+      const also = updates.during(caller)
       const attempt = () => db.transaction().execute(async (trx) => {
         const undone = await undoChange(trx, { hash, userId })
-        await audit.add(request, { action: 'user.undo-change', actorId: userId, userId }, trx)
+        await audit.add(caller, { action: 'user.undo-change', actorId: userId, userId }, trx)
+        await also?.(trx, userId)
         return undone
       })
       // Another user who was just taking the address has it now, and the second attempt finds that.
@@ -150,4 +170,4 @@ function createAccounts (app: FastifyInstance) {
  */
 export default fp(async function accounts (app) {
   app.decorate('usherAccounts', createAccounts(app))
-}, { name: 'usher-accounts', dependencies: ['usher-visibility', 'usher-audit', 'usher-throttle', 'usher-email-links', 'usher-undo-links', 'usher-users', 'usher-deleted-users'] })
+}, { name: 'usher-accounts', dependencies: ['usher-auth', 'usher-audit', 'usher-throttle', 'usher-email-links', 'usher-undo-links', 'usher-users', 'usher-hooks', 'usher-deleted-users'] })

@@ -13,12 +13,17 @@ declare module 'fastify' {
 }
 
 function createDeletedUsers (app: FastifyInstance) {
-  const { log, usherDatabase: { db }, usherStorage: storage } = app
+  const { log, usherDatabase: { db } } = app
   const continueNow = purgeRegularly(app, 'deleted users', PURGE_SECONDS, async () => {
     const { more, uploads } = await purgeDeletedUsers(db, ROWS_A_PURGE)
-    if (uploads > 0) await storage.sweep()
+    if (uploads > 0) await sweep()
     return more ? ROWS_A_PURGE : 0
   })
+
+  // A mount without uploads has no storage. The next start with uploads removes the files.
+  async function sweep (): Promise<void> {
+    if (app.hasDecorator('usherStorage')) await app.usherStorage.sweep()
+  }
 
   return {
     /**
@@ -32,7 +37,7 @@ function createDeletedUsers (app: FastifyInstance) {
       } catch (err) {
         log.error({ err }, 'The rows of deleted users could not be deleted')
       }
-      await storage.sweep()
+      await sweep()
     },
   }
 }
@@ -40,4 +45,4 @@ function createDeletedUsers (app: FastifyInstance) {
 /** Deletes the rows and files of deleted users, in batches. */
 export default fp(async function deletedUsers (app) {
   app.decorate('usherDeletedUsers', createDeletedUsers(app))
-}, { name: 'usher-deleted-users', dependencies: ['usher-database', 'usher-storage'] })
+}, { name: 'usher-deleted-users', dependencies: ['usher-database'] })

@@ -1,9 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { batchLists } from '../../db/batch-lists.ts'
-import { batchCalls } from '../../db/batching.ts'
+import { batchCalls, type Client } from '../../db/batching.ts'
 import type { AuditContext } from '../../db/audit.ts'
-import { findUsers, insertUsers, listUsers, type ListUsersQuery, type NewUser } from '../../db/users.ts'
+import type { UserRow } from '../../db/tables.ts'
+import { findUsers, findUsersByEmail, insertUsers, listUsers, type ListUsersQuery, type NewUser } from '../../db/users.ts'
+import { UserNotFound } from '../../schema/user.ts'
 
 const USERS_A_WRITE = 100
 
@@ -14,9 +16,19 @@ declare module 'fastify' {
 }
 
 function createUsers ({ usherDatabase: { db } }: FastifyInstance) {
+  const read = batchCalls((ids: string[]) => findUsers(db, ids))
+
   return {
     /** Returns a user, or undefined if the id is unknown or malformed. */
-    read: batchCalls((ids: string[]) => findUsers(db, ids)),
+    read,
+    /** Returns a user. Throws `UserNotFound` if the id is unknown or malformed. */
+    async get (id: string, client?: Client): Promise<UserRow> {
+      const user = await read(id, client)
+      if (!user) throw new UserNotFound()
+      return user
+    },
+    /** Returns the user who has an address, regardless of case, or undefined if there is none. */
+    find: batchCalls((emails: string[]) => findUsersByEmail(db, emails)),
     /** Returns a page of users, newest first. */
     list: batchLists((query: ListUsersQuery) => listUsers(db, query)),
     /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, or `InvalidToken` if the client may no longer act. */

@@ -1,6 +1,6 @@
-import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { serveAssets } from './assets.ts'
-import { addForm, addFormParser, createOriginCheck, type Operations } from './forms.ts'
+import { addForm, addFormParser, collectOperations, createOriginCheck, type Operations } from './forms.ts'
 import { listPages, type Page } from './page-list.ts'
 import { createRenderer, explain, type PageValues } from './render.ts'
 import { createReturnTo } from './return-to.ts'
@@ -76,4 +76,10 @@ function typedIn ({ body }: FastifyRequest): PageValues {
   return { typedName: typeof name === 'string' ? name : '', typedEmail: typeof email === 'string' ? email : '' }
 }
 
-export default pages
+/**
+ * Collects the operations that are registered from now on, and returns a function that registers the pages once all are there.
+ */
+export function collectForPages (app: FastifyInstance): () => Promise<void> {
+  const operations = collectOperations(app)
+  return async () => { await app.register(pages, { operations }) }
+}

@@ -1,13 +1,14 @@
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
+import { readFile } from 'node:fs/promises'
 import type { FastifyReply } from 'fastify'
-import { fillTemplate, readFileOfPage, readSignIn, sourceOf } from '../pages/pages.ts'
+import type { CompressedPage } from './graphiql-page.ts'
 
-let page: ReturnType<typeof createPage> | undefined
+const BUILT = new URL('graphiql-page.json', import.meta.url)
 
-/** Sends GraphiQL. Its nine megabytes are loaded on the first request and kept compressed. */
+let page: Promise<CompressedPage> | undefined
+
+/** Sends GraphiQL. The page is loaded on the first request and kept compressed. */
 export async function sendGraphiql (reply: FastifyReply): Promise<void> {
-  page ??= createPage()
+  page ??= readPage()
   const { body, policy } = await page
   // Not returned: awaiting a reply throws if the client disconnects before it is sent.
   reply
@@ -18,28 +19,10 @@ export async function sendGraphiql (reply: FastifyReply): Promise<void> {
     .send(body)
 }
 
-async function createPage () {
-  const { css, js, editorWorkerService, graphqlWorker, jsonWorker } = await import('@graphql-yoga/render-graphiql/graphiql')
-  const names = ['graphiql.html', 'graphiql.css', 'graphiql.js', 'examples.graphql', 'sign-in.css', 'sign-in.js', 'favicon.svg']
-  const [html, style, script, examples, signInStyle, signInScript, icon] = await Promise.all(names.map(readFileOfPage)) as
-    [string, string, string, string, string, string, string]
-  const data = { workers: { editorWorkerService, graphql: graphqlWorker, json: jsonWorker }, examples }
-  const scripts = { library: js, signInScript, script }
-  const body = fillTemplate(html, {
-    ...scripts,
-    // A `<` could end the element in which the data are.
-    data: JSON.stringify(data).replaceAll('<', '\\u003c'),
-    style: css + signInStyle + style,
-    signIn: await readSignIn('./api'),
-    icon: `data:image/svg+xml,${encodeURIComponent(icon)}`,
-  })
-  return { body: await promisify(gzip)(body), policy: createPolicy(Object.values(scripts)) }
-}
-
-// Script, styles, fonts and workers are inline. The page sends requests to its own origin only, over HTTP and WebSockets.
-function createPolicy (scripts: readonly string[]): string {
-  return [
-    "default-src 'none'", `script-src ${scripts.map(sourceOf).join(' ')}`, "style-src 'unsafe-inline'", 'img-src data:', 'font-src data:',
-    "connect-src 'self'", 'worker-src blob:', "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
-  ].join('; ')
+// The package has the page ready. In a clone it is created.
+async function readPage (): Promise<CompressedPage> {
+  const built = await readFile(BUILT, 'utf8').catch(() => undefined)
+  if (built === undefined) return (await import('./graphiql-page.ts')).createPage()
+  const { policy } = JSON.parse(built) as { policy: string }
+  return { body: await readFile(new URL('graphiql-page.html.gz', import.meta.url)), policy }
 }

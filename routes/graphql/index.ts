@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
 import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
 import bodyDeadline, { isLate } from '../../plugins/body-deadline.ts'
 import { addJsonParser } from '../../plugins/http.ts'
 import { limits } from '../../schema/graphql-limits.ts'
+import { readSdl } from '../../schema/sdl.ts'
 import { createContext, type GraphQLContext } from './context.ts'
 import { formatExecution } from './format.ts'
 import { wantsPage } from '../pages/pages.ts'
@@ -11,15 +11,13 @@ import { sendGraphiql } from './graphiql.ts'
 import { addLimits } from './hooks.ts'
 import { createLimits } from './limits.ts'
 import { readOperation, type Operation } from './operation.ts'
-import { hidingResolvers } from './reading.ts'
-import { resolvers } from './resolvers.ts'
+import { createResolvers } from './resolvers.ts'
 import { addSockets } from './live/ws/sockets.ts'
 import { addEventStreams, wantsEvents } from './live/sse/sse.ts'
 import { createSubscriptions } from './live/subscriptions.ts'
 
 const PATH = '/graphql'
 const DOCUMENTS_KEPT = 256
-const sdl = readFileSync(new URL('../../schema/schema.graphql', import.meta.url), 'utf8')
 
 /**
  * Adds the endpoint /graphql (contract 7): queries and mutations by POST, all operations over a WebSocket or server-sent events, and
@@ -56,8 +54,8 @@ const graphql: FastifyPluginAsync = async (app) => {
 function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<typeof addEventStreams>): MercuriusOptions {
   return {
     path: PATH,
-    schema: sdl,
-    resolvers: { ...resolvers, User: { ...resolvers.User, ...hidingResolvers(app) } } as unknown as IResolvers,
+    schema: readSdl(app.usherOptions.without),
+    resolvers: createResolvers(app) as unknown as IResolvers,
     jit: 1,
     cache: DOCUMENTS_KEPT,
     graphql: { parseOptions: { maxTokens: limits.tokens }, validateOptions: { maxErrors: limits.errors } },

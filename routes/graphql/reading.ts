@@ -14,11 +14,11 @@ export function authorizeRead (context: GraphQLContext, action: ReadAction, owne
 }
 
 async function authorize (context: GraphQLContext, action: ReadAction, ownerId: string | undefined): Promise<void> {
-  const { usher: { usherVisibility: visibility, usherAudit: audit }, request } = context
+  const { usher: { usherVisibility: visibility, usherAudit: audit, usherAuth: auth }, request } = context
   const reader = await readerOf(context)
   if (visibility.allows(reader, action, ownerId)) return
   if (!reader) throw new Unauthenticated()
-  if (request) audit.addRejection(request, 403, reader)
+  if (request) audit.addRejection(auth.callerOf(request, { actor: reader }), 403)
   throw new Forbidden()
 }
 

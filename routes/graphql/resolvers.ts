@@ -1,28 +1,23 @@
+import type { FastifyInstance } from 'fastify'
 import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
-import { authorPostsKey, type ListedPost, type PostRow } from '../../db/posts.ts'
+import { authorPostsKey, type ListedPost } from '../../db/posts.ts'
+import type { Caller } from '../../plugins/auth/caller.ts'
 import type { PostEvent } from '../../plugins/posts/post-stream.ts'
 import { decodePlace, encodeCursor, encodePlace } from '../../schema/cursor.ts'
 import { Forbidden } from '../../schema/errors.ts'
-import { Unauthenticated } from '../../schema/auth.ts'
 import { UserNotFound } from '../../schema/user.ts'
-import type { Action, Actor } from '../../schema/policy.ts'
-import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
-import { createParser } from '../../schema/validator.ts'
 import { toConnection, readPage } from './pagination.ts'
 import { clientOfReads, type GraphQLContext } from './context.ts'
-import { authorizeRead } from './reading.ts'
+import { authorizeRead, hidingResolvers } from './reading.ts'
 import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
-
-const parsePost = createParser(CreatePost)
-const parseChanges = createParser(UpdatePost)
 
 /**
  * The resolvers of `schema/schema.graphql`. Relations use the batched reads, which join the reads of all concurrent requests:
  * fifty users with their posts are two statements (contract 7.8).
  */
-export const resolvers = {
+const resolvers = {
   DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value as Date).toISOString() }),
 
   Query: {
@@ -88,30 +83,16 @@ export const resolvers = {
   },
 
   Mutation: {
-    async createPost (_, { input: { authorId, ...input } }, context) {
-      const { usherPosts: posts, usherAuth: { callerOf } } = context.usher
-      const actor = await requireActor(context)
-      authorize(context, actor, 'posts:create')
-      const author = authorId?.toLowerCase() ?? actor.id
-      if (author !== actor.id) authorize(context, actor, 'posts:create-for-another')
-      return posts.create({ ...parsePost(input), authorId: author, actorId: actor.id }, callerOf(actor, context.client))
+    async createPost (_, { input }, context) {
+      return perform(context, (caller) => context.usher.usherPostChanges.create(caller, input))
     },
 
     async updatePost (_, { id, input }, context) {
-      const actor = await requireActor(context)
-      const { id: postId } = await ownPost(context, actor, 'posts:update', id)
-      const { title, content } = input
-      const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
-      const { usherPosts: posts, usherAuth: { confirm } } = context.usher
-      return posts.update(postId, { ...changes, actorId: actor.id }, () => confirm(actor, context.client))
+      return perform(context, (caller) => context.usher.usherPostChanges.update(caller, id, input))
     },
 
     async deletePost (_, { id }, context) {
-      const actor = await requireActor(context)
-      const { id: postId } = await ownPost(context, actor, 'posts:delete', id)
-      const { usherPosts: posts, usherAuth: { confirm } } = context.usher
-      await posts.delete(postId, () => confirm(actor, context.client), actor.id)
-      return postId
+      return perform(context, (caller) => context.usher.usherPostChanges.delete(caller, id))
     },
   },
 
@@ -134,27 +115,26 @@ export const resolvers = {
   },
 } satisfies Resolvers<GraphQLContext>
 
+/** Returns the resolvers of the parts that a mount has. */
+export function createResolvers (usher: FastifyInstance) {
+  const { DateTime, Query: { user, users, me }, User } = resolvers
+  if (usher.usherOptions.without.includes('posts')) return { DateTime, Query: { user, users, me }, User: hidingResolvers(usher) }
+  return { ...resolvers, User: { ...User, ...hidingResolvers(usher) } }
+}
+
 function cursorOf ({ position, epoch }: ListedPost): string {
   return encodePlace({ position: position!, epoch: epoch! })
 }
 
-async function requireActor ({ actor }: GraphQLContext): Promise<Actor> {
-  const authenticated = await actor()
-  if (!authenticated) throw new Unauthenticated()
-  return authenticated
-}
-
-// Throws `Forbidden` like `usherAuth.authorize`, and adds the rejection to the account log. In REST routes the error handler does
-// that (`plugins/errors.ts`), but errors of resolvers do not reach it, and the status of GraphQL responses is always 200.
-function authorize ({ usher, request }: GraphQLContext, actor: Actor, action: Action, ownerId?: string): void {
-  if (usher.usherAuth.allows(actor, action, ownerId)) return
-  usher.usherAudit.addRejection(request!, 403, actor)
-  throw new Forbidden()
-}
-
-async function ownPost (context: GraphQLContext, actor: Actor, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
-  const post = await context.usher.usherPosts.read(id, context.client)
-  if (!post) throw new PostNotFound()
-  authorize(context, actor, action, post.authorId)
-  return post
+// Runs a mutation, and adds its rejection to the account log. In REST routes the error handler does that (`plugins/errors.ts`), but
+// errors of resolvers do not reach it, and the status of GraphQL responses is always 200.
+async function perform<Result> (context: GraphQLContext, operate: (caller: Caller) => Promise<Result>): Promise<Result> {
+  const { usher, request, client, actor } = context
+  const caller = usher.usherAuth.callerOf(request!, { actor: await actor(), client, via: 'graphql' })
+  try {
+    return await operate(caller)
+  } catch (error) {
+    if (error instanceof Forbidden) usher.usherAudit.addRejection(caller, 403)
+    throw error
+  }
 }

@@ -38,13 +38,13 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
   for (const [command, usage] of [['migrate', 'migrate'], ['sessions end', 'sessions end [options]']] as const) {
     const help = await usher(`${command} --help`)
     t.equal(help.code, 0)
-    t.ok(help.stdout.startsWith(`Usage: usher ${usage}\n\n`), help.stdout)
+    t.ok(help.stdout.startsWith(`Usage: npx fastify-usher ${usage}\n\n`), help.stdout)
   }
   const wrong: [string, number, string][] = [
-    ['nothing', 2, 'There is no command nothing.\nSee usher --help.\n'],
-    ['constructor', 2, 'There is no command constructor.\nSee usher --help.\n'],
-    ['migrate --force', 2, "Unknown option '--force'.\nSee usher migrate --help.\n"],
-    ['sessions end --all please', 2, "Unexpected argument 'please'.\nSee usher sessions end --help.\n"],
+    ['nothing', 2, 'There is no command nothing.\nSee npx fastify-usher --help.\n'],
+    ['constructor', 2, 'There is no command constructor.\nSee npx fastify-usher --help.\n'],
+    ['migrate --force', 2, "Unknown option '--force'.\nSee npx fastify-usher migrate --help.\n"],
+    ['sessions end --all please', 2, "Unexpected argument 'please'.\nSee npx fastify-usher sessions end --help.\n"],
     ['sessions end', 1, 'Exactly one of --user, --id and --all is required.\n'],
     ['sessions end --user nobody@example.com', 1, 'There is no user nobody@example.com.\n'],
     ['admin create', 1, 'email is required\n'],

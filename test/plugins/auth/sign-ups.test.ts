@@ -1,4 +1,4 @@
-import Fastify, { type FastifyRequest } from 'fastify'
+import Fastify from 'fastify'
 import t from 'tap'
 import database from '../../../plugins/database.ts'
 import mailerPlugin from '../../../plugins/mailer.ts'
@@ -28,7 +28,7 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
   await sql.begin(async (trx) => {
     await trx`lock table sign_ups in access exclusive mode`
     for (let index = 0; index < 205; index++) {
-      app.usherSignUps.request({ name: 'Ada', email: `${index}@example.com`, passwordHash: 'x' }, { log } as unknown as FastifyRequest)
+      app.usherSignUps.request({ name: 'Ada', email: `${index}@example.com`, passwordHash: 'x' }, { log: log as never })
     }
   })
   await app.close()

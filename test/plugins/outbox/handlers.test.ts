@@ -1,42 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import Fastify from 'fastify'
-import t, { type Test } from 'tap'
-import usher, { type EventName, type UsherEvent, type UsherOptions } from '../../../app.ts'
-import { createUsher, withUsers, type TestUsher } from '../../helpers/app.ts'
-import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import t from 'tap'
+import { createUsher } from '../../helpers/app.ts'
+import { admin, eventNames, startWithEvents } from '../../helpers/outbox-events.ts'
 import { post } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
-import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 import { until } from '../../helpers/until.ts'
 import { upload } from '../../helpers/uploads.ts'
 
-const admin = { email: 'admin@example.com', password: 'horse battery staple' }
-const names: EventName[] = [
-  'user.created', 'user.updated', 'user.deleted', 'session.started', 'session.ended', 'password.changed', 'upload.created', 'upload.deleted',
-  'post.created', 'post.updated', 'post.deleted',
-]
-
-/** Mounts Usher with a handler of all events, before the app is ready. Returns the events so far. */
-async function start (t: Test, options: UsherOptions = {}): Promise<{ usher: TestUsher, events: UsherEvent[] }> {
-  const events: UsherEvent[] = []
-  const given: UsherOptions = {
-    databaseUrl: await testDatabaseUrl(),
-    schema: uniqueSchema(t.name),
-    uploadsDir: temporaryFolder(t),
-    poolSize: 4,
-    admin,
-    ...options,
-  }
-  const app = Fastify({ forceCloseConnections: true })
-  t.teardown(() => app.close())
-  await app.register(usher, given)
-  app.usher.on(names, (event) => { events.push(event) })
-  await app.ready()
-  return { usher: await withUsers(app, given), events }
-}
-
 t.test('12.5 a handler gets every event of every change, with its data and its actor', async (t) => {
-  const { usher, events } = await start(t)
+  const { usher, events } = await startWithEvents(t)
   const { id: actorId, headers } = usher.admin
   const of = (subject: string) => events.filter((event) => event.subject === subject)
   await until('the first admin', () => of(actorId).length === 2)
@@ -102,7 +74,7 @@ t.test('12.5 without consumers, no event is stored', async (t) => {
 })
 
 t.test('12.5 an event that fails delays only the later ones of its subject and consumer', async (t) => {
-  const { usher: { app, admin, inject } } = await start(t)
+  const { usher: { app, admin, inject } } = await startWithEvents(t)
   const [seen, others]: [string[], string[]] = [[], []]
   let fails = true
   app.usher.on('user.updated', ({ data: { name } }, { attempt }) => {
@@ -125,11 +97,11 @@ t.test('12.5 an event that fails delays only the later ones of its subject and c
 })
 
 t.test('12.5 wrong arguments of on are rejected', async (t) => {
-  const { usher: { app } } = await start(t)
+  const { usher: { app } } = await startWithEvents(t)
   const on = app.usher.on as (...args: unknown[]) => void
   t.throws(() => on('user.renamed', () => {}), 'usher: on: there is no event user.renamed')
   t.throws(() => on([], () => {}), 'at least one event')
   t.throws(() => on('user.created', 'handler'), 'usher: on needs a handler')
   t.throws(() => on('user.created', () => {}, { name: 'a b' }), 'usher: the name of a handler')
-  t.throws(() => on(names, () => {}), 'already: pass another name')
+  t.throws(() => on(eventNames, () => {}), 'already: pass another name')
 })

@@ -1,0 +1,52 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance } from 'fastify'
+import { postFields, type PostRow } from '../../db/posts.ts'
+import { decodePlace, encodePlace } from '../../schema/cursor.ts'
+import type { UsherPost } from '../../schema/hooks.ts'
+import { PostNotFound } from '../../schema/post.ts'
+import { line } from '../../schema/text.ts'
+import type { PostOperations } from '../../schema/usher.ts'
+import { createParser } from '../../schema/validator.ts'
+import { copy, idOf, type Perform } from './perform.ts'
+
+const parseQuery = createParser(Type.Object({
+  author: Type.Optional(line()),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
+  after: Type.Optional(line()),
+}))
+const parseGiven = createParser(Type.Object({ authorId: Type.Optional(line()) }))
+
+/** Creates the operations on posts, which do what those of GraphQL do. */
+export function createPostOperations (app: FastifyInstance, perform: Perform): PostOperations {
+  const { usherPosts: posts, usherPostChanges: changes } = app
+
+  return {
+    create: (given, options) => perform(options, async (caller) => {
+      caller.requireIdentity()
+      parseGiven(given)
+      return show(await changes.create(caller, given))
+    }),
+
+    get: (id, options) => perform(options, async (caller) => {
+      const post = await posts.read(idOf(id))
+      caller.authorizeReading('posts:read', post?.authorId)
+      if (!post) throw new PostNotFound()
+      return show(post)
+    }),
+
+    list: (query = {}, options) => perform(options, async (caller) => {
+      const { author, limit, after } = parseQuery(query)
+      const authorId = author?.toLowerCase()
+      caller.authorizeReading('posts:read', authorId)
+      const { rows, next } = await posts.list({ fields: postFields, authorId, limit, after: after && decodePlace(after).position })
+      const data = rows as readonly PostRow[]
+      return { data: data.map(show), page: { next: next && encodePlace(data.at(-1)!), limit } }
+    }),
+
+    update: (id, given, options) => perform(options, async (caller) => show(await changes.update(caller, idOf(id), given ?? {}))),
+
+    delete: (id, options) => perform(options, async (caller) => { await changes.delete(caller, idOf(id)) }),
+  }
+}
+
+const show = ({ id, authorId, title, content, createdAt }: PostRow): UsherPost => copy({ id, authorId, title, content, createdAt })

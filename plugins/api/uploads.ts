@@ -1,0 +1,35 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance } from 'fastify'
+import type { UploadRow } from '../../db/uploads.ts'
+import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
+import { pageQuery } from '../../schema/params.ts'
+import { line } from '../../schema/text.ts'
+import type { UploadOperations, UsherUpload } from '../../schema/usher.ts'
+import { createParser } from '../../schema/validator.ts'
+import { idOf, type Perform } from './perform.ts'
+
+const parseQuery = createParser(Type.Object({ user: Type.Optional(line()), ...pageQuery('Uploads') }))
+
+/** Creates the operations on uploads. */
+export function createUploadOperations (app: FastifyInstance, perform: Perform): UploadOperations {
+  const { usherUploads: uploads, usherOptions: { prefix, publicUrl = '' } } = app
+  const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
+
+  const show = ({ id, userId, filename, mediaType, size, sha256, description, createdAt }: UploadRow): UsherUpload => ({
+    id, fileUrl: `${base}/${id}`, userId: userId!, filename, mediaType, size: Number(size), sha256, description, createdAt: new Date(createdAt),
+  })
+
+  return {
+    get: (id, options) => perform(options, async (caller) => show(await uploads.get(caller, idOf(id)))),
+
+    list: (query = {}, options) => perform(options, async (caller) => {
+      const { user, limit, after } = parseQuery(query)
+      const userId = user?.toLowerCase()
+      caller.authorizeReading('uploads:read', userId)
+      const { rows, next } = await uploads.list({ userId, limit, after: after && decodeCursor(after) })
+      return { data: rows.map(show), page: { next: next && encodeCursor(next), limit } }
+    }),
+
+    delete: (id, options) => perform(options, (caller) => uploads.delete(caller, idOf(id))),
+  }
+}

@@ -1,0 +1,56 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance } from 'fastify'
+import type { UserRow } from '../../db/tables.ts'
+import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
+import { line } from '../../schema/text.ts'
+import { CreateUser, ListUsers, PatchUser, type ShownUser, type UsherUser } from '../../schema/user.ts'
+import type { CallOptions, UserOperations } from '../../schema/usher.ts'
+import { createParser } from '../../schema/validator.ts'
+import type { Caller } from '../auth/caller.ts'
+import { authorizeChange, authorizeCreation } from '../users/permissions.ts'
+import { copy, idOf, type Perform } from './perform.ts'
+
+const parseNew = createParser(CreateUser)
+const parseChanges = createParser(PatchUser)
+const parseQuery = createParser(ListUsers)
+// An address that cannot exist is that of nobody.
+const parseAddress = createParser(Type.Object({ email: line({ trim: true, maxLength: 1024 }) }))
+
+/** Creates the operations on users, which do what the routes do. */
+export function createUserOperations (app: FastifyInstance, perform: Perform): UserOperations {
+  const { usherUsers: users, usherNewUsers: newUsers, usherAccounts: accounts, usherVisibility: visibility } = app
+
+  const show = (user: UserRow, { isHost, actor }: Caller): UsherUser => copy(isHost ? user : visibility.show(user, actor)) as UsherUser
+
+  return {
+    create: (given: CreateUser, options?: CallOptions) => perform(options, async (caller) => {
+      authorizeCreation(caller, given)
+      return show(await newUsers.create(caller, parseNew(given)), caller)
+    }),
+
+    get: (id: string, options?: CallOptions) => perform(options, async (caller) => {
+      caller.authorizeReading('users:read', idOf(id))
+      return show(await users.get(idOf(id)), caller)
+    }),
+
+    find: (email: string, options?: CallOptions): Promise<UsherUser> => perform(options, async (caller) => {
+      const user = await users.find(parseAddress({ email }).email)
+      const isVisible = user && caller.allowsReading('users:read', user.id) && caller.allowsReading('users:read-email', user.id)
+      return (isVisible ? show(user, caller) : undefined) as UsherUser
+    }),
+
+    list: (query: object = {}, options?: CallOptions) => perform(options, async (caller) => {
+      caller.authorizeReading('users:list')
+      const { role, limit, after } = parseQuery(query)
+      const { rows, next } = await users.list({ role, limit, after: after && decodeCursor(after) })
+      return { data: rows.map((user) => show(user, caller)), page: { next: next && encodeCursor(next), limit } }
+    }),
+
+    update: (id: string, changes: PatchUser, options?: CallOptions) => perform(options, async (caller) => {
+      authorizeChange(caller, idOf(id), changes)
+      return show(await accounts.update(caller, idOf(id), parseChanges(changes)), caller)
+    }),
+
+    delete: (id: string, options?: CallOptions) => perform(options, (caller) => accounts.delete(caller, idOf(id))),
+  } satisfies Record<keyof UserOperations, (...parameters: never[]) => Promise<UsherUser | ShownUser | object | void>>
+}

@@ -1,0 +1,63 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Forbidden, UsherError } from '../../schema/errors.ts'
+import { isReadAction, type Action } from '../../schema/policy.ts'
+import type { Usher } from '../../schema/usher.ts'
+import type { Caller } from '../auth/caller.ts'
+import { createPerform } from './perform.ts'
+import { createPostOperations } from './posts.ts'
+import { createSessionOperations } from './sessions.ts'
+import { createUploadOperations } from './uploads.ts'
+import { createUserOperations } from './users.ts'
+
+/** Creates the decorator that a host gets (contract 12.1). */
+export function createUsher (app: FastifyInstance): Usher {
+  const { usherAuth: { authenticate, callerOf }, usherAudit: audit, usherOutbox: { on, failed, retry }, usherOptions: { schema, policy } } = app
+  const perform = createPerform(app)
+
+  async function identify (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    request.actor = null
+    if (request.headers.authorization !== undefined) await authenticate(request, reply)
+  }
+
+  // Runs a check on a route of the host, whose error handler does not write rejections to the account log.
+  function check (request: FastifyRequest, run: (caller: Caller) => void): void {
+    const caller = callerOf(request, { via: 'api' })
+    try {
+      run(caller)
+    } catch (error) {
+      if (error instanceof UsherError && (error as InstanceType<typeof Forbidden>).statusCode === 403) audit.addRejection(caller, 403)
+      throw error
+    }
+  }
+
+  return Object.freeze<Usher>({
+    authenticate,
+    identify,
+
+    allow (action, ownerOf) {
+      if (!Object.hasOwn(policy, action)) throw new Error(`usher: allow: the policy has no action ${action}: define it in the option policy`)
+      const isRead = isReadAction(action)
+      return async (request, reply) => {
+        await (isRead ? identify : authenticate)(request, reply)
+        check(request, (caller) => {
+          const ownerId = ownerOf?.(request)
+          if (isRead) caller.authorizeReading(action, ownerId)
+          else caller.authorize(action as Action, ownerId)
+        })
+      }
+    },
+
+    requireRole: (role) => async (request, reply) => {
+      await authenticate(request, reply)
+      check(request, ({ actor }) => { if (actor?.role !== role && actor?.role !== 'admin') throw new Forbidden() })
+    },
+
+    schema,
+    users: Object.freeze(createUserOperations(app, perform)),
+    sessions: Object.freeze(createSessionOperations(app, perform)),
+    posts: Object.freeze(createPostOperations(app, perform)),
+    uploads: Object.freeze(createUploadOperations(app, perform)),
+    on,
+    events: Object.freeze({ failed, retry }),
+  })
+}

@@ -1,0 +1,102 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { Client } from '../../db/batching.ts'
+import type { ClientInfo } from '../../db/sessions.ts'
+import { InvalidToken, Unauthenticated } from '../../schema/auth.ts'
+import { Forbidden } from '../../schema/errors.ts'
+import type { CallSource } from '../../schema/hooks.ts'
+import type { Action, Actor, ReadAction } from '../../schema/policy.ts'
+
+/** What a caller asks authentication and the policy. */
+export interface Permissions {
+  mayAct (actor: Actor, client?: Client): boolean | Promise<boolean>
+  allows (actor: Actor, action: Action, ownerId?: string): boolean
+  allowsReading (reader: Actor | null, action: ReadAction, ownerId?: string): boolean
+}
+
+/** What is known about a caller when the operation begins. The request may be gone when the operation ends. */
+export interface CallerDetails extends ClientInfo {
+  /** The user who is authenticated, or null without one. */
+  readonly actor: Actor | null
+  /** Whether the host itself acts, with full permission and without an actor. */
+  readonly isHost?: boolean
+  readonly via: CallSource
+  /** The connection of the request. Undefined if the operation has no connection, so that it is completed in any case. */
+  readonly client?: Client | undefined
+  readonly log: FastifyBaseLogger
+}
+
+/**
+ * Who performs an operation, and from where: a user, the host itself, or somebody who is not authenticated. As the client of a write,
+ * it rejects the write if the user may not act any more when it is sent, or has disconnected.
+ */
+export class Caller implements Client, CallerDetails {
+  readonly actor: Actor | null
+  readonly isHost: boolean
+  readonly via: CallSource
+  readonly client: Client | undefined
+  /** The client's address and user agent, for the account log. */
+  readonly address: string
+  readonly userAgent: string
+  readonly log: FastifyBaseLogger
+  readonly #permissions: Permissions
+
+  constructor ({ actor, isHost = false, via, client, address, userAgent, log }: CallerDetails, permissions: Permissions) {
+    this.actor = actor
+    this.isHost = isHost
+    this.via = via
+    this.client = client
+    this.address = address
+    this.userAgent = userAgent
+    this.log = log
+    this.#permissions = permissions
+  }
+
+  get destroyed (): boolean {
+    return this.client?.destroyed ?? false
+  }
+
+  /** Returns whether the caller may still act. Somebody without an account, such as the owner of a token of a mail, always may. */
+  mayAct (): boolean | Promise<boolean> {
+    return this.actor === null || this.#permissions.mayAct(this.actor, this.client)
+  }
+
+  /**
+   * Checks again, right before a change takes effect, that the caller may still act: authentication ran when the head of the request
+   * arrived, and its body may have taken a while (contract 1.12). It costs a statement only on a node that does not receive
+   * notifications. Throws `InvalidToken`, `DatabaseUnavailable`.
+   */
+  async confirm (): Promise<void> {
+    if (!await this.mayAct()) throw new InvalidToken()
+  }
+
+  /** Returns the actor. Throws `Unauthenticated` if there is none. */
+  getActor (): Actor {
+    if (!this.actor) throw new Unauthenticated()
+    return this.actor
+  }
+
+  /** Throws `Unauthenticated` unless the caller is a user or the host. */
+  requireIdentity (): void {
+    if (!this.isHost) this.getActor()
+  }
+
+  /** Returns whether the policy permits an action. The host may do everything, somebody without an account nothing. */
+  allows (action: Action, ownerId?: string): boolean {
+    return this.isHost || (this.actor !== null && this.#permissions.allows(this.actor, action, ownerId))
+  }
+
+  /** Throws `Unauthenticated` or `Forbidden` if the policy does not permit an action. */
+  authorize (action: Action, ownerId?: string): void {
+    if (!this.allows(action, ownerId)) throw this.actor ? new Forbidden() : new Unauthenticated()
+  }
+
+  /** Returns whether the policy permits reading something. */
+  allowsReading (action: ReadAction, ownerId?: string): boolean {
+    return this.isHost || this.#permissions.allowsReading(this.actor, action, ownerId)
+  }
+
+  /** Throws `Unauthenticated` or `Forbidden` if the policy does not permit reading something. */
+  authorizeReading (action: ReadAction, ownerId?: string): void {
+    if (!this.allowsReading(action, ownerId)) throw this.actor ? new Forbidden() : new Unauthenticated()
+  }
+}

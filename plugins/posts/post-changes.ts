@@ -1,0 +1,82 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import type { PostRow } from '../../db/posts.ts'
+import { InvalidInput } from '../../schema/errors.ts'
+import type { HookPost } from '../../schema/hooks.ts'
+import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
+import { line } from '../../schema/text.ts'
+import { createParser } from '../../schema/validator.ts'
+import type { Caller } from '../auth/caller.ts'
+
+const parsePost = createParser(CreatePost)
+const parseChanges = createParser(UpdatePost)
+const parseHookPost = createParser(Type.Composite([CreatePost, Type.Object({ authorId: line() })]))
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherPostChanges: ReturnType<typeof createPostChanges>
+  }
+}
+
+/** A post to be created. Without an author, it is the caller's own. */
+export interface GivenPost { title: string, content: string, authorId?: string | null | undefined }
+
+function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: hooks }: FastifyInstance) {
+  // Returns a post if the caller may change it.
+  async function findOwn (caller: Caller, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
+    caller.requireIdentity()
+    const post = await posts.read(id, caller.client)
+    if (!post) throw new PostNotFound()
+    caller.authorize(action, post.authorId)
+    return post
+  }
+
+  async function askHook (caller: Caller, post: HookPost): Promise<HookPost> {
+    await users.get(post.authorId, caller.client)
+    const { title, content, authorId } = await hooks.change('beforePostCreate', post, caller, parseHookPost)
+    return { title, content, authorId }
+  }
+
+  return {
+    /** Creates a post. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`, `UserNotFound`, `Overloaded`, `InvalidToken`. */
+    async create (caller: Caller, { authorId: author, ...given }: GivenPost): Promise<PostRow> {
+      caller.requireIdentity()
+      const authorId = author?.toLowerCase() ?? caller.actor?.id
+      if (authorId === undefined) throw new InvalidInput('authorId is required')
+      caller.authorize('posts:create')
+      if (authorId !== caller.actor?.id) caller.authorize('posts:create-for-another')
+      const { title, content } = parsePost(given)
+      const post = { title, content, authorId }
+      const wanted = hooks.has('beforePostCreate') ? await askHook(caller, post) : post
+      const also = hooks.during('onPostCreate', caller)
+      // Without a hook, posts that are created at the same time share a statement.
+      if (!also) return posts.create({ ...wanted, actorId: actorIdOf(caller) }, caller)
+      return posts.createAfter({ ...wanted, actorId: actorIdOf(caller) }, async (trx, id, createdAt) => {
+        await also(trx, { ...wanted, id, createdAt })
+        await caller.confirm()
+      })
+    },
+
+    /** Changes the members that are given. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `InvalidToken`. */
+    async update (caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined }): Promise<PostRow> {
+      const post = await findOwn(caller, 'posts:update', id)
+      const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
+      return posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm())
+    },
+
+    /** Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidToken`. */
+    async delete (caller: Caller, id: string): Promise<string> {
+      const post = await findOwn(caller, 'posts:delete', id)
+      await posts.delete(post.id, () => caller.confirm(), actorIdOf(caller))
+      return post.id
+    },
+  }
+}
+
+const actorIdOf = ({ actor }: Caller): string | null => actor?.id ?? null
+
+/** Creates, changes and deletes posts: one function each, whoever does it. */
+export default fp(async function postChanges (app) {
+  app.decorate('usherPostChanges', createPostChanges(app))
+}, { name: 'usher-post-changes', dependencies: ['usher-posts', 'usher-users', 'usher-auth', 'usher-hooks'] })

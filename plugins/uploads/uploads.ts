@@ -1,0 +1,78 @@
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { batchLists } from '../../db/batch-lists.ts'
+import { deleteUpload, listUploads, type ListUploadsQuery, type UploadRow } from '../../db/uploads.ts'
+import type { HookUpload } from '../../schema/hooks.ts'
+import { line } from '../../schema/text.ts'
+import { basename, UploadInput, UploadNotFound } from '../../schema/upload.ts'
+import { createParser } from '../../schema/validator.ts'
+import type { Caller } from '../auth/caller.ts'
+import type { TemporaryFile } from './storage.ts'
+
+const parse = createParser(Type.Object({ filename: line({ maxLength: 255 }), description: UploadInput.properties.description }))
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherUploads: ReturnType<typeof createUploads>
+  }
+}
+
+/** A file that is complete, and what its form says about it. */
+export type GivenUpload = TemporaryFile & { filename: string, description: string }
+
+function createUploads (app: FastifyInstance) {
+  const { usherDatabase: { db }, usherStorage: storage, usherHooks: hooks } = app
+  const list = batchLists((query: ListUploadsQuery) => listUploads(db, query))
+
+  async function askHook (caller: Caller, { filename, description, size, sha256, mediaType }: GivenUpload): Promise<{ filename: string, description: string }> {
+    const input: HookUpload = { filename, description, size, sha256, mediaType, userId: caller.getActor().id }
+    const wanted = await hooks.change('beforeUploadKeep', input, caller, (returned) => {
+      const texts = parse(returned)
+      return { ...input, description: texts.description, filename: basename(texts.filename) }
+    })
+    return { filename: wanted.filename, description: wanted.description }
+  }
+
+  return {
+    /**
+     * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws, `StorageFull` and
+     * `InvalidToken`; the file then remains temporary, or is removed.
+     */
+    async keep (caller: Caller, given: GivenUpload): Promise<GivenUpload> {
+      caller.authorize('uploads:create')
+      const upload = hooks.has('beforeUploadKeep') ? { ...given, ...await askHook(caller, given) } : given
+      await storage.keep({ ...upload, userId: caller.getActor().id }, () => caller.confirm())
+      return upload
+    },
+
+    /** Returns the record of an upload. Throws `Unauthenticated`, `Forbidden`, `UploadNotFound`. */
+    async get (caller: Caller, id: string): Promise<UploadRow> {
+      const upload = await storage.find(id)
+      // A reader who may not read the upload does not learn whether it exists.
+      caller.authorizeReading('uploads:read', upload?.userId ?? undefined)
+      if (!upload) throw new UploadNotFound()
+      return upload
+    },
+
+    /** Returns a page of the uploads of a user or of all users, newest first. */
+    list,
+
+    /** Deletes an upload: nobody can read it any more, and its file is removed. Throws `UploadNotFound`, `InvalidToken`. */
+    async delete (caller: Caller, id: string): Promise<void> {
+      const upload = await storage.find(id)
+      if (!upload || !caller.allows('uploads:delete', upload.userId ?? undefined)) {
+        caller.requireIdentity()
+        throw new UploadNotFound()
+      }
+      await caller.confirm()
+      if (!await deleteUpload(db, upload.id, caller.actor?.id ?? null)) throw new UploadNotFound()
+      await storage.sweep()
+    },
+  }
+}
+
+/** Keeps, lists and deletes uploads: one function each, whoever does it. */
+export default fp(async function uploads (app) {
+  app.decorate('usherUploads', createUploads(app))
+}, { name: 'usher-uploads', dependencies: ['usher-database', 'usher-storage', 'usher-auth', 'usher-hooks'] })

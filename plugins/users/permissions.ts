@@ -1,0 +1,23 @@
+import type { Caller } from '../auth/caller.ts'
+
+// The body of a request is authorized before it is validated, because 403 comes before 400 (contract 1.7).
+type Given = { role?: unknown, disabled?: unknown }
+const membersOf = (given: unknown): Given => (given ?? {}) as Given
+
+/** Throws `Unauthenticated` or `Forbidden` if a caller may not create this user. Granting a role takes a permission of its own. */
+export function authorizeCreation (caller: Caller, given: unknown): void {
+  caller.authorize('users:create')
+  const { role = 'user' } = membersOf(given)
+  if (role !== 'user') caller.authorize('users:grant-role')
+}
+
+/** Throws `Unauthenticated` or `Forbidden` if a caller may not change a user like this. */
+export function authorizeChange (caller: Caller, id: string, given: unknown): void {
+  const { role, disabled } = membersOf(given)
+  const isOwn = caller.actor?.id === id.toLowerCase()
+  caller.authorize('users:replace', id.toLowerCase())
+  if (role !== undefined && !(isOwn && role === caller.actor.role)) caller.authorize('users:grant-role')
+  // Disabling and enabling are one permission, which users do not have over their own record. Actors are not disabled, so in their
+  // own record `false` changes nothing, and a response can be sent back.
+  if (disabled !== undefined && !(isOwn && disabled === false)) caller.authorize('users:disable', id.toLowerCase())
+}

@@ -1,0 +1,33 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const root = join(import.meta.dirname, '../..')
+
+/** The content of the package, as npm reports it. */
+export interface Packed { path: string, files: { path: string }[], size: number }
+
+// Only what programs need, so that no setting of this process or of npm affects a host.
+const environment = { PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, HOME: process.env['HOME'], NO_COLOR: '1', CI: 'true' }
+
+/** Packs Usher into a folder, as `npm publish` does. */
+export async function pack (folder: string): Promise<Packed> {
+  const stdout = await run(root, 'npm', ['pack', '--json', '--pack-destination', folder])
+  const [{ filename, files, size }] = JSON.parse(stdout.slice(stdout.search(/^\[/m))) as [{ filename: string, files: Packed['files'], size: number }]
+  return { path: join(folder, filename), files, size }
+}
+
+/** Runs a program in a folder and returns what it prints. Throws an error with its output if it fails. */
+export async function run (cwd: string, file: string, args: string[], env: Record<string, string> = {}): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)(file, args, { cwd, env: { ...environment, ...env }, maxBuffer: 2 ** 26 })
+    return stdout
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string, stderr?: string }
+    throw new Error(`${file} ${args.join(' ')}\n${stdout}${stderr}`, { cause: error })
+  }
+}
+
+/** Installs packages into a folder with npm, without running their scripts. */
+export const install = (cwd: string, ...packages: string[]): Promise<string> =>
+  run(cwd, 'npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts', ...packages])
