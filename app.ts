@@ -21,6 +21,7 @@ import { migrate } from './plugins/migrate.ts'
 import logins from './plugins/auth/logins.ts'
 import mailer from './plugins/mailer.ts'
 import mails from './plugins/mails/mails.ts'
+import outbox from './plugins/outbox/outbox.ts'
 import optionsPlugin from './plugins/options.ts'
 import passwordLinks from './plugins/auth/password-links.ts'
 import passwords from './plugins/auth/passwords.ts'
@@ -65,12 +66,14 @@ declare module 'fastify' {
 }
 
 export { audiences, migrate }
+export type * from './schema/events.ts'
 export type * from './schema/hooks.ts'
 // By name it would be an alias, which a host could not extend.
 export type * from './schema/register.ts'
 export type * from './schema/usher.ts'
 export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, TokenClaims, UsherOptions, UsherUser }
 export type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver }
+export type { WebhookOptions } from './schema/webhooks.ts'
 
 // The request decorators of apps that are Usher's, by the server of the app. Several mounts in one app may share one.
 const decorators = new WeakMap<object, Set<string>>()
@@ -110,6 +113,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(lingeringClose)
   await app.register(hooks)
   await app.register(database)
+  await app.register(outbox)
   await app.register(users)
   await app.register(throttle)
   await app.register(audit)

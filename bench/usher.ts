@@ -1,7 +1,7 @@
 // Usher as in a node: the plugin in a bare Fastify, without logs.
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
-import usher from '../app.ts'
+import usher, { type EventName } from '../app.ts'
 
 const app = Fastify({ forceCloseConnections: true })
 await app.register(usher, {
@@ -14,6 +14,8 @@ await app.register(usher, {
   // All clients of the benchmark have the same address.
   live: { connectionsPerNetwork: 100_000, connections: 100_000 },
 })
+const handled = process.env['HANDLER']
+if (handled) app.usher.on(handled as EventName, () => {})
 await app.listen({ port: Number(process.env['PORT'] ?? 0), host: '127.0.0.1' })
 console.log(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`)
 process.on('SIGTERM', () => { void app.close() })

@@ -1,8 +1,40 @@
 import { sql } from 'kysely'
+import { UserInUse, UserNotFound } from '../schema/user.ts'
+import { deleteSessionsOf } from './ended-sessions.ts'
+import { whileLocked } from './locked-users.ts'
+import { actorValue, storeUserEvent, storing } from './outbox/store.ts'
+import { postData } from './post-changes.ts'
+import { isUuid, violatesForeignKey } from './postgres.ts'
 import type { Database } from './tables.ts'
+import { uploadData } from './uploads.ts'
 
 // The number of users that one step works on. Most users have so few rows that one step is enough for many of them.
 const USERS_A_STEP = 100
+
+/**
+ * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
+ * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound` or `LastAdmin`, and `UserInUse` if a foreign key of the host forbids
+ * it, perhaps only at the commit.
+ * @param also runs in the same transaction, after the deletion
+ * @param first runs in the same transaction, before the deletion
+ */
+export async function deleteUser (
+  db: Database, id: string, actorId: string | null, also: (trx: Database) => Promise<void>, first?: (trx: Database) => Promise<void>
+): Promise<string[]> {
+  if (!isUuid(id)) throw new UserNotFound()
+  try {
+    return await whileLocked(db, id, async (trx) => {
+      await first?.(trx)
+      const ended = await deleteSessionsOf(trx, id, actorId)
+      await trx.deleteFrom('users').where('id', '=', id).execute()
+      await storeUserEvent(trx, 'user.deleted', id, actorId)
+      await also(trx)
+      return ended
+    })
+  } catch (error) {
+    throw violatesForeignKey(error) ? new UserInUse() : error
+  }
+}
 
 /** The result of one step. */
 export interface PurgeStep {
@@ -37,15 +69,16 @@ export async function purgeDeletedUsers (db: Database, limit: number): Promise<P
 // Starts with the newest posts, because lists start there. Stores the position of the last deleted post, because a later step
 // would otherwise visit the index entries of all posts that are already deleted.
 async function deletePosts (trx: Database, ids: readonly string[], limit: number): Promise<number> {
-  const rows = await trx
+  const statement = trx
     .with('old', (cte) => cte.selectFrom('deleted_users').where('user_id', '=', anyOf(ids))
       .innerJoinLateral((lateral) => lateral.selectFrom('posts').select('id')
         .whereRef('author_id', '=', 'user_id').whereRef('position', '<', 'posts_below')
         .orderBy('position', 'desc').limit(limit).as('post'), (join) => join.onTrue())
       .select('post.id').limit(limit))
-    .with('gone', (cte) => cte.deleteFrom('posts').where('id', 'in', ({ selectFrom }) => selectFrom('old').select('id')).returning(['author_id', 'position']))
+    .with('gone', (cte) => cte.deleteFrom('posts').where('id', 'in', ({ selectFrom }) => selectFrom('old').select('id')).returning(['id', 'author_id', 'title', 'position']))
     .with('lowest', (cte) => cte.selectFrom('gone').groupBy('author_id')
       .select((query) => ['author_id', query.fn.min('position').as('position'), query.fn.countAll<number>().as('count')]))
+  const rows = await storing(statement, trx, 'post.deleted', { from: 'gone', ...postData('gone', 'gone.author_id', actorValue(null)) })
     .updateTable('deleted_users').from('lowest').whereRef('user_id', '=', 'author_id')
     .set((query) => ({ posts_below: query.ref('lowest.position') }))
     .returning('lowest.count').execute()
@@ -54,8 +87,9 @@ async function deletePosts (trx: Database, ids: readonly string[], limit: number
 
 // `deleteOwnerlessUploads` later removes the files, each before its record.
 async function disownUploads (trx: Database, ids: readonly string[], limit: number): Promise<number> {
-  const { numUpdatedRows } = await trx.updateTable('uploads').set({ user_id: null }).where('id', 'in', ({ selectFrom }) =>
-    selectFrom('uploads').select('id').where('user_id', '=', anyOf(ids)).limit(limit)).executeTakeFirstOrThrow()
+  const statement = trx.with('old', (cte) => cte.selectFrom('uploads').selectAll().where('user_id', '=', anyOf(ids)).limit(limit).forUpdate())
+  const { numUpdatedRows } = await storing(statement, trx, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(null)) })
+    .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').set({ user_id: null }).executeTakeFirstOrThrow()
   return Number(numUpdatedRows)
 }
 

@@ -2,6 +2,8 @@ import { sql } from 'kysely'
 import { EmailVerified } from '../schema/email-verification.ts'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken } from '../schema/user.ts'
+import { insertMail, type NewMail } from './outbox/mails.ts'
+import { storeUserEvent } from './outbox/store.ts'
 import { violates } from './postgres.ts'
 import { seconds } from './sessions.ts'
 import type { Database } from './tables.ts'
@@ -25,17 +27,17 @@ export interface NewEmailToken {
 export interface EmailChange { email: string, sessionId: string }
 
 /**
- * Stores a token. Deletes the user's oldest tokens. Returns the address to which the token is to be sent, or undefined if there is no
- * such user. Throws `EmailVerified` if the address is the current one and verified.
+ * Stores a token, and the mail with it to the address. Deletes the user's oldest tokens. Returns whether there is such a user. Throws
+ * `EmailVerified` if the address is the current one and verified.
  * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertEmailToken (
-  db: Database, { hash, userId, lifetime, change }: NewEmailToken, confirm: () => Promise<void>
-): Promise<string | undefined> {
+  db: Database, { hash, userId, lifetime, change }: NewEmailToken, mail: NewMail, confirm: () => Promise<void>
+): Promise<boolean> {
   return db.transaction().execute(async (trx) => {
     // A change of the address waits for this lock, and then deletes the token.
     const user = await lockUser(trx, userId)
-    if (!user) return undefined
+    if (!user) return false
     if (!change && user.emailVerified) throw new EmailVerified()
     const email = change?.email ?? user.email
     await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) =>
@@ -43,8 +45,9 @@ export async function insertEmailToken (
     const now = sql<Date>`clock_timestamp()`
     await trx.insertInto('email_tokens')
       .values({ hash, user_id: userId, email, session_id: change?.sessionId ?? null, created_at: now, expires_at: sql<Date>`${now} + ${seconds(lifetime)}` }).execute()
+    await insertMail(trx, mail, email, userId)
     await confirm()
-    return email
+    return true
   })
 }
 
@@ -91,6 +94,7 @@ export async function verifyEmail (
   if (changed) await setEmail(trx, userId, email)
   await trx.updateTable('users').set({ email_verified: true, updated_at: sql`now()` }).where('id', '=', userId).execute()
   await trx.deleteFrom('email_tokens').where('user_id', '=', userId).execute()
+  await storeUserEvent(trx, 'user.updated', userId, userId)
   return { changed, undoableBy }
 }
 

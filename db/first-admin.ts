@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
+import { storeUserEvent } from './outbox/store.ts'
 import { allowPauses, lock } from './postgres.ts'
 import type { Database, UserRow } from './tables.ts'
 import { userColumns } from './user-columns.ts'
@@ -31,7 +32,10 @@ export async function insertFirstAdmin (db: Database, { name = 'Admin', email, p
       .values({ id, name, email, role: 'admin', password_hash: passwordHash })
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ role: 'admin', password_hash: passwordHash, disabled: false }))
       .returning(userColumns(fields)).executeTakeFirstOrThrow()
-    await also?.(trx, user, user.id === id)
+    const isNew = user.id === id
+    await storeUserEvent(trx, isNew ? 'user.created' : 'user.updated', user.id, null)
+    if (!isNew) await storeUserEvent(trx, 'password.changed', user.id, null)
+    await also?.(trx, user, isNew)
     return true
   })
 }

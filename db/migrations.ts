@@ -5,6 +5,7 @@ import { createDeletedUsers } from './migrations/deleted-users.ts'
 import { timeEndedSessions } from './migrations/ended-at.ts'
 import { createEpochs } from './migrations/epochs.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
+import { createOutbox } from './migrations/outbox.ts'
 import { createPositions } from './migrations/positions.ts'
 import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
 import { addSignUpFields } from './migrations/sign-up-fields.ts'
@@ -73,6 +74,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0010-epochs': createEpochs,
   '0011-account-safety': secureAccounts,
   '0012-sign-ups': createSignUps,
+  '0013-outbox': createOutbox,
   '0014-sign-up-fields': addSignUpFields,
 }
 

@@ -3,9 +3,11 @@ import { InvalidToken } from '../schema/auth.ts'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { WrongPassword } from '../schema/password.ts'
 import { insertAuditEntries, type NewAuditEntry } from './audit.ts'
+import { deleteSessionsOf } from './ended-sessions.ts'
 import { clearLoginFailures } from './login-failures.ts'
+import { insertMail, type NewMail } from './outbox/mails.ts'
+import { storeUserEvent } from './outbox/store.ts'
 import { isUuid } from './postgres.ts'
-import { deleteSessionsOf } from './sessions.ts'
 import type { Row } from './row.ts'
 import type { Database, UsersTable } from './tables.ts'
 import { insertUndoToken, undoPeriod } from './undo-tokens.ts'
@@ -34,17 +36,16 @@ export async function findAccount (db: Database, id: string): Promise<Account | 
 }
 
 /**
- * Stores a token that expires after `seconds`, and the entry `note` of the account log, in one transaction. Deletes the user's
- * oldest tokens. Returns the user's current e-mail address, to which the token is to be sent, or undefined if there is no such
- * user, the user is disabled, or the address may not get one. In that case it sends the same statements, so that the response time does
- * not reveal it.
+ * Stores a token that expires after `seconds`, the entry `note` of the account log, and the mail with the token to the user's current
+ * address, in one transaction. Deletes the user's oldest tokens. If there is no such user, the user is disabled, or the address may not
+ * get a token, it sends the same statements and stores a mail to nobody, so that neither the response time nor the load reveals it.
  * @param onlyIfProven whether no token is stored for an address that was changed in the last seven days and is not verified. As long
  *   as the owner of the former address can undo the change, whoever has made it must not be able to take the account over.
  * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertPasswordToken (
-  db: Database, { hash, userId, seconds, onlyIfProven }: NewToken, note: NewAuditEntry, confirm?: () => Promise<void>
-): Promise<string | undefined> {
+  db: Database, { hash, userId, seconds, onlyIfProven }: NewToken, note: NewAuditEntry, mail: NewMail, confirm?: () => Promise<void>
+): Promise<void> {
   return db.transaction().execute(async (trx) => {
     // A change of the address or disabling the user waits for this lock, and then deletes the token.
     const user = await lockUser(trx, userId)
@@ -60,8 +61,8 @@ export async function insertPasswordToken (
         .select([val(hash).as('hash'), 'id', now.as('created'), sql<Date>`${now} + make_interval(secs => ${seconds})`.as('expires')]))
       .returning('hash').execute()
     await insertAuditEntries(trx, [note])
+    await insertMail(trx, mail, stored.length > 0 ? user!.email : null, user ? userId : null)
     await confirm?.()
-    return stored.length > 0 ? user?.email : undefined
   })
 }
 
@@ -100,7 +101,10 @@ export async function resetPassword (
     .where('id', '=', userId).returning('email').executeTakeFirstOrThrow()
   await clearLoginFailures(trx, email)
   for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
-  return { ended: await deleteSessionsOf(trx, userId), undoableBy }
+  const ended = await deleteSessionsOf(trx, userId, userId)
+  await storeUserEvent(trx, 'password.changed', userId, userId)
+  if (!user.emailVerified) await storeUserEvent(trx, 'user.updated', userId, userId)
+  return { ended, undoableBy }
 }
 
 /**
@@ -118,7 +122,9 @@ export async function changePassword (
     .returning('id').executeTakeFirstOrThrow(() => new WrongPassword())
   await trx.selectFrom('sessions').select('id').where('id', '=', sessionId).executeTakeFirstOrThrow(() => new InvalidToken())
   for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
-  return { ended: await deleteSessionsOf(trx, userId, sessionId), undoableBy }
+  const ended = await deleteSessionsOf(trx, userId, userId, sessionId)
+  await storeUserEvent(trx, 'password.changed', userId, userId)
+  return { ended, undoableBy }
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */

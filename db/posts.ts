@@ -1,22 +1,18 @@
 import { sql, type ExpressionBuilder } from 'kysely'
-import { v7 as uuid } from 'uuid'
-import { Overloaded } from '../schema/errors.ts'
-import { PostNotFound } from '../schema/post.ts'
-import { UserNotFound } from '../schema/user.ts'
 import { postponed } from './batching.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database, Tables } from './tables.ts'
 import type { PostsTable } from './tables/content.ts'
-import { isInTime } from './driver/write-in-time.ts'
 
 export type PostRow = Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at'>
 
 const columnOf = {
   position: 'position', epoch: 'epoch', authorId: 'author_id as authorId', title: 'title', content: 'content', createdAt: 'created_at as createdAt',
 } as const
-const columns = ['id', ...Object.values(columnOf)] as const
+/** The columns of a post. */
+export const postColumns = ['id', ...Object.values(columnOf)] as const
 
 /** A field that a list of posts reads only on request, because a content may be large. The id is always read. */
 export type PostField = keyof typeof columnOf
@@ -34,7 +30,7 @@ function columnsOf (fields: ReadonlySet<string>) {
 const visible = (query: ExpressionBuilder<Tables, 'posts'>) =>
   query('author_id', 'not in', query.selectFrom('deleted_users').select('user_id'))
 
-const selectPosts = prepare((db, ids: readonly string[]) => db.selectFrom('posts').select(columns)
+const selectPosts = prepare((db, ids: readonly string[]) => db.selectFrom('posts').select(postColumns)
   .where('id', '=', sql<string>`any(${ids}::uuid[])`).where(visible))
 
 /** Returns the posts with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
@@ -71,7 +67,7 @@ export interface ListPostsAfterQuery {
 /** Returns at most `limit` posts that follow a position in commit order, oldest first. */
 export async function listPostsAfter (db: Database, { after, authorId, limit }: ListPostsAfterQuery): Promise<PostRow[]> {
   if (authorId !== undefined && !isUuid(authorId)) return []
-  return db.selectFrom('posts').select(columns).where(visible)
+  return db.selectFrom('posts').select(postColumns).where(visible)
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
     .where('position', '>', after).orderBy('position').limit(limit)
     .execute()
@@ -129,64 +125,4 @@ export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPos
     if (row.content === null) left.add(row.place)
   }
   return left.size === 0 ? posts : posts.map((found, place) => left.has(place) ? postponed : found)
-}
-
-export interface NewPost {
-  /** A UUIDv7. By default a new one. */
-  id?: string
-  authorId: string
-  title: string
-  content: string
-}
-
-/**
- * Creates posts, as one statement. Returns the created posts in the order of their positions, which is the order of `posts`. A post
- * whose author is unknown yields `UserNotFound` and does not affect the others. PostgreSQL notifies the nodes at the commit.
- *
- * The authors' rows are locked, so that no author is deleted before the commit. If another transaction has locked an author's row,
- * such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row would block all new posts:
- * PostgreSQL first runs the trigger that takes the lock of `db/migrations/positions.ts`, and every insert waits for that lock.
- *
- * @param quiet suppresses the notification, for nodes that announce posts through an emitter
- */
-export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false } = {}): Promise<(PostRow | Error)[]> {
-  const ids = posts.map(({ id }) => id ?? uuid())
-  const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
-  const given = sql<{ id: string, author: string, title: string, content: string }>`unnest(
-    ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[]
-  )`.as<'given'>(sql`given(id, author, title, content)`)
-  const rows = await db
-    .with('authors', (cte) => cte.selectFrom('users').select('id')
-      .where('id', '=', sql<string>`any(${authors}::uuid[])`).orderBy('id').forKeyShare().skipLocked())
-    .insertInto('posts')
-    .columns(['id', 'author_id', 'title', 'content'])
-    .expression(({ selectFrom }) => selectFrom(given).innerJoin('authors', 'authors.id', 'given.author')
-      // The condition is always true. It sets `usher.quiet` for this statement only.
-      .$if(quiet, (query) => query.where(sql<boolean>`(select set_config('usher.quiet', 'on', true)) is not null`))
-      .select(['given.id', 'given.author', 'given.title', 'given.content']).orderBy('given.id'))
-    .returning(columns)
-    .execute()
-  const created = inOrder(ids, rows)
-  if (rows.length === posts.length) return created as PostRow[]
-  const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
-  const failureOf = (author: string | null | undefined) => known.has(author?.toLowerCase() ?? '') ? new Overloaded() : new UserNotFound()
-  return created.map((row, index) => row ?? failureOf(authors[index]))
-}
-
-const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
-  .where('id', '=', sql<string>`any(${ids}::uuid[])`))
-
-/** Updates the title, the content or both. `until` is that of `isInTime`. Throws `PostNotFound`. */
-export async function updatePost (db: Database, id: string, { title, content }: Partial<NewPost>, until: string): Promise<PostRow> {
-  return db.updateTable('posts')
-    .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
-    .where('id', '=', id).where(isInTime(until))
-    .returning(columns)
-    .executeTakeFirstOrThrow(() => new PostNotFound())
-}
-
-/** Deletes a post. `until` is that of `isInTime`. Throws `PostNotFound`. */
-export async function deletePost (db: Database, id: string, until: string): Promise<void> {
-  const { numDeletedRows } = await db.deleteFrom('posts').where('id', '=', id).where(isInTime(until)).executeTakeFirst()
-  if (numDeletedRows === 0n) throw new PostNotFound()
 }

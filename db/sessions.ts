@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { InvalidCredentials } from '../schema/auth.ts'
-import type { AuditAction } from '../schema/audit.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'
 import { noFields } from '../schema/user-fields.ts'
-import { auditColumns, type AuditContext } from './audit.ts'
+import { auditColumns } from './audit.ts'
+import { sessionEndOf, storing } from './outbox/store.ts'
 import type { Row } from './row.ts'
 import type { Database, UserRow } from './tables.ts'
 import { userColumns } from './user-columns.ts'
@@ -55,7 +55,7 @@ export async function insertSession (
 ): Promise<{ id: string, role: Role, expiresAt: Date, replacedId: string | null }> {
   const id = uuid()
   const network = networkOf(address)
-  return db
+  const statement = db
     .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role'])
       .where('id', '=', userId).where('disabled', '=', false)
       .$if(passwordHash !== undefined, (query) => query.where('password_hash', '=', passwordHash!)).forShare())
@@ -64,7 +64,7 @@ export async function insertSession (
       selectFrom('sessions').select('id').where('user_id', '=', userId)
         .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(SESSIONS_A_USER - 1))
       .where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id'))).forUpdate().skipLocked())
-    .with('evicted', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')))
+    .with('evicted', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')).returning(['id', 'user_id']))
     .with('replaced', (cte) => cte.deleteFrom('sessions')
       .where('id', '=', replaced?.id ?? null).where('secret_hash', '=', replaced?.secretHash ?? null)
       .where('expires_at', '>', sql<Date>`now()`).where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id')))
@@ -89,6 +89,9 @@ export async function insertSession (
         .orderBy('last_used_at', 'desc').offset(NETWORKS_A_USER - 1)).forUpdate().skipLocked())
     .with('forgotten', (cte) => cte.deleteFrom('recognised_networks').where('user_id', '=', userId)
       .where('network', 'in', ({ selectFrom }) => selectFrom('unused').select('network')))
+  const from = '(select id, user_id from evicted union all select id, user_id from replaced) as ended'
+  const started = { userId: 'owner.id', sessionId: sql`${id}::uuid`, actorId: 'owner.id' }
+  return storing(storing(statement, db, 'session.ended', { from, ...sessionEndOf(sql`${userId}::uuid`) }), db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
     .insertInto('sessions')
     .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'expires_at'])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
@@ -159,44 +162,4 @@ export async function findSessionOwner (db: Database, id: string): Promise<strin
   const row = await db.selectFrom('sessions').select('user_id as userId')
     .where('id', '=', id).where('expires_at', '>', sql<Date>`now()`).executeTakeFirst()
   return row?.userId
-}
-
-/** The data for the account log about the end of a session. */
-export interface EndContext extends Omit<AuditContext, 'sessionId'> {
-  action: AuditAction
-  /** Whether the actor is the session's user instead of `actorId`. For requests with only a cookie, the actor is not known before. */
-  byUser?: boolean
-}
-
-/**
- * Ends a session and writes that to the account log, as one statement. If `secretHash` is passed, it must be that of the session.
- * Returns the session's id, or undefined if there was no such session.
- */
-export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndContext): Promise<string | undefined> {
-  const { action, actorId, byUser = false, address, userAgent } = note
-  const ended = await db
-    .with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', id)
-      .$if(secretHash !== undefined, (query) => query.where('secret_hash', '=', secretHash!))
-      .returning(['id', 'user_id']))
-    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
-      .expression(({ selectFrom, val }) => selectFrom('ended').select(({ ref }) => [
-        val(uuid()).as('entry'), val(action).as('action'), byUser ? ref('user_id').as('actor') : val(actorId).as('actor'),
-        'user_id as user', 'ended.id as session', val(address).as('address'), val(userAgent).as('agent'),
-      ])))
-    .selectFrom('ended').select('id').executeTakeFirst()
-  return ended?.id
-}
-
-/** Ends the sessions of a user, except for `except` if it is passed. Returns the ids of the ended sessions. */
-export async function deleteSessionsOf (db: Database, userId: string, except?: string): Promise<string[]> {
-  const rows = await db.deleteFrom('sessions').where('user_id', '=', userId)
-    .$if(except !== undefined, (query) => query.where('id', '<>', except!))
-    .returning('id').execute()
-  return rows.map(({ id }) => id)
-}
-
-/** Ends every session of every user. Returns the number of ended sessions. */
-export async function deleteAllSessions (db: Database): Promise<number> {
-  const { numDeletedRows } = await db.deleteFrom('sessions').executeTakeFirst()
-  return Number(numDeletedRows)
 }

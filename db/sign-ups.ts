@@ -4,6 +4,8 @@ import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken, type Role } from '../schema/user.ts'
 import { noFields, type UserField } from '../schema/user-fields.ts'
 import { auditColumns } from './audit.ts'
+import { mailColumns, mailValues, type NewMail } from './outbox/mails.ts'
+import { storing, userData } from './outbox/store.ts'
 import { seconds, type ClientInfo } from './sessions.ts'
 import type { Database, UserRow } from './tables.ts'
 import { userColumns } from './user-columns.ts'
@@ -18,12 +20,13 @@ export interface NewSignUp {
 }
 
 /**
- * Stores a sign-up that expires after `seconds`, as one statement. Returns whether it can be confirmed: not if a user has the
- * address, and not if `most` others are pending. In both cases it is stored as well, but has expired already. Otherwise the load
+ * Stores a sign-up that expires after `seconds`, and a mail, as one statement. Returns whether it can be confirmed: not if a user has the
+ * address, and not if `most` others are pending. In both cases it is stored as well, but has expired already, and so is a mail. Otherwise the load
  * would differ, and so would the time until the next response, which would reveal which addresses have an account.
  */
 export async function insertSignUp (
-  db: Database, { hash, name, email, passwordHash, fields }: NewSignUp, { lifetime, most }: { lifetime: number, most: number }
+  db: Database, { hash, name, email, passwordHash, fields }: NewSignUp, { lifetime, most }: { lifetime: number, most: number },
+  mails: { pending: NewMail, taken: NewMail }
 ): Promise<'pending' | 'taken' | 'full'> {
   const { taken, full } = await db
     .with('state', (cte) => cte.selectNoFrom(({ exists, selectFrom }) => [
@@ -37,6 +40,12 @@ export async function insertSignUp (
         sql<Date>`case when taken or "full" then now() else now() + ${seconds(lifetime)} end`.as('expires'),
         ...fields ? [sql<unknown>`${JSON.stringify(fields)}::text::jsonb`.as('fields')] : [],
       ])))
+    .with('mailed', (cte) => cte.insertInto('outbox').columns(mailColumns)
+      .expression(({ selectFrom }) => selectFrom('state').select(mailValues({
+        id: sql`case when taken then ${mails.taken.id} else ${mails.pending.id} end`,
+        content: sql`case when taken then ${mails.taken.content} else ${mails.pending.content} end`,
+        seconds: sql`case when taken then ${mails.taken.seconds}::integer else ${mails.pending.seconds}::integer end`,
+      }, sql`case when taken or not "full" then ${email}::text end`, sql`null`))))
     .selectFrom('state').selectAll().executeTakeFirstOrThrow()
   return taken ? 'taken' : full ? 'full' : 'pending'
 }
@@ -82,7 +91,7 @@ export async function confirmSignUp (
   const given = wanted.fields ? fields : fields.filter(({ write }) => write === 'owner')
   // Their types are only known at runtime.
   const names = given.map(({ name }) => name) as 'name'[]
-  const [found] = await db
+  const statement = db
     // All sign-ups with the address are locked, in a fixed order, so that concurrent confirmations run one after the other. What
     // is read is the state once the locks are held, and so is the time.
     .with('locked', (cte) => cte.selectFrom('sign_ups')
@@ -107,6 +116,7 @@ export async function confirmSignUp (
         val(uuid()).as('entry'), sql.lit('user.sign-up').as('action'), 'id as actor', 'id as user', sql<null>`null::uuid`.as('session'),
         val(address).as('address'), val(userAgent).as('agent'),
       ])))
+  const [found] = await storing(statement, db, 'user.created', { from: 'created', subject: 'created.id', data: userData('created', 'created.id') })
     .selectFrom('used').leftJoin('created', (join) => join.onTrue()).selectAll('created').execute()
   if (!found) throw invalidMailToken()
   if (found.id === null) throw new EmailTaken()

@@ -6,6 +6,7 @@ import type {
   SigningKeysTable, ThrottleTable, UndoTokensTable,
 } from './tables/auth.ts'
 import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './tables/content.ts'
+import type { EventConsumersTable, FailedDeliveriesTable, OutboxTable } from './tables/outbox.ts'
 
 /** A user. `email` is unique, regardless of case. */
 export interface UsersTable {
@@ -75,6 +76,9 @@ export interface Tables {
   deleted_users: DeletedUsersTable
   recognised_networks: RecognisedNetworksTable
   login_failures: LoginFailuresTable
+  event_consumers: EventConsumersTable
+  outbox: OutboxTable
+  failed_deliveries: FailedDeliveriesTable
 }
 
 /** The first argument of every function in `db/`: the database, or a transaction on it. */

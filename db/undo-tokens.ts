@@ -1,9 +1,10 @@
 import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken } from '../schema/user.ts'
+import { deleteSessionsOf } from './ended-sessions.ts'
 import { clearLoginFailures, foldEmail } from './login-failures.ts'
+import { storeUserEvent } from './outbox/store.ts'
 import { violates } from './postgres.ts'
-import { deleteSessionsOf } from './sessions.ts'
 import type { Database, Tables } from './tables.ts'
 import { lockUser } from './users.ts'
 
@@ -90,7 +91,10 @@ export async function undoChange (trx: Database, { hash, userId }: { hash: Uint8
     ? { email_verified: former.email_verified || sinceVerified, email_changed_at: former.email_changed_at }
     : { email_verified: false, email_changed_at: sql<Date>`now()` }).where('id', '=', userId).execute()
   await clearLoginFailures(trx, former.email)
-  return { ended: await deleteSessionsOf(trx, userId), restored }
+  const ended = await deleteSessionsOf(trx, userId, userId)
+  await storeUserEvent(trx, 'password.changed', userId, userId)
+  await storeUserEvent(trx, 'user.updated', userId, userId)
+  return { ended, restored }
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { InvalidToken } from '../schema/auth.ts'
+import { actorValue, storing } from './outbox/store.ts'
 import { toPage, type Page } from './page.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Row } from './row.ts'
@@ -41,10 +42,13 @@ export async function listUploads (db: Database, { userId, limit, after }: ListU
 /**
  * Takes the owner of an upload away, so that it is invisible and `deleteOwnerlessUploads` removes its file, and then its record. Returns
  * whether there was such an upload.
+ * @param actorId the user who deletes it; null if it is the host
  */
-export async function deleteUpload (db: Database, id: string): Promise<boolean> {
-  const { numUpdatedRows } = await db.updateTable('uploads').set({ user_id: null })
-    .where('id', '=', id).where('user_id', 'is not', null).executeTakeFirstOrThrow()
+export async function deleteUpload (db: Database, id: string, actorId: string | null): Promise<boolean> {
+  const statement = db
+    .with('old', (cte) => cte.selectFrom('uploads').selectAll().where('id', '=', id).where('user_id', 'is not', null).forUpdate())
+  const { numUpdatedRows } = await storing(statement, db, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(actorId)) })
+    .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').set({ user_id: null }).executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
 
@@ -63,10 +67,19 @@ export interface NewUpload {
 /** Creates the record of a stored file. Throws `InvalidToken` if its user was deleted meanwhile. */
 export async function insertUpload (db: Database, { userId, mediaType, ...upload }: NewUpload): Promise<void> {
   try {
-    await db.insertInto('uploads').values({ ...upload, user_id: userId, media_type: mediaType }).execute()
+    const statement = db.with('created', (cte) => cte.insertInto('uploads').values({ ...upload, user_id: userId, media_type: mediaType }).returningAll())
+    await storing(statement, db, 'upload.created', { from: 'created', ...uploadData('created', 'created.user_id') })
+      .selectFrom('created').select('id').execute()
   } catch (error) {
     throw violates(error, 'uploads_user_id_fkey') ? new InvalidToken() : error
   }
+}
+
+/** Where a statement finds the event of each upload that it changes, in rows with the columns of `uploads`. */
+export function uploadData (row: string, actor: string | ReturnType<typeof actorValue>) {
+  const members = { uploadId: 'id', userId: 'user_id', filename: 'filename', mediaType: 'media_type', size: 'size' }
+  const data = Object.fromEntries(Object.entries(members).map(([member, column]) => [member, `${row}.${column}`]))
+  return { subject: `${row}.id`, data: { ...data, actorId: actor } }
 }
 
 /**

@@ -2,13 +2,16 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { AuditAction } from '../schema/audit.ts'
 import { InvalidToken } from '../schema/auth.ts'
-import { EmailTaken, UserInUse, UserNotFound, type PatchUser, type ReplaceUser } from '../schema/user.ts'
+import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser } from '../schema/user.ts'
 import type { UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { isInTime } from './driver/write-in-time.ts'
+import { deleteSessionsOf } from './ended-sessions.ts'
 import { whileLocked } from './locked-users.ts'
-import { isUuid, prepare, violates, violatesForeignKey } from './postgres.ts'
-import { deleteSessionsOf } from './sessions.ts'
+import { isConsumed } from './outbox/consumed.ts'
+import { mailColumns, mailValues, type NewMail } from './outbox/mails.ts'
+import { storing, userData } from './outbox/store.ts'
+import { isUuid, prepare, violates } from './postgres.ts'
 import type { Database, UserRow } from './tables.ts'
 import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from './undo-tokens.ts'
 import { forFields, textOf, userColumns, writableColumns, type WritableColumn } from './user-columns.ts'
@@ -30,6 +33,8 @@ export interface ChangeContext extends AuditContext {
   until: string
   /** The hash of a token that undoes a change of the address; null if no mails can be sent. */
   undo: Uint8Array | null
+  /** The mail with this token, which the owner of the former address gets; null if there is no token. */
+  mail: NewMail | null
 }
 
 /** Does something else in the transaction of a change. If it throws, the transaction is rolled back. */
@@ -40,8 +45,6 @@ export interface ChangedUser {
   user: UserRow
   /** The ids of the sessions that it has ended. */
   ended: string[]
-  /** The former address, to which the link is to be sent that undoes the change, or null if there is no such link. */
-  undoableBy: string | null
 }
 
 export interface UpdateOptions {
@@ -53,10 +56,10 @@ export interface UpdateOptions {
 
 /**
  * Changes the data of a user. Members that are undefined remain as they are. The same statement writes to the account log what it
- * changes of the address, the role and whether the user is disabled, and stores the token that undoes a change of the address. A
- * demotion of an admin ends the user's sessions, because their tokens still contain the role `admin`. Disabling a user ends them as
- * well, and revokes the links of mails. Throws `UserNotFound`, `EmailTaken` or `LastAdmin`, and `InvalidToken` if the address would
- * change and the actor's session has ended, as it does when an earlier change is undone.
+ * changes of the address, the role and whether the user is disabled, and stores the token that undoes a change of the address, the mail
+ * with it, and the event. A demotion of an admin ends the user's sessions, because their tokens still contain the role `admin`.
+ * Disabling a user ends them as well, and revokes the links of mails. Throws `UserNotFound`, `EmailTaken` or `LastAdmin`, and
+ * `InvalidToken` if the address would change and the actor's session has ended, as it does when an earlier change is undone.
  *
  * @param confirm runs in the transaction of a change that ends sessions, before it is committed, and throws if it must not take effect
  */
@@ -75,7 +78,7 @@ export async function updateUser (
       const changed = await update(trx, true)
       if (!changed) throw new InvalidToken()
       if (user.disabled) for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', id).execute()
-      const ended = await deleteSessionsOf(trx, id)
+      const ended = await deleteSessionsOf(trx, id, context.actorId)
       await also?.(trx, changed.user)
       await confirm()
       return { ...changed, ended }
@@ -95,15 +98,16 @@ export async function updateUser (
   }
 
   async function update (db: Database, anyRole: boolean): Promise<Omit<ChangedUser, 'ended'> | undefined> {
-    const { actorId, sessionId, address, userAgent, until, undo } = context
+    const { actorId, sessionId, address, userAgent, until, undo, mail } = context
     const changeable = changeableColumns(fields)
     const values = changeable.map((column) => textOf(column, user[column.name as keyof Changes]))
     const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
     const entries = notable.map(() => uuid())
-    const [changed] = await change(fields)(db, id, anyRole, until, values, kept, sessionId, undo, actorId, address, userAgent, entries)
-    if (!changed) return undefined
-    const { undoable_by: undoableBy, ...row } = changed
-    return { user: row, undoableBy }
+    const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
+    const [row] = await (undo ? change.withMail : change.plain)(
+      db, id, anyRole, until, values, kept, sessionId, undo, actorId, mail?.id ?? null, mail?.content ?? null, mail?.seconds ?? null, address, userAgent, entries
+    )
+    return row && { user: row }
   }
 }
 
@@ -128,62 +132,59 @@ const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or lower(given.
 
 // Changes the data of a user, and logs what is notable. Without `anyRole`, it only matches users with the role `user`. The actor's
 // session is read once the row is locked, because an undo that has had the lock may have ended it.
-const change = forFields((fields) => prepare((
+const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((
   db, id: string, anyRole: boolean, until: string, values: readonly (string | null)[], kept: readonly string[],
-  session: string | null, undo: Uint8Array | null, actor: string | null, address: string, agent: string, entries: readonly string[]
-) => db
-  // The row is locked, so that it is the state that this statement changes, even if a concurrent statement has just changed it.
-  .with('former', (cte) => cte.selectFrom('users')
-    .select(['id', 'email', 'role', 'disabled', 'email_verified', 'email_changed_at', 'password_hash'])
-    .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`).where(isInTime(until)).forNoKeyUpdate())
-  .with('given', (cte) => cte.selectNoFrom([
-    sql<string[]>`${values}::text[]`.as('values'), sql<string[]>`${kept}::text[]`.as('kept'), sql<string | null>`${session}::uuid`.as('session'),
-    sql<Uint8Array>`${undo}::bytea`.as('undo'),
-  ]))
-  .with('acting', (cte) => cte.selectFrom(['former', 'given']).innerJoin('sessions', 'sessions.id', 'given.session').select('sessions.id')
-    .forKeyShare('sessions'))
-  .with('updated', (cte) => cte.updateTable('users').from(['former', 'given']).whereRef('users.id', '=', 'former.id')
-    .where(({ or, not, exists, selectFrom }) => or([not(otherMailbox), sql<boolean>`given.session is null`, exists(selectFrom('acting').select('id'))]))
-    .set({ ...Object.fromEntries(changeableColumns(fields).map((column, index) => [column.name, newValueOf(column, index)])), updated_at: sql`now()` })
-    .returning(userColumns(fields)))
-  .with('undoable', (cte) => cte.insertInto('undo_tokens').columns(undoColumns)
-    .expression((query) => query.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
-      .select(['given.undo', 'former.id', 'former.email', 'former.email_verified', 'former.email_changed_at', 'former.password_hash', undoExpiry.as('expires')])
-      .where(otherMailbox).where('given.undo', 'is not', null).where(hasUndoRoom(query, 'former.id'))
-      .where(query.not(isRestorable(query, 'former.id', sql`updated.email`))))
-    .returning('email'))
-  .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
-    .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
-      .innerJoin(sql<{ entry: string, action: string }>`unnest(
-        ${entries}::uuid[], array[${sql.join(notable.map(([action]) => sql.lit(action)))}]
-      )`.as<'note'>(sql`note(entry, action)`), (join) => join.on(sql<boolean>`
-        case note.action ${sql.raw(notable.map(([action, condition]) => `when '${action}' then ${condition}`).join(' '))} end`))
-      .select([
-        'note.entry', 'note.action', val(actor).as('actor'), 'updated.id as user',
-        'given.session', val(address).as('address'), val(agent).as('agent'),
-      ])))
-  .selectFrom('updated').leftJoin('undoable', (join) => join.onTrue()).selectAll('updated').select('undoable.email as undoable_by')))
+  session: string | null, undo: Uint8Array | null, actor: string | null, mail: string | null, content: string | null, seconds: number | null,
+  address: string, agent: string, entries: readonly string[]
+) => {
+  const statement = db
+    // The row is locked, so that it is the state that this statement changes, even if a concurrent statement has just changed it.
+    .with('former', (cte) => cte.selectFrom('users')
+      .select(['id', 'email', 'role', 'disabled', 'email_verified', 'email_changed_at', 'password_hash'])
+      .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`).where(isInTime(until)).forNoKeyUpdate())
+    .with('given', (cte) => cte.selectNoFrom([
+      sql<string[]>`${values}::text[]`.as('values'), sql<string[]>`${kept}::text[]`.as('kept'), sql<string | null>`${session}::uuid`.as('session'),
+      sql<Uint8Array>`${undo}::bytea`.as('undo'), sql<string | null>`${actor}::uuid`.as('actor'),
+      sql<string | null>`${mail}::uuid`.as('mail'), sql<string | null>`${content}::text`.as('content'), sql<number | null>`${seconds}::integer`.as('seconds'),
+    ]))
+    .with('acting', (cte) => cte.selectFrom(['former', 'given']).innerJoin('sessions', 'sessions.id', 'given.session').select('sessions.id')
+      .forKeyShare('sessions'))
+    .with('updated', (cte) => cte.updateTable('users').from(['former', 'given']).whereRef('users.id', '=', 'former.id')
+      .where(({ or, not, exists, selectFrom }) => or([not(otherMailbox), sql<boolean>`given.session is null`, exists(selectFrom('acting').select('id'))]))
+      .set({ ...Object.fromEntries(changeableColumns(fields).map((column, index) => [column.name, newValueOf(column, index)])), updated_at: sql`now()` })
+      .returning(userColumns(fields)))
+    .with('undoable', (cte) => cte.insertInto('undo_tokens').columns(undoColumns)
+      .expression((query) => query.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
+        .select(['given.undo', 'former.id', 'former.email', 'former.email_verified', 'former.email_changed_at', 'former.password_hash', undoExpiry.as('expires')])
+        .where(otherMailbox).where('given.undo', 'is not', null).where(hasUndoRoom(query, 'former.id'))
+        .where(query.not(isRestorable(query, 'former.id', sql`updated.email`))))
+      .returning(['email', 'user_id']))
+    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+      .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
+        .innerJoin(sql<{ entry: string, action: string }>`unnest(
+          ${entries}::uuid[], array[${sql.join(notable.map(([action]) => sql.lit(action)))}]
+        )`.as<'note'>(sql`note(entry, action)`), (join) => join.on(sql<boolean>`
+          case note.action ${sql.raw(notable.map(([action, condition]) => `when '${action}' then ${condition}`).join(' '))} end`))
+        .select([
+          'note.entry', 'note.action', 'given.actor', 'updated.id as user',
+          'given.session', val(address).as('address'), val(agent).as('agent'),
+        ])))
+  const mailed = mails ? withUndoMail(statement) : statement
+  const from = 'updated cross join given'
+  const stored = stores ? storing(mailed, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor') }) : mailed
+  return stored.selectFrom('updated').selectAll()
+})
 
-/**
- * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
- * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound` or `LastAdmin`, and `UserInUse` if a foreign key of the host forbids
- * it, perhaps only at the commit.
- * @param also runs in the same transaction, after the deletion
- * @param first runs in the same transaction, before the deletion
- */
-export async function deleteUser (
-  db: Database, id: string, also: (trx: Database) => Promise<void>, first?: (trx: Database) => Promise<void>
-): Promise<string[]> {
-  if (!isUuid(id)) throw new UserNotFound()
-  try {
-    return await whileLocked(db, id, async (trx) => {
-      await first?.(trx)
-      const ended = await deleteSessionsOf(trx, id)
-      await trx.deleteFrom('users').where('id', '=', id).execute()
-      await also(trx)
-      return ended
-    })
-  } catch (error) {
-    throw violatesForeignKey(error) ? new UserInUse() : error
-  }
+// Stores the mail with the token that was stored.
+function withUndoMail<Query extends object> (statement: Query): Query {
+  const rows = sql`(select undoable.email, user_id, mail, content, seconds from undoable cross join given)`.as<'mail'>(sql`mail`)
+  return (statement as Database).with('mailed', (cte) => cte.insertInto('outbox').columns(mailColumns)
+    .expression(({ selectFrom }) => selectFrom(rows).select(mailValues(
+      { id: sql`mail.mail`, content: sql`mail.content`, seconds: sql`mail.seconds` }, sql`mail.email`, sql`mail.user_id`
+    )))) as unknown as Query
 }
+
+// Whether a statement stores events and mails does not change between two equal calls, so each kind is built once.
+const kindsOf = (stores: boolean) => forFields((fields) =>
+  ({ plain: prepareChange(fields, stores, false), withMail: prepareChange(fields, stores, true) }))
+const [changeOnly, changeAndStore] = [kindsOf(false), kindsOf(true)]

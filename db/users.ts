@@ -3,6 +3,7 @@ import { v7 as uuid } from 'uuid'
 import { EmailTaken, type ReplaceUser, type Role } from '../schema/user.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
+import { storing, userData } from './outbox/store.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
@@ -97,7 +98,7 @@ export interface NewUser extends ReplaceUser {
 const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
 /**
- * Creates users and their entries in the account log, as one statement. Returns the users in the order of `users`. A user whose
+ * Creates users, their entries in the account log and their events, as one statement. Returns the users in the order of `users`. A user whose
  * address is taken yields `EmailTaken` and does not affect the others.
  */
 export async function insertUsers (
@@ -113,7 +114,7 @@ export async function insertUsers (
   // The names have underscores, which names of fields cannot have.
   type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'> &
     Record<'entry_id' | 'actor_id' | 'session_id' | 'client_address' | 'user_agent', string>
-  const rows = await db
+  const statement = db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => uuid())}::uuid[],
       ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
@@ -129,6 +130,8 @@ export async function insertUsers (
       .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id').select([
         'given.entry_id', sql.lit('user.create').as('action'), 'given.actor_id', 'given.id', 'given.session_id', 'given.client_address', 'given.user_agent',
       ])))
+  const from = 'created inner join given on given.id = created.id'
+  const rows = await storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
     .selectFrom('created').selectAll()
     .execute()
   return inOrder(ids, rows).map((row) => row ?? new EmailTaken())

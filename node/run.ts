@@ -16,6 +16,7 @@ import { stopOnSignals } from './stop-on-signals.ts'
 import type { Mailer } from '../schema/options.ts'
 import { audiences, type Policy } from '../schema/policy.ts'
 import type { Settings } from './settings.ts'
+import { webhooksOf } from './webhooks.ts'
 
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
   'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "npx fastify-usher admin create --email <address>".'
@@ -59,6 +60,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
     notificationsUrl: settings.NOTIFICATIONS_URL,
     mailer,
     mailTemplates: openMailTemplates(settings),
+    webhooks: webhooksOf(settings),
     pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
     secret: data.secret,
     passwordUrl: settings.PASSWORD_URL,

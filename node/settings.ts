@@ -4,6 +4,7 @@ import { Ajv, type ErrorObject } from 'ajv'
 import addFormats from 'ajv-formats'
 import { isColor } from '../schema/color.ts'
 import { isDatabaseUrl } from '../schema/database-url.ts'
+import { webhooksOf } from './webhooks.ts'
 
 const MIB = 1024 * 1024
 
@@ -66,6 +67,10 @@ const Settings = Type.Object({
   }),
   PRODUCT_COLOR: Type.Optional(Type.String({ format: 'color', description: 'a color such as #1d4ed8' })),
   PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
+  WEBHOOK_URL: Type.Optional(Type.String({ description: 'an address such as https://example.com/events' })),
+  WEBHOOK_SECRET: Type.Optional(Type.Array(Type.String(), { description: 'a comma-separated list of secrets such as whsec_…' })),
+  WEBHOOK_EVENTS: Type.Optional(Type.Array(Type.String(), { description: 'a comma-separated list of events' })),
+  WEBHOOK_ALLOW_PRIVATE: Type.Optional(Type.Boolean({ description: 'true or false' })),
   USERS_VISIBLE_TO: visibleTo('anyone', 'members'),
   POSTS_VISIBLE_TO: visibleTo('anyone', 'members'),
   EMAILS_VISIBLE_TO: visibleTo('anyone', 'members', 'owners'),
@@ -83,6 +88,10 @@ const Settings = Type.Object({
     ADMIN_PASSWORD: ['ADMIN_EMAIL'],
     SMTP_URL: ['MAIL_FROM'],
     NOTIFICATIONS_URL: ['DATABASE_URL'],
+    WEBHOOK_URL: ['WEBHOOK_SECRET'],
+    WEBHOOK_SECRET: ['WEBHOOK_URL'],
+    WEBHOOK_EVENTS: ['WEBHOOK_URL'],
+    WEBHOOK_ALLOW_PRIVATE: ['WEBHOOK_URL'],
   },
 })
 
@@ -105,7 +114,7 @@ ajv.addFormat('origin', isOrigin)
 ajv.addFormat('network', isNetwork)
 const validate = ajv.compile<Settings>(Settings)
 
-const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY']
+const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS']
 
 /** Throws an `Error` with a one-sentence message if this version of Node.js is too old to run Usher. */
 export function requireNode (version: string): void {
@@ -127,6 +136,7 @@ export function parseSettings (environment: Readonly<Record<string, string | und
   if (SIGN_UP && !PUBLIC_URL) throw new Error('PUBLIC_URL is required with SIGN_UP.')
   // Links in mails need a public address. The address at which the node listens is usually not reachable for their readers.
   if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) throw new Error('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
+  webhooksOf(settings)
   return Object.freeze(settings)
 }
 

@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import { openDatabase } from '../db/driver/connection.ts'
 import { migrate } from '../db/migrations.ts'
 import { explainStart } from '../db/start-errors.ts'
+import { loadConsumed } from '../db/outbox/consumed.ts'
 import { createWriteInTime } from '../db/driver/write-in-time.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 
@@ -19,6 +20,7 @@ async function createDatabase (app: FastifyInstance) {
   app.addHook('onClose', close)
   const newer = await migrate(db, schema, { fields: userFields }).catch(giveUp)
   if (newer.length > 0) app.log.warn({ schema, migrations: newer }, 'a newer version of Usher has migrated the database')
+  await loadConsumed(db).catch(giveUp)
 
   // If the app does not start, an open connection would keep the process alive.
   async function giveUp (error: Error): Promise<never> {

@@ -11,6 +11,7 @@ import type { GivenPolicy, Policy } from './policy.ts'
 import { Email, NewPassword } from './text.ts'
 import type { ClaimsOf } from './claims.ts'
 import type { UserFields } from './user-fields.ts'
+import type { Webhook, WebhookOptions } from './webhooks.ts'
 
 const MIB = 1024 * 1024
 const DAY = 86400
@@ -36,7 +37,7 @@ export const Settings = Type.Object({
   sessionSeconds: Type.Integer({ default: 90 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Maximum lifetime of a session' }),
   sessionIdleSeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Lifetime of a session that is not refreshed' }),
   signingKeySeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Age at which a new signing key is used' }),
-  secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Encrypts the private signing keys in the database' })),
+  secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Encrypts the private signing keys and waiting mails in the database' })),
   passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Lifetime of a link to set a password' }),
   passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows' })),
   signUp: Type.Boolean({ default: false, description: 'Whether anyone may sign up; needs a mailer' }),
@@ -99,6 +100,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' 
   mailer?: Mailer | undefined
   /** Renders mails instead of Usher's templates. */
   mailTemplates?: MailTemplates | undefined
+  /** URLs that receive events (contract 12.5). */
+  webhooks?: readonly WebhookOptions[] | undefined
   /** Receives the first admin, once. It is called if `admin` is absent and the database has no admin, so that one is created. */
   onFirstAdmin?: ((admin: { email: string, password: string }) => void) | undefined
   /** Is called at start if the database has no admin and neither `admin` nor `onFirstAdmin` is given. */
@@ -135,6 +138,7 @@ export interface Options extends Readonly<Given> {
   readonly claims: ClaimsOf | undefined
   readonly mailer: Mailer | undefined
   readonly mailTemplates: MailTemplates | undefined
+  readonly webhooks: readonly Webhook[]
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
   readonly onNoAdmin: UsherOptions['onNoAdmin']
 }

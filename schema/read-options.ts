@@ -9,11 +9,12 @@ import { dropToolOptions } from './option-names.ts'
 import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { readUserFields } from './read-user-fields.ts'
 import { createParser } from './validator.ts'
+import { readWebhooks } from './webhooks.ts'
 
 /** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
-    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, onFirstAdmin, onNoAdmin,
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, webhooks, onFirstAdmin, onNoAdmin,
     hooks, userFields, claims, ...rest
   } = dropToolOptions(given, Object.keys(Settings.properties), optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
@@ -40,6 +41,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     logSerializers,
     mailer,
     mailTemplates,
+    webhooks: readWebhooks(webhooks),
     onFirstAdmin,
     onNoAdmin,
   })

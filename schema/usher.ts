@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { EventHandler, EventName, FailedDelivery } from './events.ts'
 import type { UsherPost } from './hooks.ts'
 import type { Action, Actor, HostAction, ReadAction } from './policy.ts'
 import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from './user.ts'
@@ -133,6 +134,14 @@ export interface UploadOperations {
   delete (id: string, options?: CallOptions): Promise<void>
 }
 
+/** The deliveries of events that were given up after three days. */
+export interface EventOperations {
+  /** Returns up to `limit` of them, by default 100, oldest first, after the one with the id `after`. They are kept for 30 days. */
+  failed (query?: { limit?: number | undefined, after?: string | undefined }): Promise<FailedDelivery[]>
+  /** Delivers one again, with new attempts for three days. Returns whether there is one with that id. */
+  retry (id: string): Promise<boolean>
+}
+
 type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 /** The one decorator that a host gets. */
@@ -159,4 +168,13 @@ export interface Usher {
   readonly sessions: Readonly<SessionOperations>
   readonly posts: Readonly<PostOperations>
   readonly uploads: Readonly<UploadOperations>
+  /**
+   * Calls a handler for every event of these names: at least once, and in order per subject, on one of the nodes that have the handler
+   * (contract 12.5). An event is delivered again if the handler throws or takes longer than 30 seconds. Throws an `Error` if a name is
+   * unknown or taken.
+   *
+   * @param options its `name` identifies the handler on all nodes and across restarts. By default it consists of the names of the events
+   */
+  on<Name extends EventName> (names: Name | readonly Name[], handler: EventHandler<Name>, options?: { name?: string | undefined }): void
+  readonly events: Readonly<EventOperations>
 }

@@ -1,6 +1,6 @@
 import { insertAuditEntries } from '../../db/audit.ts'
+import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../db/ended-sessions.ts'
 import { isUuid } from '../../db/postgres.ts'
-import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../db/sessions.ts'
 import type { Database } from '../../db/tables.ts'
 import { findCredentials, findUsers } from '../../db/users.ts'
 import { terminalContext } from './audit.ts'
@@ -38,5 +38,5 @@ async function end (db: Database, id: string): Promise<number> {
 async function endOf (db: Database, user: string): Promise<{ count: number, userId: string }> {
   const known = isUuid(user) ? (await findUsers(db, [user]))[0] : await findCredentials(db, user)
   if (!known) throw new Error(`There is no user ${user}.`)
-  return { count: (await deleteSessionsOf(db, known.id)).length, userId: known.id }
+  return { count: (await deleteSessionsOf(db, known.id, null)).length, userId: known.id }
 }

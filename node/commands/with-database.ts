@@ -1,5 +1,6 @@
 import { openDatabase } from '../../db/driver/connection.ts'
 import { migrate } from '../../db/migrations.ts'
+import { loadConsumed } from '../../db/outbox/consumed.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Options } from '../../schema/options.ts'
 import { readOptions } from '../../schema/read-options.ts'
@@ -30,6 +31,7 @@ export async function withDatabase (work: (context: CommandContext) => Promise<v
     const { db, close } = openDatabase({ database: data.url, schema: options.schema, poolSize: 2, log })
     try {
       await migrate(db, options.schema)
+      await loadConsumed(db)
       await work({ db, options, settings, location: data.location })
     } finally {
       await close()

@@ -11,7 +11,9 @@ import { createUserOperations } from './users.ts'
 
 /** Creates the decorator that a host gets (contract 12.1). */
 export function createUsher (app: FastifyInstance): Usher {
-  const { usherActor: actors, usherAuth: { authenticate, callerOf }, usherAudit: audit, usherOptions: { schema, policy } } = app
+  const {
+    usherActor: actors, usherAuth: { authenticate, callerOf }, usherAudit: audit, usherOutbox: { on, failed, retry }, usherOptions: { schema, policy },
+  } = app
   const perform = createPerform(app)
 
   async function identify (request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -57,5 +59,7 @@ export function createUsher (app: FastifyInstance): Usher {
     sessions: Object.freeze(createSessionOperations(app, perform)),
     posts: Object.freeze(createPostOperations(app, perform)),
     uploads: Object.freeze(createUploadOperations(app, perform)),
+    on,
+    events: Object.freeze({ failed, retry }),
   })
 }

@@ -34,9 +34,8 @@ function createEmailLinks (app: FastifyInstance) {
       if (!mailer) throw new NoMailer()
       const { hash, link } = createLink(app, '/verify-email')
       const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
-      const to = await insertEmailToken(db, token, () => caller.confirm())
-      if (to === undefined) throw new UserNotFound()
-      mailer.send({ to, ...mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) }) }, userId)
+      const mail = mailer.prepare(mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) }), LIFETIME_SECONDS)
+      if (!await insertEmailToken(db, token, mail, () => caller.confirm())) throw new UserNotFound()
     },
   }
 }

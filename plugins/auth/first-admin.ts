@@ -11,6 +11,11 @@ type GivenAdmin = CreateUser & { password: string }
 
 /** Creates the first admin if the database has none (contract 4). */
 export default fp(async function firstAdmin (app) {
+  // Not before, because its event must reach handlers that the host registers after Usher.
+  app.addHook('onReady', () => createFirstAdmin(app))
+}, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-outbox', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth'] })
+
+async function createFirstAdmin (app: FastifyInstance): Promise<void> {
   const { log, usherDatabase: { db }, usherOptions: { schema, admin, onFirstAdmin, onNoAdmin } } = app
   if (!admin && !onFirstAdmin && !onNoAdmin) return
   if (await hasAdmin(db)) return warnIfIgnored()
@@ -24,7 +29,7 @@ export default fp(async function firstAdmin (app) {
   function warnIfIgnored (): void {
     if (admin) log.warn({ schema }, 'the option admin is ignored, because an admin exists')
   }
-}, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth'] })
+}
 
 // Creates the admin with the hooks of the host. Returns the credentials, or undefined if another node was faster.
 async function create (app: FastifyInstance, given: GivenAdmin): Promise<{ email: string, password: string } | undefined> {

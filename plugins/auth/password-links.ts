@@ -31,13 +31,13 @@ function createPasswordLinks (app: FastifyInstance) {
   app.addHook('onClose', async () => { await queue.drained() })
 
   /**
-   * Creates a link with which a user can set a password once, and writes an entry to the account log. Returns the link and
-   * the address to send it to, or undefined if there is no such user, the user is disabled, or the address may not get one.
+   * Creates a link with which a user can set a password once, and stores it with an entry of the account log and a mail. If there is no
+   * such user, the user is disabled, or the address may not get a link, the mail is not sent.
    */
-  async function storeLink (token: Omit<NewToken, 'hash'>, entry: NewAuditEntry, confirm?: () => Promise<void>) {
+  async function storeLink (name: 'password-reset' | 'invitation', token: Omit<NewToken, 'hash'>, entry: NewAuditEntry, confirm?: () => Promise<void>) {
     const { hash, link } = createLink(app, '/set-password')
-    const to = await insertPasswordToken(db, { hash, ...token }, entry, confirm)
-    return to === undefined ? undefined : { to, link }
+    const mail = mailer!.prepare(mails.render(name, { link, duration: durationOf(token.seconds) }), token.seconds)
+    await insertPasswordToken(db, { hash, ...token }, entry, mail, confirm)
   }
 
   async function sendLink (email: string, caller: Caller): Promise<void> {
@@ -45,10 +45,7 @@ function createPasswordLinks (app: FastifyInstance) {
     // For an unknown address the same statements run. Otherwise the load would differ, and so would the time until the next
     // response, which would reveal which addresses have an account.
     const entry = audit.entry(caller, { action: 'password.reset-request', userId: user?.id })
-    const created = await storeLink({ userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true }, entry)
-    if (!created) return
-    const { to, link } = created
-    mailer!.send({ to, ...mails.render('password-reset', { link, duration: durationOf(passwordTokenSeconds) }) }, user!.id)
+    await storeLink('password-reset', { userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true }, entry)
   }
 
   return {
@@ -74,10 +71,7 @@ function createPasswordLinks (app: FastifyInstance) {
     async invite (userId: string, caller: Caller): Promise<void> {
       if (!mailer) throw new NoMailer()
       const entry = audit.entry(caller, { action: 'user.invite', userId })
-      const created = await storeLink({ userId, seconds: INVITATION_SECONDS, onlyIfProven: false }, entry, () => caller.confirm())
-      if (!created) return
-      const { to, link } = created
-      mailer.send({ to, ...mails.render('invitation', { link, duration: durationOf(INVITATION_SECONDS) }) }, userId)
+      await storeLink('invitation', { userId, seconds: INVITATION_SECONDS, onlyIfProven: false }, entry, () => caller.confirm())
     },
   }
 }

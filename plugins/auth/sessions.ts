@@ -2,12 +2,13 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { insertAuditEntries, type AuditContext } from '../../db/audit.ts'
 import { channelOf } from '../../db/driver/channel.ts'
-import { deleteEndedSessions, deleteExpiredSessions, listEndedSessions } from '../../db/ended-sessions.ts'
+import {
+  deleteEndedSessions, deleteExpiredSessions, deleteSession, deleteSessionsOf, listEndedSessions, type EndContext,
+} from '../../db/ended-sessions.ts'
 import { findLiveTokens, type TokenKey } from '../../db/live-tokens.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import {
-  deleteSession, deleteSessionsOf, findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession,
-  type EndContext, type NewSession, type ClientInfo, type SessionRow,
+  findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type NewSession, type ClientInfo, type SessionRow,
 } from '../../db/sessions.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { DatabaseUnavailable, UsherError } from '../../schema/errors.ts'
@@ -121,7 +122,7 @@ function createSessions (app: FastifyInstance) {
      */
     async endAll (userId: string, but: string | undefined, origin: AuditContext, confirm: () => Promise<void>): Promise<void> {
       markEnded(await db.transaction().execute(async (trx) => {
-        const ids = await deleteSessionsOf(trx, userId, but)
+        const ids = await deleteSessionsOf(trx, userId, origin.actorId, but)
         await insertAuditEntries(trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId })))
         await confirm()
         return ids

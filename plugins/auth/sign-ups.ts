@@ -31,12 +31,12 @@ function createSignUps (app: FastifyInstance) {
 
   async function store ({ given, log }: { given: Given } & Pick<Caller, 'log'>): Promise<void> {
     const { hash, link } = createLink(app, '/sign-up/confirm')
-    const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, most: PENDING })
-    if (state === 'full') return log.error('A sign-up is not stored because too many others are pending')
-    const mail = state === 'taken'
-      ? mails.render('sign-up-taken', { loginLink: pageOf(app, '/login'), forgotLink: pageOf(app, '/forgot-password') })
-      : mails.render('sign-up', { link, duration: durationOf(LIFETIME_SECONDS) })
-    mailer!.send({ to: given.email, ...mail })
+    // Both mails are prepared in any case, so that the load does not reveal which addresses have an account.
+    const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, most: PENDING }, {
+      pending: mailer!.prepare(mails.render('sign-up', { link, duration: durationOf(LIFETIME_SECONDS) }), LIFETIME_SECONDS),
+      taken: mailer!.prepare(mails.render('sign-up-taken', { loginLink: pageOf(app, '/login'), forgotLink: pageOf(app, '/forgot-password') }), LIFETIME_SECONDS),
+    })
+    if (state === 'full') log.error('A sign-up is not stored because too many others are pending')
   }
 
   return {

@@ -1,11 +1,14 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { insertMail, type NewMail } from '../../db/outbox/mails.ts'
+import type { Database } from '../../db/tables.ts'
 import { deleteExpiredUndoTokens, UNDO_DAYS } from '../../db/undo-tokens.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { durationOf } from '../mails/duration.ts'
 import { createLink, pageOf } from './mail-links.ts'
 
 const PURGE_SECONDS = 3600
+const SECONDS = UNDO_DAYS * 86400
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -18,24 +21,24 @@ export type UndoLink = ReturnType<typeof createLink>
 
 function createUndoLinks (app: FastifyInstance) {
   const { usherMailer: mailer, usherMails: mails } = app
-  const duration = durationOf(UNDO_DAYS * 86400)
+  const duration = durationOf(SECONDS)
 
   return {
     /** Returns a link for a change that follows, or undefined if no mail can be sent. */
     create: (): UndoLink | undefined => mailer && createLink(app, '/undo'),
 
-    /** Sends the owner of a former address the link that restores it. */
-    notifyEmailChanged (formerEmail: string, { link }: UndoLink, userId: string): void {
-      mailer?.send({ to: formerEmail, ...mails.render('email-changed', { undoLink: link, duration }) }, userId)
-    },
+    /** Returns the mail to the owner of a former address, with the link that restores it. Null without a link. */
+    emailChanged: (undo: UndoLink | undefined): NewMail | null =>
+      undo && mailer ? mailer.prepare(mails.render('email-changed', { undoLink: undo.link, duration }), SECONDS) : null,
 
     /**
-     * Sends a user a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7).
+     * Stores a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7), in the transaction
+     * that sets it.
      * @param undo the link that restores the former one, if there is one
      */
-    notifyPasswordChanged (email: string, undo: UndoLink | undefined, userId: string): void {
+    async notifyPasswordChanged (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
       const values = { page: pageOf(app, '/set-password'), undoLink: undo?.link ?? '', duration }
-      mailer?.send({ to: email, ...mails.render('password-changed', values) }, userId)
+      if (mailer) await insertMail(trx, mailer.prepare(mails.render('password-changed', values), SECONDS), email, userId)
     },
   }
 }

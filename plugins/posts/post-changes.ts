@@ -51,9 +51,9 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
       const wanted = hooks.has('beforePostCreate') ? await askHook(caller, post) : post
       const also = hooks.during('onPostCreate', caller)
       // Without a hook, posts that are created at the same time share a statement.
-      if (!also) return posts.create(wanted, caller)
-      return posts.createAfter(wanted, async (trx, row) => {
-        await also(trx, row)
+      if (!also) return posts.create({ ...wanted, actorId: actorIdOf(caller) }, caller)
+      return posts.createAfter({ ...wanted, actorId: actorIdOf(caller) }, async (trx, id, createdAt) => {
+        await also(trx, { ...wanted, id, createdAt })
         await caller.confirm()
       })
     },
@@ -62,17 +62,19 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
     async update (caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined }): Promise<PostRow> {
       const post = await findOwn(caller, 'posts:update', id)
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
-      return posts.update(post.id, changes, () => caller.confirm())
+      return posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm())
     },
 
     /** Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidToken`. */
     async delete (caller: Caller, id: string): Promise<string> {
       const post = await findOwn(caller, 'posts:delete', id)
-      await posts.delete(post.id, () => caller.confirm())
+      await posts.delete(post.id, () => caller.confirm(), actorIdOf(caller))
       return post.id
     },
   }
 }
+
+const actorIdOf = ({ actor }: Caller): string | null => actor?.id ?? null
 
 /** Creates, changes and deletes posts: one function each, whoever does it. */
 export default fp(async function postChanges (app) {

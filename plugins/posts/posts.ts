@@ -4,9 +4,9 @@ import { v7 as uuid } from 'uuid'
 import { batchLists } from '../../db/batch-lists.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
+import { deletePost, insertPosts, updatePost, type NewPost } from '../../db/post-changes.ts'
 import {
-  BYTES_A_STATEMENT, deletePost, findPosts, insertPosts, listPosts, listPostsOfAuthors, updatePost,
-  type AuthorPostsKey, type ListPostsQuery, type NewPost, type PostRow,
+  BYTES_A_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListPostsQuery, type PostRow,
 } from '../../db/posts.ts'
 import { lockAuthor } from '../../db/locked-users.ts'
 import type { Database } from '../../db/tables.ts'
@@ -54,10 +54,10 @@ function createPosts (app: FastifyInstance) {
      * Creates a post in a transaction of its own. Throws `UserNotFound`, `Overloaded`, and the errors of `first`.
      * @param first runs in the transaction before the insertion, from which on every other new post waits for the transaction
      */
-    async createAfter (post: NewPost, first: (trx: Database, post: Required<NewPost> & { createdAt: Date }) => Promise<void>): Promise<PostRow> {
+    async createAfter (post: NewPost, first: (trx: Database, id: string, createdAt: Date) => Promise<void>): Promise<PostRow> {
       const created = await db.transaction().execute(async (trx) => {
         const id = uuid()
-        await first(trx, { ...post, id, createdAt: await lockAuthor(trx, post.authorId) })
+        await first(trx, id, await lockAuthor(trx, post.authorId))
         const [row] = await insertPosts(trx, [{ ...post, id }], { quiet: emitter !== undefined })
         if (row instanceof Error) throw row
         return row!
@@ -73,9 +73,9 @@ function createPosts (app: FastifyInstance) {
     update: (id: string, changes: Partial<NewPost>, confirm: () => Promise<void>): Promise<PostRow> =>
       writeInTime((until) => updatePost(db, id, changes, until), confirm),
 
-    /** Deletes a post. Throws `PostNotFound`. `confirm` is that of `update`. */
-    delete: (id: string, confirm: () => Promise<void>): Promise<void> =>
-      writeInTime((until) => deletePost(db, id, until), confirm),
+    /** Deletes a post. Throws `PostNotFound`. `confirm` is that of `update`, and `actorId` the user who deletes it. */
+    delete: (id: string, confirm: () => Promise<void>, actorId: string | null): Promise<void> =>
+      writeInTime((until) => deletePost(db, id, until, actorId), confirm),
   }
 }
 

@@ -66,7 +66,7 @@ function createUploads (app: FastifyInstance) {
         throw new UploadNotFound()
       }
       await caller.confirm()
-      if (!await deleteUpload(db, upload.id)) throw new UploadNotFound()
+      if (!await deleteUpload(db, upload.id, caller.actor?.id ?? null)) throw new UploadNotFound()
       await storage.sweep()
     },
   }

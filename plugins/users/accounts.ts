@@ -1,11 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { deleteUser } from '../../db/deleted-users.ts'
 import { getEmailToken, verifyEmail } from '../../db/email-tokens.ts'
 import { foldEmail } from '../../db/login-failures.ts'
 import { changePassword, resetPassword, type Account, type PasswordChange } from '../../db/password-tokens.ts'
-import type { UserRow } from '../../db/tables.ts'
+import { insertMail } from '../../db/outbox/mails.ts'
+import type { Database, UserRow } from '../../db/tables.ts'
 import { getUndoTokenOwner, undoChange } from '../../db/undo-tokens.ts'
-import { deleteUser, updateUser, type Changes } from '../../db/user-changes.ts'
+import { updateUser, type Changes } from '../../db/user-changes.ts'
 import { EmailTaken } from '../../schema/user.ts'
 import { withoutProtected } from '../../schema/user-fields.ts'
 import { userInputs } from '../../schema/user-inputs.ts'
@@ -42,10 +44,8 @@ function createAccounts (app: FastifyInstance) {
     return others
   }
 
-  function finishPasswordChange ({ id, email }: Account, { ended, undoableBy }: PasswordChange, undo: UndoLink | undefined): void {
-    sessions.markEnded(ended)
-    undoLinks.notifyPasswordChanged(undoableBy ?? email, undoableBy === undefined ? undefined : undo, id)
-  }
+  const notifyPasswordChanged = (trx: Database, { id, email }: Account, { undoableBy }: PasswordChange, undo: UndoLink | undefined): Promise<void> =>
+    undoLinks.notifyPasswordChanged(trx, undoableBy ?? email, undoableBy === undefined ? undefined : undo, id)
 
   return {
     /**
@@ -64,10 +64,9 @@ function createAccounts (app: FastifyInstance) {
       const changes = await deferEmail(caller, id, wanted)
       const also = hooks.during('onUserUpdate', caller)
       const undo = changes.email === undefined ? undefined : undoLinks.create()
-      const context = { ...audit.contextOf(caller), undo: undo?.hash ?? null }
-      const { user, ended, undoableBy } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, { fields: userFields, also }), mayAct)
+      const context = { ...audit.contextOf(caller), undo: undo?.hash ?? null, mail: undoLinks.emailChanged(undo) }
+      const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, { fields: userFields, also }), mayAct)
       sessions.markEnded(ended)
-      if (undo && undoableBy !== null) undoLinks.notifyEmailChanged(undoableBy, undo, user.id)
       return user
     },
 
@@ -78,7 +77,7 @@ function createAccounts (app: FastifyInstance) {
     async delete (caller: Caller, id: string): Promise<void> {
       caller.authorize('users:delete', id.toLowerCase())
       if (hooks.has('beforeUserDelete')) await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
-      const ended = await deleteUser(db, id, async (trx) => {
+      const ended = await deleteUser(db, id, caller.actor?.id ?? null, async (trx) => {
         await audit.add(caller, { action: 'user.delete', userId: id }, trx)
         // Last in the transaction, because it may have waited for locks (contract 1.12).
         await caller.confirm()
@@ -100,10 +99,11 @@ function createAccounts (app: FastifyInstance) {
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await changePassword(trx, { userId: user.id, from: user.passwordHash!, to, sessionId, undo: undo?.hash })
         await audit.add(caller, { action: 'password.change' }, trx)
+        await notifyPasswordChanged(trx, user, changed, undo)
         await caller.confirm()
         return changed
       })
-      finishPasswordChange(user, changed, undo)
+      sessions.markEnded(changed.ended)
     },
 
     /**
@@ -118,10 +118,11 @@ function createAccounts (app: FastifyInstance) {
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await resetPassword(trx, { hash, userId: user.id, passwordHash, undo: undo?.hash })
         await audit.add(caller, { action: 'password.reset', actorId: user.id }, trx)
+        await notifyPasswordChanged(trx, user, changed, undo)
         await also?.(trx, user.id)
         return changed
       })
-      finishPasswordChange(user, changed, undo)
+      sessions.markEnded(changed.ended)
     },
 
     /**
@@ -132,15 +133,15 @@ function createAccounts (app: FastifyInstance) {
       const { userId, email } = await getEmailToken(db, hash)
       if (hooks.has('beforeUserUpdate')) await updates.checkEmail(caller, userId, email)
       const undo = undoLinks.create()
+      const mail = undoLinks.emailChanged(undo)
       const also = updates.during(caller)
-      const { undoableBy } = await db.transaction().execute(async (trx) => {
+      await db.transaction().execute(async (trx) => {
         const verified = await verifyEmail(trx, { hash, userId, undo: undo?.hash })
         const actions = verified.changed ? ['user.email-change', 'user.email-verify'] as const : ['user.email-verify'] as const
         for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
+        if (mail && verified.undoableBy !== undefined) await insertMail(trx, mail, verified.undoableBy, userId)
         await also?.(trx, userId)
-        return verified
       })
-      if (undo && undoableBy !== undefined) undoLinks.notifyEmailChanged(undoableBy, undo, userId)
     },
 
     /**

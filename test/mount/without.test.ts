@@ -49,6 +49,7 @@ for (const without of [...names.map((name) => [name]), names]) {
     const loaded: string[] = JSON.parse(stdout)
     t.ok(loaded.some((url) => url.endsWith('/app.ts')))
     for (const name of without) t.strictSame(loaded.filter((url) => parts[name].modules.test(url)), [], name)
+    t.notOk(loaded.some((url) => url.endsWith('/outbox/webhooks.ts')), 'that of webhooks is not loaded either, because there are none')
   })
 }
 

@@ -45,6 +45,10 @@ t.test('8 settings: all are read from the environment', async (t) => {
     PRODUCT_NAME: 'Notes & More',
     PRODUCT_COLOR: '#0a7',
     PRINT_SECRETS: 'true',
+    WEBHOOK_URL: 'https://example.com/events',
+    WEBHOOK_SECRET: `whsec_${'a'.repeat(32)}, whsec_${'b'.repeat(32)}`,
+    WEBHOOK_EVENTS: 'user.created,post.deleted',
+    WEBHOOK_ALLOW_PRIVATE: 'false',
     USERS_VISIBLE_TO: 'members',
     POSTS_VISIBLE_TO: 'members',
     EMAILS_VISIBLE_TO: 'owners',
@@ -72,6 +76,10 @@ t.test('8 settings: all are read from the environment', async (t) => {
     PRODUCT_NAME: 'Notes & More',
     PRODUCT_COLOR: '#0a7',
     PRINT_SECRETS: true,
+    WEBHOOK_URL: 'https://example.com/events',
+    WEBHOOK_SECRET: [`whsec_${'a'.repeat(32)}`, `whsec_${'b'.repeat(32)}`],
+    WEBHOOK_EVENTS: ['user.created', 'post.deleted'],
+    WEBHOOK_ALLOW_PRIVATE: false,
     USERS_VISIBLE_TO: 'members',
     POSTS_VISIBLE_TO: 'members',
     EMAILS_VISIBLE_TO: 'owners',
@@ -95,6 +103,7 @@ const from = 'MAIL_FROM must be an email address, or one with a name such as Ush
 const name = 'PRODUCT_NAME must be a name of up to 100 characters.'
 const productColor = 'PRODUCT_COLOR must be a color such as #1d4ed8.'
 const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
+const WEBHOOK_SECRET = `whsec_${'a'.repeat(32)}`
 const users = 'USERS_VISIBLE_TO must be anyone or members (everyone with a token).'
 const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
 
@@ -145,6 +154,11 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ MAIL_FROM: 'nobody' }, from],
   [{ MAIL_FROM: 'a@example.com, b@example.com' }, from],
   [{ MAIL_FROM: 'A\r\nBcc: <b@example.com>' }, from],
+  [{ WEBHOOK_URL: 'https://example.com/' }, 'WEBHOOK_SECRET is required with WEBHOOK_URL.'],
+  [{ WEBHOOK_EVENTS: 'user.created' }, 'WEBHOOK_URL is required with WEBHOOK_EVENTS.'],
+  [{ WEBHOOK_URL: 'http://example.com/', WEBHOOK_SECRET }, 'WEBHOOK_URL must be an https: URL (http: is only possible with WEBHOOK_ALLOW_PRIVATE).'],
+  [{ WEBHOOK_URL: 'https://example.com/', WEBHOOK_SECRET: 'secret' }, 'WEBHOOK_SECRET must be whsec_ and 24 to 64 bytes in base64, or a list of up to 10 such secrets.'],
+  [{ WEBHOOK_URL: 'https://example.com/', WEBHOOK_SECRET, WEBHOOK_EVENTS: 'user.renamed' }, 'WEBHOOK_EVENTS: there is no event user.renamed.'],
   [{ PASSWORD_URL: 'app.example.com' }, page],
   [{ PRODUCT_NAME: ' ' }, name],
   [{ PRODUCT_NAME: 'Usher\nBcc: all@example.com' }, name],

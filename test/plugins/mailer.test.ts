@@ -1,89 +1,118 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import Fastify from 'fastify'
-import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
+import { NIL as ID } from 'uuid'
+import { insertMail } from '../../db/outbox/mails.ts'
+import database from '../../plugins/database.ts'
 import mailerPlugin, { type MailerOptions } from '../../plugins/mailer.ts'
+import optionsPlugin from '../../plugins/options.ts'
+import outbox from '../../plugins/outbox/outbox.ts'
 import { createSmtpMailer } from '../../node/smtp.ts'
 import type { Mail, Mailer } from '../../schema/options.ts'
-import { createDatabase } from '../helpers/database.ts'
+import { readOptions } from '../../schema/read-options.ts'
+import { createDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
 import { startNode, stopNode, type ServingNode } from '../helpers/node.ts'
+import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
 const FROM = 'Usher <usher@example.com>'
-const mail: Mail = { to: 'ada@example.com', subject: 'Hello', text: `A link:\n\nhttps://example.com/#token=${'t'.repeat(43)}\n` }
+const SECRET = 'a secret of the test'
+const to = 'ada@example.com'
+const content = { subject: 'Hello', text: `A link:\n\nhttps://example.com/#token=${'t'.repeat(43)}\n` }
+const mail: Mail = { to, ...content }
+const DAY = 86400
 
-/** Registers the plugin on a bare Fastify and collects the level, message and error of each log entry. */
-async function start (t: Test, mailer: Mailer | undefined, options: MailerOptions = {}) {
+/** Registers the plugin with an outbox on a bare Fastify, and collects the level, message and error of each log entry. */
+async function start (t: Test, mailer: Mailer | undefined, { schema = uniqueSchema(t.name), secret = SECRET, ...options }: MailerOptions & { schema?: string, secret?: string | null } = {}) {
   const lines: string[] = []
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
-  await app.register(fp(async (app) => { app.decorate('usherOptions', { mailer } as never) }, { name: 'usher-options' }))
-  await app.register(mailerPlugin, { pauses: [1, 1], ...options })
+  const databaseUrl = await testDatabaseUrl()
+  await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema, mailer, ...secret !== null && { secret } }) })
+  await app.register(database)
+  await app.register(outbox, { shortestMs: 1, longestMs: 10 })
+  await app.register(mailerPlugin, options)
   await app.ready()
-  return { app, lines, logged: () => lines.map((line) => JSON.parse(line)) }
+  const sql = openSql(t, { options: { databaseUrl, schema } })
+  /** Stores a mail in the outbox, as the change that causes it does. */
+  const send = (to: string | null, { seconds = DAY, subject = content.subject } = {}) =>
+    insertMail(app.usherDatabase.db, app.usherMailer!.prepare({ ...content, subject }, seconds), to, ID)
+  return { app, lines, sql, schema, send, logged: () => lines.map((line) => JSON.parse(line)), empty: () => until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0) }
 }
 
 t.test('4.7 a mail server gets a plain-text mail from the node\'s sender address', async (t) => {
   const server = await startMailServer(t)
   const { mailer, close } = createSmtpMailer(server.url, FROM)
   t.teardown(close)
-  const { app } = await start(t, mailer)
-  app.usherMailer!.send(mail, 'id')
-  t.same(await server.of(mail.to, 1), [mail])
+  const { send, empty } = await start(t, mailer)
+  await send(to)
+  t.same(await server.of(to, 1), [mail])
   t.match(server.raw[0], /^From: Usher <usher@example\.com>\r$/m)
   t.match(server.raw[0], /^Auto-Submitted: auto-generated\r$/m)
   t.match(server.raw[0], /^Content-Type: text\/plain; charset=utf-8\r$/m)
 
   await t.test('4.7 an address cannot add headers or recipients', async (t) => {
     const evil = ['eve@example.com\r\nBcc: all@example.com', 'eve@example.com, all@example.com', 'Eve <all@example.com>']
-    for (const to of evil) app.usherMailer!.send({ ...mail, to, subject: 'Hello\r\nBcc: all@example.com' }, 'id')
-    await app.close()
+    for (const to of evil) await send(to, { subject: 'Hello\r\nBcc: all@example.com', seconds: 1 })
+    await empty()
     t.notOk(server.mails.some(({ to }) => to === 'all@example.com'))
     t.notOk(server.raw.some((message) => /^bcc:/mi.test(message)))
   })
 })
 
 t.test('4.7 a failed mail is sent again, and logged without the address and the link', async (t) => {
-  const failures = [Object.assign(new Error(`cannot deliver to <ada@example.com>: ${mail.text}`), { code: 'EENVELOPE', responseCode: 451 }), 'busy']
+  const failures = [Object.assign(new Error(`cannot deliver to <ada@example.com>: ${content.text}`), { code: 'EENVELOPE', responseCode: 451 }), 'busy']
   const inbox = createMailer()
-  const { app, lines, logged } = await start(t, async (mail) => {
+  const { send, lines, logged } = await start(t, async (mail) => {
     if (failures.length > 0) throw failures.shift()
     await inbox.mailer(mail)
   })
-  app.usherMailer!.send(mail, 'id of ada')
-  t.same(await inbox.of(mail.to, 1), [mail])
+  await send(to)
+  t.same(await inbox.of(to, 1), [mail])
   t.match(logged(), [
-    { level: 40, msg: 'A mail could not be sent: another attempt follows', userId: 'id of ada', err: { code: 'EENVELOPE', responseCode: 451, message: 'cannot deliver to <[address]>: A link:\n\nhttps://example.com/#token=[token]\n' } },
+    { level: 40, msg: 'A mail could not be sent: another attempt follows', userId: ID, err: { code: 'EENVELOPE', responseCode: 451, message: 'cannot deliver to <[address]>: A link:\n\nhttps://example.com/#token=[token]\n' } },
     { level: 40, msg: 'A mail could not be sent: another attempt follows', err: { message: 'busy' } },
   ])
-  for (const secret of [mail.to, 't'.repeat(43)]) t.notOk(lines.join('').includes(secret))
+  for (const secret of [to, 't'.repeat(43)]) t.notOk(lines.join('').includes(secret))
 })
 
-t.test('4.7 a mail is given up after several attempts, or at once after a permanent error', async (t) => {
+t.test('4.7 a mail is given up when its link expires, or at once after a permanent error', async (t) => {
   let attempts = 0
   const server = await startMailServer(t, (to) => { attempts++; return to.startsWith('nobody') ? 550 : 450 })
   const { mailer, close } = createSmtpMailer(server.url, FROM)
   t.teardown(close)
-  const { app, lines, logged } = await start(t, mailer)
-  app.usherMailer!.send(mail, 'id')
-  await until('given up', () => lines.length === 3)
-  t.same(logged().map(({ level, err }) => [level, err.responseCode]), [[40, 450], [40, 450], [50, 450]])
-  t.equal(attempts, 3)
-  app.usherMailer!.send({ ...mail, to: 'nobody@example.com' }, 'id')
-  await until('given up', () => lines.length === 4)
-  t.match(logged()[3], { level: 50, msg: 'A mail could not be sent', err: { responseCode: 550 } })
-  t.equal(attempts, 4)
+  const { send, sql, lines, logged, empty } = await start(t, mailer)
+  await send('nobody@example.com')
+  await empty()
+  t.match(logged(), [{ level: 50, msg: 'A mail could not be sent', err: { responseCode: 550 } }])
+  t.equal(attempts, 1)
   t.notMatch(lines.join(''), 'nobody@example.com')
+
+  await send(to, { seconds: 1 })
+  await empty()
+  t.match(logged()[1], { level: 40, err: { responseCode: 450 } })
+  t.match(logged().at(-1), { level: 50, msg: 'A mail could not be sent' })
+  t.ok(attempts > 1)
+  t.same(await sql`select 1 from failed_deliveries`, [], 'not listed, because its link may still work')
+})
+
+t.test('4.7 a mail whose link has expired is not sent', async (t) => {
+  const inbox = createMailer()
+  const { send, logged, empty } = await start(t, inbox.mailer)
+  await send(to, { seconds: 0 })
+  await empty()
+  t.same(inbox.mails, [])
+  t.match(logged(), [{ level: 50, msg: 'A mail could not be sent', userId: ID, err: { message: 'the mail has expired' } }])
 })
 
 t.test('4.7 a mailer that hangs, or a mail server that does not respond, is given up after a time', async (t) => {
-  const { app, lines, logged } = await start(t, () => new Promise(() => {}), { attemptMs: 1, pauses: [] })
+  const { send, logged } = await start(t, () => new Promise(() => {}), { attemptMs: 1 })
   // More mails than the mailer sends concurrently.
-  for (let index = 0; index < 10; index++) app.usherMailer!.send(mail, 'id')
-  await until('given up', () => lines.length === 10)
-  t.match(logged()[9], { level: 50, err: { message: 'the mailer did not finish within 1 ms' } })
+  for (let index = 0; index < 10; index++) await send(to)
+  await until('attempts', () => logged().length >= 10)
+  t.match(logged()[9], { level: 40, err: { message: 'the attempt did not finish within 1 ms' } })
 
   const silent = createServer().listen(0, '127.0.0.1')
   await once(silent, 'listening')
@@ -93,32 +122,52 @@ t.test('4.7 a mailer that hangs, or a mail server that does not respond, is give
   await t.rejects(Promise.resolve(mailer(mail)), { code: 'ETIMEDOUT' })
 })
 
-t.test('4.7 the number of waiting mails is limited', async (t) => {
-  const { app, lines, logged } = await start(t, () => new Promise(() => {}), { drainMs: 1 })
-  for (let index = 0; index < 1001; index++) app.usherMailer!.send(mail, `id ${index}`)
-  t.match(logged(), [{ level: 50, msg: 'A mail is not sent because too many mails are waiting', userId: 'id 1000' }])
+t.test('4.7 a mail waits in the outbox, encrypted, and is deleted when another node has sent it', async (t) => {
+  const { app, send, sql, schema, empty, lines } = await start(t, async () => { throw new Error('busy') })
+  await send(to)
+  await send(null)
+  await until('an attempt', () => lines.length > 0)
   await app.close()
-  t.match(logged()[1], { level: 50, msg: 'Mails are lost because they were not sent before the app closed', mails: 1000 })
-  t.equal(lines.length, 2)
+  const [row, ...others] = await sql`select data, lease from outbox`
+  t.same(others, [], 'a mail to nobody is deleted at once')
+  t.match(row!['data'].content, /^sealed1\./)
+  t.notMatch(JSON.stringify(row), 't'.repeat(43))
+
+  await t.test('4.7 not by a node with another secret', async (t) => {
+    const inbox = createMailer()
+    const other = await start(t, inbox.mailer, { schema, secret: 'the secret of others' })
+    await until('an attempt', () => other.lines.length > 0)
+    t.match(other.logged()[0], { level: 40, msg: 'A mail could not be sent: another attempt follows' })
+    await other.app.close()
+    t.same(inbox.mails, [])
+  })
+
+  const inbox = createMailer()
+  await start(t, inbox.mailer, { schema })
+  t.same(await inbox.of(to, 1), [mail])
+  await empty()
 })
 
-t.test('4.7 stopping the node completes mails in progress and tries waiting ones once more', async (t) => {
+t.test('4.7 closing the app completes the mails that are being sent, and those of the last requests', async (t) => {
   const inbox = createMailer()
-  let fails = true
-  const { app, lines } = await start(t, async (mail) => {
-    if (fails) throw new Error('busy')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let begun = false
+  const { app, send, sql } = await start(t, async (mail) => {
+    begun = true
+    await promise
     await inbox.mailer(mail)
-  }, { pauses: [60_000] })
-  app.usherMailer!.send(mail, 'id')
-  await until('it waits', () => lines.length === 1)
-  fails = false
-  app.usherMailer!.send({ ...mail, to: 'bob@example.com' }, 'id')
-  await app.close()
-  t.same(inbox.mails.map(({ to }) => to).sort(), ['ada@example.com', 'bob@example.com'])
+  })
+  await send(to)
+  await until('it is being sent', () => begun)
+  const closed = app.close()
+  resolve()
+  await closed
+  t.same(inbox.mails, [mail])
+  t.same(await sql`select 1 from outbox`, [])
 })
 
 t.test('4.7 without a mailer the plugin provides none', async (t) => {
-  const { app } = await start(t, undefined)
+  const { app } = await start(t, undefined, { secret: null })
   t.equal(app.usherMailer, undefined)
 })
 

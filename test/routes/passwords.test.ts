@@ -3,8 +3,10 @@ import Fastify from 'fastify'
 import t from 'tap'
 import usher from '../../app.ts'
 import { createUsher, withUsers, type LoggedIn } from '../helpers/app.ts'
+import { uniqueSchema } from '../helpers/database.ts'
 import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
 import { createSmtpMailer } from '../../node/smtp.ts'
 
@@ -223,7 +225,8 @@ t.test('4.7 in a host with a mail server, the link leads to the host\'s page, an
   const lines: string[] = []
   const app = Fastify({ logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
-  const mounted = { ...options, prefix: '/accounts', mailer, passwordUrl: 'https://app.example.com/password?set=1' }
+  // In a schema of its own: any node with a mailer sends the mails of all.
+  const mounted = { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), prefix: '/accounts', mailer, passwordUrl: 'https://app.example.com/password?set=1' }
   await app.register(usher, mounted)
   const { inject, createUser } = await withUsers(app, mounted)
   const user = await createUser()
@@ -241,7 +244,7 @@ t.test('4.7 in a host with a mail server, the link leads to the host\'s page, an
 t.test('4.7 a mailer that throws or hangs, or a database that fails, does not delay the response', async (t) => {
   const lines: string[] = []
   const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
-  const start = (mailer: () => Promise<void>) => createUsher(t, { ...options, mailer }, { logger })
+  const start = (mailer: () => Promise<void>) => createUsher(t, { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), mailer }, { logger })
   const throwing = await start(async () => { throw Object.assign(new Error('no such mailbox'), { responseCode: 550 }) })
   const hung = Promise.withResolvers<void>()
   const hanging = await start(() => hung.promise)
@@ -252,7 +255,7 @@ t.test('4.7 a mailer that throws or hangs, or a database that fails, does not de
   hung.resolve()
   await until('the failure is logged', () => lines.some((line) => line.includes('A mail could not be sent')))
   const { email } = await throwing.createUser()
-  const sql = openSql(t, { options })
+  const sql = openSql(t, throwing)
   await sql`alter table password_tokens rename to elsewhere`
   t.equal((await throwing.inject('POST', '/api/auth/password-reset', { payload: { email } })).statusCode, 202)
   await until('the failure is logged', () => lines.some((line) => line.includes('A link to set a password could not be created')))

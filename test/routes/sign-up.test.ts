@@ -1,8 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
 import t from 'tap'
+import { uniqueSchema } from '../helpers/database.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createMailer, startMailServer } from '../helpers/mail.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
 import { createSmtpMailer } from '../../node/smtp.ts'
 
@@ -101,7 +103,7 @@ t.test('11.2 no name and no address adds a header or a recipient to a mail', asy
   const server = await startMailServer(t)
   const { mailer, close } = createSmtpMailer(server.url, 'Usher <usher@example.com>')
   t.teardown(close)
-  const { inject } = await createUsher(t, { ...options, mailer })
+  const { inject } = await createUsher(t, { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), mailer })
   const send = async (payload: object) => (await inject('POST', '/api/auth/sign-up', { payload: person(payload) })).statusCode
   const addresses = [
     'eve@example.com\r\nBcc: all@example.com', 'eve@example.com\nBcc: all@example.com', 'eve@example.com\u0000', 'eve@example.com, all@example.com',

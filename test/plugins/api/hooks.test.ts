@@ -76,12 +76,14 @@ t.test('12.4 hooks run when the first admin is created', async (t) => {
   const sql = openSql(t, { options: { ...options, schema: 'public' } })
   await sql`drop schema if exists usher_first_admin_hooks cascade`
   await app.register(usherPlugin, { ...options, hooks: { beforeUserCreate: note('before'), onUserCreate: note('on'), beforeUserUpdate: note('update') } })
+  await app.ready()
   t.same(calls, [['before', 'first-admin', null, 'admin@example.com'], ['on', 'first-admin', null, 'admin@example.com']])
 
   await sql`update usher_first_admin_hooks.users set role = 'user'`
   const second = Fastify()
   t.teardown(() => second.close())
-  await t.rejects(async () => second.register(usherPlugin, { ...options, hooks: { beforeUserUpdate: () => reject() } }), { message: 'not here' })
+  await second.register(usherPlugin, { ...options, hooks: { beforeUserUpdate: () => reject() } })
+  await t.rejects(async () => second.ready(), { message: 'not here' })
   t.match(await sql`select role from usher_first_admin_hooks.users`, [{ role: 'user' }])
   await sql`drop schema usher_first_admin_hooks cascade`
 })

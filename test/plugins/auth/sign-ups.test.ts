@@ -4,6 +4,7 @@ import database from '../../../plugins/database.ts'
 import mailerPlugin from '../../../plugins/mailer.ts'
 import mails from '../../../plugins/mails/mails.ts'
 import optionsPlugin from '../../../plugins/options.ts'
+import outbox from '../../../plugins/outbox/outbox.ts'
 import signUps from '../../../plugins/auth/sign-ups.ts'
 import { readOptions } from '../../../schema/read-options.ts'
 import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
@@ -16,6 +17,7 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
   const app = Fastify()
   await app.register(optionsPlugin, { options: readOptions(given) })
   await app.register(database)
+  await app.register(outbox)
   await app.register(mailerPlugin)
   await app.register(mails)
   await app.register(signUps)
@@ -31,5 +33,5 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
   })
   await app.close()
   t.same(errors, Array.from({ length: 3 }, () => 'A sign-up is not stored because too many others are waiting'), 'two are being stored, 200 wait')
-  t.equal(inbox.mails.length, 202)
+  t.equal(inbox.mails.length + (await sql`select 1 from outbox`).length, 202, 'what was not sent yet waits in the outbox')
 })

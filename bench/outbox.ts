@@ -1,0 +1,58 @@
+import postgres from 'postgres'
+import type { Sample } from './load.ts'
+import { median, round, verdict, type Report } from './report.ts'
+import { login, type Server } from './servers.ts'
+import type { Stage } from './stage.ts'
+
+const AT_LEAST = 0.8
+const FEW = 1000
+
+// Without consumers; with a consumer on another node, so that this one stores events; with a handler on this node.
+const kinds = ['plain', 'stored', 'delivered'] as const
+type Kind = typeof kinds[number]
+
+/** Measures how much slower creating users is while events are stored in the outbox, and while they are delivered as well. */
+export async function outbox (stage: Stage): Promise<Report> {
+  const { rounds, seconds, connections } = stage.options
+  const servers = new Map<Kind, { server: Server, token: string, keysFile: string }>()
+  try {
+    for (const kind of kinds) servers.set(kind, await open(stage, kind))
+    const samples = new Map<Kind, Sample[]>(kinds.map((kind) => [kind, []]))
+    for (let index = -1; index < rounds; index++) {
+      for (const [kind, { server: { url }, token, keysFile }] of servers) {
+        const sample = await stage.shoot({ url, work: 'createUser', keysFile, token, seconds: index < 0 ? 2 : seconds, connections })
+        if (index >= 0) samples.get(kind)!.push(sample)
+      }
+    }
+    const rate = (kind: Kind) => median(samples.get(kind)!.map((sample) => sample.rate))
+    const figures = kinds.map((kind) => ({
+      kind,
+      rate: rate(kind),
+      p99: median(samples.get(kind)!.map((sample) => sample.p99)),
+      failures: samples.get(kind)!.reduce((sum, sample) => sum + sample.failures, 0),
+      againstPlain: rate(kind) / rate('plain'),
+    }))
+    return {
+      title: 'Creating users while writing to the outbox',
+      how: `${connections} connections, ${rounds} rounds of ${seconds} s in turn`,
+      columns: ['events', 'requests/s', 'p99 ms', 'failures', 'of plain', 'target'],
+      rows: figures.map(({ kind, rate, p99, failures, againstPlain }) => [
+        kind, round(rate), round(p99, 1), failures, round(againstPlain, 2), kind === 'stored' ? verdict(`≥ ${AT_LEAST}`, againstPlain >= AT_LEAST) : '',
+      ]),
+      figures,
+    }
+  } finally {
+    for (const { server } of servers.values()) await server.stop()
+  }
+}
+
+async function open (stage: Stage, kind: Kind) {
+  const schema = `outbox_${kind}`
+  const keysFile = await stage.fill(schema, { users: FEW, posts: FEW })
+  if (kind === 'stored') {
+    const sql = postgres(stage.databaseUrl, { max: 1, onnotice: () => {} })
+    await sql`insert into ${sql(schema)}.event_consumers (name, type) values ('handler elsewhere', 'user.created')`.finally(() => sql.end())
+  }
+  const server = await stage.start('usher', { schema, env: { HANDLER: kind === 'delivered' ? 'user.created' : '' } })
+  return { server, keysFile, token: await login(server.url) }
+}

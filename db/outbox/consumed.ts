@@ -1,0 +1,18 @@
+import type { EventName } from '../../schema/events.ts'
+import type { Database } from '../tables.ts'
+
+// The names of the events that have consumers, for each open database. The key is an object that a database and its transactions share.
+const consumed = new WeakMap<object, ReadonlySet<EventName>>()
+
+const keyOf = (db: Database): object => db.getExecutor().adapter
+
+/** Returns whether events of this name have consumers, so that statements must store them. */
+export function isConsumed (db: Database, name: EventName): boolean {
+  return consumed.get(keyOf(db))?.has(name) ?? false
+}
+
+/** Reads which events have consumers. From now on, the changes that this process makes in the database store these events. */
+export async function loadConsumed (db: Database): Promise<void> {
+  const rows = await db.selectFrom('event_consumers').select('type').distinct().execute()
+  consumed.set(keyOf(db), new Set(rows.map(({ type }) => type as EventName)))
+}

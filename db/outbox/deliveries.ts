@@ -1,0 +1,96 @@
+import { sql } from 'kysely'
+import { v4 as uuid } from 'uuid'
+import type { Row } from '../row.ts'
+import type { Database } from '../tables.ts'
+import type { OutboxTable } from '../tables/outbox.ts'
+
+/** A delivery that this node is attempting. No other node attempts it while the lease lasts. */
+export type Delivery = Row<OutboxTable, 'position' | 'id' | 'consumer' | 'type' | 'subject' | 'data' | 'created_at' | 'attempts'> & {
+  lease: string
+  /** Whether it has expired. */
+  expired: boolean
+}
+
+/** Identifies an attempt. */
+export type Attempt = Pick<Delivery, 'position' | 'lease'>
+
+// A delivery that comes after another one of its subject waits for it. While that one is being attempted, the wait is short, because
+// its success may wake the next one before a concurrent statement makes that wait.
+const WAIT_SECONDS = 2
+
+const interval = (seconds: number) => sql`make_interval(secs => ${seconds})`
+
+/**
+ * Takes at most `limit` deliveries of a consumer that are due, for `seconds`. Of each subject, it takes only the first. The others
+ * wait until that one is delivered or tried again, so that they need not be looked at before. Returns how many were due besides.
+ */
+export async function claimDeliveries (
+  db: Database, { consumer, types, limit, seconds }: { consumer: string, types: readonly string[], limit: number, seconds: number }
+): Promise<{ claimed: Delivery[], waiting: number }> {
+  const rows = await db
+    .with('due', (cte) => cte.selectFrom('outbox').select(['position', 'subject'])
+      .where('consumer', '=', consumer).where('due_at', '<=', sql<Date>`now()`).where('type', '=', sql<string>`any(${types}::text[])`)
+      .orderBy('due_at').orderBy('position').limit(limit).forUpdate().skipLocked())
+    .with('first', (cte) => cte.selectFrom('due').innerJoinLateral((lateral) => lateral.selectFrom('outbox')
+      .select(['outbox.position as first', 'outbox.due_at', 'outbox.lease'])
+      .where('outbox.consumer', '=', consumer).whereRef('outbox.subject', '=', 'due.subject')
+      .orderBy('outbox.position').limit(1).as('head'), (join) => join.onTrue())
+      .select(['due.position', 'head.first', 'head.due_at', 'head.lease']))
+    .updateTable('outbox').from('first').whereRef('outbox.position', '=', 'first.position')
+    .set({
+      lease: sql<string | null>`case when first.first = outbox.position then ${uuid()}::uuid end`,
+      attempts: sql<number>`outbox.attempts + (first.first = outbox.position)::integer`,
+      due_at: sql<Date>`case
+        when first.first = outbox.position then now() + ${interval(seconds)}
+        when first.lease is null and first.due_at > now() then first.due_at
+        else now() + ${interval(WAIT_SECONDS)}
+      end`,
+    })
+    .returning([
+      'outbox.position', 'outbox.id', 'outbox.consumer', 'outbox.type', 'outbox.subject', 'outbox.data', 'outbox.created_at as createdAt',
+      'outbox.attempts', 'outbox.lease', sql<boolean>`outbox.expires_at <= now()`.as('expired'),
+    ])
+    .execute()
+  const claimed = rows.filter((row): row is Delivery => row.lease !== null)
+  claimed.sort((one, other) => Number(one.position) - Number(other.position))
+  return { claimed, waiting: rows.length - claimed.length }
+}
+
+/** Returns the milliseconds until the next delivery of a consumer is due, at most `most`. */
+export async function findDelay (db: Database, consumer: string, most: number): Promise<number> {
+  const row = await db.selectFrom('outbox').select(sql<number>`extract(epoch from due_at - now())::float8 * 1000`.as('delay'))
+    .where('consumer', '=', consumer).where('due_at', '>', sql<Date>`now()`).orderBy('due_at').limit(1).executeTakeFirst()
+  return Math.min(row?.delay ?? most, most)
+}
+
+const given = (attempts: readonly Attempt[]) => sql<{ position: string, lease: string }>`unnest(
+  ${attempts.map(({ position }) => position)}::bigint[], ${attempts.map(({ lease }) => lease)}::uuid[]
+)`.as<'given'>(sql`given(position, lease)`)
+
+/**
+ * Deletes deliveries that have succeeded, as one statement, and makes the next ones of their subjects due. An attempt whose lease
+ * another node has taken over meanwhile has no effect. Returns one `undefined` per attempt, for the batch.
+ */
+export async function deleteDeliveries (db: Database, attempts: readonly Attempt[]): Promise<undefined[]> {
+  await db
+    .with('done', (cte) => cte.deleteFrom('outbox').using(given(attempts))
+      .whereRef('outbox.position', '=', 'given.position').whereRef('outbox.lease', '=', 'given.lease')
+      .returning(['outbox.consumer', 'outbox.subject', 'outbox.position']))
+    .with('next', (cte) => cte.selectFrom('done').innerJoinLateral((lateral) => lateral.selectFrom('outbox').select('outbox.position')
+      .whereRef('outbox.consumer', '=', 'done.consumer').whereRef('outbox.subject', '=', 'done.subject')
+      .whereRef('outbox.position', '>', 'done.position').orderBy('outbox.position').limit(1).as('following'), (join) => join.onTrue())
+      .select('following.position'))
+    .updateTable('outbox').from('next').whereRef('outbox.position', '=', 'next.position').where('outbox.lease', 'is', null)
+    .set({ due_at: sql<Date>`clock_timestamp()` })
+    .execute()
+  return attempts.map(() => undefined)
+}
+
+/** Makes a delivery that has failed due again after `seconds`. Returns whether it is too old for that, and remains as it is. */
+export async function postponeDelivery (db: Database, { position, lease }: Attempt, seconds: number): Promise<'postponed' | 'expired'> {
+  const { numUpdatedRows } = await db.updateTable('outbox')
+    .set({ lease: null, due_at: sql<Date>`clock_timestamp() + ${interval(seconds)}` })
+    .where('position', '=', position).where('lease', '=', lease).where('expires_at', '>', sql<Date>`clock_timestamp() + ${interval(seconds)}`)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n ? 'postponed' : 'expired'
+}

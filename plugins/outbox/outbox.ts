@@ -1,0 +1,177 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { channelOf } from '../../db/driver/channel.ts'
+import { loadConsumed } from '../../db/outbox/consumed.ts'
+import { deleteOldConsumers, recordConsumers } from '../../db/outbox/consumers.ts'
+import type { Delivery } from '../../db/outbox/deliveries.ts'
+import { deleteOldFailures, giveUpExpired, listFailedDeliveries, retryFailedDelivery } from '../../db/outbox/failures.ts'
+import type { DeliveryContext, EventHandler, EventName, FailedDelivery, UsherEvent } from '../../schema/events.ts'
+import { isConsumerName, readEventNames, type Webhook } from '../../schema/webhooks.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import { createRetries } from '../retries.ts'
+import { createSampler } from '../sampler.ts'
+import type { Resolve } from './addresses.ts'
+import { describeError } from './describe-error.ts'
+import { createWorker, type Target, type Worker, type WorkerOptions } from './worker.ts'
+
+const HANDLER_SLOTS = 16
+const WEBHOOK_SLOTS = 8
+const DRAIN_MS = 1500
+const PURGE_SECONDS = 600
+// A consumer that no node has had for this long is deleted with its deliveries.
+const CONSUMER_DAYS = 7
+const FAILURE_DAYS = 30
+const FAILURES = 10_000
+const CONSUMERS = 1000
+
+/** Time limits and the resolver, which tests replace. */
+export interface OutboxOptions extends WorkerOptions {
+  handlerMs?: number
+  webhookMs?: number
+  drainMs?: number
+  resolve?: Resolve
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherOutbox: ReturnType<typeof createOutbox>
+  }
+}
+
+function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 15_000, drainMs = DRAIN_MS, resolve, ...workerOptions }: OutboxOptions) {
+  const { log, usherDatabase: { db, notifications }, usherOptions: { schema, webhooks } } = app
+  const targets = new Map<string, Target>()
+  const workers = new Map<string, Worker>()
+  const retry = createRetries(app)
+  let [ready, stopped] = [false, false]
+
+  const wakeAll = () => { for (const worker of workers.values()) worker.wake() }
+  // Without a notification, the node learns of new consumers when it purges, and of new deliveries when it polls.
+  notifications.listen(channelOf(schema, 'outbox_written'), wakeAll, async () => wakeAll())
+  notifications.listen(channelOf(schema, 'consumers_changed'), () => retry(() => loadConsumed(db)), () => loadConsumed(db))
+
+  function add (target: Target): void {
+    if (targets.has(target.name)) throw new Error(`usher: there is a consumer "${target.name}" already: pass another name`)
+    if (targets.size >= CONSUMERS) throw new Error(`usher: there are more than ${CONSUMERS} consumers of events`)
+    targets.set(target.name, target)
+    if (ready) retry(() => start([target]))
+  }
+
+  async function start (added: readonly Target[]): Promise<void> {
+    // Mails are no events: whoever stores them knows whether they are sent.
+    if (added.some(isConsumer)) await recordConsumers(db, added.filter(isConsumer))
+    await loadConsumed(db)
+    for (const target of added) {
+      if (stopped) return
+      const worker = createWorker(app, target, workerOptions)
+      workers.set(target.name, worker)
+      worker.start()
+    }
+  }
+
+  async function addWebhook (webhook: Webhook): Promise<void> {
+    const { createSender, nameOfWebhook, WebhookGone } = await import('./webhooks.ts')
+    const name = nameOfWebhook(webhook)
+    add({
+      name,
+      types: webhook.events,
+      slots: WEBHOOK_SLOTS,
+      attemptMs: webhookMs,
+      deliver: createSender(app, webhook, resolve),
+      report: reportTo(name),
+      isFinal: (error) => error instanceof WebhookGone,
+    })
+  }
+
+  // A consumer that fails does so for each of its events, so the log gets one entry per minute, and one for each that is given up.
+  function reportTo (consumer: string): Target['report'] {
+    const isNew = createSampler({ keys: 1 })
+    return ({ id, type, subject, attempts }, error, final) => {
+      const err = describeError(error)
+      const fields = { err, consumer, event: { id, type, subject }, attempts }
+      if (final) log.error(fields, 'An event could not be delivered, and is listed as failed')
+      else if (isNew(consumer)) log.warn(fields, 'An event could not be delivered: another attempt follows')
+      return err.message
+    }
+  }
+
+  return {
+    /**
+     * Calls a handler for every event of these names, on one of the nodes that have it: at least once, and in order per subject. An event
+     * is delivered again if the handler throws or takes longer than 30 seconds. Throws an `Error` if a name is unknown or taken.
+     *
+     * @param name identifies the handler on all nodes and across restarts. By default it consists of the names of the events
+     */
+    on<Name extends EventName> (names: Name | readonly Name[], handler: EventHandler<Name>, { name }: { name?: string | undefined } = {}): void {
+      const types = readEventNames('usher: on', names)
+      if (typeof handler !== 'function') throw new Error('usher: on needs a handler, which is a function')
+      if (name !== undefined && !isConsumerName(name)) throw new Error('usher: the name of a handler must have 1 to 100 letters, digits, dots, colons, hyphens or underscores')
+      const consumer = `handler ${name ?? types.join()}`
+      add({
+        name: consumer,
+        types,
+        slots: HANDLER_SLOTS,
+        attemptMs: handlerMs,
+        deliver: async (delivery, signal) => handler(eventOf(delivery) as UsherEvent<Name>, contextOf(delivery, signal)),
+        report: reportTo(consumer),
+        isFinal: () => false,
+      })
+    },
+
+    /** Adds a target of deliveries that are not events, such as the mailer. */
+    add,
+
+    /** Returns up to `limit` deliveries that were given up, oldest first, after the one with the id `after`. They are kept for 30 days. */
+    failed: ({ limit = 100, after }: { limit?: number | undefined, after?: string | undefined } = {}): Promise<FailedDelivery[]> =>
+      listFailedDeliveries(db, { limit: Math.min(Math.max(1, Math.trunc(limit) || 1), 1000), after }),
+
+    /** Delivers a failed delivery again, with new attempts for three days. Returns whether there is one with that id. */
+    retry: (id: string): Promise<boolean> => retryFailedDelivery(db, id),
+
+    /** Adds the webhooks of the options. Their module is loaded only if there are any. */
+    async addWebhooks (): Promise<void> {
+      for (const webhook of webhooks) await addWebhook(webhook)
+    },
+
+    async start (): Promise<void> {
+      ready = true
+      await start([...targets.values()])
+    },
+
+    /** Finishes what is being delivered. The rest waits for another node, or for the next start. */
+    async stop (): Promise<void> {
+      stopped = true
+      await Promise.all([...workers.values()].map((worker) => worker.stop(drainMs)))
+    },
+
+    /** Says that this node's consumers still exist, and deletes what is too old. Returns the number of rows as `purgeRegularly` expects. */
+    async purge (): Promise<number> {
+      if (ready) await recordConsumers(db, [...targets.values()].filter(isConsumer))
+      await loadConsumed(db)
+      const { consumers, deliveries } = await deleteOldConsumers(db, { days: CONSUMER_DAYS, limit: ROWS_A_PURGE })
+      for (const { name, types } of consumers) log.warn({ consumer: name, events: types }, 'A consumer of events is forgotten, because no node has had it for a week')
+      const { events, mails } = await giveUpExpired(db, ROWS_A_PURGE)
+      if (events + mails > 0) log.error({ events, mails }, 'Events and mails were given up, because no node has attempted them in time')
+      const failures = await deleteOldFailures(db, { days: FAILURE_DAYS, keep: FAILURES, limit: ROWS_A_PURGE })
+      return Math.max(deliveries, events + mails, failures)
+    },
+  }
+}
+
+const isConsumer = ({ name }: Target): boolean => name.includes(' ')
+
+function eventOf ({ id, type, createdAt, subject, data }: Delivery): UsherEvent {
+  return { id, type, timestamp: createdAt, subject, data } as UsherEvent
+}
+
+const contextOf = ({ attempts }: Delivery, signal: AbortSignal): DeliveryContext => ({ signal, attempt: attempts })
+
+/** Delivers events to handlers and webhooks from an outbox in the database (contract 12.5). */
+export default fp<OutboxOptions>(async function outbox (app, options) {
+  const outbox = createOutbox(app, options)
+  await outbox.addWebhooks()
+  app.decorate('usherOutbox', outbox)
+  app.addHook('onReady', () => outbox.start())
+  purgeRegularly(app, 'outbox', PURGE_SECONDS, outbox.purge)
+  app.addHook('onClose', () => outbox.stop())
+}, { name: 'usher-outbox', dependencies: ['usher-options', 'usher-database'] })

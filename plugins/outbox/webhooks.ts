@@ -1,0 +1,76 @@
+import { createHash, createHmac } from 'node:crypto'
+import { request as requestHttp, type IncomingMessage } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import type { FastifyInstance } from 'fastify'
+import type { Delivery } from '../../db/outbox/deliveries.ts'
+import type { Webhook } from '../../schema/webhooks.ts'
+import { createLookup, requirePublicHost, resolveByDns, resolveBySystem, type Resolve } from './addresses.ts'
+
+const CONNECT_MS = 5000
+// The body of a response has no meaning. This much is read, so that a short one ends normally.
+const BODY_BYTES = 16 * 1024
+const BODY_MS = 1000
+const HEADER_BYTES = 16 * 1024
+
+/** A receiver has answered that it wants no more events (Standard Webhooks: 410 Gone). */
+export class WebhookGone extends Error {}
+
+/** Returns the name that identifies a webhook in the database. The URL itself may contain a secret, so its hash stands for it. */
+export function nameOfWebhook ({ name, url }: Webhook): string {
+  return `webhook ${name ?? `${url.host} ${createHash('sha256').update(url.href).digest('hex').slice(0, 16)}`}`
+}
+
+/** Returns the headers that sign a message with each key, as Standard Webhooks specifies. */
+export function signatureHeaders (keys: readonly Buffer[], { id, timestamp, body }: { id: string, timestamp: number, body: string }): Record<string, string> {
+  const signatures = keys.map((key) => `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`)
+  return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signatures.join(' ') }
+}
+
+/**
+ * Returns a function that sends an event to a webhook. It rejects unless the response has a 2xx status. It neither follows redirects nor
+ * connects to addresses that are not public.
+ */
+export function createSender (app: FastifyInstance, webhook: Webhook, resolve?: Resolve): (delivery: Delivery, signal: AbortSignal) => Promise<void> {
+  const { clock } = app.usherDatabase
+  const { url, keys, allowPrivateAddresses } = webhook
+  const lookup = createLookup(resolve ?? (allowPrivateAddresses ? resolveBySystem : resolveByDns), allowPrivateAddresses)
+
+  return async function send ({ id, type, createdAt, data }, signal) {
+    if (!allowPrivateAddresses) requirePublicHost(url)
+    const body = JSON.stringify({ type, timestamp: createdAt, data })
+    const timestamp = Math.floor(clock.now() / 1000)
+    const response = await post({
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(body)),
+      'user-agent': 'Usher',
+      ...signatureHeaders(keys, { id, timestamp, body }),
+    }, body, signal)
+    discard(response)
+    const status = response.statusCode!
+    if (status === 410) throw new WebhookGone('the receiver answered 410 Gone')
+    if (status < 200 || status > 299) throw new Error(`the receiver answered ${status}`)
+  }
+
+  function post (headers: Record<string, string>, body: string, signal: AbortSignal): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const start = url.protocol === 'https:' ? requestHttps : requestHttp
+      // Without an agent, each event has a connection of its own, to an address that was just checked.
+      const request = start(url, { method: 'POST', agent: false, lookup, headers, signal, maxHeaderSize: HEADER_BYTES })
+      const timer = setTimeout(() => request.destroy(new Error(`the receiver could not be connected within ${CONNECT_MS} ms`)), CONNECT_MS)
+      const connected = () => clearTimeout(timer)
+      request.on('socket', (socket) => socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', connected))
+      request.on('close', connected)
+      request.on('response', resolve)
+      request.on('error', reject)
+      request.end(body)
+    })
+  }
+}
+
+function discard (response: IncomingMessage): void {
+  let bytes = 0
+  const timer = setTimeout(() => response.destroy(), BODY_MS).unref()
+  response.on('data', (chunk: Buffer) => { if ((bytes += chunk.length) > BODY_BYTES) response.destroy() })
+  response.on('close', () => clearTimeout(timer))
+  response.on('error', () => {})
+}
