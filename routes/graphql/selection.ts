@@ -1,6 +1,6 @@
 import { Kind, type GraphQLObjectType, type GraphQLResolveInfo, type GraphQLSchema, type SelectionSetNode } from 'graphql'
 import { postFields, type PostField } from '../../db/posts.ts'
-import { hostFieldOf } from '../../schema/host-fields.ts'
+import { hasRows, hostFieldOf } from '../../schema/host-fields.ts'
 
 // Caches the fields of each selection. A compiled document always passes the same nodes.
 const selected = new WeakMap<readonly object[], readonly PostField[]>()
@@ -35,5 +35,8 @@ export function selectedPostFields ({ fieldNodes, fragments, schema }: GraphQLRe
 
 /** Returns whether a field of the host is among these that belongs to posts. Its resolver may need everything about a post. */
 export function hasHostFieldOfPosts (schema: GraphQLSchema, names: ReadonlySet<string>): boolean {
-  return Object.values((schema.getType('Post') as GraphQLObjectType).getFields()).some((field) => hostFieldOf(field) && names.has(field.name))
+  const type = schema.getType('Post')
+  // A mount without posts has no such type, or the host has its own.
+  if (!type || !hasRows(type)) return false
+  return Object.values((type as GraphQLObjectType).getFields()).some((field) => hostFieldOf(field) && names.has(field.name))
 }

@@ -91,6 +91,7 @@ t.test('12.6 without posts, a host extends what is left, with posts of its own',
   const { headers } = usher.admin
   const read = async (query: string) => (await usher.inject('POST', '/graphql', { headers, payload: { query } })).json()
   t.same(await read('{ article { id by { id initial } } }'), { data: { article: { id: 'my-article', by: { id: usher.admin.id, initial: 'A' } } } })
+  t.same(await read('{ users { nodes { initial } } }'), { data: { users: { nodes: [{ initial: 'A' }] } } })
   t.same(await read('mutation { rename(to: "x") }'), { data: { rename: 'x' } })
   const events = await usher.inject('POST', '/graphql', { headers: { ...headers, accept: 'text/event-stream' }, payload: { query: 'subscription { ticks }' } })
   t.match(events.body, '{"data":{"ticks":1}}')
