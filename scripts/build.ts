@@ -19,7 +19,7 @@ for (const file of globSync(read, { cwd: root })) {
 // tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its own.
 rmSync(join(dist, 'package.json'))
 chmodSync(join(dist, 'node/server.js'), 0o755)
-keepDeclarations(join(dist, 'app.d.ts'))
+keepDeclarations(join(dist, 'app.d.ts'), join(dist, 'testing/index.d.ts'))
 await buildGraphiql(join(dist, 'routes/graphql'))
 
 // Creates the page of GraphiQL, so that the package does not depend on the library, with the licences of what the page contains.
@@ -31,10 +31,10 @@ async function buildGraphiql (folder: string): Promise<void> {
   for (const name of ['graphiql-page.js', 'graphiql-page.d.ts']) rmSync(join(folder, name), { force: true })
 }
 
-// Keeps only the declarations that the entry point needs, because the others add internal types to Fastify's types. Changes
+// Keeps only the declarations that the entry points need, because the others add internal types to Fastify's types. Changes
 // the extension in their imports from `.ts` to `.js`, because not all compiler settings of hosts allow imports of `.ts`.
-function keepDeclarations (entry: string): void {
-  const kept = new Set([entry])
+function keepDeclarations (...entries: string[]): void {
+  const kept = new Set(entries)
   for (const file of kept) {
     const text = readFileSync(file, 'utf8')
       // Compilers would take what `require` returns for the only export, which has no types.

@@ -24,7 +24,7 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const layerOf = (file: string) => file.split('/')[0]!
 const layers = Object.keys(below).flatMap((floor) => list(`${floor}/**/*.ts`))
 const service = ['app.ts', ...layers]
-const code = [...service, ...list(`${NODE}/**/*.ts`)]
+const code = [...service, ...list(`${NODE}/**/*.ts`), ...list('testing/**/*.ts')]
 
 // Returns the names of all modules that a file imports: imports, type imports, re-exports and dynamic imports.
 const importsOf = (file: string) => ts.preProcessFile(read(file)).importedFiles.map(({ fileName }) => fileName)

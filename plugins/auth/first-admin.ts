@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { hasAdmin, insertFirstAdmin } from '../../db/first-admin.ts'
+import { explainStart } from '../../db/start-errors.ts'
 import { CreateUser } from '../../schema/user.ts'
 import { createParser } from '../../schema/validator.ts'
 
@@ -12,11 +13,11 @@ type GivenAdmin = CreateUser & { password: string }
 /** Creates the first admin if the database has none (contract 4). */
 export default fp(async function firstAdmin (app) {
   // Not before, because its event must reach handlers that the host registers after Usher.
-  app.addHook('onReady', () => createFirstAdmin(app))
+  app.addHook('onReady', () => createFirstAdmin(app).catch((error) => { throw explainStart(error, app.usherOptions.schema) }))
 }, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-outbox', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth'] })
 
 async function createFirstAdmin (app: FastifyInstance): Promise<void> {
-  const { log, usherDatabase: { db }, usherOptions: { schema, admin, onFirstAdmin, onNoAdmin } } = app
+  const { log, usherDatabase: { db }, usherUsers: users, usherOptions: { schema, admin, onFirstAdmin, onNoAdmin } } = app
   if (!admin && !onFirstAdmin && !onNoAdmin) return
   if (await hasAdmin(db)) return warnIfIgnored()
   if (!admin && !onFirstAdmin) return onNoAdmin!()
@@ -24,10 +25,11 @@ async function createFirstAdmin (app: FastifyInstance): Promise<void> {
   const created = await create(app, { name: 'Admin', role: 'admin', ...given })
   if (created && !admin) onFirstAdmin!(created)
   // Another node was faster.
-  if (!created) warnIfIgnored()
+  if (!created) await warnIfIgnored()
 
-  function warnIfIgnored (): void {
-    if (admin) log.warn({ schema }, 'the option admin is ignored, because an admin exists')
+  // A host may always pass the option, so there is no warning if it had its effect before.
+  async function warnIfIgnored (): Promise<void> {
+    if (admin && (await users.find(admin.email))?.role !== 'admin') log.warn({ schema }, 'the option admin is ignored, because another admin exists')
   }
 }
 

@@ -65,7 +65,8 @@ t.test('12.11 a database user without privileges: the start fails, and says whic
   await sql.unsafe(`grant usage on schema ${schema} to current_user; revoke all on ${schema}.users from current_user`)
   const app = Fastify()
   t.teardown(() => app.close())
-  await t.rejects(async () => app.register(usher, { ...await mountOptions(t), databaseUrl, schema }), { message: /lacks a privilege .*permission denied for table users/, code: '42501' })
+  await app.register(usher, { ...await mountOptions(t), databaseUrl, schema })
+  await t.rejects(async () => app.ready(), { message: /lacks a privilege .*permission denied for table users/, code: '42501' })
 })
 
 t.test('12.11 a wrong password, an unknown database and a server that is not there: the start fails without the password', async (t) => {
@@ -92,15 +93,18 @@ t.test('12.11 a database that a newer version has changed: a warning, or a failu
   const sql = connect(t, databaseUrl)
   await sql`insert into ${sql(schema)}.migrations values ('9998-future', 'later')`
   const lines: { level: number, msg: string, migrations?: string[] }[] = []
-  const start = async () => {
+  const start = async (admin: { email: string, password: string }) => {
     const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
     t.teardown(() => app.close())
-    await app.register(usher, options)
+    await app.register(usher, { ...options, admin })
+    await app.ready()
   }
-  await start()
+  await start(options.admin)
   t.match(lines.splice(0), [{ level: 40, msg: 'a newer version of Usher has migrated the database', migrations: ['9998-future'] }])
-  await start()
-  t.match(lines.map(({ msg }) => msg), ['a newer version of Usher has migrated the database', 'the option admin is ignored, because an admin exists'])
+  await start(options.admin)
+  t.match(lines.splice(0).map(({ msg }) => msg), ['a newer version of Usher has migrated the database'], 'the admin exists')
+  await start({ ...options.admin, email: 'other@example.com' })
+  t.match(lines.map(({ msg }) => msg), ['a newer version of Usher has migrated the database', 'the option admin is ignored, because another admin exists'])
   await sql`insert into ${sql(schema)}.migrations values ('9999-drop!', 'later')`
   const { message } = await failureOf(t, { databaseUrl, schema })
   t.match(message, `a newer version of Usher has changed the schema "${schema}" so that this version cannot use it (9999-drop!). Start the newer version`)
@@ -110,7 +114,7 @@ t.test('12.11 a PostgreSQL that is too old, and wrong options of migrate', async
   const { db } = await openConnection(t)
   const schema = uniqueSchema(t.name)
   await t.rejects(migrateTo(db, schema, { oldest: 99 }), { message: /^usher: PostgreSQL 99 or later is required, but this server has version \d+/ })
-  await t.rejects(migrate({ databaseUrl: 'postgres://localhost/x', schema: 'x', prefix: '/x' } as never), { message: 'usher: migrate has no option prefix, only databaseUrl, sql and schema' })
+  await t.rejects(migrate({ databaseUrl: 'postgres://localhost/x', schema: 'x', prefix: '/x' } as never), { message: 'usher: migrate has no option prefix, only databaseUrl, sql, schema and userFields' })
   await t.rejects(migrate({}), { message: 'usher: databaseUrl or sql is required' })
   await t.rejects(migrate({ databaseUrl: 'postgres://localhost/x', schema: 'Not a name' }), { message: /^usher: schema / })
 })

@@ -19,7 +19,8 @@ t.test('a server that crashes is started again on the same port, and all its nod
   process.kill(await postmaster(dataDir), 'SIGKILL')
   await until('both are back', async () => (await query(one.url, "select from pg_stat_activity where application_name = 'usher-lease'")).length === 2)
   t.match(await query(one.url, 'select * from kept'), [{ seven: 7 }])
-  t.ok(lines.some((line) => line.includes('available again on')))
+  // A lease is visible in the database before its node has logged it.
+  await until('it is logged', async () => lines.some((line) => line.includes('available again on')))
 
   // An administrator may also terminate the connections of the leases.
   await query(one.url, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'usher-lease'")

