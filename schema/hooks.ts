@@ -1,6 +1,7 @@
 import { defineError } from './errors.ts'
 import type { Actor } from './policy.ts'
 import type { CreateUser, PatchUser, UsherUser } from './user.ts'
+import type { ChangedFieldValues, NewFieldValues } from './user-fields.ts'
 
 /**
  * What performs an operation: a request to a route, an operation of GraphQL, the host through `app.usher`, a sign-up and the use of its
@@ -66,8 +67,8 @@ type MayReject<Input, Context = HookContext> = (input: Input, context: Context) 
  */
 export interface Hooks {
   /** Without a password, the user gets a link to set one, or has one already, as when a sign-up is confirmed. */
-  beforeUserCreate?: MayChange<CreateUser> | undefined
-  beforeUserUpdate?: MayChange<PatchUser, UpdateContext> | undefined
+  beforeUserCreate?: MayChange<CreateUser & NewFieldValues> | undefined
+  beforeUserUpdate?: MayChange<PatchUser & ChangedFieldValues, UpdateContext> | undefined
   beforeUserDelete?: MayReject<UsherUser> | undefined
   /** Runs when the password is right, and before the session starts. */
   beforeLogin?: MayReject<UsherUser> | undefined

@@ -37,6 +37,12 @@ export type FieldValues = Register extends { userFields: infer Fields extends TO
 /** An actor, or a user. */
 interface Person { readonly id: string, readonly role: string }
 
+/** Values of these fields for a new user. */
+export type NewFieldValues = { [Name in keyof FieldValues]?: FieldValues[Name] | undefined }
+
+/** Values of these fields for a change. Null removes one. */
+export type ChangedFieldValues = { [Name in keyof FieldValues]?: FieldValues[Name] | null | undefined }
+
 /** Who writes the record of a user. */
 export type Writer = 'admin' | 'owner' | 'other'
 

@@ -3,6 +3,7 @@ import type { EventHandler, EventName, FailedDelivery } from './events.ts'
 import type { UsherPost } from './hooks.ts'
 import type { Action, Actor, HostAction, ReadAction } from './policy.ts'
 import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from './user.ts'
+import type { ChangedFieldValues, NewFieldValues } from './user-fields.ts'
 
 /** Who performs an operation of `app.usher`. */
 export interface CallOptions {
@@ -63,8 +64,8 @@ export interface StartOptions {
 
 export interface UserOperations {
   /** Creates a user. Throws 400 `INVALID_INPUT` and 409 `EMAIL_TAKEN`. */
-  create (user: CreateUser): Promise<UsherUser>
-  create (user: CreateUser, options: CallOptions): Promise<ShownUser>
+  create (user: CreateUser & NewFieldValues): Promise<UsherUser>
+  create (user: CreateUser & NewFieldValues, options: CallOptions): Promise<ShownUser>
   /** Returns a user. Throws 404 `USER_NOT_FOUND`. */
   get (id: string): Promise<UsherUser>
   get (id: string, options: CallOptions): Promise<ShownUser>
@@ -75,8 +76,8 @@ export interface UserOperations {
   list (query?: PageQuery & { role?: string | undefined }): Promise<UsherPage<UsherUser>>
   list (query: PageQuery & { role?: string | undefined }, options: CallOptions): Promise<UsherPage<ShownUser>>
   /** Changes the members that are given. Throws 400 `INVALID_INPUT`, 404 `USER_NOT_FOUND`, 409 `EMAIL_TAKEN` and `LAST_ADMIN`. */
-  update (id: string, changes: PatchUser): Promise<UsherUser>
-  update (id: string, changes: PatchUser, options: CallOptions): Promise<ShownUser>
+  update (id: string, changes: PatchUser & ChangedFieldValues): Promise<UsherUser>
+  update (id: string, changes: PatchUser & ChangedFieldValues, options: CallOptions): Promise<ShownUser>
   /** Deletes a user with their sessions, posts and uploads. Throws 404 `USER_NOT_FOUND`, 409 `LAST_ADMIN` and `USER_IN_USE`. */
   delete (id: string, options?: CallOptions): Promise<void>
 }

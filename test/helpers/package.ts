@@ -20,8 +20,10 @@ export async function pack (folder: string): Promise<Packed> {
 /** Runs a program in a folder and returns what it prints. Throws an error with its output if it fails. */
 export async function run (cwd: string, file: string, args: string[], env: Record<string, string> = {}): Promise<string> {
   try {
-    const { stdout } = await promisify(execFile)(file, args, { cwd, env: { ...environment, ...env }, maxBuffer: 2 ** 26 })
-    return stdout
+    const running = promisify(execFile)(file, args, { cwd, env: { ...environment, ...env }, maxBuffer: 2 ** 26 })
+    // Nobody answers questions.
+    running.child.stdin!.end()
+    return (await running).stdout
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string, stderr?: string }
     throw new Error(`${file} ${args.join(' ')}\n${stdout}${stderr}`, { cause: error })

@@ -17,7 +17,7 @@ const commands = [...guide.matchAll(/^```sh\n([^]*?)^```/gm)].map(([, text]) => 
 const settings = { npm_config_audit: 'false', npm_config_fund: 'false', npm_config_prefer_offline: 'true' }
 
 const managers = {
-  npm: (command: string) => command,
+  npm: (command: string) => command.replace(/^npm install/, 'npm install --ignore-scripts'),
   pnpm: (command: string) => command.replace(/^npm init -y$/, 'npx --yes pnpm@latest init').replace(/^npm install --save-dev/, 'npx --yes pnpm@latest add --save-dev --ignore-scripts')
     .replace(/^npm install/, 'npx --yes pnpm@latest add'),
 }
