@@ -7,8 +7,9 @@ const root = join(import.meta.dirname, '../..')
 /** The content of the package, as npm reports it. */
 export interface Packed { path: string, files: { path: string }[], size: number }
 
-// Only what programs need, so that no setting of this process or of npm affects a host.
-const environment = { PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, HOME: process.env['HOME'], NO_COLOR: '1', CI: 'true' }
+// Without the options of this process, which would load tap into every program.
+const { NODE_OPTIONS: _, ...own } = process.env
+const environment = { ...own, PATH: `${join(process.execPath, '..')}:${own['PATH']}`, NO_COLOR: '1', CI: 'true' }
 
 /** Packs Usher into a folder, as `npm publish` does. */
 export async function pack (folder: string): Promise<Packed> {

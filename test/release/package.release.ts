@@ -32,7 +32,10 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.ok(paths.includes('docs/settings.md'), 'to which `npx fastify-usher --help` refers')
   t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), [
     'dist/app.d.ts',
-    ...['claims', 'errors', 'hooks', 'limits', 'mail', 'options', 'pages', 'parts', 'policy', 'register', 'user', 'user-fields', 'usher'].map((name) => `dist/schema/${name}.d.ts`).sort(),
+    'dist/plugins/migrate.d.ts',
+    ...['claims', 'events', 'hooks', 'host-graphql', 'limits', 'mail', 'options', 'pages', 'policy', 'register', 'user', 'user-fields', 'usher', 'webhooks']
+      .map((name) => `dist/schema/${name}.d.ts`).sort(),
+    'dist/testing/index.d.ts',
   ])
   const templates = globSync(['routes/account-pages/{assets,templates}/*', 'plugins/mails/templates/*'], { cwd: root })
   t.strictSame(templates.filter((file) => !paths.includes(`dist/${file}`)), [])
