@@ -23,7 +23,7 @@ export interface TestUsher {
   readonly options: BuildOptions
   /** Logs a user in, without a password and without hashing. Returns the access token. Throws the errors of `sessions.start`. */
   tokenFor (user: { id: string } | string): Promise<string>
-  /** Closes the app, and drops the schema with everything in it. */
+  /** Closes the app, and drops the schema with everything in it. Further calls wait for the first. */
   close (): Promise<void>
 }
 
@@ -38,8 +38,12 @@ export async function createTestUsher ({ build = buildDefault, ...given }: TestU
   const folder = await mkdtemp(join(tmpdir(), 'usher-test-'))
   const options = { poolSize: 2, uploadsDir: folder, ...given, databaseUrl, schema: `test_${randomBytes(8).toString('hex')}` }
   let app: FastifyInstance | undefined
+  let closed: Promise<void> | undefined
 
-  async function close (): Promise<void> {
+  // Once, because a second release would stop the database under another test.
+  const close = (): Promise<void> => (closed ??= release())
+
+  async function release (): Promise<void> {
     try {
       await app?.close()
       await dropSchema(databaseUrl, options.schema)
