@@ -58,7 +58,7 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
   }
 
   async function start (added: readonly Target[]): Promise<void> {
-    // Mails are no events: whoever stores them knows whether they are sent.
+    // Mails are not events. They are stored whenever there is a mailer, so the mailer need not be recorded as a consumer.
     if (added.some(isConsumer)) await recordConsumers(db, added.filter(isConsumer))
     await loadConsumed(db)
     for (const target of added) {
