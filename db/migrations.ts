@@ -8,6 +8,7 @@ import { createPosts, createSessions, createUploads, createUsers } from './migra
 import { createOutbox } from './migrations/outbox.ts'
 import { createPositions } from './migrations/positions.ts'
 import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
+import { addRowVersions } from './migrations/row-versions.ts'
 import { addSignUpFields } from './migrations/sign-up-fields.ts'
 import { createSignUps } from './migrations/sign-ups.ts'
 import { addColumns, listMissingColumns } from './field-columns.ts'
@@ -76,6 +77,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0012-sign-ups': createSignUps,
   '0013-outbox': createOutbox,
   '0014-sign-up-fields': addSignUpFields,
+  '0015-row-versions': addRowVersions,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

@@ -6,10 +6,16 @@ import type { Row } from './row.ts'
 import type { Database, Tables } from './tables.ts'
 import type { PostsTable } from './tables/content.ts'
 
-export type PostRow = Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at'>
+export type PostRow = Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at' | 'row_version'>
 
 const columnOf = {
-  position: 'position', epoch: 'epoch', authorId: 'author_id as authorId', title: 'title', content: 'content', createdAt: 'created_at as createdAt',
+  position: 'position',
+  epoch: 'epoch',
+  authorId: 'author_id as authorId',
+  title: 'title',
+  content: 'content',
+  createdAt: 'created_at as createdAt',
+  rowVersion: 'row_version as rowVersion',
 } as const
 /** The columns of a post. */
 export const postColumns = ['id', ...Object.values(columnOf)] as const

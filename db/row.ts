@@ -9,3 +9,9 @@ export type Row<Table, Columns extends keyof Selectable<Table>> = {
 export type ColumnOf<Selection extends string> = Selection extends `${infer Column} as ${string}` ? Column : Selection
 
 type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name
+
+/** Returns a copy for the host, without the row's version. Rows may be shared with concurrent requests. */
+export function copyRow<Value extends object> (value: Value): Omit<Value, 'rowVersion'> {
+  const { rowVersion, ...others } = structuredClone(value) as Value & { rowVersion?: string }
+  return others
+}

@@ -1,4 +1,4 @@
-import type { Generated, Kysely, Transaction } from 'kysely'
+import type { Generated, GeneratedAlways, Kysely, Transaction } from 'kysely'
 import type { Role } from '../schema/user.ts'
 import type { ColumnOf, Row } from './row.ts'
 import type {
@@ -24,11 +24,14 @@ export interface UsersTable {
   disabled: Generated<boolean>
   created_at: Generated<Date>
   updated_at: Generated<Date>
+  /** Every update changes it; a bigint, which is read as text. See `db/migrations/row-versions.ts`. */
+  row_version: GeneratedAlways<string>
 }
 
 /** The columns of a user's public data. `userColumns` adds the fields of the host. */
 export const ownUserColumns = [
   'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'disabled', 'created_at as createdAt', 'updated_at as updatedAt',
+  'row_version as rowVersion',
 ] as const
 
 /**

@@ -7,9 +7,9 @@ import type { Row } from './row.ts'
 import type { Database } from './tables.ts'
 import type { UploadsTable } from './tables/content.ts'
 
-export type UploadRow = Row<UploadsTable, 'id' | 'user_id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'description' | 'created_at'>
+export type UploadRow = Row<UploadsTable, 'id' | 'user_id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'description' | 'created_at' | 'row_version'>
 
-const columns = ['id', 'user_id as userId', 'filename', 'media_type as mediaType', 'size', 'sha256', 'description', 'created_at as createdAt'] as const
+const columns = ['id', 'user_id as userId', 'filename', 'media_type as mediaType', 'size', 'sha256', 'description', 'created_at as createdAt', 'row_version as rowVersion'] as const
 
 /** Returns the uploads with these ids, in the same order. An unknown id, or an upload without an owner, yields `undefined`. */
 export async function findUploads (db: Database, ids: readonly string[]): Promise<(UploadRow | undefined)[]> {

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { copyRow } from '../db/row.ts'
 import type { Database } from '../db/tables.ts'
 import { ClientDisconnected, InternalError, InvalidInput, UsherError } from '../schema/errors.ts'
 import { HookTimeout, type HookContext, type HookName, type Hooks, type TransactionContext } from '../schema/hooks.ts'
@@ -22,7 +23,7 @@ type AnyHook = (input: unknown, context: object) => unknown
 function createHooks ({ usherOptions: { hooks, hookSeconds, userFields } }: FastifyInstance) {
   const hookOf = (name: HookName) => hooks[name] as AnyHook | undefined
   // A hook gets a copy of what is stored, as other readers see it: fields of the host without a value are absent.
-  const show = <Value extends object>(value: Value): Value => structuredClone(withoutEmpty(userFields, value))
+  const show = <Value extends object>(value: Value) => copyRow(withoutEmpty(userFields, value))
   const showMembers = (members: object = {}) => Object.fromEntries(Object.entries(members).map(([name, value]) => [name, show(value as object)]))
   // All hooks of an operation share its deadline, which is set when the first one begins.
   const deadlines = new WeakMap<Caller, { at: number, controller: AbortController }>()

@@ -11,6 +11,8 @@ export interface PostsTable {
   content: string
   created_at: Generated<Date>
   updated_at: Generated<Date>
+  /** Every update changes it; a bigint, which is read as text. See `db/migrations/row-versions.ts`. */
+  row_version: GeneratedAlways<string>
 }
 
 /** A view with one row: the current epoch. */
@@ -46,4 +48,6 @@ export interface UploadsTable {
   sha256: string
   description: string
   created_at: Generated<Date>
+  /** Every update changes it; a bigint, which is read as text. */
+  row_version: GeneratedAlways<string>
 }

@@ -42,6 +42,3 @@ export function createPerform (app: FastifyInstance): Perform {
 
 /** Returns an id that the host has passed. Whatever is not a text is treated as an unknown id. */
 export const idOf = (given: unknown): string => typeof given === 'string' ? given.toLowerCase() : ''
-
-/** Returns a copy, because rows may be shared with concurrent requests. */
-export const copy = <Value>(value: Value): Value => structuredClone(value)

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
+import { copyRow } from '../../db/row.ts'
 import { postFields, type PostRow } from '../../db/posts.ts'
 import { decodePlace, encodePlace } from '../../schema/cursor.ts'
 import type { UsherPost } from '../../schema/hooks.ts'
@@ -7,7 +8,7 @@ import { PostNotFound } from '../../schema/post.ts'
 import { line } from '../../schema/text.ts'
 import type { PostOperations } from '../../schema/usher.ts'
 import { createParser } from '../../schema/validator.ts'
-import { copy, idOf, type Perform } from './perform.ts'
+import { idOf, type Perform } from './perform.ts'
 
 const parseQuery = createParser(Type.Object({
   author: Type.Optional(line()),
@@ -49,4 +50,4 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
   }
 }
 
-const show = ({ id, authorId, title, content, createdAt }: PostRow): UsherPost => copy({ id, authorId, title, content, createdAt })
+const show = ({ id, authorId, title, content, createdAt }: PostRow): UsherPost => copyRow({ id, authorId, title, content, createdAt })

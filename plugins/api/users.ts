@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
+import { copyRow } from '../../db/row.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
 import { line } from '../../schema/text.ts'
@@ -10,7 +11,7 @@ import type { CallOptions, UserOperations } from '../../schema/usher.ts'
 import { createParser } from '../../schema/validator.ts'
 import type { Caller } from '../auth/caller.ts'
 import { authorizeChange, authorizeCreation, writerOf } from '../users/permissions.ts'
-import { copy, idOf, type Perform } from './perform.ts'
+import { idOf, type Perform } from './perform.ts'
 
 const parseQuery = createParser(ListUsers)
 // An address that cannot exist is that of nobody.
@@ -21,7 +22,7 @@ export function createUserOperations (app: FastifyInstance, perform: Perform): U
   const { usherUsers: users, usherNewUsers: newUsers, usherAccounts: accounts, usherVisibility: visibility, usherOptions: { userFields } } = app
   const { creation, patch } = userInputs(userFields)
 
-  const show = (user: UserRow, { isHost, actor }: Caller): UsherUser => copy(isHost ? visibility.showAll(user) : visibility.show(user, actor)) as UsherUser
+  const show = (user: UserRow, { isHost, actor }: Caller): UsherUser => copyRow(isHost ? visibility.showAll(user) : visibility.show(user, actor)) as UsherUser
 
   return {
     create: (given: CreateUser, options?: CallOptions) => perform(options, async (caller) => {

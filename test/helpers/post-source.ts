@@ -5,7 +5,7 @@ import { positionOf, RecentPosts } from '../../plugins/posts/recent-posts.ts'
 
 /** Returns a post with this position. */
 export const postAt = (position: number, { authorId = 'ada', content = '' } = {}): PostRow =>
-  ({ id: `post ${position}`, position: `${position}`, epoch: 1, authorId, title: `Post ${position}`, content, createdAt: new Date(0) })
+  ({ id: `post ${position}`, position: `${position}`, epoch: 1, authorId, title: `Post ${position}`, content, createdAt: new Date(0), rowVersion: '0' })
 
 /** Posts in memory, in place of the table and of `plugins/posts/events.ts`. */
 export class PostSource implements Source {
