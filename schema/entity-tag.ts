@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto'
+import { InvalidInput } from './errors.ts'
+
+/**
+ * Returns the strong entity tag of a record (contract 10.1): that of the version of its row, and of the variant in which it is sent.
+ * @param version a bigint, as text
+ * @param variant what else the bytes of the response depend on, such as the media type or what the reader may see. By default there is
+ * one representation only
+ */
+export function entityTag (version: string, variant = ''): string {
+  const text = BigInt.asUintN(64, BigInt(version)).toString(36)
+  return variant === '' ? `"${text}"` : `"${text}.${digest([variant])}"`
+}
+
+/** Returns the strong entity tag of a representation that depends on several texts, such as a query and the versions of a page's rows. */
+export const combinedTag = (parts: readonly string[]): string => `"${digest(parts)}"`
+
+// The lengths keep two different lists from having the same digest.
+const digest = (parts: readonly string[]): string => createHash('sha256').update(parts.map((part) => `${part.length}:${part}`).join()).digest('base64url').slice(0, 22)
+
+/** What the field `If-Match` permits: the versions of a row, as texts, or any version. Undefined without the field. */
+export type Match = readonly string[] | '*' | undefined
+
+const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/
+
+/**
+ * Reads the field `If-Match` (contract 10.2; RFC 9110 13.1.1). Weak tags never match, and neither do tags of something else. The variant
+ * does not matter, because all variants of a row change together. Throws `InvalidInput` if the field is malformed.
+ */
+export function readIfMatch (field: string | undefined): Match {
+  if (field === undefined) return undefined
+  if (field.trim() === '*') return '*'
+  // A comma may be part of a tag.
+  const tags = field.trim().match(/(?:W\/)?"[^"]*"|[^,\s]+/g) ?? ['']
+  if (!tags.every((tag) => ENTITY_TAG.test(tag))) throw new InvalidInput('If-Match must be * or a list of entity tags')
+  return tags.map((tag) => /^"([0-9a-z]{1,13})(?:\.[\w-]+)?"$/.exec(tag)?.[1]).filter((text) => text !== undefined).map(versionOf)
+}
+
+// Returns the version that a tag was made of.
+function versionOf (text: string): string {
+  let version = 0n
+  for (const digit of text) version = version * 36n + BigInt(Number.parseInt(digit, 36))
+  return BigInt.asIntN(64, version).toString()
+}
