@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 import type { Test } from 'tap'
 import { startEmbedded } from '../../node/embedded/server.ts'
+import { until } from './until.ts'
 
 /** The folder of the PostgreSQL server that the test run uses. */
 export const folder = fileURLToPath(new URL('../../.tap/usher/', import.meta.url))
@@ -51,13 +52,40 @@ export async function prepareFolder (t: Test): Promise<string> {
   return dataDir
 }
 
+/** A separate PostgreSQL server. */
+export interface TestDatabase {
+  readonly url: string
+  readonly dataDir: string
+  /** Returns the id of its main process. */
+  postmaster (): Promise<number>
+  /**
+   * Kills the main process and resolves when there is another one. The processes that serve connections outlive the first for a moment
+   * and go on writing, but the other one only starts when they have ended.
+   */
+  killPostmaster (): Promise<void>
+}
+
 /**
  * Starts a separate PostgreSQL server for a test that kills it. It is then restarted on the same port. It is stopped
  * when the test ends.
  */
-export async function startDatabase (t: Test): Promise<{ url: string, dataDir: string, postmaster: () => Promise<number> }> {
+export async function startDatabase (t: Test): Promise<TestDatabase> {
   const dataDir = await prepareFolder(t)
   const { url, stop } = await startEmbedded({ dataDir, settings: { fsync: 'off' } })
   t.teardown(stop)
-  return { url, dataDir, postmaster: async () => parseInt(await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8')) }
+  const postmaster = async () => parseInt(await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8'))
+  return {
+    url,
+    dataDir,
+    postmaster,
+    async killPostmaster () {
+      const killed = await postmaster()
+      process.kill(killed, 'SIGKILL')
+      await until('PostgreSQL is started again', async () => {
+        // The file is absent or empty for a moment.
+        const current = await postmaster().catch(() => NaN)
+        return current > 0 && current !== killed
+      })
+    },
+  }
 }

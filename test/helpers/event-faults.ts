@@ -15,6 +15,7 @@ import { startWrites, type Write } from './writes.ts'
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const CLIENTS = 4
 const RENAMED = 5
+const PATIENCE_MS = 60_000
 
 interface Received { id: string, type: string, subject: string, data: any }
 
@@ -69,10 +70,7 @@ export async function testEventFaults (t: Test, { rounds, killsDatabase }: { rou
     await writes.acknowledge(20)
     await rename(victim, headers, writes.sent.filter(({ id, kind }) => id && kind === 'user').slice(0, RENAMED))
     if (killsDatabase(round)) {
-      // The processes that serve connections outlive their parent for a moment.
-      const refused = writes.refuse()
-      process.kill(await database.postmaster(), 'SIGKILL')
-      await refused
+      await database.killPostmaster()
       await writes.acknowledge(20)
     }
     victim.child.kill('SIGKILL')
@@ -113,7 +111,10 @@ async function rename (node: ServingNode, headers: Record<string, string>, users
   await Promise.all(users.map(async ({ id }) => {
     for (let number = 1; number <= 5; number++) {
       await until('it is renamed', async () => (await node.fetch(`/api/users/${id}`, {
-        method: 'PATCH', headers: { ...headers, 'content-type': 'application/merge-patch+json' }, body: JSON.stringify({ name: `Name ${number}` }),
+        method: 'PATCH',
+        headers: { ...headers, 'content-type': 'application/merge-patch+json' },
+        body: JSON.stringify({ name: `Name ${number}` }),
+        signal: AbortSignal.timeout(PATIENCE_MS),
       })).status === 200)
     }
   }))

@@ -15,8 +15,6 @@ export interface Writes {
   readonly sent: Write[]
   /** Resolves when `count` writes of each kind, sent from now on, are acknowledged. */
   acknowledge (count: number): Promise<void>
-  /** Resolves when a write sent from now on is rejected. */
-  refuse (): Promise<void>
   /** Resolves when every client has failed to connect. */
   readonly ended: Promise<void>
   stop (): Promise<void>
@@ -77,12 +75,14 @@ export function startWrites ({ url, headers }: { url: string, headers: Record<st
     }
   }
 
-  async function when (isSo: (sentSince: Write[]) => boolean): Promise<void> {
+  async function acknowledge (count: number): Promise<void> {
     const since = sent.length
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const look = () => { if (isSo(sent.slice(since))) resolve() }
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const timer = setTimeout(() => reject(new Error(`fewer than ${count} writes of each kind were acknowledged within 60 s`)), PATIENCE_MS)
+    const isDone = (kind: Write['kind']) => sent.slice(since).filter((write) => write.kind === kind && write.id).length >= count
+    const look = () => { if (isDone('user') && isDone('post')) resolve() }
     watchers.add(look)
-    await Promise.race([promise, ended.then(() => { throw new Error('the node is gone') })])
+    await Promise.race([promise, ended.then(() => { throw new Error('the node is gone') })]).finally(() => clearTimeout(timer))
     watchers.delete(look)
   }
 
@@ -90,10 +90,7 @@ export function startWrites ({ url, headers }: { url: string, headers: Record<st
     sent,
     ended,
 
-    acknowledge: (count) => when((writes) => ['user', 'post'].every((kind) =>
-      writes.filter((write) => write.kind === kind && write.id).length >= count)),
-
-    refuse: () => when((writes) => writes.some(({ refusal }) => refusal)),
+    acknowledge,
 
     async stop () {
       stopping.abort()
