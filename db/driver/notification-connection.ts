@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Row, RowList } from 'postgres'
 import type { AnswerTime } from './answer-time.ts'
 import type { ClientOptions } from './client-options.ts'
@@ -10,6 +9,9 @@ import type { Pool } from './pool.ts'
 import type { Failure } from './sockets.ts'
 
 const HEARTBEAT_MS = 25
+// While no session is checked and no statement waits, heartbeats only have to detect an outage.
+const IDLE_HEARTBEAT_MS = 200
+const IDLE_AFTER_MS = 500
 const SUSPICION_MS = 50
 // More time than later attempts have: no request waits during the start, and several nodes may start on a busy machine.
 const FIRST_CONNECT_MS = 5000
@@ -51,6 +53,8 @@ export interface NotificationConnection {
   live: Promise<void>
   /** Resolves when the connection has been lost. */
   lost: Promise<LostConnection>
+  /** Keeps the frequency of heartbeats high for a while. Without calls, it falls. */
+  use (): void
   /** Ends the connection, which counts as lost with `failure` as the reason. */
   end (failure: Failure): void
 }
@@ -76,6 +80,8 @@ export function openNotificationConnection (options: NotificationConnectionOptio
   const lost = Promise.withResolvers<LostConnection>()
   const answersBefore = outages.answers
   let state: ConnectionState = { name: 'connecting' }
+  let usedAt = performance.now()
+  let idleTimer: NodeJS.Timeout | undefined
 
   const timeout = isFirst ? FIRST_CONNECT_MS : answerTime.connectDeadline
   const listener = openListener(source, {
@@ -109,20 +115,31 @@ export function openNotificationConnection (options: NotificationConnectionOptio
     await beat()
     if (channels.size > 0 && isFirst && (isSeparate || await isPooled(listener))) await requireDelivery(verifiedFrom.sql, listener, channels)
     outages.onReturn()
-    sendHeartbeats().catch(lose)
+    scheduleHeartbeat()
     for (const { onConnect } of channels.values()) await onConnect?.()
     if (state.name !== 'synchronizing') return
     state = { name: 'live', receivedUntil: state.answeredUntil }
     live.resolve()
   }
 
-  async function sendHeartbeats (): Promise<void> {
-    for (;;) {
-      await delay(HEARTBEAT_MS, undefined, { ref: false })
-      if (isLost()) return
-      // A heartbeat does not wait for the one before: otherwise the lease would expire between two answers of a distant database.
-      beat().catch(lose)
-    }
+  function scheduleHeartbeat (): void {
+    const isIdle = !outages.isWaiting && performance.now() - usedAt > IDLE_AFTER_MS
+    const timer = setTimeout(sendHeartbeat, isIdle ? IDLE_HEARTBEAT_MS : HEARTBEAT_MS).unref()
+    idleTimer = isIdle ? timer : undefined
+  }
+
+  function sendHeartbeat (): void {
+    if (isLost()) return
+    // A heartbeat does not wait for the one before: otherwise the lease would expire between two answers of a distant database.
+    beat().catch(lose)
+    scheduleHeartbeat()
+  }
+
+  function use (): void {
+    usedAt = performance.now()
+    if (!idleTimer) return
+    clearTimeout(idleTimer)
+    sendHeartbeat()
   }
 
   async function beat (): Promise<void> {
@@ -151,7 +168,7 @@ export function openNotificationConnection (options: NotificationConnectionOptio
     return rows
   }
 
-  return { get state () { return state }, live: live.promise, lost: lost.promise, end: lose }
+  return { get state () { return state }, live: live.promise, lost: lost.promise, use, end: lose }
 }
 
 const unanswered = (): Failure => Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' })

@@ -34,9 +34,11 @@ export interface Notifications {
    * Whether this node has received every message that was sent up to 100 ms ago, since the last `onConnect`. PostgreSQL delivers
    * pending notifications before it answers a heartbeat, so an answer proves that all notifications have arrived that were sent
    * before the heartbeat. This is a lease rather than a state: it expires by itself if the network, the database or this process
-   * stalls.
+   * stalls. It also expires while nobody reads this property, because heartbeats are then less frequent.
    */
   readonly connected: boolean
+  /** Whether messages arrive, as far as this node knows: an outage may last for a second before it is noticed. */
+  readonly listening: boolean
   /**
    * Registers the handlers of a channel. Call it before `start`. `onConnect` runs after every (re)connection, since messages may
    * have been missed, and before `connected` becomes true. If one of the two handlers throws, the node reconnects.
@@ -82,8 +84,11 @@ export function createNotifications ({ pool, source, isSeparate, outages, clock 
 
   return {
     get connected () {
+      connection?.use()
       return connection?.state.name === 'live' && performance.now() - connection.state.receivedUntil < LEASE_MS
     },
+
+    get listening () { return connection?.state.name === 'live' },
 
     listen (channel, onMessage, onConnect) {
       channels.set(channel, { onMessage, onConnect })

@@ -20,6 +20,8 @@ export interface Log {
 export interface Outages {
   /** The number of statements that have been answered so far. */
   readonly answers: number
+  /** Whether statements wait for an answer, whose absence heartbeats have to detect. */
+  readonly isWaiting: boolean
   /**
    * Called when a heartbeat was answered.
    * @param query runs a statement on the connection of heartbeats
@@ -93,6 +95,7 @@ export function failStatements ({ breaker, backends, renew, probe, statementTime
 
   return {
     get answers () { return breaker.answers },
+    get isWaiting () { return breaker.longestWait > 0 },
 
     onAnswer (query, patience) {
       expire(statementTimeout + GRACE_MS)
@@ -125,6 +128,7 @@ export function reportOutages (log: Log): Outages {
   let isUnavailable = false
   return {
     answers: 0,
+    isWaiting: false,
     onAnswer () {},
 
     onOutage (err) {

@@ -49,7 +49,7 @@ function createEvents (app: FastifyInstance) {
   })
 
   if (emitter) listenTo(emitter)
-  const timer = setInterval(() => { if (emitter || !notifications.connected) notice() }, LOOK_MS).unref()
+  const timer = setInterval(() => { if (emitter || !notifications.listening) notice() }, LOOK_MS).unref()
   app.addHook('onClose', async () => clearInterval(timer))
 
   function listenTo (emitter: Emitter): void {

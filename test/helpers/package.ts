@@ -7,9 +7,7 @@ const root = join(import.meta.dirname, '../..')
 /** The content of the package, as npm reports it. */
 export interface Packed { path: string, files: { path: string }[], size: number }
 
-// Without the options of this process, which would load tap into every program.
-const { NODE_OPTIONS: _, ...own } = process.env
-const environment = { ...own, PATH: `${join(process.execPath, '..')}:${own['PATH']}`, NO_COLOR: '1', CI: 'true' }
+const environment = { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, NO_COLOR: '1', CI: 'true' }
 
 /** Packs Usher into a folder, as `npm publish` does. */
 export async function pack (folder: string): Promise<Packed> {
@@ -21,7 +19,8 @@ export async function pack (folder: string): Promise<Packed> {
 /** Runs a program in a folder and returns what it prints. Throws an error with its output if it fails. */
 export async function run (cwd: string, file: string, args: string[], env: Record<string, string> = {}): Promise<string> {
   try {
-    const running = promisify(execFile)(file, args, { cwd, env: { ...environment, ...env }, maxBuffer: 2 ** 26 })
+    // tap adds its options to the environment of every process that a test starts, and they would load tap into every program.
+    const running = promisify(execFile)('env', ['-u', 'NODE_OPTIONS', file, ...args], { cwd, env: { ...environment, ...env }, maxBuffer: 2 ** 26 })
     // Nobody answers questions.
     running.child.stdin!.end()
     return (await running).stdout

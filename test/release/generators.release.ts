@@ -3,13 +3,15 @@ import { dirname, join } from 'node:path'
 import t from 'tap'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { install, pack, run } from '../helpers/package.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 // NestJS pins Fastify. An app must have a single copy of its types.
 const NEST_FASTIFY = 'fastify@5.11.3'
 
 // Generators install hundreds of packages.
 t.setTimeout(1_800_000)
-const folder = t.testdir()
+// Outside of the repository, so that the packages there are not found.
+const folder = temporaryFolder(t)
 const { path: packed } = await pack(folder)
 const settings = async (name: string) => ({ DATABASE_URL: await testDatabaseUrl(), USHER_SCHEMA: uniqueSchema(name), UPLOADS: join(folder, 'uploads') })
 

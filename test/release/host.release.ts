@@ -2,10 +2,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { pack, run } from '../helpers/package.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 // Installing takes a while with an empty cache.
 t.setTimeout(900_000)
-const folder = t.testdir()
+// Outside of the repository, so that the packages there are not found.
+const folder = temporaryFolder(t)
 const guide = await readFile(join(import.meta.dirname, '../../docs/host.md'), 'utf8')
 const { path: packed } = await pack(folder)
 
@@ -18,7 +20,7 @@ const settings = { npm_config_audit: 'false', npm_config_fund: 'false', npm_conf
 
 const managers = {
   npm: (command: string) => command.replace(/^npm install/, 'npm install --ignore-scripts'),
-  pnpm: (command: string) => command.replace(/^npm init -y$/, 'npx --yes pnpm@latest init').replace(/^npm install --save-dev/, 'npx --yes pnpm@latest add --save-dev --ignore-scripts')
+  pnpm: (command: string) => command.replace(/^npm install --save-dev/, 'npx --yes pnpm@latest add --save-dev --ignore-scripts')
     .replace(/^npm install/, 'npx --yes pnpm@latest add'),
 }
 

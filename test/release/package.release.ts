@@ -11,10 +11,12 @@ import ts from 'typescript'
 import manifest from '../../package.json' with { type: 'json' }
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { install, pack } from '../helpers/package.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const folder = t.testdir()
+// Outside of the repository, so that the packages there are not found.
+const folder = temporaryFolder(t)
 const env = { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1' }
 
 // Packs like `npm publish` and installs like a host, together with the packages that every host has.

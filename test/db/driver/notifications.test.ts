@@ -43,6 +43,22 @@ t.test('4 a node detects within 100 ms that notifications may be missing, before
   t.ok(breaker.closed)
 })
 
+t.test('4 while nobody asks, heartbeats are rare, and what was heard is not trusted before the next one', async (t) => {
+  const name = `idle ${process.pid}`
+  const own = postgres(await testDatabaseUrl(), { max: 1, connection: { application_name: name } })
+  t.teardown(() => own.end())
+  const { notifications } = await openConnection(t, { database: own })
+  await notifications.start()
+  const isRare = async () => {
+    const rows = await own`select from pg_stat_activity where application_name = ${name} and query = ${HEARTBEAT}
+      and clock_timestamp() - query_start > interval '110 ms'`
+    return rows.length > 0
+  }
+  await until('the latest heartbeat is older than the lease', async () => await isRare() && !notifications.connected, 100)
+  t.ok(notifications.listening)
+  await until('notifications are connected', () => notifications.connected)
+})
+
 t.test('1.10 the circuit breaker opens within a second if the database does not respond, and waiting statements fail at once', async (t) => {
   const { notifications, breaker, query, proxy, logged } = await openConnection(t)
   await notifications.start()
