@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('mount/*.test.ts')
+runTogether('mount/*.test.ts', 'testing/*.test.ts')
