@@ -3,6 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest } from 'fastify'
 import { NotFound } from '../schema/errors.ts'
 import { describeApi, finishDocument } from '../schema/openapi.ts'
+import { revalidate, sendNotModified } from './conditional-request.ts'
 import { fillTemplate, readFileOfPage, readSignIn } from './pages/pages.ts'
 
 const PATH = '/docs'
@@ -19,8 +20,8 @@ const docs: FastifyPluginAsync = async (app) => {
   const documents = new Map<string, Promise<Document>>()
   let reference: Promise<FastifyInstance> | undefined
 
-  app.get(PATH, { schema: { hide: true } }, onReadReference)
-  app.get(`${PATH}/*`, { schema: { hide: true } }, onReadReference)
+  app.get(PATH, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
+  app.get(`${PATH}/*`, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
 
   async function onReadReference (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const [path] = request.url.slice(prefix.length).split('?') as [string]
@@ -31,9 +32,7 @@ const docs: FastifyPluginAsync = async (app) => {
       document.catch(() => documents.delete(path))
     }
     const { headers, etag, content } = await document
-    reply.headers(headers).header('etag', etag)
-    const cached = request.headers['if-none-match']
-    return cached === '*' || cached?.includes(etag) ? reply.code(304).send() : reply.send(content)
+    return revalidate(request, reply, etag) ? sendNotModified(request, reply) : reply.headers(headers).send(content)
   }
 
   // The caller caches the result. Otherwise any client could keep the node busy with rendering documents.
@@ -42,7 +41,7 @@ const docs: FastifyPluginAsync = async (app) => {
     reference ??= createReference(app)
     const { statusCode, headers, rawPayload: content } = await (await reference).inject(path)
     if (statusCode !== 200) throw new NotFound()
-    const { connection, date, etag, 'last-modified': modified, 'accept-ranges': ranges, ...rest } = headers
+    const { connection, date, etag, 'cache-control': caching, 'last-modified': modified, 'accept-ranges': ranges, ...rest } = headers
     return { headers: rest, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content }
   }
 }
