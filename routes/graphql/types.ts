@@ -33,7 +33,7 @@ export type User = {
   /** Whether an admin has disabled the user. Null like `email`. */
   disabled?: Maybe<Scalars['Boolean']['output']>;
   createdAt: Scalars['DateTime']['output'];
-  /** The entity tag of the user, which GET /api/users/{id} returns to the same reader. Every change of the user changes it. */
+  /** The entity tag of the user, which the REST API returns to the same reader. Every change of the user changes it. */
   etag: Scalars['String']['output'];
   /** The user's newest posts. `first` is at most 100. */
   posts: Array<Post>;
