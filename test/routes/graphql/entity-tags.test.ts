@@ -16,9 +16,11 @@ t.test('10.2 Post.etag changes with the post, and is the same by every path', as
   const { id, etag } = data.createPost
   t.match(etag, /^"[0-9a-z]{1,13}"$/)
   const paths = async () => {
-    const { data } = await post(usher, { query: `{
+    const { data } = await post(usher, {
+      query: `{
       post(id: "${id}") { etag } posts(first: 1) { nodes { etag } edges { node { ...Tag } } } user(id: "${admin.id}") { posts(first: 1) { ...Tag } }
-    } fragment Tag on Post { tag: etag }` })
+    } fragment Tag on Post { tag: etag }`
+    })
     const { post: { etag }, posts: { nodes, edges }, user: { posts } } = data
     return [etag, nodes[0].etag, edges[0].node.tag, posts[0].tag]
   }
