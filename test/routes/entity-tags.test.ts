@@ -39,6 +39,7 @@ async function pathsOf (usher: TestUsher): Promise<[path: string, headers: objec
     ['/api/auth/sessions', admin.headers],
     [`/api/users/${admin.id}/sessions`, admin.headers],
     ['/.well-known/jwks.json', {}],
+    ['/docs', {}],
     ['/docs/json', {}],
     ['/docs/schema.graphql', {}],
   ]
@@ -58,7 +59,7 @@ t.test('10.1 every record and page has a strong entity tag, which a client reval
       for (const method of ['GET', 'HEAD'] as const) {
         const { statusCode, body, headers } = await get({ 'if-none-match': known }, method)
         t.strictSame([statusCode, body], [304, ''], `${method} ${path} ${known}`)
-        for (const name of ['etag', 'cache-control', 'vary', 'link']) t.equal(headers[name], first.headers[name], `${method} ${path} ${name}`)
+        for (const name of ['etag', 'cache-control', 'vary', 'link', 'content-security-policy']) t.equal(headers[name], first.headers[name], `${method} ${path} ${name}`)
         t.equal(headers['content-length'] ?? first.headers['content-length'], first.headers['content-length'], `${method} ${path}`)
       }
     }
