@@ -19,7 +19,7 @@ for (const file of globSync(read, { cwd: root })) {
 // tsc copies the package.json that a module imports. In dist/ it would make Node.js treat dist/ as a package of its own.
 rmSync(join(dist, 'package.json'))
 chmodSync(join(dist, 'node/server.js'), 0o755)
-keepDeclarations(join(dist, 'app.d.ts'), join(dist, 'testing/index.d.ts'))
+keepDeclarations(join(dist, 'app.d.ts'), join(dist, 'client/index.d.ts'), join(dist, 'client/posts.d.ts'), join(dist, 'testing/index.d.ts'))
 await buildGraphiql(join(dist, 'routes/graphql'))
 
 // Creates the page of GraphiQL, so that the package does not depend on the library, with the licences of what the page contains.

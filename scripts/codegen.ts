@@ -1,34 +1,52 @@
-// Generates routes/graphql/types.ts, the types of the resolvers, from the SDL. With --check, fails if the file is not current.
+// Generates types: of the resolvers from the SDL, and of the client from the OpenAPI document of a node. With --check, fails if a file is
+// not current. The document is that of a running app, which needs PostgreSQL: the one of DATABASE_URL, or the embedded one.
 import { readFile, writeFile } from 'node:fs/promises'
 import { codegen } from '@graphql-codegen/core'
 import * as typescript from '@graphql-codegen/typescript'
 import * as resolvers from '@graphql-codegen/typescript-resolvers'
 import { parse } from 'graphql'
+import openapiTypescript, { astToString } from 'openapi-typescript'
+import { createTestUsher } from '../testing/index.ts'
 
 const sdl = new URL('../schema/schema.graphql', import.meta.url)
-const target = new URL('../routes/graphql/types.ts', import.meta.url)
 
-const generated = await codegen({
-  filename: target.pathname,
-  schema: parse(await readFile(sdl, 'utf8')),
-  documents: [],
-  config: {
-    useTypeImports: true,
-    enumsAsTypes: true,
-    maybeValue: 'T | null | undefined',
-    skipTypename: true,
-    scalars: { ID: 'string', DateTime: 'Date' },
-    contextType: './context.ts#GraphQLContext',
-    mappers: { User: '../../db/tables.ts#UserRow', Post: '../../db/posts.ts#ListedPost' },
-  },
-  plugins: [{ typescript: {} }, { resolvers: {} }],
-  pluginMap: { typescript, resolvers },
-})
-const text = `// Generated from schema/schema.graphql by \`npm run codegen\`; do not edit.\n${generated}`
+await write('routes/graphql/types.ts', 'schema/schema.graphql', await generateResolvers())
+await write('client/api.ts', 'the OpenAPI document', await generateApi())
 
-if (!process.argv.includes('--check')) {
-  await writeFile(target, text)
-} else if (await readFile(target, 'utf8') !== text) {
-  console.error('routes/graphql/types.ts is not current: run `npm run codegen`')
+async function generateResolvers (): Promise<string> {
+  return codegen({
+    filename: 'types.ts',
+    schema: parse(await readFile(sdl, 'utf8')),
+    documents: [],
+    config: {
+      useTypeImports: true,
+      enumsAsTypes: true,
+      maybeValue: 'T | null | undefined',
+      skipTypename: true,
+      scalars: { ID: 'string', DateTime: 'Date' },
+      contextType: './context.ts#GraphQLContext',
+      mappers: { User: '../../db/tables.ts#UserRow', Post: '../../db/posts.ts#ListedPost' },
+    },
+    plugins: [{ typescript: {} }, { resolvers: {} }],
+    pluginMap: { typescript, resolvers },
+  })
+}
+
+async function generateApi (): Promise<string> {
+  // With every operation: those of sign-up need a mailer.
+  const { app, close } = await createTestUsher({ databaseUrl: process.env.DATABASE_URL, mailer: () => {}, signUp: true })
+  try {
+    return astToString(await openapiTypescript((await app.inject('/docs/json')).json()))
+  } finally {
+    await close()
+  }
+}
+
+async function write (path: string, source: string, generated: string): Promise<void> {
+  const target = new URL(`../${path}`, import.meta.url)
+  const text = `// Generated from ${source} by \`npm run codegen\`; do not edit.\n${generated}`
+  if (!process.argv.includes('--check')) return writeFile(target, text)
+  if (await readFile(target, 'utf8') === text) return
+  console.error(`${path} is not current: run \`npm run codegen\``)
   process.exitCode = 1
 }

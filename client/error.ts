@@ -1,0 +1,41 @@
+/** The body of a failed response: `{ errors }` for 400, otherwise `{ error, code? }`. */
+interface FailureBody { error?: string, code?: string, errors?: readonly string[] }
+
+/** A request that the server has rejected, or a session that is over. Failures of the network are the `TypeError` of `fetch`. */
+export class UsherError extends Error {
+  override readonly name = 'UsherError'
+  /** The HTTP status. Errors of GraphQL have 200. */
+  readonly status: number
+  /** A stable upper-case identifier, such as `USER_NOT_FOUND`. */
+  readonly code: string | undefined
+  /** One sentence per problem. */
+  readonly problems: readonly string[]
+
+  constructor (status: number, problems: readonly string[], code?: string) {
+    super(problems.join('; ') || `The server responded with ${status}`)
+    this.status = status
+    this.problems = problems
+    this.code = code
+  }
+}
+
+/** Creates the error of a failed response from its parsed body, which may be anything, because a proxy may have sent it. */
+export function toError (status: number, body: unknown): UsherError {
+  const { error, code, errors } = (typeof body === 'object' && body !== null ? body : {}) as FailureBody
+  return new UsherError(status, errors ?? (error === undefined ? [] : [error]), code)
+}
+
+/** Reads the error of a failed response. */
+export async function readError (response: Response): Promise<UsherError> {
+  return toError(response.status, await response.json().catch(() => undefined))
+}
+
+/** The result of a typed call: `data` on success, otherwise `error`. */
+interface Result<Data> { data?: Data, error?: unknown, response: Response }
+
+/** Returns the data of a typed call. Throws an `UsherError` if the server has rejected it. */
+export async function unwrap<Data> (call: PromiseLike<Result<Data>> | Result<Data>): Promise<NonNullable<Data>> {
+  const { data, error, response } = await call
+  if (!response.ok) throw toError(response.status, error)
+  return data as NonNullable<Data>
+}

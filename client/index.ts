@@ -1,0 +1,103 @@
+import createClient, { type Client } from 'openapi-fetch'
+import type { paths } from './api.ts'
+import { ResponseCache, type CacheOptions } from './cache.ts'
+import { addKey, mayRepeat, repeat, type RetryOptions } from './retry.ts'
+import { Session, type SessionState, type User } from './session.ts'
+
+export { UsherError, unwrap } from './error.ts'
+export type { components, paths } from './api.ts'
+export type { CacheOptions, RetryOptions, SessionState, User }
+
+export interface UsherClientOptions {
+  /** Where Usher is mounted, without a slash at the end: `https://example.com/accounts`. In a page, a path is enough. Default: the origin. */
+  baseUrl?: string
+  /** Replaces the global `fetch`. */
+  fetch?: (request: Request) => Promise<Response>
+  retry?: RetryOptions
+  cache?: CacheOptions
+}
+
+type Calls = Client<paths>
+
+/** A client of Usher. */
+export interface UsherClient {
+  /** Typed calls by path, as of openapi-fetch. They resolve to `{ data, error, response }`, and reject if the network fails. */
+  readonly get: Calls['GET']
+  readonly post: Calls['POST']
+  readonly put: Calls['PUT']
+  readonly patch: Calls['PATCH']
+  readonly delete: Calls['DELETE']
+  /** Sends a request to any path in the same way: with the token, retries and revalidation. */
+  fetch (path: string, init?: RequestInit): Promise<Response>
+  readonly session: Pick<Session, 'current' | 'subscribe' | 'restore' | 'token' | 'renew'>
+  login (credentials: { email: string, password: string }): Promise<User>
+  logout (): Promise<void>
+  /** Stops listening to other tabs. */
+  close (): void
+  readonly baseUrl: string
+}
+
+// The server's answer to these is final.
+const AUTH = /\/api\/auth\/(login|refresh|logout)$/
+// The second one is for a token of another tab that is not valid either.
+const RENEWALS = 2
+
+/**
+ * Creates a client for a page or a program. It keeps the access token in memory, refreshes the session once for all calls and tabs, repeats
+ * requests whose response was lost, and revalidates what it has read by its entity tag.
+ */
+export function createUsherClient ({ baseUrl = '', fetch = (request) => globalThis.fetch(request), retry = {}, cache: limits }: UsherClientOptions = {}): UsherClient {
+  const base = baseUrl.replace(/\/+$/, '')
+  const session = new Session({ baseUrl: base, fetch })
+  const cache = new ResponseCache(limits)
+  session.subscribe(() => cache.clear())
+
+  async function send (request: Request): Promise<Response> {
+    const { method, signal } = request
+    // Kept, because a request can only be sent once.
+    const body = ['GET', 'HEAD'].includes(method) ? undefined : await request.arrayBuffer()
+    const headers = new Headers(request.headers)
+    addKey(request, headers)
+    const content = body?.byteLength ? { body } : {}
+    const attempt = () => authorize(request, headers, () =>
+      cache.revalidate(request, headers, () => fetch(new Request(request, { headers, ...content }))))
+    return mayRepeat(method, headers) ? repeat(attempt, retry, signal) : attempt()
+  }
+
+  async function authorize (request: Request, headers: Headers, attempt: () => Promise<Response>): Promise<Response> {
+    if (request.headers.has('Authorization') || AUTH.test(new URL(request.url).pathname)) return attempt()
+    for (let renewals = 0; ; renewals++) {
+      const token = await until(request.signal, session.token())
+      if (token) headers.set('Authorization', `Bearer ${token}`)
+      else headers.delete('Authorization')
+      const response = await attempt()
+      if (response.status !== 401 || renewals === RENEWALS || !await until(request.signal, session.renew(token))) return response
+      await response.body?.cancel()
+    }
+  }
+
+  const { GET, POST, PUT, PATCH, DELETE } = createClient<paths>({ baseUrl: base, fetch: send })
+  return {
+    get: GET,
+    post: POST,
+    put: PUT,
+    patch: PATCH,
+    delete: DELETE,
+    fetch: (path, init) => send(new Request(`${base}${path}`, init)),
+    session,
+    login: (credentials) => session.login(credentials),
+    logout: () => session.logout(),
+    close: () => session.close(),
+    baseUrl: base,
+  }
+}
+
+// A call that is aborted does not wait for the session, which other calls still need.
+function until<Result> (signal: AbortSignal, result: Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort)
+    result.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}

@@ -1,0 +1,136 @@
+import { UsherError } from './error.ts'
+import { readEvents } from './event-stream.ts'
+import type { UsherClient } from './index.ts'
+import { backoff, wait, type RetryOptions } from './retry.ts'
+import { readSocket, SocketClosed } from './socket.ts'
+
+/** The result of a GraphQL operation. */
+export interface GraphqlResult<Data = Record<string, unknown>> {
+  data?: Data | null
+  errors?: readonly { message: string, extensions?: { code?: string } }[] | undefined
+}
+
+/** A post as followed without the option `fields`. */
+export interface FollowedPost { id: string, title: string, content: string, createdAt: string, author: { id: string, name: string } | null, cursor: string }
+
+export interface FollowOptions {
+  /** Only the posts of this user. */
+  authorId?: string
+  /** The cursor of the last post that is known: the `startCursor` of a page of posts, or a followed post's `cursor`. Default: now. */
+  after?: string
+  /** The fields of each post, in GraphQL. `cursor` is always added. */
+  fields?: string
+  /** Server-sent events, or a WebSocket. Default: `events`. */
+  transport?: 'events' | 'socket'
+  /** Ends the iteration. */
+  signal?: AbortSignal
+  /** How long to wait before connecting again. There is no limit of tries. */
+  retry?: RetryOptions
+}
+
+// The codes of errors that are over after a while.
+const TEMPORARY = new Set(['DATABASE_UNAVAILABLE', 'OVERLOADED', 'TOO_MANY_CONNECTIONS', 'TOO_MANY_SUBSCRIPTIONS', 'TOO_MANY_DOCUMENTS', 'IDEMPOTENCY_KEY_IN_USE'])
+// The codes of a token that is not valid, or was not sent.
+const NO_SESSION = new Set(['UNAUTHENTICATED', 'INVALID_TOKEN'])
+const FORBIDDEN = [4401, 4403]
+const TRIES = 5
+// A connection that lasted for this long has worked.
+const STABLE_MS = 1000
+
+/**
+ * Follows new posts: yields every one exactly once, in commit order, whatever happens to connections and nodes in between. Throws an
+ * `UsherError` when the session is over, or if the server rejects the subscription.
+ */
+export async function * followPosts<Post extends { cursor: string } = FollowedPost> (client: UsherClient, options: FollowOptions = {}): AsyncGenerator<Post, void> {
+  const { authorId, fields = 'id title content createdAt author { id name }', transport = 'events', retry = {} } = options
+  const query = `subscription ($authorId: ID, $after: String) { postCreated(authorId: $authorId, after: $after) { cursor ${fields} } }`
+  const stop = new AbortController()
+  const end = () => stop.abort()
+  options.signal?.addEventListener('abort', end)
+  if (options.signal?.aborted) end()
+  const { signal } = stop
+  const hasUser = client.session.current.state === 'active'
+  let { after } = options
+  let failures = 0
+
+  const payload = () => ({ query, variables: { authorId, after } })
+  // Events start with the cursor that their posts follow.
+  async function * byEvents (): AsyncGenerator<GraphqlResult | undefined, void> {
+    const headers = { 'Content-Type': 'application/json', Accept: 'text/event-stream' }
+    const response = await client.fetch('/graphql', { method: 'POST', headers, body: JSON.stringify(payload()), signal })
+    if (!response.ok || !response.body) throw new TypeError(`The server responded with ${response.status}`)
+    for await (const { id, event, data } of readEvents(response.body)) {
+      if (event === 'next' && data) yield JSON.parse(data) as GraphqlResult
+      else if (id) { after ??= id; yield undefined }
+    }
+  }
+
+  async function * bySocket (): AsyncGenerator<GraphqlResult | undefined, void> {
+    // Without a cursor, what is created before a socket connects again would be missed.
+    if (after === undefined) for await (const first of byEvents()) { if (first) yield first; break }
+    const url = new URL(`${client.baseUrl}/graphql`, globalThis.location?.href)
+    url.protocol = url.protocol.replace('http', 'ws')
+    yield * readSocket(url.href, payload(), token, signal)
+  }
+
+  let token: string | undefined
+  try {
+    while (!signal.aborted) {
+      const startedAt = Date.now()
+      try {
+        token = await client.session.token()
+        if (hasUser && !token) throw over()
+        for await (const result of transport === 'socket' ? bySocket() : byEvents()) {
+          if (!result) continue
+          const post = result.data?.['postCreated'] as Post | null | undefined
+          if (!post) throw graphqlError(result)
+          // Before the caller has the post, because it may stop here and go on with its cursor.
+          after = post.cursor
+          failures = 0
+          yield post
+        }
+      } catch (error) {
+        if (signal.aborted) return
+        await recover(error)
+      }
+      if (signal.aborted) return
+      if (Date.now() - startedAt > STABLE_MS) failures = 0
+      // A stream that worked and has ended is opened again at once: the session may be over, and its user should know soon.
+      if (failures++ > 0) await wait(backoff(failures - 1, retry), signal).catch(() => {})
+    }
+  } finally {
+    options.signal?.removeEventListener('abort', end)
+    end()
+  }
+
+  async function recover (error: unknown): Promise<void> {
+    const isRejected = error instanceof SocketClosed ? FORBIDDEN.includes(error.code) : error instanceof UsherError && NO_SESSION.has(error.code!)
+    if (isRejected) {
+      const renewed = await client.session.renew(token).catch((failure) => { if (failure instanceof UsherError && failure.status < 500) throw failure; return token })
+      if (!renewed) throw over()
+    } else if (error instanceof UsherError && !TEMPORARY.has(error.code!)) throw error
+  }
+}
+
+/**
+ * Sends a query or a mutation. A mutation has an idempotency key, so it is repeated if its response is lost. Throws an `UsherError` if
+ * the result has errors.
+ */
+export async function graphql<Data = Record<string, unknown>> (
+  client: UsherClient, query: string, variables?: object, { signal, idempotencyKey = crypto.randomUUID() }: { signal?: AbortSignal, idempotencyKey?: string } = {}
+): Promise<Data> {
+  const init = { method: 'POST', headers: { 'Content-Type': 'application/json', 'Idempotency-Key': idempotencyKey }, body: JSON.stringify({ query, variables }), ...signal && { signal } }
+  for (let tried = 0; ; tried++) {
+    const token = await client.session.token()
+    const result = await (await client.fetch('/graphql', init)).json() as GraphqlResult<Data>
+    if (!result.errors) return result.data!
+    const error = graphqlError(result)
+    if (tried >= TRIES) throw error
+    if (TEMPORARY.has(error.code!)) await wait(backoff(tried, {}), signal)
+    else if (!NO_SESSION.has(error.code!) || tried > 1 || !await client.session.renew(token)) throw error
+  }
+}
+
+const over = () => new UsherError(401, ['The session is over'], 'INVALID_SESSION')
+
+const graphqlError = ({ errors = [] }: GraphqlResult<unknown>) => new UsherError(200, errors.map(({ message }) => message), errors[0]?.extensions?.code)

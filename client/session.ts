@@ -1,0 +1,180 @@
+import type { components } from './api.ts'
+import { readError } from './error.ts'
+import { repeat, type RetryOptions } from './retry.ts'
+import { connectTabs, createSingle, isBrowser, type Access, type Message, type Tabs } from './tabs.ts'
+
+export type User = components['schemas']['User']
+
+/** The state of a session. */
+export interface SessionState {
+  /** `unknown` until the first login, `restore`, or call that was rejected without a token. */
+  readonly state: 'unknown' | 'active' | 'none'
+  /** The user who has logged in, as of the last login or refresh. */
+  readonly user: User | undefined
+  /** Why an active session is over: `expired` if it was not by a logout in one of the tabs. Also if it was ended elsewhere. */
+  readonly reason?: 'logout' | 'expired' | undefined
+}
+
+export interface SessionOptions {
+  baseUrl: string
+  fetch: (request: Request) => Promise<Response>
+}
+
+// The server accepts a cookie for ten seconds after it was replaced, so a lost response must be repeated soon.
+const REFRESH: RetryOptions = { tries: 5, baseMs: 200, maxMs: 2000 }
+// A request that hangs must not block the other tabs.
+const REFRESH_TIMEOUT_MS = 10_000
+const MARGIN_MS = 10_000
+
+/** Keeps the access token in memory, and renews it by the session cookie: once for all calls, and for all tabs of a browser. */
+export class Session {
+  readonly #options: SessionOptions
+  readonly #tabs: Tabs<User>
+  readonly #listeners = new Set<(state: SessionState) => void>()
+  #access: Access<User> | undefined
+  #state: SessionState = { state: 'unknown', user: undefined }
+  #renewal: Promise<string | undefined> | undefined
+  // Where there is no browser to keep it.
+  #cookie: string | undefined
+
+  constructor (options: SessionOptions) {
+    this.#options = options
+    this.#tabs = isBrowser() ? connectTabs(`usher ${new URL(options.baseUrl, location.href)}`, (message) => this.#hear(message)) : createSingle()
+  }
+
+  get current (): SessionState {
+    return this.#state
+  }
+
+  /** Calls a function whenever the user changes and when the session is over. Returns a function that stops this. */
+  subscribe (listener: (state: SessionState) => void): () => void {
+    this.#listeners.add(listener)
+    return () => { this.#listeners.delete(listener) }
+  }
+
+  /** Logs in. Throws an `UsherError`. */
+  login (credentials: { email: string, password: string }): Promise<User> {
+    return this.#tabs.exclusively(async () => {
+      const response = await this.#post('login', JSON.stringify(credentials))
+      if (!response.ok) throw await readError(response)
+      return (await this.#accept(response)).user
+    })
+  }
+
+  /** Ends the session on every node and in every tab. Throws an `UsherError`, and then the session may not have ended. */
+  logout (): Promise<void> {
+    return this.#tabs.exclusively(async () => {
+      // A lost response is repeated. The session has ended then, which the server reports by 401.
+      const response = await this.#insist(() => this.#post('logout', undefined, this.#valid()?.token))
+      if (!response.ok && response.status !== 401) throw await readError(response)
+      this.#over('logout')
+    })
+  }
+
+  /** Continues the session of the browser's cookie, for example after a page was loaded. Returns its user, or undefined without one. */
+  async restore (): Promise<User | undefined> {
+    if (this.#state.state === 'unknown') await this.renew()
+    return this.#state.user
+  }
+
+  /** Returns a token that has not expired, or undefined if nobody has logged in. Refreshes the session if necessary. */
+  async token (): Promise<string | undefined> {
+    return this.#access && (this.#valid()?.token ?? this.renew(this.#access.token))
+  }
+
+  /**
+   * Refreshes the session, unless another tab has done so. Returns the new token, or undefined if there is no session. Throws an
+   * `UsherError`, or the `TypeError` of `fetch` if the server cannot be reached: then the session continues.
+   * @param rejected the token that the server has rejected
+   */
+  async renew (rejected?: string): Promise<string | undefined> {
+    if (this.#state.state === 'none') return undefined
+    const valid = this.#valid()
+    if (valid && valid.token !== rejected) return valid.token
+    this.#renewal ??= this.#tabs.exclusively(() => this.#refresh(rejected)).finally(() => { this.#renewal = undefined })
+    return this.#renewal
+  }
+
+  close (): void {
+    this.#tabs.close()
+    this.#listeners.clear()
+  }
+
+  async #refresh (rejected: string | undefined): Promise<string | undefined> {
+    // Another tab may have refreshed the session while this one waited for its turn.
+    this.#tabs.tell({ kind: 'ask', rejected })
+    await this.#tabs.answered()
+    const valid = this.#valid()
+    if (valid && valid.token !== rejected) return valid.token
+    if (this.#state.state === 'none') return undefined
+    const response = await this.#insist(() => this.#post('refresh'))
+    if (response.ok) return (await this.#accept(response)).token
+    if (response.status !== 401) throw await readError(response)
+    this.#over('expired')
+    return undefined
+  }
+
+  #insist (send: () => Promise<Response>): Promise<Response> {
+    return repeat(send, REFRESH, AbortSignal.timeout(REFRESH_TIMEOUT_MS))
+  }
+
+  async #post (name: string, body?: string, token?: string): Promise<Response> {
+    const headers = new Headers(body === undefined ? {} : { 'Content-Type': 'application/json' })
+    if (token) headers.set('Authorization', `Bearer ${token}`)
+    if (this.#cookie) headers.set('Cookie', this.#cookie)
+    const { baseUrl, fetch } = this.#options
+    const signal = AbortSignal.timeout(REFRESH_TIMEOUT_MS)
+    const response = await fetch(new Request(`${baseUrl}/api/auth/${name}`, { method: 'POST', headers, credentials: 'include', signal, ...body && { body } }))
+    // Browsers keep the cookie themselves and hide it from scripts.
+    const [cookie] = response.headers.getSetCookie()
+    if (cookie) this.#cookie = cookie.split(';', 1)[0]
+    return response
+  }
+
+  async #accept (response: Response): Promise<Access<User>> {
+    const { token, expiresIn, user } = await response.json() as components['schemas']['LoginReply']
+    const lifetime = expiresIn * 1000
+    const access = { token, expiresAt: Date.now() + lifetime - Math.min(MARGIN_MS, lifetime / 10), user }
+    this.#set(access)
+    this.#tabs.tell({ kind: 'access', access })
+    return access
+  }
+
+  #valid (): Access<User> | undefined {
+    return this.#access && this.#access.expiresAt > Date.now() ? this.#access : undefined
+  }
+
+  #set (access: Access<User>): void {
+    this.#access = access
+    this.#change({ state: 'active', user: access.user })
+  }
+
+  #over (reason: 'logout' | 'expired'): void {
+    this.#tabs.tell({ kind: 'end', reason })
+    this.#end(reason)
+  }
+
+  #end (reason: 'logout' | 'expired'): void {
+    this.#access = this.#cookie = undefined
+    // Without a session before, nothing is over.
+    const wasActive = this.#state.state === 'active'
+    if (this.#state.state !== 'none') this.#change({ state: 'none', user: undefined, ...wasActive && { reason } })
+  }
+
+  #change (state: SessionState): void {
+    const isSame = state.state === this.#state.state && state.user?.id === this.#state.user?.id
+    this.#state = state
+    if (!isSame) for (const listener of this.#listeners) listener(state)
+  }
+
+  #hear (message: Message<User>): void {
+    switch (message.kind) {
+      case 'access': return this.#set(message.access)
+      case 'end': return this.#end(message.reason)
+      case 'ask': {
+        const access = this.#valid()
+        if (access && access.token !== message.rejected) this.#tabs.tell({ kind: 'access', access })
+      }
+    }
+  }
+}
