@@ -14,6 +14,10 @@ let count = 0
 
 const requests: Record<Work, () => autocannon.Request> = {
   user: () => ({ path: `/api/users/${some()}` }),
+  revalidated: () => {
+    const [id, tag] = some().split(' ') as [string, string]
+    return { path: `/api/users/${id}`, headers: { 'if-none-match': tag } }
+  },
   list: () => ({ path: '/api/users?role=user&limit=50' }),
   firstPage: () => ({ path: '/api/users?limit=50' }),
   page: () => ({ path: `/api/users?limit=50&after=${some()}` }),
@@ -45,7 +49,8 @@ const result = await autocannon({
 const counts: Counts = {
   seconds: result.duration,
   answers: result.requests.total,
-  not2xx: result.non2xx,
+  // Like wrk, which counts 304 as a success.
+  not2xx: result['4xx'] + result['5xx'],
   refused: result.statusCodeStats?.['503']?.count ?? 0,
   socketErrors: result.errors,
   p50: result.latency.p50,

@@ -10,7 +10,7 @@ const PATIENCE_SECONDS = 10
 export const compared = ['user', 'protected', 'list', 'graphql', 'createUser', 'createPost'] as const
 export type Compared = typeof compared[number]
 /** What a generator can send. `mixed` sends all of them in turn, mostly reads. */
-export type Work = Compared | 'firstPage' | 'page' | 'longPage' | 'mixed'
+export type Work = Compared | 'revalidated' | 'firstPage' | 'page' | 'longPage' | 'mixed'
 
 export type Generator = 'wrk' | 'autocannon'
 
@@ -29,7 +29,7 @@ export interface Counts {
 export interface Sample {
   /** Responses per second, with any status. */
   rate: number
-  /** Responses per second with a 2xx status. */
+  /** Responses per second with a 2xx or 3xx status. */
   goodput: number
   /** Latencies of all responses in milliseconds: percentiles and the longest. */
   p50: number
@@ -37,14 +37,14 @@ export interface Sample {
   max: number
   /** Responses with status 503, if `statuses` is set. */
   refused: number
-  /** Responses with a status other than 2xx, and socket errors. */
+  /** Responses with a status of 4xx or 5xx, and socket errors. */
   failures: number
 }
 
 export interface Load {
   url: string
   work: Work
-  /** The file with one key per line: ids of users, or cursors for `page` and `longPage`. */
+  /** The file with one key per line: ids of users, cursors for `page` and `longPage`, or an id and an entity tag for `revalidated`. */
   keysFile: string
   token: string
   seconds: number

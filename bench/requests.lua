@@ -1,5 +1,5 @@
 -- The requests of one work, for wrk. The arguments are the work, a file of keys (ids of users; cursors for `page` and
--- `longPage`), a bearer token, and `statuses` to count 503 separately, which makes wrk somewhat slower.
+-- `longPage`; ids and entity tags for `revalidated`), a bearer token, and `statuses` to count 503 separately, which makes wrk somewhat slower.
 local keys, work, headers, count, seed = {}, nil, {}, 0, nil
 local json = { ['Content-Type'] = 'application/json' }
 local threads = {}
@@ -9,6 +9,10 @@ local function some () return keys[math.random(#keys)] end
 
 local make = {
   user = function () return wrk.format('GET', '/api/users/' .. some(), {}) end,
+  revalidated = function ()
+    local id, tag = some():match('(%S+) (%S+)')
+    return wrk.format('GET', '/api/users/' .. id, { ['If-None-Match'] = tag })
+  end,
   list = function () return wrk.format('GET', '/api/users?role=user&limit=50', {}) end,
   firstPage = function () return wrk.format('GET', '/api/users?limit=50', {}) end,
   page = function () return wrk.format('GET', '/api/users?limit=50&after=' .. some(), {}) end,

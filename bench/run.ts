@@ -11,11 +11,12 @@ import { parts, readOptions, requireOpenFiles, type Options, type Part } from '.
 import { outbox } from './outbox.ts'
 import { CONNECTIONS, overload } from './overload.ts'
 import { print, type Report } from './report.ts'
+import { revalidate } from './revalidate.ts'
 import { scale } from './scale.ts'
 import { soak } from './soak.ts'
 import { openStage, type Stage } from './stage.ts'
 
-const run: Record<Part, (stage: Stage) => Promise<Report>> = { fanout, flow, comeback, idle, scale, overload, outbox, soak }
+const run: Record<Part, (stage: Stage) => Promise<Report>> = { revalidate, fanout, flow, comeback, idle, scale, overload, outbox, soak }
 // Besides sockets, a process opens files for the database, logs and modules.
 const OTHER_FILES = 100
 

@@ -18,6 +18,16 @@ export async function findUsers (db: Database, ids: readonly string[], fields?: 
   return inOrder(ids, await selectUsers(fields)(db, ids.filter(isUuid)))
 }
 
+const selectVersions = prepare((db, ids: readonly string[]) =>
+  db.selectFrom('users').select(['id', 'row_version as rowVersion']).where('id', '=', sql<string>`any(${ids}::uuid[])`))
+
+export type UserVersion = Pick<UserRow, 'id' | 'rowVersion'>
+
+/** Returns the versions of the users with these ids, like `findUsers`. */
+export async function findUserVersions (db: Database, ids: readonly string[]): Promise<(UserVersion | undefined)[]> {
+  return inOrder(ids, await selectVersions(db, ids.filter(isUuid)))
+}
+
 /** Returns the users with these e-mail addresses, regardless of case, in the same order. An unknown address yields `undefined`. */
 export async function findUsersByEmail (db: Database, emails: readonly string[], fields = noFields): Promise<(UserRow | undefined)[]> {
   const rows = await db

@@ -38,7 +38,10 @@ export default fp(async function http (app) {
   })
 }, { name: 'usher-http', dependencies: ['usher-auth'] })
 
-/** Sets `Cache-Control: no-store` on all responses of a scope, errors included, because they are about an account (contract 4). */
+/**
+ * Sets `Cache-Control: no-store` on all responses of a scope, errors included, because they are about an account (contract 4). Only pages
+ * with an entity tag replace it (contract 10.1).
+ */
 export function forbidStoring (app: FastifyInstance): void {
   app.addHook('onRequest', (_, reply, done) => {
     reply.header('cache-control', 'no-store')

@@ -2,9 +2,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import type { AuditEntryRow } from '../db/audit.ts'
 import { forbidStoring } from '../plugins/http.ts'
+import { addVary } from '../plugins/vary.ts'
 import { AuditList, ListAudit } from '../schema/audit.ts'
 import { decodeCursor } from '../schema/cursor.ts'
-import { failures } from '../schema/reply.ts'
+import { pageTag } from '../schema/entity-tag.ts'
+import { failures, NotModified } from '../schema/reply.ts'
+import { revalidate, sendNotModified } from './conditional-request.ts'
 import { linkNextPage } from './next-page.ts'
 import type { RequestOf, ReplyOf } from './route-types.ts'
 
@@ -13,7 +16,7 @@ const schema = {
   security: [{ bearer: [] }],
   summary: 'List the entries of the account log, newest first',
   querystring: ListAudit,
-  response: { 200: AuditList, ...failures(400, 401, 403) },
+  response: { 200: AuditList, 304: NotModified, ...failures(400, 401, 403, 412) },
 }
 
 /** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
@@ -23,7 +26,7 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.usherTag('audit', 'The account log')
   forbidStoring(app)
 
-  app.get('/audit', { schema, onRequest: authenticate, preValidation: authorizeUser }, onList)
+  app.get('/audit', { schema, exposeHeadRoute: true, onRequest: authenticate, preValidation: authorizeUser }, onList)
 
   async function authorizeUser (request: FastifyRequest): Promise<void> {
     const { user } = request.query as { user?: unknown }
@@ -36,8 +39,12 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const all = readsAll(actor)
     const userId = user ?? (all ? undefined : actor.id)
     const { rows, next } = await audit.list({ userId, action, limit, after: after && decodeCursor(after) })
+    const entries = all ? [...rows] : rows.map((entry) => forOwner(entry))
+    addVary(reply, 'Authorization')
+    // Entries have no versions. An entry changes when its user is deleted.
+    const isCurrent = revalidate(request, reply, pageTag(entries, 'audit 1', `${next}`))
     linkNextPage(reply, `${prefix}/api/audit`, { user, action, limit }, next)
-    return all ? [...rows] : rows.map((entry) => forOwner(entry))
+    return isCurrent ? sendNotModified(request, reply) : entries
   }
 }
 

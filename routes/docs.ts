@@ -3,6 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest } from 'fastify'
 import { NotFound } from '../schema/errors.ts'
 import { describeApi, finishDocument } from '../schema/openapi.ts'
+import { revalidate, sendNotModified } from './conditional-request.ts'
 import { fillTemplate, readFileOfPage, readSignIn } from './pages/pages.ts'
 
 const PATH = '/docs'
@@ -11,7 +12,7 @@ const FILES = { 'docs.css': 'text/css', 'docs.js': 'text/javascript', 'sign-in.c
 // Matches exactly one spelling of each path, so that the cache has at most one entry for each file.
 const FILE = /^\/docs(\/|\/(static\/)?[a-z\d-]+(\.[a-z\d-]+)*)?$/
 
-interface Document { readonly headers: OutgoingHttpHeaders, readonly etag: string, readonly content: Buffer }
+interface Document { readonly type: string, readonly headers: OutgoingHttpHeaders, readonly etag: string, readonly content: Buffer }
 
 /** Serves the API reference: a page at GET /docs, OpenAPI at GET /docs/json, and the SDL at GET /docs/schema.graphql (contract 8). */
 const docs: FastifyPluginAsync = async (app) => {
@@ -19,8 +20,8 @@ const docs: FastifyPluginAsync = async (app) => {
   const documents = new Map<string, Promise<Document>>()
   let reference: Promise<FastifyInstance> | undefined
 
-  app.get(PATH, { schema: { hide: true } }, onReadReference)
-  app.get(`${PATH}/*`, { schema: { hide: true } }, onReadReference)
+  app.get(PATH, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
+  app.get(`${PATH}/*`, { schema: { hide: true }, exposeHeadRoute: true }, onReadReference)
 
   async function onReadReference (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const [path] = request.url.slice(prefix.length).split('?') as [string]
@@ -30,10 +31,11 @@ const docs: FastifyPluginAsync = async (app) => {
       documents.set(path, document = readDocument(path))
       document.catch(() => documents.delete(path))
     }
-    const { headers, etag, content } = await document
-    reply.headers(headers).header('etag', etag)
-    const cached = request.headers['if-none-match']
-    return cached === '*' || cached?.includes(etag) ? reply.code(304).send() : reply.send(content)
+    const { type, headers, etag, content } = await document
+    const isCurrent = revalidate(request, reply, etag)
+    // Also with 304, because browsers replace the headers that they have stored, such as the policy of the page.
+    reply.headers(headers)
+    return isCurrent ? sendNotModified(request, reply) : reply.type(type).send(content)
   }
 
   // The caller caches the result. Otherwise any client could keep the node busy with rendering documents.
@@ -42,8 +44,8 @@ const docs: FastifyPluginAsync = async (app) => {
     reference ??= createReference(app)
     const { statusCode, headers, rawPayload: content } = await (await reference).inject(path)
     if (statusCode !== 200) throw new NotFound()
-    const { connection, date, etag, 'last-modified': modified, 'accept-ranges': ranges, ...rest } = headers
-    return { headers: rest, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content }
+    const { 'content-type': type, 'content-length': length, connection, date, etag, 'cache-control': caching, 'last-modified': modified, 'accept-ranges': ranges, ...rest } = headers
+    return { type: `${type}`, headers: rest, etag: `"${createHash('sha256').update(content).digest('base64url')}"`, content }
   }
 }
 

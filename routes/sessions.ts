@@ -1,9 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { forbidStoring } from '../plugins/http.ts'
+import { addVary } from '../plugins/vary.ts'
 import { IdParams, UserSessionParams } from '../schema/params.ts'
-import { failures, NoContent } from '../schema/reply.ts'
+import { pageTag } from '../schema/entity-tag.ts'
+import { failures, NoContent, NotModified } from '../schema/reply.ts'
 import { SessionList } from '../schema/session.ts'
+import type { ListedSession } from '../plugins/auth/user-sessions.ts'
+import { revalidate, sendNotModified } from './conditional-request.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const tags = ['auth']
@@ -13,7 +17,7 @@ const schemas = {
     tags,
     security,
     summary: 'List the sessions of the authenticated user, newest first',
-    response: { 200: SessionList, ...failures(401, 403) },
+    response: { 200: SessionList, 304: NotModified, ...failures(401, 403, 412) },
   },
   end: {
     tags,
@@ -33,7 +37,7 @@ const schemas = {
     security,
     summary: 'List the sessions of a user, newest first',
     params: IdParams,
-    response: { 200: SessionList, ...failures(401, 403, 404) },
+    response: { 200: SessionList, 304: NotModified, ...failures(401, 403, 404, 412) },
   },
   endOfUser: {
     tags: ['users'],
@@ -56,15 +60,15 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { actorOf, allow, authenticate, callerOf }, usherUserSessions: sessions } = app
   forbidStoring(app)
 
-  app.get('/auth/sessions', { schema: schemas.list, onRequest: allow('sessions:list', (_, { id }) => id) }, onList)
+  app.get('/auth/sessions', { schema: schemas.list, exposeHeadRoute: true, onRequest: allow('sessions:list', (_, { id }) => id) }, onList)
   app.delete('/auth/sessions/:id', { schema: schemas.end, onRequest: authenticate }, onEnd)
   app.delete('/auth/sessions', { schema: schemas.endOthers, onRequest: allow('sessions:end', (_, { id }) => id) }, onEndOthers)
-  app.get('/users/:id/sessions', { schema: schemas.listOfUser, onRequest: allow('sessions:list', idOf) }, onListOfUser)
+  app.get('/users/:id/sessions', { schema: schemas.listOfUser, exposeHeadRoute: true, onRequest: allow('sessions:list', idOf) }, onListOfUser)
   app.delete('/users/:id/sessions', { schema: schemas.endAllOfUser, onRequest: allow('sessions:end', idOf) }, onEndAllOfUser)
   app.delete('/users/:id/sessions/:sessionId', { schema: schemas.endOfUser, onRequest: allow('sessions:end', idOf) }, onEndOfUser)
 
-  async function onList (request: RequestOf<typeof schemas.list>) {
-    return sessions.list(callerOf(request), actorOf(request).id)
+  async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
+    return send(await sessions.list(callerOf(request), actorOf(request).id), request, reply)
   }
 
   async function onEnd (request: RequestOf<typeof schemas.end>, reply: ReplyOf<typeof schemas.end>) {
@@ -78,8 +82,8 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.code(204).send(null)
   }
 
-  async function onListOfUser (request: RequestOf<typeof schemas.listOfUser>) {
-    return sessions.list(callerOf(request), idOf(request))
+  async function onListOfUser (request: RequestOf<typeof schemas.listOfUser>, reply: ReplyOf<typeof schemas.listOfUser>) {
+    return send(await sessions.list(callerOf(request), idOf(request)), request, reply)
   }
 
   async function onEndOfUser (request: RequestOf<typeof schemas.endOfUser>, reply: ReplyOf<typeof schemas.endOfUser>) {
@@ -92,6 +96,12 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     await sessions.endAll(callerOf(request), idOf(request))
     return reply.code(204).send(null)
   }
+}
+
+// Sessions have no versions, and there are few of them.
+function send (sessions: ListedSession[], request: FastifyRequest, reply: FastifyReply) {
+  addVary(reply, 'Authorization')
+  return revalidate(request, reply, pageTag(sessions, 'sessions 1')) ? sendNotModified(request, reply) : sessions
 }
 
 const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()

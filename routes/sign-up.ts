@@ -59,7 +59,8 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
     const user = await newUsers.confirmSignUp(callerOf(request, { actor: null, via: 'sign-up-confirmation' }), request.body.token)
-    return reply.code(201).header('location', `${prefix}/api/users/${user.id}`).send(visibility.showOwn(user))
+    const etag = visibility.tagOf(user, { id: user.id, role: user.role, sessionId: '', claims: {} })
+    return reply.code(201).headers({ location: `${prefix}/api/users/${user.id}`, etag }).send(visibility.showOwn(user))
   }
 
   // Before the validation, because the values of fields that are ignored do not matter.

@@ -8,13 +8,15 @@ import type { ByteRange } from '../plugins/uploads/backend.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
 import { IdParams } from '../schema/params.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
-import { failures } from '../schema/reply.ts'
-import { isShown, NotModified, Upload, UploadBytes, UploadForm, UploadRange } from '../schema/upload.ts'
-import { evaluateConditions, rangeApplies } from './conditional-request.ts'
+import { failures, NotModified } from '../schema/reply.ts'
+import { isShown, Upload, UploadBytes, UploadForm, UploadRange } from '../schema/upload.ts'
+import { evaluateConditions, rangeApplies, REVALIDATED } from './conditional-request.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { FORM_OVERHEAD_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
 
 const tags = ['uploads']
+// The tag of the bytes. They never change, and neither do their name and media type.
+const tagOf = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
 const schemas = {
   create: {
     tags,
@@ -57,6 +59,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       await readForm(request, limits, form, storage.write)
       const { file, ...texts } = parseForm(form)
       const upload = await uploads.keep(callerOf(request), { ...file, ...texts })
+      reply.header('etag', tagOf(upload))
       return { fileUrl: `${base}/${upload.id}`, ...upload }
     } catch (error) {
       if (form.file) await storage.discard(form.file)
@@ -68,7 +71,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onDownload (request: RequestOf<typeof schemas.download>, reply: ReplyOf<typeof schemas.download>) {
     const upload = await uploads.get(callerOf(request), request.params.id)
-    const validators = { etag: `"${upload.sha256}"`, lastModified: upload.createdAt }
+    const validators = { etag: tagOf(upload), lastModified: upload.createdAt }
     const status = evaluateConditions(request.headers, validators)
     if (status === 412) throw new PreconditionFailed()
     const size = Number(upload.size)
@@ -90,7 +93,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       'content-type': upload.mediaType === 'text/plain' ? 'text/plain; charset=utf-8' : upload.mediaType,
       'content-disposition': contentDisposition(upload.filename, { type: isShown(upload.mediaType) ? 'inline' : 'attachment' }),
       // Caches must revalidate, because the upload is deleted with its owner. The entity tag makes that cheap.
-      'cache-control': visibility.isOpen('uploads:read') ? 'no-cache' : 'private, no-cache',
+      'cache-control': REVALIDATED,
       'content-security-policy': "sandbox; default-src 'none'",
       'cross-origin-resource-policy': 'cross-origin',
       'x-content-type-options': 'nosniff',

@@ -8,10 +8,11 @@ import { authorizeChange, authorizeCreation, writerOf } from '../plugins/users/p
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { IdParams } from '../schema/params.ts'
 import type { Actor, ReadAction } from '../schema/policy.ts'
-import { failures, NoContent } from '../schema/reply.ts'
+import { failures, NoContent, NotModified } from '../schema/reply.ts'
 import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList } from '../schema/user.ts'
 import { withoutProtected } from '../schema/user-fields.ts'
 import { represent, type MediaType } from '../schema/version.ts'
+import { revalidate, sendNotModified } from './conditional-request.ts'
 import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
 import { negotiateVersion } from './negotiate-version.ts'
 import { linkNextPage } from './next-page.ts'
@@ -23,7 +24,7 @@ const EMAIL: ReadAction[] = ['users:read-email']
 const security = [{ bearer: [] }]
 const schemas = {
   list: { tags, summary: 'List users, newest first', querystring: ListUsers, response: { 200: UserList, ...failures(400, 401, 403, 406) } },
-  read: { tags, summary: 'Read a user', params: IdParams, response: { 200: User, ...failures(401, 403, 404) } },
+  read: { tags, summary: 'Read a user', params: IdParams, response: { 200: User, 304: NotModified, ...failures(401, 403, 404, 412) } },
   create: {
     tags,
     security,
@@ -73,6 +74,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }, onList)
   app.get('/users/:id', {
     schema: { ...schemas.read, ...visibility.securityOf('users:read', EMAIL) },
+    exposeHeadRoute: true,
     onRequest: visibility.reads('users:read', EMAIL, idOf),
   }, onRead)
   app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: [authorizeBody, ignoreProtected] }, onCreate)
@@ -99,28 +101,44 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.send(serialize(page, limit, actors.in(request), reply) as never)
   }
 
-  async function onRead (request: RequestOf<typeof schemas.read>) {
-    return visibility.show(await users.get(request.params.id, request.socket), actors.in(request))
+  async function onRead (request: RequestOf<typeof schemas.read>, reply: ReplyOf<typeof schemas.read>) {
+    const { params: { id }, headers, socket } = request
+    const reader = actors.in(request)
+    // A client that has the current version costs a statement that reads no more than the version. Other clients send no tags.
+    if (headers['if-none-match'] !== undefined && headers['if-match'] === undefined) {
+      const version = await users.versionOf(id, socket)
+      if (revalidate(request, reply, visibility.tagOf(version, reader))) return sendNotModified(request, reply)
+    }
+    const user = await users.get(id, socket)
+    if (revalidate(request, reply, visibility.tagOf(user, reader))) return sendNotModified(request, reply)
+    return visibility.show(user, reader)
   }
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     const created = await newUsers.create(callerOf(request), request.body)
-    return reply.code(201).header('location', `${path}/${created.id}`).send(visibility.show(created, actors.in(request)))
+    return reply.code(201).header('location', `${path}/${created.id}`).send(showTagged(created, request, reply))
   }
 
-  async function onReplace (request: RequestOf<typeof schemas.replace>) {
+  async function onReplace (request: RequestOf<typeof schemas.replace>, reply: ReplyOf<typeof schemas.replace>) {
     const user = await accounts.update(callerOf(request), request.params.id, replacementOf(request.body, userFields))
-    return visibility.show(user, actors.in(request))
+    return showTagged(user, request, reply)
   }
 
-  async function onPatch (request: RequestOf<typeof schemas.patch>) {
+  async function onPatch (request: RequestOf<typeof schemas.patch>, reply: ReplyOf<typeof schemas.patch>) {
     const user = await accounts.update(callerOf(request), request.params.id, request.body)
-    return visibility.show(user, actors.in(request))
+    return showTagged(user, request, reply)
   }
 
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
     await accounts.delete(callerOf(request), request.params.id)
     return reply.code(204).send(null)
+  }
+
+  // Returns what the actor sees of a user who was changed, and sets the entity tag of it.
+  function showTagged (user: UserRow, request: FastifyRequest, reply: FastifyReply) {
+    const reader = actors.in(request)
+    reply.header('etag', visibility.tagOf(user, reader))
+    return visibility.show(user, reader)
   }
 
   // The operations authorize as well. This runs before the body is validated, because 403 comes before 400 (contract 1.7).

@@ -7,13 +7,27 @@ import { InvalidInput } from './errors.ts'
  * @param variant what else the bytes of the response depend on, such as the media type or what the reader may see. By default there is
  * one representation only
  */
-export function entityTag (version: string, variant = ''): string {
-  const text = BigInt.asUintN(64, BigInt(version)).toString(36)
-  return variant === '' ? `"${text}"` : `"${text}.${digest([variant])}"`
+export const entityTag = (version: string, variant = ''): string => createEntityTag(variant)(version)
+
+/** Returns the function that makes the entity tags of a variant, for variants of which many records are sent. */
+export function createEntityTag (variant: string): (version: string) => string {
+  const end = variant === '' ? '"' : `.${digest([variant])}"`
+  return (version) => `"${BigInt.asUintN(64, BigInt(version)).toString(36)}${end}`
 }
 
 /** Returns the strong entity tag of a representation that depends on several texts, such as a query and the versions of a page's rows. */
 export const combinedTag = (parts: readonly string[]): string => `"${digest(parts)}"`
+
+/**
+ * Returns the strong entity tag of a page whose rows have no versions: that of their values.
+ * @param variant what else the bytes of the response depend on
+ */
+export const pageTag = (rows: readonly object[], ...variant: string[]): string => combinedTag([...variant, ...rows.flatMap((row) => Object.values(row).map(textOf))])
+
+// Null differs from every text.
+function textOf (value: unknown): string {
+  return value === null ? '' : value instanceof Date ? `${value.getTime()}` : ` ${value as string}`
+}
 
 // The lengths keep two different lists from having the same digest.
 const digest = (parts: readonly string[]): string => createHash('sha256').update(parts.map((part) => `${part.length}:${part}`).join()).digest('base64url').slice(0, 22)

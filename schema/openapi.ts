@@ -15,9 +15,9 @@ type Json = Record<string, unknown>
 interface Tag { name: string, description: string }
 
 interface Operation {
-  parameters?: { required: boolean, schema: Json }[]
+  parameters?: { name?: string, in?: string, description?: string, required: boolean, schema: Json }[]
   security?: object[]
-  responses: Record<string, Json & { content?: Record<string, Json> }>
+  responses: Record<string, Json & { headers?: Json, content?: Record<string, { schema?: { title?: string }, example?: Json }> }>
 }
 
 /**
@@ -92,6 +92,17 @@ const HEADERS: Readonly<Record<string, readonly [name: string, description: stri
   503: ['Retry-After', 'Seconds until the client may try again'],
 }
 
+const ETAG = { description: 'The entity tag of the current version', schema: { type: 'string' } }
+const IF_NONE_MATCH = {
+  name: 'If-None-Match',
+  in: 'header',
+  description: 'Entity tags that the client has. The response is 304 without a body if one of them is the current one',
+  required: false,
+  schema: { type: 'string' },
+}
+// The records that have an entity tag, by the titles of their schemas.
+const TAGGED = new Set(['User', 'Upload'])
+
 // A failure with each status. The response to a failed login is the only 401 of an operation without authentication.
 const failures = [
   new Unauthenticated(), new Forbidden(), new NotFound(), new NotAcceptable('application/json'), new BodyStalled(), new EmailTaken(),
@@ -109,17 +120,24 @@ function finishOperation (operation: Operation): void {
   const { parameters = [], responses } = operation
   // Without this, generated clients and the reference could not tell public operations from undocumented ones.
   operation.security ??= []
+  if ('304' in responses) operation.parameters = [...parameters, IF_NONE_MATCH]
   // A parameter with a default may be left out, although the schema lists it as required.
   for (const parameter of parameters) if ('default' in parameter.schema) parameter.required = false
   for (const [status, response] of Object.entries(responses)) {
     const [name, description] = HEADERS[status] ?? []
     if (name) response.headers = { [name]: { description, schema: { type: 'string' } } }
+    if (isTagged(status, operation)) response.headers = { ...response.headers, ETag: ETAG }
     // All failures have the same schema and thus its description, so the text of the status replaces it.
     if (Number(status) < 400) continue
     response.description = STATUS_CODES[status]
     const example = exampleOf(Number(status), operation.security.length === 0)
     for (const media of Object.values(response.content ?? {})) if (example) media.example = example
   }
+}
+
+function isTagged (status: string, { responses }: Operation): boolean {
+  if (Number(status) > 304) return false
+  return '304' in responses || Object.values(responses[status]!.content ?? {}).some(({ schema }) => TAGGED.has(schema?.title ?? ''))
 }
 
 const validatorKeywords = new Set(['text', 'trim', 'uncommon', 'notNull', 'userField'])

@@ -14,6 +14,9 @@ export const ErrorsReply = Type.Object({
 /** A 204 response, which has no body. */
 export const NoContent = Type.Null({ description: 'Done; the response has no body' })
 
+/** A 304 response, which has no body. */
+export const NotModified = Type.Null({ description: 'The client has the current version already; the response has no body' })
+
 type Failure = 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 412 | 413 | 415 | 416 | 422 | 429 | 500 | 503 | 507
 
 /** Returns the response schemas for the statuses with which a route may fail. Every route gets 500 and 503 in addition. */

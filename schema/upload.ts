@@ -39,7 +39,6 @@ export const Upload = Type.Object({
 /** The responses of GET /api/uploads/{id} (contract 5.2): the bytes, a range of them, or 304. */
 export const UploadBytes = content('The bytes', { 'application/octet-stream': Type.String() })
 export const UploadRange = content('A range of the bytes', { 'application/octet-stream': Type.String() })
-export const NotModified = Type.Null({ description: 'The client already has the current bytes' })
 
 /**
  * Returns the name that a client gave a file, without the part up to the last separator, since a name must never become

@@ -4,7 +4,9 @@ import type { UserRow } from '../../db/tables.ts'
 import { Unauthenticated } from '../../schema/auth.ts'
 import { Forbidden } from '../../schema/errors.ts'
 import { audiences, type Actor, type ReadAction, type ReadRule } from '../../schema/policy.ts'
+import { createEntityTag } from '../../schema/entity-tag.ts'
 import { areOpen, readableFields } from '../../schema/user-fields.ts'
+import { addVary } from '../vary.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -16,9 +18,14 @@ declare module 'fastify' {
 export type VisibleUser = Omit<UserRow, AccountMember> & Partial<Pick<UserRow, AccountMember>>
 type AccountMember = 'email' | 'emailVerified' | 'disabled'
 
+// The representation of a user. Another number gives all users new entity tags, for a release that represents the same rows differently.
+const REPRESENTATION = 'user 1 application/json'
+
 function createVisibility (app: FastifyInstance) {
   const { usherActor: actors, usherAuth: auth, usherOptions: { policy, userFields } } = app
   const fieldsAreOpen = areOpen(userFields)
+  // By what a reader sees of a user. There are few variants.
+  const taggers = new Map<string, (version: string) => string>()
 
   /** Returns whether anyone may do all of these. Then readers need not be identified, and all get the same responses. */
   const isOpen = (...actions: ReadAction[]): boolean => actions.every((action) => isFor(action, audiences.anyone))
@@ -38,6 +45,7 @@ function createVisibility (app: FastifyInstance) {
   async function identify (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     // The response depends on the reader, so caches must not use it for others.
     reply.header('cache-control', 'private, no-cache')
+    addVary(reply, 'Authorization')
     actors.set(request, null)
     if (request.headers.authorization !== undefined) await auth.authenticate(request, reply)
   }
@@ -78,6 +86,22 @@ function createVisibility (app: FastifyInstance) {
       if (allows(reader, 'users:read-email', user.id)) return shown
       const { email, emailVerified, disabled, ...visible } = shown
       return visible
+    },
+
+    /**
+     * Returns the entity tag of a user as a reader sees it (contract 10.1). All mounts with the same fields have the same tags. Readers who
+     * do not see the same of a user have different ones.
+     */
+    tagOf ({ id, rowVersion }: Pick<UserRow, 'id' | 'rowVersion'>, reader: Actor | null): string {
+      const seesAccount = allows(reader, 'users:read-email', id)
+      const fields = userFields.length === 0 ? userFields : readableFields(userFields, reader, id)
+      const key = `${seesAccount} ${fields.map(({ name }) => name)}`
+      let tag = taggers.get(key)
+      if (!tag) {
+        const variant = [REPRESENTATION, seesAccount, fields.map(({ name, type, default: preset }) => [name, type, preset])]
+        taggers.set(key, tag = createEntityTag(JSON.stringify(variant)))
+      }
+      return tag(rowVersion)
     },
 
     /** Returns a user as the user sees the own record. */

@@ -4,7 +4,7 @@ import { batchLists } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import type { AuditContext } from '../../db/audit.ts'
 import type { UserRow } from '../../db/tables.ts'
-import { findUsers, findUsersByEmail, insertUsers, listUsers, type ListUsersQuery, type NewUser } from '../../db/users.ts'
+import { findUsers, findUsersByEmail, findUserVersions, insertUsers, listUsers, type ListUsersQuery, type NewUser, type UserVersion } from '../../db/users.ts'
 import { UserNotFound } from '../../schema/user.ts'
 
 const USERS_A_WRITE = 100
@@ -17,6 +17,7 @@ declare module 'fastify' {
 
 function createUsers ({ usherDatabase: { db }, usherOptions: { userFields } }: FastifyInstance) {
   const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields))
+  const readVersion = batchCalls((ids: string[]) => findUserVersions(db, ids))
 
   return {
     /** Returns a user, or undefined if the id is unknown or malformed. */
@@ -26,6 +27,12 @@ function createUsers ({ usherDatabase: { db }, usherOptions: { userFields } }: F
       const user = await read(id, client)
       if (!user) throw new UserNotFound()
       return user
+    },
+    /** Returns the version of a user, without reading the user. Throws `UserNotFound` if the id is unknown or malformed. */
+    async versionOf (id: string, client?: Client): Promise<UserVersion> {
+      const version = await readVersion(id, client)
+      if (!version) throw new UserNotFound()
+      return version
     },
     /** Returns the user who has an address, regardless of case, or undefined if there is none. */
     find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields)),

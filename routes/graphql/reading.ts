@@ -38,6 +38,13 @@ const accountMember = <Name extends 'email' | 'emailVerified' | 'disabled'> (nam
     return context.usher.usherVisibility.allows(reader, 'users:read-email', user.id) ? user[name] : null
   }
 
+/** Resolves the entity tag of a user, which depends on what the reader may see. */
+export function etagOfUser (user: UserRow, _: unknown, context: GraphQLContext): string | Promise<string> {
+  const { usherVisibility: visibility } = context.usher
+  if (visibility.isOpen('users:read-email')) return visibility.tagOf(user, null)
+  return actorOfReads(context).then((reader) => visibility.tagOf(user, reader))
+}
+
 // A field of the host. Null without a value, and for readers who may not see it.
 const hostField = ({ name, ...field }: UserField) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<unknown> => {
@@ -76,8 +83,10 @@ async function countVisible (context: GraphQLContext, info: GraphQLResolveInfo, 
 }
 
 /** Returns the actions on which a document with these fields depends. Every subscription delivers posts. */
-export function actionsOf ({ usherOptions: { userFields } }: FastifyInstance, fields: ReadonlySet<string>): ReadAction[] {
-  const ofAccount = ['email', 'emailVerified', 'disabled', ...userFields.map(({ name }) => name)]
+export function actionsOf ({ usherOptions: { userFields, hostGraphql } }: FastifyInstance, fields: ReadonlySet<string>): ReadAction[] {
+  // Posts have an entity tag as well, which is the same for all readers. Users may also be behind a field of the host.
+  const mayBeOfUser = fields.has('author') || hostGraphql !== undefined
+  const ofAccount = ['email', 'emailVerified', 'disabled', ...mayBeOfUser ? ['etag'] : [], ...userFields.map(({ name }) => name)]
   return [
     'posts:read',
     ...fields.has('author') ? ['users:read' as const] : [],

@@ -4,11 +4,12 @@ import { authorPostsKey, type ListedPost } from '../../db/posts.ts'
 import type { Caller } from '../../plugins/auth/caller.ts'
 import type { PostEvent } from '../../plugins/posts/post-stream.ts'
 import { decodePlace, encodeCursor, encodePlace } from '../../schema/cursor.ts'
+import { entityTag } from '../../schema/entity-tag.ts'
 import { Forbidden } from '../../schema/errors.ts'
 import { UserNotFound } from '../../schema/user.ts'
 import { toConnection, readPage } from './pagination.ts'
 import { clientOfReads, type GraphQLContext } from './context.ts'
-import { authorizeRead, countUsers, fieldScalars, hidingResolvers } from './reading.ts'
+import { authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers } from './reading.ts'
 import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
@@ -63,6 +64,8 @@ const resolvers = {
   },
 
   User: {
+    etag: etagOfUser,
+
     async posts ({ id }, args, context, info) {
       await authorizeRead(context, 'posts:read', id)
       const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
@@ -74,6 +77,7 @@ const resolvers = {
 
   Post: {
     cursor: cursorOf,
+    etag: ({ rowVersion }) => entityTag(rowVersion!),
 
     async author ({ authorId }, _, context, info) {
       await authorizeRead(context, 'users:read', authorId)
@@ -121,7 +125,7 @@ const resolvers = {
 /** Returns the resolvers of the parts that a mount has. */
 export function createResolvers (usher: FastifyInstance) {
   const { DateTime, Query: { user, users, me }, User } = resolvers
-  if (usher.usherOptions.without.includes('posts')) return { DateTime, ...fieldScalars(usher), Query: { user, users, me }, User: hidingResolvers(usher) }
+  if (usher.usherOptions.without.includes('posts')) return { DateTime, ...fieldScalars(usher), Query: { user, users, me }, User: { etag: User.etag, ...hidingResolvers(usher) } }
   return { ...resolvers, ...fieldScalars(usher), User: { ...User, ...hidingResolvers(usher) } }
 }
 

@@ -33,6 +33,8 @@ export type User = {
   /** Whether an admin has disabled the user. Null like `email`. */
   disabled?: Maybe<Scalars['Boolean']['output']>;
   createdAt: Scalars['DateTime']['output'];
+  /** The entity tag of the user, which the REST API returns to the same reader. Every change of the user changes it. */
+  etag: Scalars['String']['output'];
   /** The user's newest posts. `first` is at most 100. */
   posts: Array<Post>;
 };
@@ -50,6 +52,8 @@ export type Post = {
   content: Scalars['String']['output'];
   author: User;
   createdAt: Scalars['DateTime']['output'];
+  /** The entity tag of the post. Every change of the post changes it. */
+  etag: Scalars['String']['output'];
 };
 
 export type PageInfo = {
@@ -301,6 +305,7 @@ export type UserResolvers<ContextType = GraphQLContext, ParentType extends Resol
   role?: Resolver<ResolversTypes['Role'], ParentType, ContextType>;
   disabled?: Resolver<Maybe<ResolversTypes['Boolean']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  etag?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   posts?: Resolver<Array<ResolversTypes['Post']>, ParentType, ContextType, RequireFields<UserPostsArgs, 'first'>>;
 };
 
@@ -311,6 +316,7 @@ export type PostResolvers<ContextType = GraphQLContext, ParentType extends Resol
   content?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   author?: Resolver<ResolversTypes['User'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
+  etag?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
 export type PageInfoResolvers<ContextType = GraphQLContext, ParentType extends ResolversParentTypes['PageInfo'] = ResolversParentTypes['PageInfo']> = {

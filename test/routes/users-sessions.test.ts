@@ -26,7 +26,7 @@ t.test('11.4 GET /api/users/{id}/sessions returns 200 with the sessions of the u
   const second = await login(user)
   const own = await list(second, user.id)
   t.equal(own.statusCode, 200)
-  t.equal(own.headers['cache-control'], 'no-store')
+  t.equal(own.headers['cache-control'], 'private, no-cache')
   t.strictSame(own.json(), (await inject('GET', '/api/auth/sessions', { headers: second.headers })).json(), 'what the user gets otherwise')
   t.strictSame(own.json().map(({ id, current }: { id: string, current: boolean }) => [id, current]), [[sessionOf(second), true], [sessionOf(user), false]])
   const others = own.json().map((session: object) => ({ ...session, current: false }))

@@ -104,12 +104,15 @@ async function settle (value: unknown): Promise<unknown> {
 
 const views = new WeakMap<object, object>()
 
-// Rows of Usher are shared by requests, so the host gets frozen copies. Operations have no parent.
+// Rows of Usher are shared by requests, so the host gets frozen copies, without the version. Operations have no parent.
 function viewOf (parent: any, { parentType }: GraphQLResolveInfo): unknown {
   const { name } = parentType
   if (name === 'Query' || name === 'Mutation') return undefined
   if (!hasRows(parentType)) return parent
-  const view = views.get(parent) ?? Object.freeze({ ...parent })
+  let view = views.get(parent)
+  if (view) return view
+  const { rowVersion, ...shown } = parent
+  view = Object.freeze(shown as object)
   views.set(parent, view)
   return view
 }

@@ -123,9 +123,7 @@ t.test('4 during a rotation no node rejects a valid token', async (t) => {
     }
   })
 
-  t.test('4.9 the key set may be cached for as long as a new key waits before it signs', async (t) => {
-    const { headers } = await one.inject('GET', '/.well-known/jwks.json')
-    t.equal(headers['cache-control'], 'public, max-age=300')
+  t.test('4.9 services may keep the key set for as long as a new key waits before it signs', async (t) => {
     await rotate(t, one)
     const [{ seconds }] = await sql`select extract(epoch from max(active_at) - clock_timestamp())::float8 as seconds from signing_keys` as unknown as [{ seconds: number }]
     t.ok(seconds > 290 && seconds <= 300)

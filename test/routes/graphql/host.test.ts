@@ -6,7 +6,7 @@ import { createPost, openSocket, post } from '../../helpers/graphql.ts'
 
 const typeDefs = `
   extend type User { bookmarks(first: Int = 10): [Bookmark!]!, secret: String, shout: String! }
-  extend type Post { words: Int!, writtenBy: String! }
+  extend type Post { words: Int!, writtenBy: String!, members: [String!]! }
   extend type Query { whoami: String, fails(how: String!): String, friend(id: ID!): User, friends(ids: [ID!]!): [User!]!, latest(id: ID!): Post, item: Item, echo(value: Json): Json }
   extend type Mutation { bookmark(input: BookmarkInput!): Bookmark! }
   type Bookmark { url: String!, owner: User!, kind: Kind!, at: DateTime! }
@@ -34,7 +34,7 @@ const extension: GraphqlExtension = {
       secret: (user: { id: string }, _: unknown, { actor }: UsherGraphQLContext) => actor?.id === user.id ? `the secret of ${user.id}` : null,
       shout: (user: { name: string }) => user.name.toUpperCase(),
     },
-    Post: { words: async ({ content }: { content: string }) => content.split(' ').length, writtenBy: ({ authorId }: { authorId: string }) => authorId },
+    Post: { words: async ({ content }: { content: string }) => content.split(' ').length, writtenBy: ({ authorId }: { authorId: string }) => authorId, members: (post: object) => Object.keys(post) },
     Query: {
       whoami: (_: unknown, __: unknown, { actor }: UsherGraphQLContext) => actor?.id ?? null,
       fails: async (_: unknown, { how }: { how: string }) => { throw errors[how]!() },
@@ -84,8 +84,8 @@ t.test('12.6 a host adds fields and types, with the actor and a loader for all r
   t.same((await post(usher, { query: '{ whoami }' })).data, { whoami: null })
 
   await createPost(usher, users[1]!)
-  const { data } = await post(usher, { query: '{ users { nodes { posts { writtenBy } } } posts { nodes { writtenBy words } } }' })
-  t.same(data.posts.nodes, [{ writtenBy: users[1]!.id, words: 1 }])
+  const { data } = await post(usher, { query: '{ users { nodes { posts { writtenBy } } } posts { nodes { writtenBy words members } } }' })
+  t.same(data.posts.nodes, [{ writtenBy: users[1]!.id, words: 1, members: ['id', 'position', 'epoch', 'authorId', 'title', 'content', 'createdAt'] }])
   t.ok(data.users.nodes.some(({ posts }: { posts: unknown[] }) => posts.length === 1))
 
   const socket = await (await openSocket(t, usher)).init({ authorization: users[0]!.headers.authorization })

@@ -99,6 +99,7 @@ t.test('7.3 a listed post has the requested fields, and its content is read only
     users: { nodes: [{ posts: [{ id, title: 'Mine' }] }] }, posts: { nodes: [{ id }] },
   })
   t.notOk(readsContent())
+  t.notOk(statements.some((text) => text.includes('"posts"') && text.includes('row_version')), 'nor is the version, without `etag`')
   const asked: [string, object][] = [
     ['{ posts { nodes { body: content author { id } } } }', { posts: { nodes: [{ body: 'Words', author: { id: admin.id } }] } }],
     ['{ posts { edges { node { ... on Post { content } } } } }', { posts: { edges: [{ node: { content: 'Words' } }] } }],
