@@ -26,15 +26,19 @@ const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/
 /**
  * Reads the field `If-Match` (contract 10.2; RFC 9110 13.1.1). Weak tags never match, and neither do tags of something else. The variant
  * does not matter, because all variants of a row change together. Throws `InvalidInput` if the field is malformed.
+ * @param name how messages call the field
  */
-export function readIfMatch (field: string | undefined): Match {
+export function readIfMatch (field: string | undefined, name = 'If-Match'): Match {
   if (field === undefined) return undefined
   if (field.trim() === '*') return '*'
   // A comma may be part of a tag.
   const tags = field.trim().match(/(?:W\/)?"[^"]*"|[^,\s]+/g) ?? ['']
-  if (!tags.every((tag) => ENTITY_TAG.test(tag))) throw new InvalidInput('If-Match must be * or a list of entity tags')
+  if (!tags.every((tag) => ENTITY_TAG.test(tag))) throw new InvalidInput(`${name} must be * or a list of entity tags`)
   return tags.map((tag) => /^"([0-9a-z]{1,13})(?:\.[\w-]+)?"$/.exec(tag)?.[1]).filter((text) => text !== undefined).map(versionOf)
 }
+
+/** Returns whether `If-Match` permits a change of a row that exists. */
+export const permits = (match: Match, version: string): boolean => match === undefined || match === '*' || match.includes(version)
 
 // Returns the version that a tag was made of.
 function versionOf (text: string): string {
