@@ -8,7 +8,7 @@ import { InvalidInput } from './errors.ts'
  * one representation only
  */
 export function entityTag (version: string, variant = ''): string {
-  const text = BigInt.asUintN(64, BigInt(version)).toString(36)
+  const text = textOf(version)
   return variant === '' ? `"${text}"` : `"${text}.${digest([variant])}"`
 }
 
@@ -34,11 +34,19 @@ export function readIfMatch (field: string | undefined, name = 'If-Match'): Matc
   // A comma may be part of a tag.
   const tags = field.trim().match(/(?:W\/)?"[^"]*"|[^,\s]+/g) ?? ['']
   if (!tags.every((tag) => ENTITY_TAG.test(tag))) throw new InvalidInput(`${name} must be * or a list of entity tags`)
-  return tags.map((tag) => /^"([0-9a-z]{1,13})(?:\.[\w-]+)?"$/.exec(tag)?.[1]).filter((text) => text !== undefined).map(versionOf)
+  return tags.flatMap((tag) => {
+    const text = /^"([0-9a-z]{1,13})(?:\.[\w-]+)?"$/.exec(tag)?.[1]
+    if (text === undefined) return []
+    const version = versionOf(text)
+    // Another spelling of the same number is the tag of nothing.
+    return textOf(version) === text ? [version] : []
+  })
 }
 
 /** Returns whether `If-Match` permits a change of a row that exists. */
 export const permits = (match: Match, version: string): boolean => match === undefined || match === '*' || match.includes(version)
+
+const textOf = (version: string): string => BigInt.asUintN(64, BigInt(version)).toString(36)
 
 // Returns the version that a tag was made of.
 function versionOf (text: string): string {
