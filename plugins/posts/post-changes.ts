@@ -26,6 +26,7 @@ export interface GivenPost { title: string, content: string, authorId?: string |
 function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: hooks }: FastifyInstance) {
   // Returns a post if the caller may change it.
   async function findOwn (caller: Caller, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
+    caller.requireIdentity()
     const post = await posts.read(id, caller.client)
     if (!post) throw new PostNotFound()
     caller.authorize(action, post.authorId)
@@ -66,9 +67,8 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
     async update (
       caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined }, ifMatch?: string | null
     ): Promise<PostRow> {
-      caller.requireIdentity()
-      const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
       const post = await findOwn(caller, 'posts:update', id)
+      const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
       return posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm(), match)
     },
@@ -78,9 +78,8 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
      * `InvalidToken`. `ifMatch` is that of `update`.
      */
     async delete (caller: Caller, id: string, ifMatch?: string | null): Promise<string> {
-      caller.requireIdentity()
-      const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
       const post = await findOwn(caller, 'posts:delete', id)
+      const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
       await posts.delete(post.id, () => caller.confirm(), actorIdOf(caller), match)
       return post.id
     },
