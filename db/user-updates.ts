@@ -50,32 +50,33 @@ export async function updateUsers (
   const kept = known.map(({ changes }) => columns.map(({ name }) => changes[name as keyof Changes] === undefined ? '1' : '0').join(''))
   const versions = known.map(({ match }) => toArray(versionsOf(match)))
   const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
-  try {
-    const rows = await change(db, known.map(({ id }) => id), kept, versions, known.map(({ actorId }) => actorId), ...values, until)
-    const changed = inOrder(updates.map(({ id }) => id), rows)
-    return rows.length === updates.length ? changed as UserRow[] : await explain(db, updates, changed, fields)
-  } catch (error) {
-    // A value that a constraint of the host forbids. Each change then has its own result.
-    if (error instanceof postgres.PostgresError && error.code !== DIVISION_BY_ZERO) return updates.map(() => separate)
+  const rows = await change(db, known.map(({ id }) => id), kept, versions, known.map(({ actorId }) => actorId), ...values, until).catch((error) => {
+    // A value that a constraint of the host forbids, for example. Each change then has its own result.
+    if (error instanceof postgres.PostgresError && error.code !== DIVISION_BY_ZERO) return undefined
     throw error
-  }
+  })
+  if (!rows) return updates.map(() => separate)
+  const changed = inOrder(updates.map(({ id }) => id), rows)
+  return rows.length === updates.length ? changed as UserRow[] : explain(db, updates, changed, fields)
 }
 
 // The elements are numbers, so none of them needs quotes.
 const toArray = (versions: readonly string[] | null): string | null => versions && `{${versions.join()}}`
 
-// Finds the results of the changes that the statement has not made.
+// Adds the results of the changes that the statement has not made. If they cannot be found, the others have taken effect nevertheless.
 async function explain (
   db: Database, updates: readonly UserUpdate[], changed: readonly (UserRow | undefined)[], fields: UserFields
 ): Promise<(UserRow | Error | typeof separate)[]> {
-  const found = new Map((await findUsers(db, updates.filter((_, index) => !changed[index]).map(({ id }) => id), fields)).map((user) => [user?.id, user]))
-  return updates.map(({ id, changes, match }, index) => {
-    const user = found.get(id)
-    if (changed[index]) return changed[index]
-    if (!user) return new UserNotFound()
-    const isUnshared = (['email', 'role'] as const).some((name) => changes[name] !== undefined && changes[name] !== user[name])
-    return isUnshared || permits(match, user.rowVersion) ? separate : new PreconditionFailed()
-  })
+  const others = updates.filter((_, index) => !changed[index])
+  const found = await findUsers(db, others.map(({ id }) => id), fields).catch((error: Error) => error)
+  const results = others.map((update, index) => found instanceof Error ? found : resultOf(update, found[index]))
+  return changed.map((user) => user ?? results.shift()!)
+}
+
+function resultOf ({ changes, match }: UserUpdate, user: UserRow | undefined): Error | typeof separate {
+  if (!user) return new UserNotFound()
+  const isUnshared = (['email', 'role'] as const).some((name) => changes[name] !== undefined && changes[name] !== user[name])
+  return isUnshared || permits(match, user.rowVersion) ? separate : new PreconditionFailed()
 }
 
 // The columns whose changes have no further effects.

@@ -38,7 +38,7 @@ export function createInTurn ({ patience = PATIENCE_MS, waiting: maxWaiting = MA
   async function isOver (task: Promise<void>): Promise<boolean> {
     waiting++
     let timer: NodeJS.Timeout | undefined
-    const late = new Promise<false>((resolve) => { timer = setTimeout(() => resolve(false), patience).unref() })
+    const late = new Promise<false>((resolve) => { timer = setTimeout(() => resolve(false), patience) })
     const inTime = await Promise.race([task.then(() => true as const), late])
     clearTimeout(timer)
     waiting--

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import { entityTag } from '../../schema/entity-tag.ts'
-import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { createUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 
 // The number of cases. `MODEL_CASES=10000 npx tap test/routes/users-model.test.ts` runs more, which takes longer.
@@ -22,6 +22,7 @@ interface Operation {
 
 interface Result {
   status: number
+  code: string | undefined
   /** The state that the response shows. */
   shown: State
   /** The name that the operation gives the user if it succeeds. */
@@ -80,13 +81,14 @@ function tagOf (tag: Operation['tag'], user: Known, other: Known): Pick<Result, 
 
 async function perform ({ kind, node, tag: how }: Operation, user: Known, other: Known): Promise<Result> {
   const name = `${kind} ${randomUUID()}`
-  const { inject } = nodes[node] as TestUsher
+  const { inject } = nodes[node]!
   const path = `/api/users/${user.id}`
   const { tag, permitted } = tagOf(how, user, other)
   const [method, payload] = requestOf(kind, name, user.email)
   const given = { headers: { ...headers, ...method !== 'GET' && tag !== undefined && { 'if-match': tag } }, ...payload && { payload } }
   const response = await inject(method, path, given)
-  return { status: response.statusCode, shown: response.statusCode === 200 ? response.json().name : null, name, permitted: method === 'GET' ? undefined : permitted }
+  const { name: shown = null, code } = response.body === '' ? {} : response.json() as { name?: string, code?: string }
+  return { status: response.statusCode, code, shown, name, permitted: method === 'GET' ? undefined : permitted }
 }
 
 function requestOf (kind: Operation['kind'], name: string, email: string): ['GET' | 'PUT' | 'PATCH' | 'DELETE', object?] {
@@ -102,26 +104,26 @@ function requestOf (kind: Operation['kind'], name: string, email: string): ['GET
   }
 }
 
-// Returns the state after an operation that the model allows to have this result in this state, or undefined if it does not.
-function after (state: State, { kind }: Operation, { status, shown, name, permitted }: Result): State | undefined {
-  if (state === null) return status === 404 ? null : undefined
-  if (permitted && !permitted.includes(state)) return status === 412 ? state : undefined
-  if (kind === 'delete') return status === 204 ? null : undefined
-  const next = kind === 'nothing' || kind === 'read' ? state : name
-  return status === 200 && shown === next ? next : undefined
+// Returns the states after an operation that the model allows to have this result in this state. After 503, there are two.
+function after (state: State, { kind }: Operation, { status, shown, name, permitted }: Result): State[] {
+  if (state === null) return [404, 503].includes(status) ? [null] : []
+  if (permitted && !permitted.includes(state)) return [412, 503].includes(status) ? [state] : []
+  const next = kind === 'delete' ? null : kind === 'nothing' || kind === 'read' ? state : name
+  if (status === 503) return [state, next]
+  return kind === 'delete' ? status === 204 ? [null] : [] : status === 200 && shown === next ? [next] : []
 }
 
 // Returns whether the operations could have taken effect one after the other, in any order.
 function isExplained (from: State, to: State, done: readonly [Operation, Result][]): boolean {
   if (done.length === 0) return from === to
   return done.some(([operation, result], index) => {
-    const next = after(from, operation, result)
-    return next !== undefined && isExplained(next, to, done.toSpliced(index, 1))
+    return after(from, operation, result).some((next) => isExplained(next, to, done.toSpliced(index, 1)))
   })
 }
 
 t.test('10.2 for any concurrent changes with any tags on two nodes, there is an order that explains all results', async (t) => {
-  let cases = 0
+  let [cases, performed] = [0, 0]
+  const unavailable: object[] = []
   const users: Known[] = await Promise.all(Array.from({ length: USERS }, createKnown))
   const rounds = fc.array(fc.array(operation, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 3 })
   await fc.assert(fc.asyncProperty(rounds, async (rounds) => {
@@ -131,6 +133,8 @@ t.test('10.2 for any concurrent changes with any tags on two nodes, there is an 
       await observe(users)
       const before = users.map(({ state }) => state)
       const results = await Promise.all(operations.map((operation) => perform(operation, users[operation.user]!, users[(operation.user + 1) % USERS]!)))
+      performed += results.length
+      for (const [place, { status, code }] of results.entries()) if (status === 503) unavailable.push({ code, ...operations[place] })
       await observe(users)
       for (const [index, { state }] of users.entries()) {
         const done = operations.map((operation, place) => [operation, results[place]!] as [Operation, Result]).filter(([{ user }]) => user === index)
@@ -139,4 +143,6 @@ t.test('10.2 for any concurrent changes with any tags on two nodes, there is an 
     }
   }), { numRuns: CASES })
   t.ok(cases >= CASES)
+  // A machine that is too busy may stall the database for a moment.
+  t.ok(unavailable.length <= performed / 50, JSON.stringify(unavailable))
 })
