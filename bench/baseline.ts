@@ -2,7 +2,7 @@
 // the official dialect, @fastify/jwt verifying each token, and mercurius with JIT and its loaders.
 import type { AddressInfo } from 'node:net'
 import fastifyJwt from '@fastify/jwt'
-import Fastify from 'fastify'
+import Fastify, { type FastifyRequest } from 'fastify'
 import { Kysely, sql } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
 import mercurius from 'mercurius'
@@ -54,6 +54,20 @@ app.post<{ Body: { name: string, email: string } }>('/api/users', {
   schema: { body: { type: 'object', required: ['name', 'email'], properties: { name: { type: 'string' }, email: { type: 'string' } } }, response: { 201: user } },
 }, async ({ body: { name, email } }, reply) => reply.code(201).send(
   await db.insertInto('users').values({ id: uuid(), name, email, role: 'user' }).returning(columns).executeTakeFirstOrThrow()))
+
+type Change = { Params: { id: string }, Body: { name: string, email?: string, role?: 'user' } }
+const change = (required: string[]) => ({
+  onRequest: (request: FastifyRequest) => request.jwtVerify(),
+  schema: {
+    body: { type: 'object', required, properties: { name: { type: 'string' }, email: { type: 'string' }, role: { type: 'string' } } },
+    response: { 200: user },
+  },
+})
+const update = async ({ params: { id }, body: { name, email, role } }: FastifyRequest<Change>) =>
+  await db.updateTable('users').set({ name, ...email && { email }, ...role && { role }, updated_at: sql`now()` })
+    .where('id', '=', id).returning(columns).executeTakeFirstOrThrow()
+app.put<Change>('/api/users/:id', change(['name', 'email']), update)
+app.patch<Change>('/api/users/:id', change([]), update)
 
 await app.register(mercurius, {
   jit: 1,

@@ -7,7 +7,7 @@ const run = promisify(execFile)
 const PATIENCE_SECONDS = 10
 
 /** The works by which the servers are compared. */
-export const compared = ['user', 'protected', 'list', 'graphql', 'createUser', 'createPost'] as const
+export const compared = ['user', 'protected', 'list', 'graphql', 'createUser', 'replaceUser', 'patchUser', 'createPost'] as const
 export type Compared = typeof compared[number]
 /** What a generator can send. `mixed` sends all of them in turn, mostly reads. */
 export type Work = Compared | 'revalidated' | 'firstPage' | 'page' | 'longPage' | 'mixed'

@@ -7,6 +7,11 @@ refused = 0
 
 local function some () return keys[math.random(#keys)] end
 
+-- The address that data.ts has given to the user with this id.
+local function email (id)
+  return 'user' .. string.format('%d', tonumber(id:sub(1, 8), 16) * 65536 + tonumber(id:sub(10, 13), 16) - 1700000000000) .. '@bench.example.com'
+end
+
 local make = {
   user = function () return wrk.format('GET', '/api/users/' .. some(), {}) end,
   revalidated = function ()
@@ -25,6 +30,11 @@ local make = {
   createUser = function ()
     return wrk.format('POST', '/api/users', headers, '{"name":"Somebody","email":"' .. seed .. '.' .. count .. '@write.example.com"}')
   end,
+  replaceUser = function ()
+    local id = some()
+    return wrk.format('PUT', '/api/users/' .. id, headers, '{"name":"Name ' .. count .. '","email":"' .. email(id) .. '","role":"user"}')
+  end,
+  patchUser = function () return wrk.format('PATCH', '/api/users/' .. some(), headers, '{"name":"Name ' .. count .. '"}') end,
   createPost = function ()
     return wrk.format('POST', '/graphql', headers, '{"query":"mutation { createPost(input: { title: \\"A post\\", content: \\"Words\\" }) { id title } }"}')
   end,

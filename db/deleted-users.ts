@@ -1,4 +1,6 @@
 import { sql } from 'kysely'
+import { permits, type Match } from '../schema/entity-tag.ts'
+import { PreconditionFailed } from '../schema/errors.ts'
 import { UserInUse, UserNotFound } from '../schema/user.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
 import { whileLocked } from './locked-users.ts'
@@ -13,17 +15,20 @@ const USERS_A_STEP = 100
 
 /**
  * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
- * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound` or `LastAdmin`, and `UserInUse` if a foreign key of the host forbids
+ * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound`, `LastAdmin` or `PreconditionFailed`, and `UserInUse` if a foreign key of the host forbids
  * it, perhaps only at the commit.
  * @param also runs in the same transaction, after the deletion
- * @param first runs in the same transaction, before the deletion
+ * @param options.first runs in the same transaction, before the deletion
+ * @param options.match the versions that the user may have
  */
 export async function deleteUser (
-  db: Database, id: string, actorId: string | null, also: (trx: Database) => Promise<void>, first?: (trx: Database) => Promise<void>
+  db: Database, id: string, actorId: string | null, also: (trx: Database) => Promise<void>,
+  { first, match }: { first?: ((trx: Database) => Promise<void>) | undefined, match?: Match } = {}
 ): Promise<string[]> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
     return await whileLocked(db, id, async (trx) => {
+      if (Array.isArray(match)) await requireVersion(trx, id, match)
       await first?.(trx)
       const ended = await deleteSessionsOf(trx, id, actorId)
       await trx.deleteFrom('users').where('id', '=', id).execute()
@@ -34,6 +39,12 @@ export async function deleteUser (
   } catch (error) {
     throw violatesForeignKey(error) ? new UserInUse() : error
   }
+}
+
+// The transaction has locked the row, so its version remains until the deletion.
+async function requireVersion (trx: Database, id: string, match: Match): Promise<void> {
+  const { version } = await trx.selectFrom('users').select('row_version as version').where('id', '=', id).executeTakeFirstOrThrow()
+  if (!permits(match, version)) throw new PreconditionFailed()
 }
 
 /** The result of one step. */

@@ -1,12 +1,14 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import { Overloaded } from '../schema/errors.ts'
+import type { Match } from '../schema/entity-tag.ts'
+import { Overloaded, PreconditionFailed } from '../schema/errors.ts'
 import { PostNotFound } from '../schema/post.ts'
 import { UserNotFound } from '../schema/user.ts'
 import { isInTime } from './driver/write-in-time.ts'
 import { actorValue, storing } from './outbox/store.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
+import { hasVersion, versionsOf } from './preconditions.ts'
 import type { Database } from './tables.ts'
 
 /**
@@ -68,19 +70,47 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
 const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
   .where('id', '=', sql<string>`any(${ids}::uuid[])`))
 
-/** Updates the title, the content or both. `until` is that of `isInTime`. Throws `PostNotFound`. */
-export async function updatePost (db: Database, id: string, { title, content, actorId = null }: Partial<NewPost>, until: string): Promise<PostRow> {
+/** The conditions of a change of a post. */
+export interface PostConditions {
+  /** That of `isInTime`. */
+  until: string
+  /** The versions that the post may have. */
+  match?: Match
+}
+
+/** Updates the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`. */
+export async function updatePost (
+  db: Database, id: string, { title, content, actorId = null }: Partial<NewPost>, { until, match }: PostConditions
+): Promise<PostRow> {
+  const versions = versionsOf(match)
   const statement = db.with('updated', (cte) => cte.updateTable('posts')
     .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
     .where('id', '=', id).where(isInTime(until))
+    .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(postColumns))
-  return storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
-    .selectFrom('updated').selectAll().executeTakeFirstOrThrow(() => new PostNotFound())
+  const [row] = await storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
+    .selectFrom('updated').selectAll().execute()
+  if (!row) throw await whyUnchanged(db, id, match)
+  return row
 }
 
-/** Deletes a post. `until` is that of `isInTime`, and `actorId` the user who deletes it. Throws `PostNotFound`. */
-export async function deletePost (db: Database, id: string, until: string, actorId: string | null): Promise<void> {
-  const statement = db.with('deleted', (cte) => cte.deleteFrom('posts').where('id', '=', id).where(isInTime(until)).returning(['id', 'author_id', 'title']))
-  await storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
-    .selectFrom('deleted').select('id').executeTakeFirstOrThrow(() => new PostNotFound())
+/**
+ * Deletes a post. Throws `PostNotFound`, `PreconditionFailed`.
+ * @param actorId the user who deletes it
+ */
+export async function deletePost (db: Database, id: string, actorId: string | null, { until, match }: PostConditions): Promise<void> {
+  const versions = versionsOf(match)
+  const statement = db.with('deleted', (cte) => cte.deleteFrom('posts').where('id', '=', id).where(isInTime(until))
+    .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
+    .returning(['id', 'author_id', 'title']))
+  const [row] = await storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
+    .selectFrom('deleted').select('id').execute()
+  if (!row) throw await whyUnchanged(db, id, match)
+}
+
+// Returns why a change has matched no row.
+async function whyUnchanged (db: Database, id: string, match: Match): Promise<Error> {
+  if (versionsOf(match) === null) return new PostNotFound()
+  const post = await db.selectFrom('posts').select('id').where('id', '=', id).executeTakeFirst()
+  return post ? new PreconditionFailed() : new PostNotFound()
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { AuditAction } from '../schema/audit.ts'
-import { InvalidToken } from '../schema/auth.ts'
+import type { Match } from '../schema/entity-tag.ts'
 import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser } from '../schema/user.ts'
 import type { UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
@@ -12,6 +12,7 @@ import { isConsumed } from './outbox/consumed.ts'
 import { mailColumns, mailValues, type NewMail } from './outbox/mails.ts'
 import { storing, userData } from './outbox/store.ts'
 import { isUuid, prepare, violates } from './postgres.ts'
+import { hasVersion, versionsOf, whyUnchanged } from './preconditions.ts'
 import type { Database, UserRow } from './tables.ts'
 import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from './undo-tokens.ts'
 import { forFields, textOf, userColumns, writableColumns, type WritableColumn } from './user-columns.ts'
@@ -52,19 +53,21 @@ export interface UpdateOptions {
   fields?: UserFields | undefined
   /** Runs in the same transaction, after the change. Without it, most changes are a single statement. */
   also?: AlsoChange | undefined
+  /** The versions that the user may have. */
+  match?: Match
 }
 
 /**
  * Changes the data of a user. Members that are undefined remain as they are. The same statement writes to the account log what it
  * changes of the address, the role and whether the user is disabled, and stores the token that undoes a change of the address, the mail
  * with it, and the event. A demotion of an admin ends the user's sessions, because their tokens still contain the role `admin`.
- * Disabling a user ends them as well, and revokes the links of mails. Throws `UserNotFound`, `EmailTaken` or `LastAdmin`, and
- * `InvalidToken` if the address would change and the actor's session has ended, as it does when an earlier change is undone.
+ * Disabling a user ends them as well, and revokes the links of mails. Throws `UserNotFound`, `EmailTaken`, `LastAdmin` or
+ * `PreconditionFailed`, and `InvalidToken` if the address would change and the actor's session has ended, as it does when an earlier change is undone.
  *
  * @param confirm runs in the transaction of a change that ends sessions, before it is committed, and throws if it must not take effect
  */
 export async function updateUser (
-  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>, { fields, also }: UpdateOptions = {}
+  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>, { fields, also, match }: UpdateOptions = {}
 ): Promise<ChangedUser> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
@@ -72,11 +75,11 @@ export async function updateUser (
       // Most updates demote no admin, so the first attempt is a single statement without a transaction.
       const changed = await (also ? updateAnd(also) : update(db, user.role !== 'user'))
       if (changed) return { ...changed, ended: [] }
-      if (user.role !== 'user') throw await isUser(db, id) ? new InvalidToken() : new UserNotFound()
+      if (user.role !== 'user') throw await whyUnchanged(db, id, user.email, match)
     }
     return await whileLocked(db, id, async (trx) => {
       const changed = await update(trx, true)
-      if (!changed) throw new InvalidToken()
+      if (!changed) throw await whyUnchanged(trx, id, user.email, match)
       if (user.disabled) for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', id).execute()
       const ended = await deleteSessionsOf(trx, id, context.actorId)
       await also?.(trx, changed.user)
@@ -105,14 +108,10 @@ export async function updateUser (
     const entries = notable.map(() => uuid())
     const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
     const [row] = await (undo ? change.withMail : change.plain)(
-      db, id, anyRole, until, values, kept, sessionId, undo, actorId, mail?.id ?? null, mail?.content ?? null, mail?.seconds ?? null, address, userAgent, entries
+      db, id, anyRole, versionsOf(match), until, values, kept, sessionId, undo, actorId, mail?.id ?? null, mail?.content ?? null, mail?.seconds ?? null, address, userAgent, entries
     )
     return row && { user: row }
   }
-}
-
-async function isUser (db: Database, id: string): Promise<boolean> {
-  return await db.selectFrom('users').select('id').where('id', '=', id).executeTakeFirst() !== undefined
 }
 
 // Returns the value that `change` gives a column.
@@ -133,7 +132,7 @@ const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or lower(given.
 // Changes the data of a user, and logs what is notable. Without `anyRole`, it only matches users with the role `user`. The actor's
 // session is read once the row is locked, because an undo that has had the lock may have ended it.
 const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((
-  db, id: string, anyRole: boolean, until: string, values: readonly (string | null)[], kept: readonly string[],
+  db, id: string, anyRole: boolean, versions: readonly string[] | null, until: string, values: readonly (string | null)[], kept: readonly string[],
   session: string | null, undo: Uint8Array | null, actor: string | null, mail: string | null, content: string | null, seconds: number | null,
   address: string, agent: string, entries: readonly string[]
 ) => {
@@ -141,7 +140,8 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
     // The row is locked, so that it is the state that this statement changes, even if a concurrent statement has just changed it.
     .with('former', (cte) => cte.selectFrom('users')
       .select(['id', 'email', 'role', 'disabled', 'email_verified', 'email_changed_at', 'password_hash'])
-      .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`).where(isInTime(until)).forNoKeyUpdate())
+      .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`)
+      .where(hasVersion(sql.ref('row_version'), sql`${versions}`)).where(isInTime(until)).forNoKeyUpdate())
     .with('given', (cte) => cte.selectNoFrom([
       sql<string[]>`${values}::text[]`.as('values'), sql<string[]>`${kept}::text[]`.as('kept'), sql<string | null>`${session}::uuid`.as('session'),
       sql<Uint8Array>`${undo}::bytea`.as('undo'), sql<string | null>`${actor}::uuid`.as('actor'),

@@ -6,6 +6,7 @@ import { replacementOf } from '../db/user-changes.ts'
 import { addJsonParser } from '../plugins/http.ts'
 import { authorizeChange, authorizeCreation, writerOf } from '../plugins/users/permissions.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
+import { readIfMatch, type Match } from '../schema/entity-tag.ts'
 import { IdParams } from '../schema/params.ts'
 import type { Actor, ReadAction } from '../schema/policy.ts'
 import { failures, NoContent, NotModified } from '../schema/reply.ts'
@@ -38,7 +39,7 @@ const schemas = {
     summary: 'Replace a user',
     params: IdParams,
     body: ReplaceUser,
-    response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415, 429) },
+    response: { 200: User, ...failures(400, 401, 403, 404, 409, 412, 413, 415, 429) },
   },
   patch: {
     tags,
@@ -47,14 +48,14 @@ const schemas = {
     consumes: PATCH_TYPES,
     params: IdParams,
     body: PatchUser,
-    response: { 200: User, ...failures(400, 401, 403, 404, 409, 413, 415, 429) },
+    response: { 200: User, ...failures(400, 401, 403, 404, 409, 412, 413, 415, 429) },
   },
   delete: {
     tags,
     security,
     summary: 'Delete a user with their sessions, posts and uploads',
     params: IdParams,
-    response: { 204: NoContent, ...failures(401, 403, 404, 409) },
+    response: { 204: NoContent, ...failures(400, 401, 403, 404, 409, 412) },
   },
 }
 
@@ -120,17 +121,17 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onReplace (request: RequestOf<typeof schemas.replace>, reply: ReplyOf<typeof schemas.replace>) {
-    const user = await accounts.update(callerOf(request), request.params.id, replacementOf(request.body, userFields))
+    const user = await accounts.update(callerOf(request), request.params.id, replacementOf(request.body, userFields), matchOf(request))
     return showTagged(user, request, reply)
   }
 
   async function onPatch (request: RequestOf<typeof schemas.patch>, reply: ReplyOf<typeof schemas.patch>) {
-    const user = await accounts.update(callerOf(request), request.params.id, request.body)
+    const user = await accounts.update(callerOf(request), request.params.id, request.body, matchOf(request))
     return showTagged(user, request, reply)
   }
 
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
-    await accounts.delete(callerOf(request), request.params.id)
+    await accounts.delete(callerOf(request), request.params.id, matchOf(request))
     return reply.code(204).send(null)
   }
 
@@ -179,6 +180,9 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return text
   }
 }
+
+// What is invalid in the body comes first.
+const matchOf = ({ headers }: FastifyRequest): Match => readIfMatch(headers['if-match'])
 
 const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()
 

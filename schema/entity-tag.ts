@@ -12,7 +12,7 @@ export const entityTag = (version: string, variant = ''): string => createEntity
 /** Returns the function that makes the entity tags of a variant, for variants of which many records are sent. */
 export function createEntityTag (variant: string): (version: string) => string {
   const end = variant === '' ? '"' : `.${digest([variant])}"`
-  return (version) => `"${BigInt.asUintN(64, BigInt(version)).toString(36)}${end}`
+  return (version) => `"${spellingOf(version)}${end}`
 }
 
 /** Returns the strong entity tag of a representation that depends on several texts, such as a query and the versions of a page's rows. */
@@ -40,15 +40,27 @@ const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/
 /**
  * Reads the field `If-Match` (contract 10.2; RFC 9110 13.1.1). Weak tags never match, and neither do tags of something else. The variant
  * does not matter, because all variants of a row change together. Throws `InvalidInput` if the field is malformed.
+ * @param name how messages call the field
  */
-export function readIfMatch (field: string | undefined): Match {
+export function readIfMatch (field: string | undefined, name = 'If-Match'): Match {
   if (field === undefined) return undefined
   if (field.trim() === '*') return '*'
   // A comma may be part of a tag.
   const tags = field.trim().match(/(?:W\/)?"[^"]*"|[^,\s]+/g) ?? ['']
-  if (!tags.every((tag) => ENTITY_TAG.test(tag))) throw new InvalidInput('If-Match must be * or a list of entity tags')
-  return tags.map((tag) => /^"([0-9a-z]{1,13})(?:\.[\w-]+)?"$/.exec(tag)?.[1]).filter((text) => text !== undefined).map(versionOf)
+  if (!tags.every((tag) => ENTITY_TAG.test(tag))) throw new InvalidInput(`${name} must be * or a list of entity tags`)
+  return tags.flatMap((tag) => {
+    const text = /^"([0-9a-z]{1,13})(?:\.[\w-]+)?"$/.exec(tag)?.[1]
+    if (text === undefined) return []
+    const version = versionOf(text)
+    // Another spelling of the same number is the tag of nothing.
+    return spellingOf(version) === text ? [version] : []
+  })
 }
+
+/** Returns whether `If-Match` permits a change of a row that exists. */
+export const permits = (match: Match, version: string): boolean => match === undefined || match === '*' || match.includes(version)
+
+const spellingOf = (version: string): string => BigInt.asUintN(64, BigInt(version)).toString(36)
 
 // Returns the version that a tag was made of.
 function versionOf (text: string): string {

@@ -8,7 +8,8 @@ import type { Failure } from './sockets.ts'
 // Less than the second within which a request gets its response while the database is unavailable (contract 1.10).
 const BEGIN_MS = 600
 const PATIENCE_MS = 10_000
-const DIVISION_BY_ZERO = '22012'
+/** The code of the error with which a statement fails that begins too late. */
+export const DIVISION_BY_ZERO = '22012'
 
 /**
  * Returns a condition for the WHERE clause of a write. It makes the statement fail, with a division by zero, if PostgreSQL begins

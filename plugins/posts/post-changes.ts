@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { PostRow } from '../../db/posts.ts'
+import { readIfMatch } from '../../schema/entity-tag.ts'
 import { InvalidInput } from '../../schema/errors.ts'
 import type { HookPost } from '../../schema/hooks.ts'
 import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
@@ -58,17 +59,28 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
       })
     },
 
-    /** Changes the members that are given. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `InvalidToken`. */
-    async update (caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined }): Promise<PostRow> {
+    /**
+     * Changes the members that are given. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `PreconditionFailed`,
+     * `InvalidToken`.
+     * @param ifMatch what the field `If-Match` would be
+     */
+    async update (
+      caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined }, ifMatch?: string | null
+    ): Promise<PostRow> {
       const post = await findOwn(caller, 'posts:update', id)
+      const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
-      return posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm())
+      return posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm(), match)
     },
 
-    /** Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidToken`. */
-    async delete (caller: Caller, id: string): Promise<string> {
+    /**
+     * Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `PreconditionFailed`,
+     * `InvalidToken`. `ifMatch` is that of `update`.
+     */
+    async delete (caller: Caller, id: string, ifMatch?: string | null): Promise<string> {
       const post = await findOwn(caller, 'posts:delete', id)
-      await posts.delete(post.id, () => caller.confirm(), actorIdOf(caller))
+      const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
+      await posts.delete(post.id, () => caller.confirm(), actorIdOf(caller), match)
       return post.id
     },
   }

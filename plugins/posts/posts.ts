@@ -10,6 +10,7 @@ import {
 } from '../../db/posts.ts'
 import { lockAuthor } from '../../db/locked-users.ts'
 import type { Database } from '../../db/tables.ts'
+import type { Match } from '../../schema/entity-tag.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
 
 // Posts may be large, so fewer of them than other rows fit into one statement or result.
@@ -67,15 +68,16 @@ function createPosts (app: FastifyInstance) {
     },
 
     /**
-     * Changes the title, the content or both. Throws `PostNotFound`.
+     * Changes the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`.
      * @param confirm throws if the actor may no longer act
+     * @param match the versions that the post may have
      */
-    update: (id: string, changes: Partial<NewPost>, confirm: () => Promise<void>): Promise<PostRow> =>
-      writeInTime((until) => updatePost(db, id, changes, until), confirm),
+    update: (id: string, changes: Partial<NewPost>, confirm: () => Promise<void>, match?: Match): Promise<PostRow> =>
+      writeInTime((until) => updatePost(db, id, changes, { until, match }), confirm),
 
-    /** Deletes a post. Throws `PostNotFound`. `confirm` is that of `update`, and `actorId` the user who deletes it. */
-    delete: (id: string, confirm: () => Promise<void>, actorId: string | null): Promise<void> =>
-      writeInTime((until) => deletePost(db, id, until, actorId), confirm),
+    /** Deletes a post. Throws `PostNotFound`, `PreconditionFailed`. `actorId` is the user who deletes it, the others are those of `update`. */
+    delete: (id: string, confirm: () => Promise<void>, actorId: string | null, match?: Match): Promise<void> =>
+      writeInTime((until) => deletePost(db, id, actorId, { until, match }), confirm),
   }
 }
 

@@ -8,6 +8,8 @@ import { insertMail } from '../../db/outbox/mails.ts'
 import type { Database, UserRow } from '../../db/tables.ts'
 import { getUndoTokenOwner, undoChange } from '../../db/undo-tokens.ts'
 import { updateUser, type Changes } from '../../db/user-changes.ts'
+import { permits, type Match } from '../../schema/entity-tag.ts'
+import { PreconditionFailed } from '../../schema/errors.ts'
 import { EmailTaken } from '../../schema/user.ts'
 import { withoutProtected } from '../../schema/user-fields.ts'
 import { userInputs } from '../../schema/user-inputs.ts'
@@ -15,6 +17,7 @@ import type { Caller } from '../auth/caller.ts'
 import type { UndoLink } from '../auth/undo-links.ts'
 import { authorizeChange, writerOf } from './permissions.ts'
 import { createUpdateHooks } from './update-hooks.ts'
+import { createUserUpdates } from './user-updates.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -30,18 +33,27 @@ function createAccounts (app: FastifyInstance) {
   } = app
   const { patch } = userInputs(userFields)
   const updates = createUpdateHooks(app)
+  const update = createUserUpdates(app)
 
-  // Returns the changes that take effect at once. An actor who may not see the addresses of others must not learn whether somebody has
-  // one, as a conflict would tell. So a new address of such an actor takes effect when a link that was sent to it is used.
-  async function deferEmail (caller: Caller, id: string, { email, ...others }: Changes): Promise<Changes> {
-    if (email == null || caller.allowsReading('users:read-email')) return { email, ...others }
+  // Returns the changes that take effect at once, and what to do after them. An actor who may not see the addresses of others must not
+  // learn whether somebody has one, as a conflict would tell. So a new address of such an actor takes effect when a link that was sent to
+  // it is used.
+  async function deferEmail (caller: Caller, id: string, { email, ...others }: Changes): Promise<{ changes: Changes, after?: () => Promise<void> }> {
+    const given = { changes: { ...email !== undefined && { email }, ...others } }
+    if (email == null || caller.allowsReading('users:read-email')) return given
     const { client, actor } = caller
     const user = await users.get(id, client)
-    if (foldEmail(email) === foldEmail(user.email)) return { email, ...others }
+    if (foldEmail(email) === foldEmail(user.email)) return given
     emailLinks.requireMailer()
     await throttle.verification({ userId: user.id, email, client })
-    await emailLinks.send(user.id, caller, { email, sessionId: actor!.sessionId })
-    return others
+    return { changes: others, after: () => emailLinks.send(user.id, caller, { email, sessionId: actor!.sessionId }) }
+  }
+
+  // Returns the result of a change without members.
+  async function getUnchanged (id: string, { client }: Caller, match: Match): Promise<UserRow> {
+    const user = await users.get(id, client)
+    if (!permits(match, user.rowVersion)) throw new PreconditionFailed()
+    return user
   }
 
   const notifyPasswordChanged = (trx: Database, { id, email }: Account, { undoableBy }: PasswordChange, undo: UndoLink | undefined): Promise<void> =>
@@ -52,36 +64,47 @@ function createAccounts (app: FastifyInstance) {
      * Changes a user. Fields that the caller may not write keep their values. Demoting or disabling a user ends the user's sessions. If the address changes, the former one gets a link that
      * restores it. If the actor may not see the addresses of others, the address changes when a link that is sent to it is used. Without
      * a member to change, not even the time of the last change is set. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
-     * `EmailTaken`, `LastAdmin`, `InvalidToken`, `NoMailer`.
+     * `EmailTaken`, `LastAdmin`, `PreconditionFailed`, `InvalidToken`, `NoMailer`.
+     * @param match the versions that the user may have
      */
-    async update (caller: Caller, id: string, given: Changes): Promise<UserRow> {
+    async update (caller: Caller, id: string, given: Changes, match?: Match): Promise<UserRow> {
       authorizeChange(caller, id, given)
       const permitted = withoutProtected(userFields, given, writerOf(caller, id))
-      if (!patch.isIn(permitted)) return users.get(id, caller.client)
+      if (!patch.isIn(permitted)) return getUnchanged(id, caller, match)
       const mayAct = () => caller.confirm()
       const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, permitted) : permitted
-      if (!patch.isIn(wanted)) return users.get(id, caller.client)
-      const changes = await deferEmail(caller, id, wanted)
+      if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
+      const { changes, after } = await deferEmail(caller, id, wanted)
       const also = hooks.during('onUserUpdate', caller)
-      const undo = changes.email === undefined ? undefined : undoLinks.create()
-      const context = { ...audit.contextOf(caller), undo: undo?.hash ?? null, mail: undoLinks.emailChanged(undo) }
-      const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, { fields: userFields, also }), mayAct)
-      sessions.markEnded(ended)
+
+      async function updateAlone (): Promise<UserRow> {
+        const undo = changes.email === undefined ? undefined : undoLinks.create()
+        const context = { ...audit.contextOf(caller), undo: undo?.hash ?? null, mail: undoLinks.emailChanged(undo) }
+        const options = { fields: userFields, also, match }
+        const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, options), mayAct)
+        sessions.markEnded(ended)
+        return user
+      }
+
+      const change = { id: id.toLowerCase(), changes, actorId: caller.actor?.id ?? null, match }
+      const user = also ? await updateAlone() : await update(change, caller, updateAlone)
+      await after?.()
       return user
     },
 
     /**
      * Deletes a user with all posts and uploads, and ends the user's sessions. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
-     * `LastAdmin`, `UserInUse`, `InvalidToken`.
+     * `LastAdmin`, `UserInUse`, `PreconditionFailed`, `InvalidToken`.
+     * @param match the versions that the user may have
      */
-    async delete (caller: Caller, id: string): Promise<void> {
+    async delete (caller: Caller, id: string, match?: Match): Promise<void> {
       caller.authorize('users:delete', id.toLowerCase())
       if (hooks.has('beforeUserDelete')) await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
       const ended = await deleteUser(db, id, caller.actor?.id ?? null, async (trx) => {
         await audit.add(caller, { action: 'user.delete', userId: id }, trx)
         // Last in the transaction, because it may have waited for locks (contract 1.12).
         await caller.confirm()
-      }, updates.beforeDeletion(caller, id))
+      }, { first: updates.beforeDeletion(caller, id), match })
       sessions.markEnded(ended)
       await deletedUsers.purge()
     },

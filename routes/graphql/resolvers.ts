@@ -94,12 +94,12 @@ const resolvers = {
       return perform(context, (caller) => context.usher.usherPostChanges.create(caller, input))
     },
 
-    async updatePost (_, { id, input }, context) {
-      return perform(context, (caller) => context.usher.usherPostChanges.update(caller, id, input))
+    async updatePost (_, { id, input, ifMatch }, context) {
+      return perform(context, (caller) => context.usher.usherPostChanges.update(caller, id, input, ifMatch))
     },
 
-    async deletePost (_, { id }, context) {
-      return perform(context, (caller) => context.usher.usherPostChanges.delete(caller, id))
+    async deletePost (_, { id, ifMatch }, context) {
+      return perform(context, (caller) => context.usher.usherPostChanges.delete(caller, id, ifMatch))
     },
   },
 

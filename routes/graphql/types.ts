@@ -138,7 +138,10 @@ export type UpdatePostInput = {
   content?: InputMaybe<Scalars['String']['input']>;
 };
 
-/** Every mutation requires a bearer token. */
+/**
+ * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post, several of them, or `*`, as in the HTTP field `If-Match`: if the
+ * post has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
+ */
 export type Mutation = {
   createPost: Post;
   updatePost: Post;
@@ -146,22 +149,33 @@ export type Mutation = {
 };
 
 
-/** Every mutation requires a bearer token. */
+/**
+ * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post, several of them, or `*`, as in the HTTP field `If-Match`: if the
+ * post has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
+ */
 export type MutationCreatePostArgs = {
   input: CreatePostInput;
 };
 
 
-/** Every mutation requires a bearer token. */
+/**
+ * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post, several of them, or `*`, as in the HTTP field `If-Match`: if the
+ * post has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
+ */
 export type MutationUpdatePostArgs = {
   id: Scalars['ID']['input'];
   input: UpdatePostInput;
+  ifMatch?: InputMaybe<Scalars['String']['input']>;
 };
 
 
-/** Every mutation requires a bearer token. */
+/**
+ * Every mutation requires a bearer token. `ifMatch` is the `etag` of the post, several of them, or `*`, as in the HTTP field `If-Match`: if the
+ * post has changed since, it stays as it is, and the error has the code `PRECONDITION_FAILED`.
+ */
 export type MutationDeletePostArgs = {
   id: Scalars['ID']['input'];
+  ifMatch?: InputMaybe<Scalars['String']['input']>;
 };
 
 export type Subscription = {

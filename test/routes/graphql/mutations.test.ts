@@ -1,6 +1,7 @@
 import t from 'tap'
 import { createUsher, type LoggedIn } from '../../helpers/app.ts'
 import { createPost, openSocket, post, protocols } from '../../helpers/graphql.ts'
+import { tagOfRow } from '../../helpers/row-tags.ts'
 import { openSql } from '../../helpers/sql.ts'
 
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
@@ -165,6 +166,38 @@ t.test('mutations', async (t) => {
       t.match(await update(unknown, '{ title: "A" }', admin), notFound)
       t.match(await remove(unknown, admin), notFound)
     }
+  })
+
+  t.test('10.2 ifMatch of updatePost and deletePost: a post in another state stays as it is', async (t) => {
+    const id = await createPost(usher, owner, 'First')
+    const row = async () => (await sql`select title, row_version from posts where id = ${id}`).map((row) => ({ ...row }))
+    const update = (ifMatch: string | null, user = owner, of = id) => post(usher, {
+      query: 'mutation ($id: ID!, $ifMatch: String) { updatePost(id: $id, input: { title: "Changed" }, ifMatch: $ifMatch) { title } }', variables: { id: of, ifMatch },
+    }, user)
+    const remove = (ifMatch: string | null, user = owner, of = id) => post(usher, {
+      query: 'mutation ($id: ID!, $ifMatch: String) { deletePost(id: $id, ifMatch: $ifMatch) }', variables: { id: of, ifMatch },
+    }, user)
+    const before = await row()
+    const tag = await tagOfRow(sql, 'posts', id)
+    for (const stale of ['"1"', `W/${tag}`, `"1", W/${tag}`, '"no-tag-of-ours"']) {
+      for (const change of [update, remove]) t.match(await change(stale), { data: null, errors: [{ message: /state/, extensions: { code: 'PRECONDITION_FAILED' } }] }, stale)
+    }
+    for (const malformed of ['', 'x', '"a', '*, "a"']) {
+      for (const change of [update, remove]) {
+        t.match(await change(malformed), { data: null, errors: [{ extensions: { code: 'INVALID_INPUT', errors: ['ifMatch must be * or a list of entity tags'] } }] }, malformed)
+        t.match(await change(malformed, other), { errors: [{ extensions: { code: 'FORBIDDEN' } }] })
+      }
+    }
+    for (const change of [update, remove]) t.match(await change('*', owner, UNKNOWN), { errors: [{ extensions: { code: 'POST_NOT_FOUND' } }] })
+    t.same(await row(), before)
+
+    const answers = await Promise.all(Array.from({ length: 50 }, () => update(tag)))
+    t.equal(answers.filter(({ data }) => data?.updatePost).length, 1, 'of fifty writers with the same tag, one succeeds')
+    t.equal(answers.filter(({ errors }) => errors?.[0]!.extensions.code === 'PRECONDITION_FAILED').length, 49)
+    for (const match of ['*', null, undefined]) {
+      t.match(await update(match === undefined ? `"1", ${await tagOfRow(sql, 'posts', id)}` : match), { data: { updatePost: { title: 'Changed' } } })
+    }
+    t.match(await remove(await tagOfRow(sql, 'posts', id)), { data: { deletePost: id } })
   })
 
   t.test('7.3 if many requests delete and change a post at once, exactly one deletes it', async (t) => {

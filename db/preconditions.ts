@@ -1,0 +1,26 @@
+import { sql, type RawBuilder } from 'kysely'
+import { InvalidToken } from '../schema/auth.ts'
+import { permits, type Match } from '../schema/entity-tag.ts'
+import { PreconditionFailed } from '../schema/errors.ts'
+import { EmailTaken, UserNotFound } from '../schema/user.ts'
+import type { Database } from './tables.ts'
+import { findUsersByEmail } from './users.ts'
+
+/** Returns the versions that a row may have; null if it may have any. */
+export const versionsOf = (match: Match): readonly string[] | null => match === undefined || match === '*' ? null : match
+
+/** Returns a condition: a row has one of the versions, unless it may have any. Both arguments are expressions. */
+export const hasVersion = (version: RawBuilder<unknown>, versions: RawBuilder<unknown>) =>
+  sql<boolean>`coalesce(${version} = any(${versions}::bigint[]), true)`
+
+/**
+ * Returns why a change of a user has matched no row. Versions do not return, so a version that does not match now did not match then
+ * either. If the new address is taken as well, that comes first (contract 1.7).
+ */
+export async function whyUnchanged (db: Database, id: string, email: string | null | undefined, match: Match): Promise<Error> {
+  const user = await db.selectFrom('users').select('row_version as version').where('id', '=', id).executeTakeFirst()
+  if (!user) return new UserNotFound()
+  if (permits(match, user.version)) return new InvalidToken()
+  const [holder] = email == null ? [] : await findUsersByEmail(db, [email])
+  return holder && holder.id !== id.toLowerCase() ? new EmailTaken() : new PreconditionFailed()
+}

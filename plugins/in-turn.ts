@@ -1,0 +1,47 @@
+import { Overloaded } from '../schema/errors.ts'
+
+// A task waits as long as a write is attempted (`db/driver/write-in-time.ts`).
+const PATIENCE_MS = 10_000
+const MAX_WAITING = 10_000
+
+/**
+ * Returns a function that runs tasks with the same key one after the other, in the order of its calls. It rejects with the error of the
+ * task, or with `Overloaded` if too many tasks wait, or the task has waited for too long.
+ */
+export function createInTurn ({ patience = PATIENCE_MS, waiting: maxWaiting = MAX_WAITING } = {}) {
+  // The end of the last task of each key.
+  const last = new Map<string, Promise<void>>()
+  let waiting = 0
+
+  return async function inTurn<Result> (key: string, task: () => Promise<Result>): Promise<Result> {
+    const previous = last.get(key)
+    if (previous && waiting >= maxWaiting) throw new Overloaded()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    last.set(key, promise)
+    const end = () => {
+      resolve()
+      if (last.get(key) === promise) last.delete(key)
+    }
+    if (previous && !await isOver(previous)) {
+      // The next task must not overtake the previous one.
+      void previous.then(end)
+      throw new Overloaded()
+    }
+    try {
+      return await task()
+    } finally {
+      end()
+    }
+  }
+
+  // Waits for the end of a task. Returns false if that takes too long.
+  async function isOver (task: Promise<void>): Promise<boolean> {
+    waiting++
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<false>((resolve) => { timer = setTimeout(() => resolve(false), patience) })
+    const inTime = await Promise.race([task.then(() => true as const), late])
+    clearTimeout(timer)
+    waiting--
+    return inTime
+  }
+}
