@@ -9,7 +9,7 @@ export type { components, paths } from './api.ts'
 export type { CacheOptions, RetryOptions, SessionState, User }
 
 export interface UsherClientOptions {
-  /** Where Usher is mounted, without a slash at the end: `https://example.com/accounts`. In a page, a path is enough. Default: the origin. */
+  /** Where Usher is mounted: `https://example.com/accounts`. In a page, a path is enough. Default: the page's origin. */
   baseUrl?: string
   /** Replaces the global `fetch`. */
   fetch?: (request: Request) => Promise<Response>
@@ -46,7 +46,8 @@ const RENEWALS = 2
  * Creates a client for a page or a program. It keeps the access token in memory, refreshes the session once for all calls and tabs, repeats
  * requests whose response was lost, and revalidates what it has read by its entity tag.
  */
-export function createUsherClient ({ baseUrl = '', fetch = (request) => globalThis.fetch(request), retry = {}, cache: limits }: UsherClientOptions = {}): UsherClient {
+export function createUsherClient (options: UsherClientOptions = {}): UsherClient {
+  const { baseUrl = '', fetch = (request) => globalThis.fetch(request), retry = {}, cache: limits } = options
   const base = baseUrl.replace(/\/+$/, '')
   const session = new Session({ baseUrl: base, fetch })
   const cache = new ResponseCache(limits)

@@ -2,6 +2,7 @@ import { UsherError } from './error.ts'
 import { readEvents } from './event-stream.ts'
 import type { UsherClient } from './index.ts'
 import { backoff, wait, type RetryOptions } from './retry.ts'
+import { pageUrl } from './tabs.ts'
 import { readSocket, SocketClosed } from './socket.ts'
 
 /** The result of a GraphQL operation. */
@@ -11,7 +12,14 @@ export interface GraphqlResult<Data = Record<string, unknown>> {
 }
 
 /** A post as followed without the option `fields`. */
-export interface FollowedPost { id: string, title: string, content: string, createdAt: string, author: { id: string, name: string } | null, cursor: string }
+export interface FollowedPost {
+  id: string
+  title: string
+  content: string
+  createdAt: string
+  author: { id: string, name: string } | null
+  cursor: string
+}
 
 export interface FollowOptions {
   /** Only the posts of this user. */
@@ -29,7 +37,9 @@ export interface FollowOptions {
 }
 
 // The codes of errors that are over after a while.
-const TEMPORARY = new Set(['DATABASE_UNAVAILABLE', 'OVERLOADED', 'TOO_MANY_CONNECTIONS', 'TOO_MANY_SUBSCRIPTIONS', 'TOO_MANY_DOCUMENTS', 'IDEMPOTENCY_KEY_IN_USE'])
+const TEMPORARY = new Set([
+  'DATABASE_UNAVAILABLE', 'OVERLOADED', 'TOO_MANY_CONNECTIONS', 'TOO_MANY_SUBSCRIPTIONS', 'TOO_MANY_DOCUMENTS', 'IDEMPOTENCY_KEY_IN_USE',
+])
 // The codes of a token that is not valid, or was not sent.
 const NO_SESSION = new Set(['UNAUTHENTICATED', 'INVALID_TOKEN'])
 const FORBIDDEN = [4401, 4403]
@@ -41,7 +51,9 @@ const STABLE_MS = 1000
  * Follows new posts: yields every one exactly once, in commit order, whatever happens to connections and nodes in between. Throws an
  * `UsherError` when the session is over, or if the server rejects the subscription.
  */
-export async function * followPosts<Post extends { cursor: string } = FollowedPost> (client: UsherClient, options: FollowOptions = {}): AsyncGenerator<Post, void> {
+export async function * followPosts<Post extends { cursor: string } = FollowedPost> (
+  client: UsherClient, options: FollowOptions = {}
+): AsyncGenerator<Post, void> {
   const { authorId, fields = 'id title content createdAt author { id name }', transport = 'events', retry = {} } = options
   const query = `subscription ($authorId: ID, $after: String) { postCreated(authorId: $authorId, after: $after) { cursor ${fields} } }`
   const stop = new AbortController()
@@ -65,10 +77,17 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
     }
   }
 
+  async function readCursor (): Promise<void> {
+    const events = byEvents()
+    const { value: result } = await events.next()
+    await events.return()
+    if (result) throw graphqlError(result)
+  }
+
   async function * bySocket (): AsyncGenerator<GraphqlResult | undefined, void> {
     // Without a cursor, what is created before a socket connects again would be missed.
-    if (after === undefined) for await (const first of byEvents()) { if (first) yield first; break }
-    const url = new URL(`${client.baseUrl}/graphql`, globalThis.location?.href)
+    if (after === undefined) await readCursor()
+    const url = new URL(`${client.baseUrl}/graphql`, pageUrl)
     url.protocol = url.protocol.replace('http', 'ws')
     yield * readSocket(url.href, payload(), token, signal)
   }
@@ -104,12 +123,24 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
   }
 
   async function recover (error: unknown): Promise<void> {
-    const isRejected = error instanceof SocketClosed ? FORBIDDEN.includes(error.code) : error instanceof UsherError && NO_SESSION.has(error.code!)
+    const isRejected = error instanceof SocketClosed
+      ? FORBIDDEN.includes(error.code)
+      : error instanceof UsherError && NO_SESSION.has(error.code!)
     if (isRejected) {
-      const renewed = await client.session.renew(token).catch((failure) => { if (failure instanceof UsherError && failure.status < 500) throw failure; return token })
+      const renewed = await client.session.renew(token).catch((failure: unknown) => {
+        if (failure instanceof UsherError && failure.status < 500) throw failure
+        // The server cannot be reached.
+        return token
+      })
       if (!renewed) throw over()
     } else if (error instanceof UsherError && !TEMPORARY.has(error.code!)) throw error
   }
+}
+
+export interface GraphqlOptions {
+  signal?: AbortSignal
+  /** Default: a new one. Pass one that is stored to repeat a mutation after a reload. */
+  idempotencyKey?: string
 }
 
 /**
@@ -117,9 +148,11 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
  * the result has errors.
  */
 export async function graphql<Data = Record<string, unknown>> (
-  client: UsherClient, query: string, variables?: object, { signal, idempotencyKey = crypto.randomUUID() }: { signal?: AbortSignal, idempotencyKey?: string } = {}
+  client: UsherClient, query: string, variables?: object, options: GraphqlOptions = {}
 ): Promise<Data> {
-  const init = { method: 'POST', headers: { 'Content-Type': 'application/json', 'Idempotency-Key': idempotencyKey }, body: JSON.stringify({ query, variables }), ...signal && { signal } }
+  const { signal, idempotencyKey = crypto.randomUUID() } = options
+  const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': idempotencyKey }
+  const init = { method: 'POST', headers, body: JSON.stringify({ query, variables }), ...signal && { signal } }
   for (let tried = 0; ; tried++) {
     const token = await client.session.token()
     const result = await (await client.fetch('/graphql', init)).json() as GraphqlResult<Data>
@@ -133,4 +166,5 @@ export async function graphql<Data = Record<string, unknown>> (
 
 const over = () => new UsherError(401, ['The session is over'], 'INVALID_SESSION')
 
-const graphqlError = ({ errors = [] }: GraphqlResult<unknown>) => new UsherError(200, errors.map(({ message }) => message), errors[0]?.extensions?.code)
+const graphqlError = ({ errors = [] }: GraphqlResult<unknown>) =>
+  new UsherError(200, errors.map(({ message }) => message), errors[0]?.extensions?.code)

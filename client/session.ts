@@ -1,7 +1,7 @@
 import type { components } from './api.ts'
 import { readError } from './error.ts'
 import { repeat, type RetryOptions } from './retry.ts'
-import { connectTabs, createSingle, isBrowser, type Access, type Message, type Tabs } from './tabs.ts'
+import { connectTabs, createSingle, pageUrl, type Access, type Message, type Tabs } from './tabs.ts'
 
 export type User = components['schemas']['User']
 
@@ -39,7 +39,8 @@ export class Session {
 
   constructor (options: SessionOptions) {
     this.#options = options
-    this.#tabs = isBrowser() ? connectTabs(`usher ${new URL(options.baseUrl, location.href)}`, (message) => this.#hear(message)) : createSingle()
+    const hear = (message: Message<User>) => this.#hear(message)
+    this.#tabs = pageUrl === undefined ? createSingle() : connectTabs(`usher ${new URL(options.baseUrl, pageUrl)}`, hear)
   }
 
   get current (): SessionState {
@@ -124,7 +125,8 @@ export class Session {
     if (this.#cookie) headers.set('Cookie', this.#cookie)
     const { baseUrl, fetch } = this.#options
     const signal = AbortSignal.timeout(REFRESH_TIMEOUT_MS)
-    const response = await fetch(new Request(`${baseUrl}/api/auth/${name}`, { method: 'POST', headers, credentials: 'include', signal, ...body && { body } }))
+    const init: RequestInit = { method: 'POST', headers, credentials: 'include', signal, ...body && { body } }
+    const response = await fetch(new Request(`${baseUrl}/api/auth/${name}`, init))
     // Browsers keep the cookie themselves and hide it from scripts.
     const [cookie] = response.headers.getSetCookie()
     if (cookie) this.#cookie = cookie.split(';', 1)[0]

@@ -11,7 +11,9 @@ export class SocketClosed extends Error {
 }
 
 /** Yields the results of a subscription by a WebSocket (graphql-transport-ws). Throws `SocketClosed` when it is closed. */
-export async function * readSocket (url: string, payload: object, token: string | undefined, signal: AbortSignal): AsyncGenerator<GraphqlResult, void> {
+export async function * readSocket (
+  url: string, payload: object, token: string | undefined, signal: AbortSignal
+): AsyncGenerator<GraphqlResult, void> {
   const socket = new WebSocket(url, 'graphql-transport-ws')
   const results: GraphqlResult[] = []
   let end: { code: number } | undefined

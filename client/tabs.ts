@@ -25,8 +25,8 @@ export interface Tabs<User> {
 // Answers usually take less than a millisecond. A busy tab may take longer, and then the session is refreshed once more than needed.
 const ANSWER_MS = 50
 
-/** Returns whether this code runs in a page or a worker of a browser, where the cookie belongs to all tabs. */
-export const isBrowser = (): boolean => typeof location === 'object' && typeof BroadcastChannel === 'function'
+/** The address of the page or worker. Undefined outside of browsers. In a browser, the cookie belongs to all tabs. */
+export const pageUrl: string | undefined = (globalThis as { location?: { href: string } }).location?.href
 
 /** Connects the tabs of a browser by a broadcast channel and, where it exists, a Web Lock. */
 export function connectTabs<User> (name: string, hear: (message: Message<User>) => void): Tabs<User> {
