@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { createUsherClient, unwrap, type UsherClientOptions } from '../../client/index.ts'
+import { createUsher } from '../helpers/app.ts'
+import { createCuttingProxy } from '../helpers/cutting-proxy.ts'
+
+const usher = await createUsher(t)
+const proxy = await createCuttingProxy(t, await usher.app.listen({ port: 0, host: '127.0.0.1' }))
+
+async function createClient (options: UsherClientOptions = {}) {
+  const exchanges: { request: Request, status: number | undefined }[] = []
+  const client = createUsherClient({
+    baseUrl: proxy.url,
+    retry: { baseMs: 1 },
+    fetch: async (request) => {
+      const exchange: (typeof exchanges)[number] = { request, status: undefined }
+      exchanges.push(exchange)
+      const response = await fetch(request)
+      exchange.status = response.status
+      return response
+    },
+    ...options,
+  })
+  await client.login(usher.admin)
+  return { client, exchanges, statuses: () => exchanges.splice(0).map(({ status }) => status) }
+}
+
+const userOf = (id: string) => ({ params: { path: { id } } })
+
+t.test('15.4 reads are revalidated by their entity tag, and every caller gets a copy', async (t) => {
+  const { client, statuses } = await createClient()
+  const member = await usher.createUser({ name: 'Ada' })
+  const read = () => unwrap(client.get('/api/users/{id}', userOf(member.id)))
+  const first = await read()
+  first.name = 'changed by the caller'
+  const second = await read()
+  t.equal(second.name, 'Ada')
+  t.strictSame(statuses(), [200, 200, 304])
+
+  await usher.inject('PATCH', `/api/users/${member.id}`, { headers: usher.admin.headers, payload: { name: 'Grace' } })
+  t.equal((await read()).name, 'Grace')
+  t.strictSame(statuses(), [200])
+  const { response } = await client.get('/api/users/{id}', { ...userOf(member.id), headers: { 'If-None-Match': '*' } })
+  t.equal(response.status, 304, 'the caller\'s own condition is kept')
+})
+
+t.test('15.4 responses are kept for one user only, and up to limits', async (t) => {
+  const { client, statuses } = await createClient({ cache: { entries: 1 } })
+  const other = await usher.createUser()
+  const read = async (id: string) => { await unwrap(client.get('/api/users/{id}', userOf(id))) }
+  for (const id of [other.id, usher.admin.id, usher.admin.id, other.id]) await read(id)
+  t.strictSame(statuses().slice(1), [200, 200, 304, 200])
+  await client.login(other)
+  statuses()
+  await read(other.id)
+  t.strictSame(statuses(), [200])
+
+  const small = await createClient({ cache: { bytes: 10 } })
+  for (const client of [small.client, small.client]) await unwrap(client.get('/api/users/{id}', userOf(other.id)))
+  t.strictSame(small.statuses().slice(1), [200, 200])
+})
+
+t.test('15.4 PUT and DELETE are repeated after a lost response, and If-Match reports what has happened since', async (t) => {
+  const { client, exchanges, statuses } = await createClient()
+  const member = await usher.createUser()
+  const body = { name: 'Ada', email: member.email }
+  proxy.loseResponse(/^PUT /)
+  t.equal((await unwrap(client.put('/api/users/{id}', { ...userOf(member.id), body }))).name, 'Ada')
+  t.strictSame(statuses().slice(1), [undefined, 200])
+
+  const etag = (await client.get('/api/users/{id}', userOf(member.id))).response.headers.get('ETag')!
+  proxy.loseResponse(/^PUT /)
+  const { response } = await client.put('/api/users/{id}', { ...userOf(member.id), body: { ...body, name: 'Grace' }, headers: { 'If-Match': etag } })
+  t.equal(response.status, 412, 'the first request has changed the user')
+
+  proxy.loseResponse(/^DELETE /)
+  t.equal((await client.delete('/api/users/{id}', userOf(member.id))).response.status, 404)
+  t.notOk(exchanges.some(({ request }) => request.headers.has('Idempotency-Key')))
+})
+
+t.test('15.4 a POST without a key is not repeated', async (t) => {
+  const { client, exchanges } = await createClient()
+  exchanges.length = 0
+  proxy.loseResponse(/^POST /)
+  await t.rejects(client.post('/api/auth/password-reset', { body: { email: 'nobody@example.com' } }), TypeError)
+  t.equal(exchanges.length, 1)
+})
+
+t.test('15.4 temporary rejections are repeated as often as the options allow', async (t) => {
+  const responses: Response[] = []
+  const keys = new Set<string | null>()
+  const respond = (status: number, after?: string) => responses.push(new Response('{"error":"no"}', { status, ...after && { headers: { 'Retry-After': after } } }))
+  const client = createUsherClient({
+    baseUrl: proxy.url,
+    retry: { baseMs: 1, tries: 3, maxMs: 10 },
+    fetch: async ({ headers }) => {
+      keys.add(headers.get('Idempotency-Key'))
+      return responses.shift() ?? new Response('{}', { status: 201, headers: { 'Content-Type': 'application/json' } })
+    },
+  })
+  const create = async () => (await client.post('/api/users', { body: { name: 'Ada', email: `${randomUUID()}@example.com` } })).response.status
+  respond(503)
+  respond(429, '0')
+  t.equal(await create(), 201)
+  t.equal(keys.size, 1, 'the same key')
+  respond(409)
+  t.equal(await create(), 409, 'a conflict is final')
+  respond(409, '0')
+  t.equal(await create(), 201, 'a request with the same key was in progress')
+  respond(429, '3600')
+  t.equal(await create(), 429, 'the wait would be too long')
+  for (const status of [502, 503, 504]) respond(status)
+  t.equal(await create(), 504)
+  t.equal(keys.size, 5, 'every call has its own key')
+})
+
+t.test('15.4 a call that is aborted is not repeated', async (t) => {
+  const { client, exchanges } = await createClient({ retry: { baseMs: 60_000, maxMs: 60_000 } })
+  exchanges.length = 0
+  const aborter = new AbortController()
+  proxy.loseResponse(/^GET /)
+  const call = client.get('/api/users', { signal: aborter.signal })
+  const rejected = t.rejects(call, { name: 'AbortError' })
+  while (exchanges.length === 0 || proxy.lost === 0) await new Promise(setImmediate)
+  aborter.abort()
+  await rejected
+  t.equal(exchanges.length, 1)
+})

@@ -1,0 +1,103 @@
+import t from 'tap'
+import { createUsherClient, unwrap, UsherError, type SessionState } from '../../client/index.ts'
+import { createUsher } from '../helpers/app.ts'
+import { createCuttingProxy } from '../helpers/cutting-proxy.ts'
+
+const usher = await createUsher(t, { prefix: '/accounts' })
+const proxy = await createCuttingProxy(t, await usher.app.listen({ port: 0, host: '127.0.0.1' }))
+
+// Records the requests, and sends a token that is not valid until the next refresh when `isStale` is set.
+function createClient () {
+  const requests: string[] = []
+  const watch = { requests, isStale: false, rejected: 0, expected: 0, refreshes: () => requests.filter((path) => path.endsWith('/refresh')).length }
+  const client = createUsherClient({
+    baseUrl: `${proxy.url}/accounts/`,
+    retry: { baseMs: 1 },
+    fetch: async (request) => {
+      const { pathname } = new URL(request.url)
+      requests.push(pathname)
+      if (pathname.endsWith('/refresh')) {
+        // A token that is issued in the same second is the same one, so all calls are rejected before.
+        while (watch.rejected < watch.expected) await new Promise(setImmediate)
+        watch.isStale = false
+      }
+      if (watch.isStale) request.headers.set('Authorization', 'Bearer stale')
+      const response = await fetch(request)
+      if (response.status === 401) watch.rejected++
+      return response
+    },
+  })
+  const states: SessionState[] = []
+  client.session.subscribe((state) => states.push(state))
+  return Object.assign(watch, { client, states })
+}
+
+t.test('15.4 typed calls resolve to data or an error, and `unwrap` throws the error', async (t) => {
+  const { client, states } = createClient()
+  const rejected = await client.get('/api/protected')
+  t.strictSame([rejected.response.status, rejected.data, rejected.error], [401, undefined, { error: 'A bearer token is required', code: 'UNAUTHENTICATED' }])
+  t.strictSame(states.map(({ state, reason }) => [state, reason]), [['none', undefined]], 'nothing is over')
+
+  await t.rejects(client.login({ email: usher.admin.email, password: 'wrong password' }), { name: 'UsherError', status: 401, code: 'INVALID_CREDENTIALS' })
+  const user = await client.login(usher.admin)
+  t.equal(user.id, usher.admin.id)
+  t.equal((await unwrap(client.get('/api/protected'))).user.id, usher.admin.id)
+  t.equal((await unwrap(client.get('/api/users/{id}', { params: { path: { id: user.id } } }))).email, usher.admin.email)
+  const error = await unwrap(client.post('/api/users', { body: { name: '', email: 'x' } })).catch((error: unknown) => error as UsherError)
+  t.ok(error instanceof UsherError)
+  t.match(error, { status: 400, problems: [/^name /, /^email /] })
+
+  await client.logout()
+  t.strictSame(states.slice(1).map(({ state, user, reason }) => [state, user?.id, reason]), [['active', user.id, undefined], ['none', undefined, 'logout']])
+  t.equal(await client.session.token(), undefined)
+  t.equal((await client.get('/api/protected')).response.status, 401)
+})
+
+t.test('15.4 forty calls with a token that is rejected refresh the session once', async (t) => {
+  const watch = createClient()
+  const { client } = watch
+  await client.login(usher.admin)
+  Object.assign(watch, { isStale: true, expected: 40 })
+  const calls = await Promise.all(Array.from({ length: 40 }, () => client.get('/api/protected')))
+  t.strictSame([...new Set(calls.map(({ data }) => data?.user.id))], [usher.admin.id])
+  t.equal(watch.refreshes(), 1)
+})
+
+t.test('15.4 a lost response to a refresh or a logout is repeated, and the session continues or ends', async (t) => {
+  const watch = createClient()
+  const { client, states } = watch
+  await client.login(usher.admin)
+  watch.isStale = true
+  proxy.loseResponse(/^POST \S+\/refresh/)
+  t.equal((await client.get('/api/protected')).response.status, 200)
+  t.equal(watch.refreshes(), 2)
+  proxy.loseResponse(/^POST \S+\/logout/)
+  await client.logout()
+  t.equal(proxy.lost, 2)
+  t.strictSame(states.map(({ state, reason }) => [state, reason]), [['active', undefined], ['none', 'logout']])
+})
+
+t.test('15.4 a server that cannot be reached does not end the session', async (t) => {
+  let isDown = false
+  const client = createUsherClient({
+    baseUrl: `${proxy.url}/accounts`,
+    fetch: (request) => isDown ? Promise.resolve(new Response('', { status: 500 })) : fetch(request),
+  })
+  const user = await client.login(usher.admin)
+  isDown = true
+  await t.rejects(client.session.renew(await client.session.token()), UsherError)
+  t.strictSame([client.session.current.state, client.session.current.user?.id], ['active', user.id])
+  isDown = false
+  t.type(await client.session.renew(await client.session.token()), 'string')
+})
+
+t.test('15.4 a session that was ended elsewhere is reported by the next call', async (t) => {
+  const member = await usher.createUser()
+  const { client, states } = createClient()
+  await client.login(member)
+  await usher.inject('DELETE', `/api/users/${member.id}/sessions`, { headers: usher.admin.headers })
+  t.equal((await client.get('/api/protected')).response.status, 401)
+  t.strictSame(states.map(({ state, reason }) => [state, reason]), [['active', undefined], ['none', 'expired']])
+  await client.login(member)
+  t.equal((await client.get('/api/protected')).response.status, 200, 'the user may log in again')
+})
