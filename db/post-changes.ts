@@ -1,9 +1,11 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { Overloaded } from '../schema/errors.ts'
+import type { ResultKey } from '../schema/idempotency.ts'
 import { PostNotFound } from '../schema/post.ts'
 import { UserNotFound } from '../schema/user.ts'
 import { isInTime } from './driver/write-in-time.ts'
+import { admitting, isAdmitted, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome, withoutConflict } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
@@ -26,11 +28,13 @@ export interface NewPost {
   content: string
   /** The user who creates or changes it. Null, or absent, if it is not a user. */
   actorId?: string | null | undefined
+  /** Under what the result is stored. */
+  once?: ResultKey | undefined
 }
 
 /**
  * Creates posts, as one statement. Returns the created posts in the order of their positions, which is the order of `posts`. A post
- * whose author is unknown yields `UserNotFound` and does not affect the others. PostgreSQL notifies the nodes at the commit.
+ * whose author is unknown yields `UserNotFound`, one whose key is taken yields `KeyTaken`, and neither affects the others. PostgreSQL notifies the nodes at the commit.
  *
  * The authors' rows are locked, so that no author is deleted before the commit. If another transaction has locked an author's row,
  * such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row would block all new posts:
@@ -42,7 +46,8 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
   const ids = posts.map(({ id }) => id ?? uuid())
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
-  const statement = db
+  const keyed = keyedOf(ids, posts.map(({ once }) => once))
+  const statement = (keyed ? admitting(db, keyed) : db)
     .with('given', (cte) => cte.selectFrom(sql<Record<'id' | 'author' | 'title' | 'content' | 'actor', string>>`unnest(
       ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[], ${actors}::uuid[]
     )`.as<'posts'>(sql`posts(id, author, title, content, actor)`)).selectAll())
@@ -53,34 +58,56 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
       .expression(({ selectFrom }) => selectFrom('given').innerJoin('authors', 'authors.id', 'given.author')
         // The condition is always true. It sets `usher.quiet` for this statement only.
         .$if(quiet, (query) => query.where(sql<boolean>`(select set_config('usher.quiet', 'on', true)) is not null`))
+        .$if(keyed !== undefined, (query) => query.where(isAdmitted('given.id')))
         .select(['given.id', 'given.author', 'given.title', 'given.content']).orderBy('given.id'))
       .returning(postColumns))
   const from = 'created inner join given on given.id = created.id'
-  const rows = await storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
-    .selectFrom('created').selectAll().execute()
-  const created = inOrder(ids, rows)
-  if (rows.length === posts.length) return created as PostRow[]
+  const query = storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
+  const { written, refused } = keyed
+    ? toOutcome<PostRow>(await withoutConflict(db, () => keeping(query, 'post', 'created').selectFrom('created')
+      .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').execute()))
+    : { written: await query.selectFrom('created').selectAll().execute() }
+  const created = inOrder(ids, written)
+  if (written.length === posts.length) return created as PostRow[]
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
   const failureOf = (author: string | null | undefined) => known.has(author?.toLowerCase() ?? '') ? new Overloaded() : new UserNotFound()
-  return created.map((row, index) => row ?? failureOf(authors[index]))
+  return created.map((row, index) => row ?? (refused?.has(ids[index]!) ? new KeyTaken() : failureOf(authors[index])))
 }
 
 const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
   .where('id', '=', sql<string>`any(${ids}::uuid[])`))
 
-/** Updates the title, the content or both. `until` is that of `isInTime`. Throws `PostNotFound`. */
-export async function updatePost (db: Database, id: string, { title, content, actorId = null }: Partial<NewPost>, until: string): Promise<PostRow> {
-  const statement = db.with('updated', (cte) => cte.updateTable('posts')
+/**
+ * Updates the title, the content or both. `until` is that of `isInTime`. Throws `PostNotFound`, and `KeyTaken` if the key `once` is
+ * taken.
+ */
+export async function updatePost (db: Database, id: string, { title, content, actorId = null, once }: Partial<NewPost>, until: string): Promise<PostRow> {
+  const keyed = keyedOf([id], [once])
+  const statement = (keyed ? admitting(db, keyed) : db).with('updated', (cte) => cte.updateTable('posts')
     .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
-    .where('id', '=', id).where(isInTime(until))
+    .where('id', '=', id).where(isInTime(until)).$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
     .returning(postColumns))
-  return storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
-    .selectFrom('updated').selectAll().executeTakeFirstOrThrow(() => new PostNotFound())
+  const query = storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
+  if (!keyed) return query.selectFrom('updated').selectAll().executeTakeFirstOrThrow(() => new PostNotFound())
+  const { written: [post], refused } = toOutcome<PostRow>(await withoutConflict(db, () => keeping(query, 'post-update', 'updated').selectFrom('updated')
+    .fullJoin(refusedWrites, 'refusals.refused_id', 'updated.id').selectAll('updated').select('refused_id').execute()))
+  if (!post) throw refused.size > 0 ? new KeyTaken() : new PostNotFound()
+  return post
 }
 
-/** Deletes a post. `until` is that of `isInTime`, and `actorId` the user who deletes it. Throws `PostNotFound`. */
-export async function deletePost (db: Database, id: string, until: string, actorId: string | null): Promise<void> {
-  const statement = db.with('deleted', (cte) => cte.deleteFrom('posts').where('id', '=', id).where(isInTime(until)).returning(['id', 'author_id', 'title']))
-  await storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
-    .selectFrom('deleted').select('id').executeTakeFirstOrThrow(() => new PostNotFound())
+/**
+ * Deletes a post. `until` is that of `isInTime`, and `actorId` the user who deletes it. Throws `PostNotFound`, and `KeyTaken` if the key
+ * `once` is taken.
+ */
+export async function deletePost (db: Database, id: string, until: string, actorId: string | null, once?: ResultKey): Promise<void> {
+  const keyed = keyedOf([id], [once])
+  const statement = (keyed ? admitting(db, keyed) : db).with('deleted', (cte) => cte.deleteFrom('posts')
+    .where('id', '=', id).where(isInTime(until)).$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
+    .returning(['id', 'author_id', 'title']))
+  const query = storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
+  if (!keyed) return void await query.selectFrom('deleted').select('id').executeTakeFirstOrThrow(() => new PostNotFound())
+  const author = query.with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
+  const { written, refused } = toOutcome(await withoutConflict(db, () => keeping(author, 'post-deletion', 'known', false).selectFrom('known')
+    .fullJoin(refusedWrites, 'refusals.refused_id', 'known.id').select(['known.id', 'refused_id']).execute()))
+  if (written.length === 0) throw refused.size > 0 ? new KeyTaken() : new PostNotFound()
 }

@@ -1,9 +1,11 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { restorePost, type StoredResult } from '../../db/idempotency.ts'
 import type { PostRow } from '../../db/posts.ts'
 import { InvalidInput } from '../../schema/errors.ts'
 import type { HookPost } from '../../schema/hooks.ts'
+import type { ResultKey } from '../../schema/idempotency.ts'
 import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
 import { line } from '../../schema/text.ts'
 import { createParser } from '../../schema/validator.ts'
@@ -32,6 +34,16 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
     return post
   }
 
+  // Returns the id of the author of a new post.
+  function authorizeCreation (caller: Caller, author: string | null | undefined): string {
+    caller.requireIdentity()
+    const authorId = author?.toLowerCase() ?? caller.actor?.id
+    if (authorId === undefined) throw new InvalidInput('authorId is required')
+    caller.authorize('posts:create')
+    if (authorId !== caller.actor?.id) caller.authorize('posts:create-for-another')
+    return authorId
+  }
+
   async function askHook (caller: Caller, post: HookPost): Promise<HookPost> {
     await users.get(post.authorId, caller.client)
     const { title, content, authorId } = await hooks.change('beforePostCreate', post, caller, parseHookPost)
@@ -39,37 +51,49 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
   }
 
   return {
-    /** Creates a post. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`, `UserNotFound`, `Overloaded`, `InvalidToken`. */
-    async create (caller: Caller, { authorId: author, ...given }: GivenPost): Promise<PostRow> {
-      caller.requireIdentity()
-      const authorId = author?.toLowerCase() ?? caller.actor?.id
-      if (authorId === undefined) throw new InvalidInput('authorId is required')
-      caller.authorize('posts:create')
-      if (authorId !== caller.actor?.id) caller.authorize('posts:create-for-another')
+    /**
+     * Creates a post. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`, `UserNotFound`, `Overloaded`, `InvalidToken`, and `KeyTaken`
+     * if the key `once` is taken. So do the other changes.
+     */
+    async create (caller: Caller, { authorId: author, ...given }: GivenPost, once?: ResultKey): Promise<PostRow> {
+      const authorId = authorizeCreation(caller, author)
       const { title, content } = parsePost(given)
       const post = { title, content, authorId }
       const wanted = hooks.has('beforePostCreate') ? await askHook(caller, post) : post
       const also = hooks.during('onPostCreate', caller)
       // Without a hook, posts that are created at the same time share a statement.
-      if (!also) return posts.create({ ...wanted, actorId: actorIdOf(caller) }, caller)
-      return posts.createAfter({ ...wanted, actorId: actorIdOf(caller) }, async (trx, id, createdAt) => {
+      if (!also) return posts.create({ ...wanted, actorId: actorIdOf(caller), once }, caller)
+      return posts.createAfter({ ...wanted, actorId: actorIdOf(caller), once }, async (trx, id, createdAt) => {
         await also(trx, { ...wanted, id, createdAt })
         await caller.confirm()
       })
     },
 
     /** Changes the members that are given. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `InvalidToken`. */
-    async update (caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined }): Promise<PostRow> {
+    async update (caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined }, once?: ResultKey): Promise<PostRow> {
       const post = await findOwn(caller, 'posts:update', id)
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
-      return posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm())
+      return posts.update(post.id, { ...changes, actorId: actorIdOf(caller), once }, () => caller.confirm())
     },
 
     /** Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidToken`. */
-    async delete (caller: Caller, id: string): Promise<string> {
+    async delete (caller: Caller, id: string, once?: ResultKey): Promise<string> {
       const post = await findOwn(caller, 'posts:delete', id)
-      await posts.delete(post.id, () => caller.confirm(), actorIdOf(caller))
+      await posts.delete(post.id, () => caller.confirm(), actorIdOf(caller), once)
       return post.id
+    },
+
+    /** Returns a created post again. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`. */
+    restoreCreated (caller: Caller, { authorId }: GivenPost, stored: StoredResult): PostRow {
+      authorizeCreation(caller, authorId)
+      return restorePost(stored)
+    },
+
+    /** Returns a post again that was changed or deleted. Throws `Unauthenticated`, `Forbidden`. */
+    restoreChanged (caller: Caller, action: 'posts:update' | 'posts:delete', stored: StoredResult): PostRow {
+      const post = restorePost(stored)
+      caller.authorize(action, post.authorId)
+      return post
     },
   }
 }

@@ -10,6 +10,7 @@ import {
 } from '../../db/posts.ts'
 import { lockAuthor } from '../../db/locked-users.ts'
 import type { Database } from '../../db/tables.ts'
+import type { ResultKey } from '../../schema/idempotency.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
 
 // Posts may be large, so fewer of them than other rows fit into one statement or result.
@@ -74,8 +75,8 @@ function createPosts (app: FastifyInstance) {
       writeInTime((until) => updatePost(db, id, changes, until), confirm),
 
     /** Deletes a post. Throws `PostNotFound`. `confirm` is that of `update`, and `actorId` the user who deletes it. */
-    delete: (id: string, confirm: () => Promise<void>, actorId: string | null): Promise<void> =>
-      writeInTime((until) => deletePost(db, id, until, actorId), confirm),
+    delete: (id: string, confirm: () => Promise<void>, actorId: string | null, once?: ResultKey): Promise<void> =>
+      writeInTime((until) => deletePost(db, id, until, actorId, once), confirm),
   }
 }
 
