@@ -22,7 +22,14 @@ const requests: Record<Work, () => autocannon.Request> = {
   graphql: () => ({ method: 'POST', path: '/graphql', headers: json, body: JSON.stringify({ query, variables: { id: some() } }) }),
   createUser: () => ({ method: 'POST', path: '/api/users', headers: bearer, body: JSON.stringify({ name: 'Somebody', email: `${process.pid}.${Date.now()}.${count}@write.example.com` }) }),
   createPost: () => ({ method: 'POST', path: '/graphql', headers: bearer, body: JSON.stringify({ query: mutation }) }),
+  createUserOnce: () => once(requests.createUser()),
+  createPostOnce: () => once(requests.createPost()),
   mixed: () => requests[mix[count % mix.length]!](),
+}
+
+// Every request has a key of its own.
+function once (request: autocannon.Request): autocannon.Request {
+  return { ...request, headers: { ...request.headers, 'idempotency-key': crypto.randomUUID() } }
 }
 
 // The same mix as in requests.lua.

@@ -23,6 +23,8 @@ declare module 'fastify' {
 
 /** How a request with a key is performed. */
 export interface Steps<Result> {
+  /** Whether its write is nearly all of it. Then there is no need to look for the result first, because the write finds out. */
+  isQuick?: boolean
   /** Performs it. Its write stores the result under the key, if there is one, and throws `KeyTaken` if the key is taken. */
   operate (key?: ResultKey): Promise<Result>
   /** Returns the result of the first request again. Throws if the caller may not have it any more. */
@@ -83,18 +85,26 @@ function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }:
     }
   }
 
-  // Performs a request whose result was not stored a moment ago.
-  async function operate<Result> (key: ResultKey, { operate, restore }: Steps<Result>): Promise<Performed<Result>> {
+  async function attempt<Result> (key: ResultKey, { operate, restore }: Steps<Result>, whenTaken: () => Promise<Performed<Result>>): Promise<Performed<Result>> {
     try {
       return { result: await operate(key), isReplayed: false }
     } catch (error) {
-      const isTaken = error instanceof KeyTaken
-      if (!isTaken && !CONFLICTS.has((error as { statusCode?: unknown }).statusCode)) throw error
+      if (error instanceof KeyTaken) return whenTaken()
+      if (!CONFLICTS.has((error as { statusCode?: unknown }).statusCode)) throw error
       // The conflict may be one with the first request itself, which another node has just performed.
-      const stored = isTaken ? await awaitResult(key) : await look(key)
+      const stored = await look(key)
       if (!stored) throw error
       return { result: await restore(stored), isReplayed: true }
     }
+  }
+
+  // Performs a request whose result was not stored a moment ago.
+  const performNew = <Result>(key: ResultKey, steps: Steps<Result>): Promise<Performed<Result>> =>
+    attempt(key, steps, async () => ({ result: await steps.restore(await awaitResult(key)), isReplayed: true }))
+
+  async function performOrRestore<Result> (key: ResultKey, steps: Steps<Result>): Promise<Performed<Result>> {
+    const stored = await look(key)
+    return stored ? { result: await steps.restore(stored), isReplayed: true } : performNew(key, steps)
   }
 
   return {
@@ -109,15 +119,17 @@ function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }:
       if (!keyed) return { result: await steps.operate(), isReplayed: false }
       const key = toResultKey(keyed)
       const until = performance.now() + PATIENCE_MS
-      do {
+      while (!steps.isQuick || inProgress.has(key.key)) {
         await settle(key.key, until)
         // Requests that have waited for the first one share this read.
         const stored = await look(key)
         if (stored) return { result: await steps.restore(stored), isReplayed: true }
-      } while (inProgress.has(key.key))
+        if (!inProgress.has(key.key)) break
+      }
       const release = claim(key.key)
       try {
-        return await operate(key, steps)
+        // The result that takes the key may have expired, and looking deletes it.
+        return await (steps.isQuick ? attempt(key, steps, () => performOrRestore(key, steps)) : performNew(key, steps))
       } finally {
         release()
       }
@@ -130,10 +142,7 @@ function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }:
       const id = toResultKey({ actorId, key, operation: '', content: null }).key
       await settle(id, performance.now() + PATIENCE_MS)
       return {
-        async perform (key, steps) {
-          const stored = await look(key)
-          return stored ? { result: await steps.restore(stored), isReplayed: true } : operate(key, steps)
-        },
+        perform: performOrRestore,
         release: claim(id),
       }
     },

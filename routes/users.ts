@@ -109,6 +109,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     const caller = callerOf(request)
     const created = await once(request, reply, newUsers.contentOf(request.body), {
+      isQuick: newUsers.isQuick(request.body),
       operate: (key) => newUsers.create(caller, request.body, key),
       restore: restoreUser,
     })

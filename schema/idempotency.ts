@@ -1,4 +1,4 @@
-import { createHash, createHmac, hkdfSync } from 'node:crypto'
+import { createHmac, hash, hkdfSync } from 'node:crypto'
 import { defineError, InvalidInput } from './errors.ts'
 
 export const IdempotencyKeyReused = defineError('IDEMPOTENCY_KEY_REUSED', 'The idempotency key was used for a different request', 422)
@@ -45,6 +45,8 @@ export interface ResultKey {
   readonly fingerprint: string
 }
 
+const WHOLE = toUuid('')
+
 /** Returns under what the result of a request is stored. Throws `InvalidInput` if the content is nested too deeply. */
 export type ToResultKey = (request: KeyedRequest) => ResultKey
 
@@ -58,10 +60,10 @@ export function createToResultKey (secret: string | undefined): ToResultKey {
   const toCode = (password: string) => derived &&
     `.${derived.toString('hex', 32)}.${createHmac('sha256', derived.subarray(0, 32)).update(password).digest('base64url').slice(0, 22)}`
   return ({ actorId, key, part = '', operation, content, password }) => {
-    const request = createHash('sha256').update(`${key}\n${operation}\n${password !== undefined}\n${toCanonical(content)}`).digest('base64url')
+    const request = hash('sha256', `${key}\n${operation}\n${password !== undefined}\n${toCanonical(content)}`, 'base64url')
     return {
       key: toUuid(`${actorId}\n${key}`),
-      part: toUuid(part),
+      part: part === '' ? WHOLE : toUuid(part),
       fingerprint: `${request}${password === undefined ? '' : toCode(`${key}\n${password}`) ?? ''}`,
     }
   }
@@ -78,7 +80,8 @@ export function isSameRequest (one: string, other: string): boolean {
 
 // UUIDs are compared and indexed as 16 bytes.
 function toUuid (text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+  const digits = hash('sha256', text, 'hex')
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20, 32)}`
 }
 
 // The order of members does not matter.

@@ -51,6 +51,9 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
   }
 
   return {
+    /** Whether creating a post takes little more than a statement. */
+    isQuick: !hooks.has('beforePostCreate') && !hooks.has('onPostCreate'),
+
     /**
      * Creates a post. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`, `UserNotFound`, `Overloaded`, `InvalidToken`, and `KeyTaken`
      * if the key `once` is taken. So do the other changes.

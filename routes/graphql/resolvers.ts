@@ -91,6 +91,7 @@ const resolvers = {
     async createPost (_, { input }, context, info) {
       const { usherPostChanges: changes } = context.usher
       return perform(context, info, (caller) => ({
+        isQuick: changes.isQuick,
         operate: (key) => changes.create(caller, input, key),
         restore: (stored) => changes.restoreCreated(caller, input, stored),
       }))
@@ -99,6 +100,7 @@ const resolvers = {
     async updatePost (_, { id, input }, context, info) {
       const { usherPostChanges: changes } = context.usher
       return perform(context, info, (caller) => ({
+        isQuick: true,
         operate: (key) => changes.update(caller, id, input, key),
         restore: (stored) => changes.restoreChanged(caller, 'posts:update', stored),
       }))
@@ -107,6 +109,7 @@ const resolvers = {
     async deletePost (_, { id }, context, info) {
       const { usherPostChanges: changes } = context.usher
       return perform(context, info, (caller) => ({
+        isQuick: true,
         operate: (key) => changes.delete(caller, id, key),
         restore: (stored) => changes.restoreChanged(caller, 'posts:delete', stored).id,
       }))
