@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { batchCalls } from '../db/batching.ts'
 import { deleteExpiredResults, findResults, KeyTaken, type StoredResult } from '../db/idempotency.ts'
+import { ByteBudget } from '../schema/byte-budget.ts'
 import {
   createToResultKey, Gone, IdempotencyKeyInUse, IdempotencyKeyReused, isSameRequest, type KeyedRequest, type ResultKey,
 } from '../schema/idempotency.ts'
@@ -12,8 +13,12 @@ import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 const PATIENCE_MS = 1000
 const LOOK_MS = 25
 const PURGE_SECONDS = 600
+// How many bytes the results of changes may have that an actor makes on this node in a day. A creation stores its record anyway, and
+// its result at most doubles that, but changes of one record could fill the disk.
+const CHANGE_BYTES = 64 * 1024 * 1024
+const DAY_MS = 86_400_000
 // Rejections after which the first request may nevertheless have succeeded. One that denies a permission is never replaced by a result.
-const CONFLICTS: ReadonlySet<unknown> = new Set([400, 404, 409, 413, 422])
+const CONFLICTS: ReadonlySet<unknown> = new Set([400, 404, 409, 413, 422, 429])
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -109,6 +114,9 @@ function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }:
 
   return {
     toResultKey,
+
+    /** How many bytes the results of an actor's changes may have. */
+    changes: new ByteBudget(CHANGE_BYTES, DAY_MS),
 
     /**
      * Performs a request with a key, or returns the stored result of the first request with it (contract 10.4). Throws

@@ -24,7 +24,10 @@ declare module 'fastify' {
 /** A post to be created. Without an author, it is the caller's own. */
 export interface GivenPost { title: string, content: string, authorId?: string | null | undefined }
 
-function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: hooks }: FastifyInstance) {
+// What the result of a change takes besides the content.
+const OTHER_BYTES = 1024
+
+function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: hooks, usherIdempotency: { changes: budget } }: FastifyInstance) {
   // Returns a post if the caller may change it.
   async function findOwn (caller: Caller, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
     caller.requireIdentity()
@@ -76,7 +79,11 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
     async update (caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined }, once?: ResultKey): Promise<PostRow> {
       const post = await findOwn(caller, 'posts:update', id)
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
-      return posts.update(post.id, { ...changes, actorId: actorIdOf(caller), once }, () => caller.confirm())
+      if (!once) return posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm())
+      budget.require(caller.getActor().id)
+      const updated = await posts.update(post.id, { ...changes, actorId: actorIdOf(caller), once }, () => caller.confirm())
+      budget.add(caller.getActor().id, Buffer.byteLength(updated.content) + OTHER_BYTES)
+      return updated
     },
 
     /** Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidToken`. */
@@ -106,4 +113,4 @@ const actorIdOf = ({ actor }: Caller): string | null => actor?.id ?? null
 /** Creates, changes and deletes posts: one function each, whoever does it. */
 export default fp(async function postChanges (app) {
   app.decorate('usherPostChanges', createPostChanges(app))
-}, { name: 'usher-post-changes', dependencies: ['usher-posts', 'usher-users', 'usher-auth', 'usher-hooks'] })
+}, { name: 'usher-post-changes', dependencies: ['usher-idempotency', 'usher-posts', 'usher-users', 'usher-auth', 'usher-hooks'] })
