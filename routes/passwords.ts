@@ -5,7 +5,7 @@ import { forbidStoring } from '../plugins/http.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
 import { IdParams } from '../schema/params.ts'
 import { InvalidInput } from '../schema/errors.ts'
-import type { ResultKey } from '../schema/idempotency.ts'
+import { IDEMPOTENT, type ResultKey } from '../schema/idempotency.ts'
 import { InvalidToken } from '../schema/auth.ts'
 import { ChangePassword, CheckReset, ConfirmReset, MailReply, PasswordIsSet, rejectPersonalWords, RequestReset, WrongPassword } from '../schema/password.ts'
 import { failures, NoContent } from '../schema/reply.ts'
@@ -44,6 +44,7 @@ const schemas = {
     tags: ['users'],
     security,
     summary: 'Invite a user who has no password: send a link to set one',
+    [IDEMPOTENT]: true,
     params: IdParams,
     response: { 202: MailReply, ...failures(400, 401, 403, 404, 409, 410, 422) },
   },

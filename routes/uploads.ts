@@ -7,6 +7,7 @@ import { restoreUpload } from '../db/uploads.ts'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { ByteRange } from '../plugins/uploads/backend.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
+import { IDEMPOTENT } from '../schema/idempotency.ts'
 import { IdParams } from '../schema/params.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
@@ -22,6 +23,7 @@ const schemas = {
     tags,
     security: [{ bearer: [] }],
     summary: 'Upload a file',
+    [IDEMPOTENT]: true,
     consumes: ['multipart/form-data'],
     body: UploadForm,
     response: { 200: Upload, ...failures(400, 401, 403, 408, 409, 410, 413, 415, 422, 507) },

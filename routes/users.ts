@@ -7,6 +7,7 @@ import { replacementOf } from '../db/user-changes.ts'
 import { addJsonParser } from '../plugins/http.ts'
 import { authorizeChange, authorizeCreation, writerOf } from '../plugins/users/permissions.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
+import { IDEMPOTENT } from '../schema/idempotency.ts'
 import { IdParams } from '../schema/params.ts'
 import type { Actor, ReadAction } from '../schema/policy.ts'
 import { failures, NoContent } from '../schema/reply.ts'
@@ -30,6 +31,7 @@ const schemas = {
     tags,
     security,
     summary: 'Create a user',
+    [IDEMPOTENT]: true,
     body: CreateUser,
     response: { 201: User, ...failures(400, 401, 403, 409, 410, 413, 415, 422) },
   },

@@ -24,6 +24,9 @@ export function readIdempotencyKey (field: unknown, name = 'Idempotency-Key'): s
   throw new InvalidInput(`${name} must be 1 to ${LONGEST} visible ASCII characters`)
 }
 
+/** The member of a route's schema that says that its requests may have an idempotency key. */
+export const IDEMPOTENT = 'x-idempotent'
+
 /** A request with an idempotency key. */
 export interface KeyedRequest {
   /** The actor's id. Every actor has keys of their own. */
