@@ -9,7 +9,7 @@ import { authorizeChange, authorizeCreation, writerOf } from '../plugins/users/p
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { readIfMatch, type Match } from '../schema/entity-tag.ts'
 import { IDEMPOTENT } from '../schema/idempotency.ts'
-import { IdParams } from '../schema/params.ts'
+import { IdParams, IfMatchHeaders } from '../schema/params.ts'
 import type { Actor, ReadAction } from '../schema/policy.ts'
 import { failures, NoContent, NotModified } from '../schema/reply.ts'
 import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList } from '../schema/user.ts'
@@ -42,6 +42,7 @@ const schemas = {
     security,
     summary: 'Replace a user',
     params: IdParams,
+    headers: IfMatchHeaders,
     body: ReplaceUser,
     response: { 200: User, ...failures(400, 401, 403, 404, 409, 412, 413, 415, 429) },
   },
@@ -51,6 +52,7 @@ const schemas = {
     summary: 'Change a user: absent members stay as they are',
     consumes: PATCH_TYPES,
     params: IdParams,
+    headers: IfMatchHeaders,
     body: PatchUser,
     response: { 200: User, ...failures(400, 401, 403, 404, 409, 412, 413, 415, 429) },
   },
@@ -59,6 +61,7 @@ const schemas = {
     security,
     summary: 'Delete a user with their sessions, posts and uploads',
     params: IdParams,
+    headers: IfMatchHeaders,
     response: { 204: NoContent, ...failures(400, 401, 403, 404, 409, 412) },
   },
 }
