@@ -14,6 +14,7 @@ import errors from './plugins/errors.ts'
 import newUsers from './plugins/users/new-users.ts'
 import firstAdmin from './plugins/auth/first-admin.ts'
 import hooks from './plugins/hooks.ts'
+import idempotency from './plugins/idempotency.ts'
 import http, { addFallbacks, collectMethods } from './plugins/http.ts'
 import emailLinks from './plugins/auth/email-links.ts'
 import lingeringClose from './plugins/lingering-close.ts'
@@ -114,6 +115,7 @@ async function service (app: FastifyInstance): Promise<void> {
   await app.register(hooks)
   await app.register(database)
   await app.register(outbox)
+  await app.register(idempotency)
   await app.register(users)
   await app.register(throttle)
   await app.register(audit)

@@ -35,7 +35,14 @@ const requests: Record<Work, () => autocannon.Request> = {
   replaceUser: replacement,
   patchUser: () => ({ method: 'PATCH', path: `/api/users/${some()}`, headers: bearer, body: JSON.stringify({ name: `Name ${count}` }) }),
   createPost: () => ({ method: 'POST', path: '/graphql', headers: bearer, body: JSON.stringify({ query: mutation }) }),
+  createUserOnce: () => once(requests.createUser()),
+  createPostOnce: () => once(requests.createPost()),
   mixed: () => requests[mix[count % mix.length]!](),
+}
+
+// Every request has a key of its own.
+function once (request: autocannon.Request): autocannon.Request {
+  return { ...request, headers: { ...request.headers, 'idempotency-key': crypto.randomUUID() } }
 }
 
 // The same mix as in requests.lua.

@@ -10,7 +10,7 @@ const PATIENCE_SECONDS = 10
 export const compared = ['user', 'protected', 'list', 'graphql', 'createUser', 'replaceUser', 'patchUser', 'createPost'] as const
 export type Compared = typeof compared[number]
 /** What a generator can send. `mixed` sends all of them in turn, mostly reads. */
-export type Work = Compared | 'revalidated' | 'firstPage' | 'page' | 'longPage' | 'mixed'
+export type Work = Compared | 'revalidated' | 'createUserOnce' | 'createPostOnce' | 'firstPage' | 'page' | 'longPage' | 'mixed'
 
 export type Generator = 'wrk' | 'autocannon'
 

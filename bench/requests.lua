@@ -40,6 +40,16 @@ local make = {
   end,
 }
 
+-- Every request has a key of its own.
+local function once (name)
+  return function ()
+    headers['Idempotency-Key'] = seed .. '-' .. count .. '-0123456789abcdef'
+    return make[name]()
+  end
+end
+make.createUserOnce = once('createUser')
+make.createPostOnce = once('createPost')
+
 -- Two of twenty requests are writes.
 local mix = {
   'user', 'protected', 'user', 'list', 'graphql', 'user', 'protected', 'firstPage', 'user', 'createUser',

@@ -7,6 +7,7 @@ import { compare } from './compare.ts'
 import { fanout, flow } from './fanout.ts'
 import { idle } from './idle.ts'
 import { compared, type Compared } from './load.ts'
+import { keyed } from './keyed.ts'
 import { parts, readOptions, requireOpenFiles, type Options, type Part } from './options.ts'
 import { outbox } from './outbox.ts'
 import { CONNECTIONS, overload } from './overload.ts'
@@ -16,7 +17,9 @@ import { scale } from './scale.ts'
 import { soak } from './soak.ts'
 import { openStage, type Stage } from './stage.ts'
 
-const run: Record<Part, (stage: Stage) => Promise<Report>> = { revalidate, fanout, flow, comeback, idle, scale, overload, outbox, soak }
+const run: Record<Part, (stage: Stage) => Promise<Report>> = {
+  revalidate, fanout, flow, comeback, idle, scale, overload, outbox, keyed, soak,
+}
 // Besides sockets, a process opens files for the database, logs and modules.
 const OTHER_FILES = 100
 

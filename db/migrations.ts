@@ -4,6 +4,7 @@ import { createAccounts } from './migrations/accounts.ts'
 import { createDeletedUsers } from './migrations/deleted-users.ts'
 import { timeEndedSessions } from './migrations/ended-at.ts'
 import { createEpochs } from './migrations/epochs.ts'
+import { createIdempotencyKeys } from './migrations/idempotency.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
 import { createOutbox } from './migrations/outbox.ts'
 import { createPositions } from './migrations/positions.ts'
@@ -78,6 +79,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0013-outbox': createOutbox,
   '0014-sign-up-fields': addSignUpFields,
   '0015-row-versions': addRowVersions,
+  '0016-idempotency': createIdempotencyKeys,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

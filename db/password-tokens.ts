@@ -44,7 +44,7 @@ export async function findAccount (db: Database, id: string): Promise<Account | 
  * @param confirm runs before the commit, and throws if the token must not be stored
  */
 export async function insertPasswordToken (
-  db: Database, { hash, userId, seconds, onlyIfProven }: NewToken, note: NewAuditEntry, mail: NewMail, confirm?: () => Promise<void>
+  db: Database, { hash, userId, seconds, onlyIfProven }: NewToken, note: NewAuditEntry, mail: NewMail, confirm?: (trx: Database) => Promise<void>
 ): Promise<void> {
   return db.transaction().execute(async (trx) => {
     // A change of the address or disabling the user waits for this lock, and then deletes the token.
@@ -62,7 +62,7 @@ export async function insertPasswordToken (
       .returning('hash').execute()
     await insertAuditEntries(trx, [note])
     await insertMail(trx, mail, stored.length > 0 ? user!.email : null, user ? userId : null)
-    await confirm?.()
+    await confirm?.(trx)
   })
 }
 

@@ -2,9 +2,11 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Match } from '../schema/entity-tag.ts'
 import { Overloaded, PreconditionFailed } from '../schema/errors.ts'
+import type { ResultKey } from '../schema/idempotency.ts'
 import { PostNotFound } from '../schema/post.ts'
 import { UserNotFound } from '../schema/user.ts'
 import { isInTime } from './driver/write-in-time.ts'
+import { admitting, isAdmitted, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome, withoutConflict } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
@@ -28,11 +30,13 @@ export interface NewPost {
   content: string
   /** The user who creates or changes it. Null, or absent, if it is not a user. */
   actorId?: string | null | undefined
+  /** Under what the result is stored. */
+  once?: ResultKey | undefined
 }
 
 /**
  * Creates posts, as one statement. Returns the created posts in the order of their positions, which is the order of `posts`. A post
- * whose author is unknown yields `UserNotFound` and does not affect the others. PostgreSQL notifies the nodes at the commit.
+ * whose author is unknown yields `UserNotFound`, one whose key is taken yields `KeyTaken`, and neither affects the others. PostgreSQL notifies the nodes at the commit.
  *
  * The authors' rows are locked, so that no author is deleted before the commit. If another transaction has locked an author's row,
  * such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row would block all new posts:
@@ -44,7 +48,8 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
   const ids = posts.map(({ id }) => id ?? uuid())
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
-  const statement = db
+  const keyed = keyedOf(ids, posts.map(({ once }) => once))
+  const statement = (keyed ? admitting(db, keyed) : db)
     .with('given', (cte) => cte.selectFrom(sql<Record<'id' | 'author' | 'title' | 'content' | 'actor', string>>`unnest(
       ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[], ${actors}::uuid[]
     )`.as<'posts'>(sql`posts(id, author, title, content, actor)`)).selectAll())
@@ -55,16 +60,20 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
       .expression(({ selectFrom }) => selectFrom('given').innerJoin('authors', 'authors.id', 'given.author')
         // The condition is always true. It sets `usher.quiet` for this statement only.
         .$if(quiet, (query) => query.where(sql<boolean>`(select set_config('usher.quiet', 'on', true)) is not null`))
+        .$if(keyed !== undefined, (query) => query.where(isAdmitted('given.id')))
         .select(['given.id', 'given.author', 'given.title', 'given.content']).orderBy('given.id'))
       .returning(postColumns))
   const from = 'created inner join given on given.id = created.id'
-  const rows = await storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
-    .selectFrom('created').selectAll().execute()
-  const created = inOrder(ids, rows)
-  if (rows.length === posts.length) return created as PostRow[]
+  const query = storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
+  const { written, refused } = keyed
+    ? toOutcome<PostRow>(await withoutConflict(db, () => keeping(query, 'post', 'created').selectFrom('created')
+      .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').execute()))
+    : { written: await query.selectFrom('created').selectAll().execute() }
+  const created = inOrder(ids, written)
+  if (written.length === posts.length) return created as PostRow[]
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
   const failureOf = (author: string | null | undefined) => known.has(author?.toLowerCase() ?? '') ? new Overloaded() : new UserNotFound()
-  return created.map((row, index) => row ?? failureOf(authors[index]))
+  return created.map((row, index) => row ?? (refused?.has(ids[index]!) ? new KeyTaken() : failureOf(authors[index])))
 }
 
 const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
@@ -76,41 +85,54 @@ export interface PostConditions {
   until: string
   /** The versions that the post may have. */
   match?: Match
+  /** The key under which the result is stored. */
+  once?: ResultKey | undefined
 }
 
-/** Updates the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`. */
+/** Updates the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, and `KeyTaken` if the key `once` is taken. */
 export async function updatePost (
-  db: Database, id: string, { title, content, actorId = null }: Partial<NewPost>, { until, match }: PostConditions
+  db: Database, id: string, { title, content, actorId = null }: Partial<NewPost>, { until, match, once }: PostConditions
 ): Promise<PostRow> {
   const versions = versionsOf(match)
-  const statement = db.with('updated', (cte) => cte.updateTable('posts')
+  const keyed = keyedOf([id], [once])
+  const statement = (keyed ? admitting(db, keyed) : db).with('updated', (cte) => cte.updateTable('posts')
     .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
-    .where('id', '=', id).where(isInTime(until))
+    .where('id', '=', id).where(isInTime(until)).$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(postColumns))
-  const [row] = await storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
-    .selectFrom('updated').selectAll().execute()
-  if (!row) throw await whyUnchanged(db, id, match)
-  return row
+  const query = storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
+  if (!keyed) return await query.selectFrom('updated').selectAll().executeTakeFirst() ?? await whyUnchanged(db, id, match)
+  const { written: [post], refused } = toOutcome<PostRow>(await withoutConflict(db, () => keeping(query, 'post-update', 'updated').selectFrom('updated')
+    .fullJoin(refusedWrites, 'refusals.refused_id', 'updated.id').selectAll('updated').select('refused_id').execute()))
+  if (refused.size > 0) throw new KeyTaken()
+  return post ?? await whyUnchanged(db, id, match)
 }
 
 /**
- * Deletes a post. Throws `PostNotFound`, `PreconditionFailed`.
+ * Deletes a post. Throws `PostNotFound`, `PreconditionFailed`, and `KeyTaken` if the key `once` is taken.
  * @param actorId the user who deletes it
  */
-export async function deletePost (db: Database, id: string, actorId: string | null, { until, match }: PostConditions): Promise<void> {
+export async function deletePost (db: Database, id: string, actorId: string | null, { until, match, once }: PostConditions): Promise<void> {
   const versions = versionsOf(match)
-  const statement = db.with('deleted', (cte) => cte.deleteFrom('posts').where('id', '=', id).where(isInTime(until))
+  const keyed = keyedOf([id], [once])
+  const statement = (keyed ? admitting(db, keyed) : db).with('deleted', (cte) => cte.deleteFrom('posts')
+    .where('id', '=', id).where(isInTime(until)).$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(['id', 'author_id', 'title']))
-  const [row] = await storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
-    .selectFrom('deleted').select('id').execute()
-  if (!row) throw await whyUnchanged(db, id, match)
+  const query = storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
+  if (!keyed) {
+    await query.selectFrom('deleted').select('id').executeTakeFirst() ?? await whyUnchanged(db, id, match)
+    return
+  }
+  const author = query.with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
+  const { written, refused } = toOutcome(await withoutConflict(db, () => keeping(author, 'post-deletion', 'known', false).selectFrom('known')
+    .fullJoin(refusedWrites, 'refusals.refused_id', 'known.id').select(['known.id', 'refused_id']).execute()))
+  if (refused.size > 0) throw new KeyTaken()
+  if (written.length === 0) await whyUnchanged(db, id, match)
 }
 
-// Returns why a change has matched no row.
-async function whyUnchanged (db: Database, id: string, match: Match): Promise<Error> {
-  if (versionsOf(match) === null) return new PostNotFound()
-  const post = await db.selectFrom('posts').select('id').where('id', '=', id).executeTakeFirst()
-  return post ? new PreconditionFailed() : new PostNotFound()
+// Throws why a change has matched no row.
+async function whyUnchanged (db: Database, id: string, match: Match): Promise<never> {
+  if (versionsOf(match) === null) throw new PostNotFound()
+  throw await db.selectFrom('posts').select('id').where('id', '=', id).executeTakeFirst() ? new PreconditionFailed() : new PostNotFound()
 }

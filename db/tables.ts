@@ -6,6 +6,7 @@ import type {
   SigningKeysTable, ThrottleTable, UndoTokensTable,
 } from './tables/auth.ts'
 import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './tables/content.ts'
+import type { IdempotencyKeysTable } from './tables/idempotency.ts'
 import type { EventConsumersTable, FailedDeliveriesTable, OutboxTable } from './tables/outbox.ts'
 
 /** A user. `email` is unique, regardless of case. */
@@ -82,6 +83,7 @@ export interface Tables {
   event_consumers: EventConsumersTable
   outbox: OutboxTable
   failed_deliveries: FailedDeliveriesTable
+  idempotency_keys: IdempotencyKeysTable
 }
 
 /** The first argument of every function in `db/`: the database, or a transaction on it. */

@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
 import { InvalidToken } from '../schema/auth.ts'
+import type { ResultKey } from '../schema/idempotency.ts'
+import { admitting, isAdmitted, keeping, keyedOf, KeyTaken, withoutConflict, type StoredResult } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
 import { toPage, type Page } from './page.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
@@ -64,15 +66,35 @@ export interface NewUpload {
   description: string
 }
 
-/** Creates the record of a stored file. Throws `InvalidToken` if its user was deleted meanwhile. */
-export async function insertUpload (db: Database, { userId, mediaType, ...upload }: NewUpload): Promise<void> {
+/**
+ * Creates the record of a stored file. Throws `InvalidToken` if its user was deleted meanwhile, and `KeyTaken` if the key `once` is taken.
+ */
+export async function insertUpload (db: Database, { userId, mediaType, ...upload }: NewUpload, once?: ResultKey): Promise<void> {
+  const keyed = keyedOf([upload.id], [once])
+  const values = { ...upload, user_id: userId, media_type: mediaType }
+  const event = { from: 'created', ...uploadData('created', 'created.user_id') }
   try {
-    const statement = db.with('created', (cte) => cte.insertInto('uploads').values({ ...upload, user_id: userId, media_type: mediaType }).returningAll())
-    await storing(statement, db, 'upload.created', { from: 'created', ...uploadData('created', 'created.user_id') })
-      .selectFrom('created').select('id').execute()
+    if (!keyed) {
+      const statement = db.with('created', (cte) => cte.insertInto('uploads').values(values).returningAll())
+      return void await storing(statement, db, 'upload.created', event).selectFrom('created').select('id').execute()
+    }
+    const names = Object.keys(values) as (keyof typeof values)[]
+    const statement = admitting(db, keyed)
+      .with('created', (cte) => cte.insertInto('uploads').columns(names)
+        .expression(sql`select ${sql.join(Object.values(values))} from keyed where ${isAdmitted('keyed.record_id')}`).returningAll())
+      .with('shown', (cte) => cte.selectFrom('created').select(columns))
+    const rows = await withoutConflict(db, () => keeping(storing(statement, db, 'upload.created', event), 'upload', 'shown')
+      .selectFrom('shown').select('id').execute())
+    if (rows.length === 0) throw new KeyTaken()
   } catch (error) {
     throw violates(error, 'uploads_user_id_fkey') ? new InvalidToken() : error
   }
+}
+
+/** Returns the upload that the first request has created. */
+export function restoreUpload ({ result }: StoredResult): Omit<NewUpload, 'userId'> {
+  const { id, filename, mediaType, size, sha256, description } = JSON.parse(result!) as NewUpload
+  return { id, filename, mediaType, size, sha256, description }
 }
 
 /** Where a statement finds the event of each upload that it changes, in rows with the columns of `uploads`. */

@@ -1,9 +1,11 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import type { ResultKey } from '../schema/idempotency.ts'
 import { EmailTaken, type ReplaceUser, type Role } from '../schema/user.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { storing, userData } from './outbox/store.ts'
+import { admitting, isAdmitted, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome, withoutConflict } from './idempotency.ts'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
@@ -105,16 +107,18 @@ export interface NewUser extends ReplaceUser {
   passwordHash?: string | null | undefined
 }
 
+/** A user to be created, and who does it. With `once`, the result is stored under that key. */
+export type UserCreation = NewUser & { context: AuditContext, once?: ResultKey | undefined }
+
 const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
 /**
  * Creates users, their entries in the account log and their events, as one statement. Returns the users in the order of `users`. A user whose
- * address is taken yields `EmailTaken` and does not affect the others.
+ * address is taken yields `EmailTaken`, one whose key is taken yields `KeyTaken`, and neither affects the others.
  */
-export async function insertUsers (
-  db: Database, users: readonly (NewUser & { context: AuditContext })[], fields = noFields
-): Promise<(UserRow | Error)[]> {
+export async function insertUsers (db: Database, users: readonly UserCreation[], fields = noFields): Promise<(UserRow | Error)[]> {
   const ids = users.map(() => uuid())
+  const keyed = keyedOf(ids, users.map(({ once }) => once))
   const columns = writableColumns(fields)
   // Their types are only known at runtime.
   const names = columns.map(({ name }) => name) as (keyof typeof writableUserColumns)[]
@@ -124,7 +128,7 @@ export async function insertUsers (
   // The names have underscores, which names of fields cannot have.
   type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'> &
     Record<'entry_id' | 'actor_id' | 'session_id' | 'client_address' | 'user_agent', string>
-  const statement = db
+  const statement = (keyed ? admitting(db, keyed) : db)
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => uuid())}::uuid[],
       ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
@@ -132,7 +136,8 @@ export async function insertUsers (
     )`.as<'given'>(sql`given(id, password_hash, entry_id, actor_id, session_id, client_address, user_agent, ${sql.join(names.map(sql.ref))})`)).selectAll())
     .with('created', (cte) => cte.insertInto('users')
       .columns(['id', 'password_hash', ...names])
-      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...names]))
+      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...names])
+        .$if(keyed !== undefined, (query) => query.where(isAdmitted('given.id'))))
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
       .returning(userColumns(fields)))
     .with('noted', (cte) => cte.insertInto('audit')
@@ -141,8 +146,9 @@ export async function insertUsers (
         'given.entry_id', sql.lit('user.create').as('action'), 'given.actor_id', 'given.id', 'given.session_id', 'given.client_address', 'given.user_agent',
       ])))
   const from = 'created inner join given on given.id = created.id'
-  const rows = await storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
-    .selectFrom('created').selectAll()
-    .execute()
-  return inOrder(ids, rows).map((row) => row ?? new EmailTaken())
+  const created = storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
+  if (!keyed) return inOrder(ids, await created.selectFrom('created').selectAll().execute()).map((row) => row ?? new EmailTaken())
+  const { written, refused } = toOutcome<UserRow>(await withoutConflict(db, () => keeping(created, 'user', 'created').selectFrom('created')
+    .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').execute()))
+  return inOrder(ids, written).map((row, index) => row ?? (refused.has(ids[index]!) ? new KeyTaken() : new EmailTaken()))
 }

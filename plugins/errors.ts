@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError } from '../schema/errors.ts'
+import { IdempotencyKeyInUse } from '../schema/idempotency.ts'
 import { WrongPassword } from '../schema/password.ts'
 import { challengeOf } from '../schema/auth.ts'
 import { sendIsolated } from './response-isolation.ts'
@@ -40,7 +41,7 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   reply.code(error.statusCode!)
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
-  if (error.statusCode === 503) reply.header('retry-after', RETRY_AFTER_SECONDS)
+  if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_SECONDS)
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
 }
 

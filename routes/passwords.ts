@@ -5,10 +5,12 @@ import { forbidStoring } from '../plugins/http.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
 import { IdParams } from '../schema/params.ts'
 import { InvalidInput } from '../schema/errors.ts'
+import { IDEMPOTENT, type ResultKey } from '../schema/idempotency.ts'
 import { InvalidToken } from '../schema/auth.ts'
 import { ChangePassword, CheckReset, ConfirmReset, MailReply, PasswordIsSet, rejectPersonalWords, RequestReset, WrongPassword } from '../schema/password.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { UserDisabled, UserNotFound } from '../schema/user.ts'
+import { createOnce } from './idempotency.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const security = [{ bearer: [] }]
@@ -42,8 +44,9 @@ const schemas = {
     tags: ['users'],
     security,
     summary: 'Invite a user who has no password: send a link to set one',
+    [IDEMPOTENT]: true,
     params: IdParams,
-    response: { 202: MailReply, ...failures(401, 403, 404, 409) },
+    response: { 202: MailReply, ...failures(400, 401, 403, 404, 409, 410, 422) },
   },
 }
 
@@ -53,6 +56,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherDatabase: { db }, usherAuth: { allow, actorOf, callerOf }, usherAccounts: accounts, usherPasswords: passwords,
     usherPasswordLinks: links, usherThrottle: throttle, usherAudit: audit,
   } = app
+  const once = createOnce(app)
   forbidStoring(app)
 
   app.put('/auth/password', { schema: schemas.change, onRequest: allow('passwords:change') }, onChange)
@@ -107,13 +111,16 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onInvite (request: RequestOf<typeof schemas.invite>, reply: ReplyOf<typeof schemas.invite>) {
-    const { params: { id } } = request
-    const user = await findAccount(db, id)
+    await once(request, reply, { content: null }, { operate: (key) => invite(request, key), restore: () => {} })
+    return reply.code(202).send({ message: 'The invitation is on its way' })
+  }
+
+  async function invite (request: RequestOf<typeof schemas.invite>, key: ResultKey | undefined): Promise<void> {
+    const user = await findAccount(db, request.params.id)
     if (!user) throw new UserNotFound()
     if (user.disabled) throw new UserDisabled()
     if (user.passwordHash !== null) throw new PasswordIsSet()
-    await links.invite(user.id, callerOf(request))
-    return reply.code(202).send({ message: 'The invitation is on its way' })
+    await links.invite(user.id, callerOf(request), key)
   }
 
   async function rejectPassword (request: FastifyRequest): Promise<never> {

@@ -3,14 +3,17 @@ import fastifyMultipart from '@fastify/multipart'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { create as contentDisposition } from 'content-disposition'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { restoreUpload } from '../db/uploads.ts'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { ByteRange } from '../plugins/uploads/backend.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
+import { IDEMPOTENT } from '../schema/idempotency.ts'
 import { IdParams } from '../schema/params.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
 import { failures, NotModified } from '../schema/reply.ts'
 import { isShown, Upload, UploadBytes, UploadForm, UploadRange } from '../schema/upload.ts'
 import { evaluateConditions, rangeApplies, REVALIDATED } from './conditional-request.ts'
+import { createClaim, markReplayed } from './idempotency.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { FORM_OVERHEAD_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
 
@@ -22,9 +25,10 @@ const schemas = {
     tags,
     security: [{ bearer: [] }],
     summary: 'Upload a file',
+    [IDEMPOTENT]: true,
     consumes: ['multipart/form-data'],
     body: UploadForm,
-    response: { 200: Upload, ...failures(400, 401, 403, 408, 413, 415, 507) },
+    response: { 200: Upload, ...failures(400, 401, 403, 408, 409, 410, 413, 415, 422, 507) },
   },
   download: {
     tags,
@@ -41,6 +45,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
   const cutOff = createResponseCutOff(app)
+  const claimKey = createClaim(app)
   app.usherTag('uploads', 'Files')
   await registerMultipart(app)
 
@@ -54,11 +59,24 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
     cutOff(reply.raw)
+    // Before the body is read, so that a repeated request does not send it while the first one is in progress.
+    const claim = await claimKey(request)
+    const caller = callerOf(request)
     const form: ReadForm<TemporaryFile> = { problems: new Map() }
     try {
       await readForm(request, limits, form, storage.write)
       const { file, ...texts } = parseForm(form)
-      const upload = await uploads.keep(callerOf(request), { ...file, ...texts })
+      const { sha256, size } = file
+      const performed = await claim.perform({ sha256, size, ...texts }, {
+        operate: (key) => uploads.keep(caller, { ...file, ...texts }, key),
+        async restore (stored) {
+          await caller.confirm()
+          return restoreUpload(stored)
+        },
+      })
+      markReplayed(reply, performed)
+      const { result: upload } = performed
+      if (upload.id !== file.id) await storage.discard(file)
       reply.header('etag', tagOf(upload))
       return { fileUrl: `${base}/${upload.id}`, ...upload }
     } catch (error) {
@@ -66,6 +84,8 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       // The server does not wait for the rest of the request (RFC 9110 15.5.9).
       if (error instanceof BodyStalled) reply.header('connection', 'close')
       throw error
+    } finally {
+      claim.release()
     }
   }
 

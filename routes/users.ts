@@ -2,18 +2,21 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Page } from '../db/page.ts'
 import type { UserRow } from '../db/tables.ts'
+import { restoreUser } from '../db/idempotency.ts'
 import { replacementOf } from '../db/user-changes.ts'
 import { addJsonParser } from '../plugins/http.ts'
 import { authorizeChange, authorizeCreation, writerOf } from '../plugins/users/permissions.ts'
 import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { readIfMatch, type Match } from '../schema/entity-tag.ts'
-import { IdParams } from '../schema/params.ts'
+import { IDEMPOTENT } from '../schema/idempotency.ts'
+import { IdParams, IfMatchHeaders } from '../schema/params.ts'
 import type { Actor, ReadAction } from '../schema/policy.ts'
 import { failures, NoContent, NotModified } from '../schema/reply.ts'
 import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList } from '../schema/user.ts'
 import { withoutProtected } from '../schema/user-fields.ts'
 import { represent, type MediaType } from '../schema/version.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
+import { createOnce } from './idempotency.ts'
 import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
 import { negotiateVersion } from './negotiate-version.ts'
 import { linkNextPage } from './next-page.ts'
@@ -30,14 +33,16 @@ const schemas = {
     tags,
     security,
     summary: 'Create a user',
+    [IDEMPOTENT]: true,
     body: CreateUser,
-    response: { 201: User, ...failures(400, 401, 403, 409, 413, 415) },
+    response: { 201: User, ...failures(400, 401, 403, 409, 410, 413, 415, 422) },
   },
   replace: {
     tags,
     security,
     summary: 'Replace a user',
     params: IdParams,
+    headers: IfMatchHeaders,
     body: ReplaceUser,
     response: { 200: User, ...failures(400, 401, 403, 404, 409, 412, 413, 415, 429) },
   },
@@ -47,6 +52,7 @@ const schemas = {
     summary: 'Change a user: absent members stay as they are',
     consumes: PATCH_TYPES,
     params: IdParams,
+    headers: IfMatchHeaders,
     body: PatchUser,
     response: { 200: User, ...failures(400, 401, 403, 404, 409, 412, 413, 415, 429) },
   },
@@ -55,6 +61,7 @@ const schemas = {
     security,
     summary: 'Delete a user with their sessions, posts and uploads',
     params: IdParams,
+    headers: IfMatchHeaders,
     response: { 204: NoContent, ...failures(400, 401, 403, 404, 409, 412) },
   },
 }
@@ -66,6 +73,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherVisibility: visibility, usherOptions: { prefix, userFields },
   } = app
   const path = `${prefix}/api/users`
+  const once = createOnce(app)
   const serialized = new WeakMap<Page<UserRow>, Map<string, string>>()
   app.usherTag('users', 'User records')
 
@@ -116,7 +124,12 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
-    const created = await newUsers.create(callerOf(request), request.body)
+    const caller = callerOf(request)
+    const created = await once(request, reply, newUsers.contentOf(request.body), {
+      isQuick: newUsers.isQuick(request.body),
+      operate: (key) => newUsers.create(caller, request.body, key),
+      restore: restoreUser,
+    })
     return reply.code(201).header('location', `${path}/${created.id}`).send(showTagged(created, request, reply))
   }
 

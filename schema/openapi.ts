@@ -5,6 +5,7 @@ import {
   BodyStalled, DatabaseUnavailable, Forbidden, InternalError, NotAcceptable, NotFound, PayloadTooLarge, PreconditionFailed,
   RangeNotSatisfiable, TooManyRequests, UnsupportedMediaType,
 } from './errors.ts'
+import { Gone, IDEMPOTENT, IdempotencyKeyReused } from './idempotency.ts'
 import { StorageFull } from './upload.ts'
 import { EmailTaken } from './user.ts'
 import type { Options } from './options.ts'
@@ -15,7 +16,8 @@ type Json = Record<string, unknown>
 interface Tag { name: string, description: string }
 
 interface Operation {
-  parameters?: { name?: string, in?: string, description?: string, required: boolean, schema: Json }[]
+  parameters?: (Json & { required: boolean, schema: Json })[]
+  [IDEMPOTENT]?: boolean
   security?: object[]
   responses: Record<string, Json & { headers?: Json, content?: Record<string, { schema?: { title?: string }, example?: Json }> }>
 }
@@ -107,7 +109,7 @@ const TAGGED = new Set(['User', 'Upload'])
 const failures = [
   new Unauthenticated(), new Forbidden(), new NotFound(), new NotAcceptable('application/json'), new BodyStalled(), new EmailTaken(),
   new PreconditionFailed(), new PayloadTooLarge(), new UnsupportedMediaType('application/json'), new RangeNotSatisfiable(),
-  new TooManyRequests(1), new InternalError(), new DatabaseUnavailable(), new StorageFull(),
+  new TooManyRequests(1), new Gone(), new IdempotencyKeyReused(), new InternalError(), new DatabaseUnavailable(), new StorageFull(),
 ]
 
 function exampleOf (status: number, isPublic: boolean): Json | undefined {
@@ -133,6 +135,19 @@ function finishOperation (operation: Operation): void {
     const example = exampleOf(Number(status), operation.security.length === 0)
     for (const media of Object.values(response.content ?? {})) if (example) media.example = example
   }
+  if (operation[IDEMPOTENT]) describeKey(operation)
+}
+
+// Describes the headers of an operation whose requests may have an idempotency key (contract 10.4).
+function describeKey (operation: Operation): void {
+  const name = 'Idempotency-Key'
+  const description = 'Makes the request repeatable for 24 hours: repeating it returns the same result and has no second effect'
+  operation.parameters = [...operation.parameters ?? [], { name, in: 'header', required: false, description, schema: { type: 'string', maxLength: 512 } }]
+  for (const [status, response] of Object.entries(operation.responses)) {
+    if (status.startsWith('2')) response.headers = { ...response.headers, 'Idempotency-Replayed': { description: '`true` for a repetition', schema: { type: 'string' } } }
+    if (status === '409') response.headers = { ...response.headers, 'Retry-After': { description: 'Seconds, if a request with the key is in progress', schema: { type: 'string' } } }
+  }
+  delete operation[IDEMPOTENT]
 }
 
 function isTagged (status: string, { responses }: Operation): boolean {

@@ -17,3 +17,8 @@ export const pageQuery = (rows: string) => ({
     description: 'The cursor of the page, from the `Link` header of the previous page',
   })),
 })
+
+/** The headers of a change that may depend on the version of what it changes. `readIfMatch` reads them. */
+export const IfMatchHeaders = Type.Object({
+  'if-match': Type.Optional(Type.String({ description: 'Entity tags. If none of them is the current one, the response is 412 and nothing changes' })),
+})

@@ -17,7 +17,7 @@ export const NoContent = Type.Null({ description: 'Done; the response has no bod
 /** A 304 response, which has no body. */
 export const NotModified = Type.Null({ description: 'The client has the current version already; the response has no body' })
 
-type Failure = 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 412 | 413 | 415 | 416 | 422 | 429 | 500 | 503 | 507
+type Failure = 400 | 401 | 403 | 404 | 405 | 406 | 408 | 409 | 410 | 412 | 413 | 415 | 416 | 422 | 429 | 500 | 503 | 507
 
 /** Returns the response schemas for the statuses with which a route may fail. Every route gets 500 and 503 in addition. */
 export function failures<Status extends Failure> (...statuses: Status[]) {

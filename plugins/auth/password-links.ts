@@ -3,8 +3,11 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { NIL } from 'uuid'
 import type { NewAuditEntry } from '../../db/audit.ts'
+import { insertResult } from '../../db/idempotency.ts'
 import { deleteExpiredPasswordTokens, insertPasswordToken, type NewToken } from '../../db/password-tokens.ts'
+import type { Database } from '../../db/tables.ts'
 import { findCredentials } from '../../db/users.ts'
+import type { ResultKey } from '../../schema/idempotency.ts'
 import { NoMailer } from '../../schema/password.ts'
 import { durationOf } from '../mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
@@ -34,7 +37,7 @@ function createPasswordLinks (app: FastifyInstance) {
    * Creates a link with which a user can set a password once, and stores it with an entry of the account log and a mail. If there is no
    * such user, the user is disabled, or the address may not get a link, the mail is not sent.
    */
-  async function storeLink (name: 'password-reset' | 'invitation', token: Omit<NewToken, 'hash'>, entry: NewAuditEntry, confirm?: () => Promise<void>) {
+  async function storeLink (name: 'password-reset' | 'invitation', token: Omit<NewToken, 'hash'>, entry: NewAuditEntry, confirm?: (trx: Database) => Promise<void>) {
     const { hash, link } = createLink(app, '/set-password')
     const mail = mailer!.prepare(mails.render(name, { link, duration: durationOf(token.seconds) }), token.seconds)
     await insertPasswordToken(db, { hash, ...token }, entry, mail, confirm)
@@ -66,12 +69,16 @@ function createPasswordLinks (app: FastifyInstance) {
     },
 
     /**
-     * Sends a user a link to set a first password. Throws `NoMailer`, and `InvalidToken` if the caller may no longer act.
+     * Sends a user a link to set a first password. Throws `NoMailer`, `InvalidToken` if the caller may no longer act, and `KeyTaken` if
+     * the key `once` is taken.
      */
-    async invite (userId: string, caller: Caller): Promise<void> {
+    async invite (userId: string, caller: Caller, once?: ResultKey): Promise<void> {
       if (!mailer) throw new NoMailer()
       const entry = audit.entry(caller, { action: 'user.invite', userId })
-      await storeLink('invitation', { userId, seconds: INVITATION_SECONDS, onlyIfProven: false }, entry, () => caller.confirm())
+      await storeLink('invitation', { userId, seconds: INVITATION_SECONDS, onlyIfProven: false }, entry, async (trx) => {
+        if (once) await insertResult(trx, 'invitation', userId, once)
+        await caller.confirm()
+      })
     },
   }
 }

@@ -1,10 +1,12 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { restorePost, type StoredResult } from '../../db/idempotency.ts'
 import type { PostRow } from '../../db/posts.ts'
 import { readIfMatch } from '../../schema/entity-tag.ts'
 import { InvalidInput } from '../../schema/errors.ts'
 import type { HookPost } from '../../schema/hooks.ts'
+import type { ResultKey } from '../../schema/idempotency.ts'
 import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
 import { line } from '../../schema/text.ts'
 import { createParser } from '../../schema/validator.ts'
@@ -23,7 +25,18 @@ declare module 'fastify' {
 /** A post to be created. Without an author, it is the caller's own. */
 export interface GivenPost { title: string, content: string, authorId?: string | null | undefined }
 
-function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: hooks }: FastifyInstance) {
+/** How a post is changed. */
+export interface PostChangeOptions {
+  /** What the field `If-Match` would be. */
+  ifMatch?: string | null | undefined
+  /** The key under which the result is stored. */
+  once?: ResultKey | undefined
+}
+
+// What the result of a change takes besides the content.
+const OTHER_BYTES = 1024
+
+function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: hooks, usherIdempotency: { changes: budget } }: FastifyInstance) {
   // Returns a post if the caller may change it.
   async function findOwn (caller: Caller, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
     caller.requireIdentity()
@@ -33,6 +46,16 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
     return post
   }
 
+  // Returns the id of the author of a new post.
+  function authorizeCreation (caller: Caller, author: string | null | undefined): string {
+    caller.requireIdentity()
+    const authorId = author?.toLowerCase() ?? caller.actor?.id
+    if (authorId === undefined) throw new InvalidInput('authorId is required')
+    caller.authorize('posts:create')
+    if (authorId !== caller.actor?.id) caller.authorize('posts:create-for-another')
+    return authorId
+  }
+
   async function askHook (caller: Caller, post: HookPost): Promise<HookPost> {
     await users.get(post.authorId, caller.client)
     const { title, content, authorId } = await hooks.change('beforePostCreate', post, caller, parseHookPost)
@@ -40,20 +63,22 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
   }
 
   return {
-    /** Creates a post. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`, `UserNotFound`, `Overloaded`, `InvalidToken`. */
-    async create (caller: Caller, { authorId: author, ...given }: GivenPost): Promise<PostRow> {
-      caller.requireIdentity()
-      const authorId = author?.toLowerCase() ?? caller.actor?.id
-      if (authorId === undefined) throw new InvalidInput('authorId is required')
-      caller.authorize('posts:create')
-      if (authorId !== caller.actor?.id) caller.authorize('posts:create-for-another')
+    /** Whether creating a post takes little more than a statement. */
+    isQuick: !hooks.has('beforePostCreate') && !hooks.has('onPostCreate'),
+
+    /**
+     * Creates a post. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`, `UserNotFound`, `Overloaded`, `InvalidToken`, and `KeyTaken`
+     * if the key `once` is taken. So do the other changes.
+     */
+    async create (caller: Caller, { authorId: author, ...given }: GivenPost, once?: ResultKey): Promise<PostRow> {
+      const authorId = authorizeCreation(caller, author)
       const { title, content } = parsePost(given)
       const post = { title, content, authorId }
       const wanted = hooks.has('beforePostCreate') ? await askHook(caller, post) : post
       const also = hooks.during('onPostCreate', caller)
       // Without a hook, posts that are created at the same time share a statement.
-      if (!also) return posts.create({ ...wanted, actorId: actorIdOf(caller) }, caller)
-      return posts.createAfter({ ...wanted, actorId: actorIdOf(caller) }, async (trx, id, createdAt) => {
+      if (!also) return posts.create({ ...wanted, actorId: actorIdOf(caller), once }, caller)
+      return posts.createAfter({ ...wanted, actorId: actorIdOf(caller), once }, async (trx, id, createdAt) => {
         await also(trx, { ...wanted, id, createdAt })
         await caller.confirm()
       })
@@ -62,26 +87,43 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
     /**
      * Changes the members that are given. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `PreconditionFailed`,
      * `InvalidToken`.
-     * @param ifMatch what the field `If-Match` would be
      */
     async update (
-      caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined }, ifMatch?: string | null
+      caller: Caller, id: string, { title, content }: { title?: string | null | undefined, content?: string | null | undefined },
+      { ifMatch, once }: PostChangeOptions = {}
     ): Promise<PostRow> {
       const post = await findOwn(caller, 'posts:update', id)
       const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
-      return posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm(), match)
+      if (!once) return posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm(), { match })
+      budget.require(caller.getActor().id)
+      const updated = await posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm(), { match, once })
+      budget.add(caller.getActor().id, Buffer.byteLength(updated.content) + OTHER_BYTES)
+      return updated
     },
 
     /**
      * Deletes a post. Returns its id. Throws `PostNotFound`, `Unauthenticated`, `Forbidden`, `InvalidInput`, `PreconditionFailed`,
-     * `InvalidToken`. `ifMatch` is that of `update`.
+     * `InvalidToken`.
      */
-    async delete (caller: Caller, id: string, ifMatch?: string | null): Promise<string> {
+    async delete (caller: Caller, id: string, { ifMatch, once }: PostChangeOptions = {}): Promise<string> {
       const post = await findOwn(caller, 'posts:delete', id)
       const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
-      await posts.delete(post.id, () => caller.confirm(), actorIdOf(caller), match)
+      await posts.delete(post.id, () => caller.confirm(), actorIdOf(caller), { match, once })
       return post.id
+    },
+
+    /** Returns a created post again. Throws `Unauthenticated`, `Forbidden`, `InvalidInput`. */
+    restoreCreated (caller: Caller, { authorId }: GivenPost, stored: StoredResult): PostRow {
+      authorizeCreation(caller, authorId)
+      return restorePost(stored)
+    },
+
+    /** Returns a post again that was changed or deleted. Throws `Unauthenticated`, `Forbidden`. */
+    restoreChanged (caller: Caller, action: 'posts:update' | 'posts:delete', stored: StoredResult): PostRow {
+      const post = restorePost(stored)
+      caller.authorize(action, post.authorId)
+      return post
     },
   }
 }
@@ -91,4 +133,4 @@ const actorIdOf = ({ actor }: Caller): string | null => actor?.id ?? null
 /** Creates, changes and deletes posts: one function each, whoever does it. */
 export default fp(async function postChanges (app) {
   app.decorate('usherPostChanges', createPostChanges(app))
-}, { name: 'usher-post-changes', dependencies: ['usher-posts', 'usher-users', 'usher-auth', 'usher-hooks'] })
+}, { name: 'usher-post-changes', dependencies: ['usher-idempotency', 'usher-posts', 'usher-users', 'usher-auth', 'usher-hooks'] })

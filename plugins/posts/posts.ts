@@ -4,13 +4,12 @@ import { v7 as uuid } from 'uuid'
 import { batchLists } from '../../db/batch-lists.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
-import { deletePost, insertPosts, updatePost, type NewPost } from '../../db/post-changes.ts'
+import { deletePost, insertPosts, updatePost, type NewPost, type PostConditions } from '../../db/post-changes.ts'
 import {
   BYTES_A_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListPostsQuery, type PostRow,
 } from '../../db/posts.ts'
 import { lockAuthor } from '../../db/locked-users.ts'
 import type { Database } from '../../db/tables.ts'
-import type { Match } from '../../schema/entity-tag.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
 
 // Posts may be large, so fewer of them than other rows fit into one statement or result.
@@ -68,16 +67,18 @@ function createPosts (app: FastifyInstance) {
     },
 
     /**
-     * Changes the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`.
+     * Changes the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `KeyTaken`.
      * @param confirm throws if the actor may no longer act
-     * @param match the versions that the post may have
      */
-    update: (id: string, changes: Partial<NewPost>, confirm: () => Promise<void>, match?: Match): Promise<PostRow> =>
-      writeInTime((until) => updatePost(db, id, changes, { until, match }), confirm),
+    update: (id: string, changes: Partial<NewPost>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>): Promise<PostRow> =>
+      writeInTime((until) => updatePost(db, id, changes, { ...conditions, until }), confirm),
 
-    /** Deletes a post. Throws `PostNotFound`, `PreconditionFailed`. `actorId` is the user who deletes it, the others are those of `update`. */
-    delete: (id: string, confirm: () => Promise<void>, actorId: string | null, match?: Match): Promise<void> =>
-      writeInTime((until) => deletePost(db, id, actorId, { until, match }), confirm),
+    /**
+     * Deletes a post. Throws `PostNotFound`, `PreconditionFailed`, `KeyTaken`. `actorId` is the user who deletes it, the others are those
+     * of `update`.
+     */
+    delete: (id: string, confirm: () => Promise<void>, actorId: string | null, conditions?: Omit<PostConditions, 'until'>): Promise<void> =>
+      writeInTime((until) => deletePost(db, id, actorId, { ...conditions, until }), confirm),
   }
 }
 

@@ -5,6 +5,7 @@ import { v7 as uuid } from 'uuid'
 import { isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow } from '../../db/uploads.ts'
+import type { ResultKey } from '../../schema/idempotency.ts'
 import { UploadNotFound } from '../../schema/upload.ts'
 import type { ByteRange, Stage } from './backend.ts'
 import { measure, type Measures } from './measure.ts'
@@ -108,15 +109,16 @@ async function createStorage (app: FastifyInstance) {
 
     /**
      * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws `StorageFull`
-     * or `InvalidToken`, and removes the file then.
+     * `InvalidToken` or `KeyTaken`, and removes the file then.
      *
      * @param confirm runs right before the record is written, and throws if the upload must not be kept any more
+     * @param once under what the result is stored
      */
-    async keep (upload: NewUpload, confirm: () => Promise<void>): Promise<void> {
+    async keep (upload: NewUpload, confirm: () => Promise<void>, once?: ResultKey): Promise<void> {
       try {
         await backend.publish(upload.id)
         await confirm()
-        await insertUpload(db, upload)
+        await insertUpload(db, upload, once)
       } catch (error) {
         // If the database did not respond, the record may still be committed, so the file stays. If it is not committed, the
         // stray file is reported at the next start.

@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import { batchLists } from '../../db/batch-lists.ts'
 import { deleteUpload, listUploads, type ListUploadsQuery, type UploadRow } from '../../db/uploads.ts'
 import type { HookUpload } from '../../schema/hooks.ts'
+import type { ResultKey } from '../../schema/idempotency.ts'
 import { line } from '../../schema/text.ts'
 import { basename, UploadInput, UploadNotFound } from '../../schema/upload.ts'
 import { createParser } from '../../schema/validator.ts'
@@ -36,13 +37,13 @@ function createUploads (app: FastifyInstance) {
 
   return {
     /**
-     * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws, `StorageFull` and
-     * `InvalidToken`; the file then remains temporary, or is removed.
+     * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws, `StorageFull`, `InvalidToken`
+     * and, if the key `once` is taken, `KeyTaken`; the file then remains temporary, or is removed.
      */
-    async keep (caller: Caller, given: GivenUpload): Promise<GivenUpload> {
+    async keep (caller: Caller, given: GivenUpload, once?: ResultKey): Promise<GivenUpload> {
       caller.authorize('uploads:create')
       const upload = hooks.has('beforeUploadKeep') ? { ...given, ...await askHook(caller, given) } : given
-      await storage.keep({ ...upload, userId: caller.getActor().id }, () => caller.confirm())
+      await storage.keep({ ...upload, userId: caller.getActor().id }, () => caller.confirm(), once)
       return upload
     },
 

@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import { confirmSignUp, getSignUp } from '../../db/sign-ups.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { insertUsers } from '../../db/users.ts'
+import type { ResultKey } from '../../schema/idempotency.ts'
 import { rejectPersonalWords } from '../../schema/password.ts'
 import type { SignUp } from '../../schema/sign-up.ts'
 import { EmailTaken, type CreateUser } from '../../schema/user.ts'
@@ -39,12 +40,22 @@ function createNewUsers (app: FastifyInstance) {
   }
 
   return {
+    /** Returns whether creating a user takes little more than a statement. */
+    isQuick: ({ password }: CreateUser): boolean => password === undefined && !hooks.has('beforeUserCreate') && !hooks.has('onUserCreate'),
+
+    /** Returns what makes two requests to create a user the same. Members that are ignored do not matter. */
+    contentOf (given: CreateUser): { content: object, password: string | undefined } {
+      const { password, ...content } = creation.pick(given)
+      return { content, password }
+    },
+
     /**
      * Creates a user. Fields that the caller may not write are ignored. Throws `Unauthenticated`, `Forbidden`, `InvalidInput` if the password is the name or the address, `EmailTaken`,
      * `InvalidToken` if the caller may no longer act, and what a hook of the host throws.
      * @param given what the schema `CreateUser` accepts
+     * @param once under what the result is stored. If the key is taken, it throws `KeyTaken`
      */
-    async create (caller: Caller, given: CreateUser): Promise<UserRow> {
+    async create (caller: Caller, given: CreateUser, once?: ResultKey): Promise<UserRow> {
       authorizeCreation(caller, given)
       rejectOwnWords(given)
       const permitted = withoutProtected(userFields, given, writerOf(caller))
@@ -53,7 +64,7 @@ function createNewUsers (app: FastifyInstance) {
         : permitted
       const { password, ...user } = wanted
       const passwordHash = password === undefined ? null : await passwords.hash(password, caller.client)
-      const row = { ...user, passwordHash, context: audit.contextOf(caller) }
+      const row = { ...user, passwordHash, context: audit.contextOf(caller), once }
       const also = hooks.during('onUserCreate', caller)
       // Without a hook, users that are created at the same time share a statement.
       if (!also) return users.create(row, caller)

@@ -2,9 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { batchLists } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
-import type { AuditContext } from '../../db/audit.ts'
 import type { UserRow } from '../../db/tables.ts'
-import { findUsers, findUsersByEmail, findUserVersions, insertUsers, listUsers, type ListUsersQuery, type NewUser, type UserVersion } from '../../db/users.ts'
+import { findUsers, findUsersByEmail, findUserVersions, insertUsers, listUsers, type ListUsersQuery, type UserCreation, type UserVersion } from '../../db/users.ts'
 import { UserNotFound } from '../../schema/user.ts'
 
 const USERS_A_WRITE = 100
@@ -38,8 +37,8 @@ function createUsers ({ usherDatabase: { db }, usherOptions: { userFields } }: F
     find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields)),
     /** Returns a page of users, newest first. */
     list: batchLists((query: ListUsersQuery) => listUsers(db, query, userFields)),
-    /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, or `InvalidToken` if the client may no longer act. */
-    create: batchCalls((users: (NewUser & { context: AuditContext })[]) => insertUsers(db, users, userFields), { size: USERS_A_WRITE }),
+    /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, `KeyTaken`, or `InvalidToken` if the client may no longer act. */
+    create: batchCalls((users: UserCreation[]) => insertUsers(db, users, userFields), { size: USERS_A_WRITE }),
   }
 }
 

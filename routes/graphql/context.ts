@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Client } from '../../db/batching.ts'
 import type { Actor } from '../../schema/policy.ts'
+import type { Operation } from './operation.ts'
 import type { ResultSize } from './result-budget.ts'
 
 /** The context of resolvers. mercurius adds members of its own. */
@@ -24,19 +25,24 @@ export interface GraphQLContext extends ResultSize {
   /** The reply, which mercurius adds to operations over HTTP. */
   readonly reply?: FastifyReply
   readonly operationName?: string | undefined
+  /** The operation as it was sent. Absent if an event is executed. */
+  readonly operation?: Operation | undefined
   /** The cursor after which a subscription resumes, if the transport sends one. It takes precedence over the argument `after`. */
   readonly lastEventId?: string | undefined
   /** Ends the turn of a costly operation in the queue. */
   leaveQueue?: (() => void) | undefined
   /** The client of large reads, see `clientOfReads`. */
   readClient?: Client
+  /** Whether a mutation with an idempotency key was not a repetition. */
+  isNew?: boolean
   /** The reader, see `authorizeRead`. */
   reader?: Promise<Actor | null>
 }
 
 /** Returns the context of an operation over HTTP. */
-export function createContext (usher: FastifyInstance, request: FastifyRequest, operationName: string | undefined): GraphQLContext {
-  return { usher, client: request.socket, actor: async () => usher.usherActor.in(request), request, operationName, bytes: 0, reserved: 0 }
+export function createContext (usher: FastifyInstance, request: FastifyRequest, operation: Operation | undefined): GraphQLContext {
+  const operationName = operation?.operationName
+  return { usher, client: request.socket, actor: async () => usher.usherActor.in(request), request, operation, operationName, bytes: 0, reserved: 0 }
 }
 
 /** Returns a client for reads of posts. It also cancels reads that have not been sent once the response is too large. */

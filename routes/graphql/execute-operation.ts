@@ -17,7 +17,7 @@ export function executeOperation (
   usher: FastifyInstance, request: FastifyRequest, actor: GraphQLContext['actor'], operation: Operation, respond: Respond
 ): () => void {
   const { query, variables, operationName } = operation
-  const context: GraphQLContext = { ...createContext(usher, request, operationName), actor }
+  const context: GraphQLContext = { ...createContext(usher, request, operation), actor }
   let stopped = false
   const finish = (send: () => void) => {
     context.leaveQueue?.()

@@ -76,7 +76,7 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
       return { statusCode: 200, response: formatExecution(execution, log) as never }
     },
     // mercurius also creates a context for its error handler, whose request may have a rejected body or none.
-    context: (request): GraphQLContext => createContext(app, request, (request.body as Operation | null | undefined)?.operationName),
+    context: (request): GraphQLContext => createContext(app, request, (request.body as Operation | null | undefined) ?? undefined),
     // If this is off, mercurius does not assign resolvers of the form `{ subscribe, resolve }` correctly.
     subscription: true,
     additionalRouteOptions: {
@@ -88,7 +88,7 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
         if (wantsEvents(request)) {
           respondWithEvents(request, reply).catch(done)
         } else if (request.method === 'POST') {
-          request.body = readOperation(app.graphql.schema, request.body)
+          request.body = readOperation(app.graphql.schema, request.body, request.headers)
           done()
         } else if (wantsPage(request)) {
           sendGraphiql(reply).catch(done)

@@ -4,6 +4,7 @@ import {
   type DocumentNode, type GraphQLSchema, type OperationTypeNode,
 } from 'graphql'
 import { checkLimits, limits, limitExceeded } from '../../schema/graphql-limits.ts'
+import { readIdempotencyKey } from '../../schema/idempotency.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
 import { areLarge, checkVariables } from './variables.ts'
 
@@ -16,16 +17,18 @@ export interface Operation {
   query: string
   variables: Record<string, unknown> | undefined
   operationName: string | undefined
+  idempotencyKey?: string | undefined
 }
 
 /**
  * Parses the body `{ query?, mutation?, variables?, operationName? }` (contract 7.2). Either key may carry the operation, and a
  * bare selection set under `mutation` is a mutation. Throws a `GraphQLError` if the body is invalid, or if large variables do not
  * match the operation.
+ * @param headers those of a request that is one operation. They may have the idempotency key, as `extensions` may
  */
-export function readOperation (schema: GraphQLSchema, body: unknown): Operation {
+export function readOperation (schema: GraphQLSchema, body: unknown, headers: Record<string, unknown> = {}): Operation {
   if (!isObject(body)) throw badRequest('The body must be a JSON object')
-  const { query, mutation, variables, operationName } = body
+  const { query, mutation, variables, operationName, extensions } = body
   if (query != null && mutation != null) throw badRequest('Send either query or mutation, not both')
   const source = query ?? mutation
   if (typeof source !== 'string' || source.trim() === '') throw badRequest('query is required and must be a string')
@@ -41,9 +44,22 @@ export function readOperation (schema: GraphQLSchema, body: unknown): Operation 
     query: `${document}\n#${operationName ?? ''}`,
     variables: variables ?? undefined,
     operationName: operationName ?? undefined,
+    idempotencyKey: readKey(headers['idempotency-key'], extensions),
   }
   if (variables && areLarge(variables)) checkLarge(schema, operation)
   return operation
+}
+
+function readKey (header: unknown, extensions: unknown): string | undefined {
+  const given = isObject(extensions) ? extensions['idempotencyKey'] ?? undefined : undefined
+  try {
+    const key = readIdempotencyKey(given, 'extensions.idempotencyKey')
+    const other = readIdempotencyKey(header)
+    if (key === undefined || other === undefined || key === other) return key ?? other
+  } catch (error) {
+    throw badRequest((error as Error).message)
+  }
+  throw badRequest('Idempotency-Key and extensions.idempotencyKey must be the same')
 }
 
 function checkLarge (schema: GraphQLSchema, { query, variables, operationName }: Operation): void {

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import { authorPostsKey, type ListedPost } from '../../db/posts.ts'
 import type { Caller } from '../../plugins/auth/caller.ts'
+import type { Steps } from '../../plugins/idempotency.ts'
 import type { PostEvent } from '../../plugins/posts/post-stream.ts'
 import { decodePlace, encodeCursor, encodePlace } from '../../schema/cursor.ts'
 import { entityTag } from '../../schema/entity-tag.ts'
@@ -9,6 +10,7 @@ import { Forbidden } from '../../schema/errors.ts'
 import { UserNotFound } from '../../schema/user.ts'
 import { toConnection, readPage } from './pagination.ts'
 import { clientOfReads, type GraphQLContext } from './context.ts'
+import { performOnce } from './idempotency.ts'
 import { authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers } from './reading.ts'
 import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
@@ -90,16 +92,31 @@ const resolvers = {
   },
 
   Mutation: {
-    async createPost (_, { input }, context) {
-      return perform(context, (caller) => context.usher.usherPostChanges.create(caller, input))
+    async createPost (_, { input }, context, info) {
+      const { usherPostChanges: changes } = context.usher
+      return perform(context, info, (caller) => ({
+        isQuick: changes.isQuick,
+        operate: (key) => changes.create(caller, input, key),
+        restore: (stored) => changes.restoreCreated(caller, input, stored),
+      }))
     },
 
-    async updatePost (_, { id, input, ifMatch }, context) {
-      return perform(context, (caller) => context.usher.usherPostChanges.update(caller, id, input, ifMatch))
+    async updatePost (_, { id, input, ifMatch }, context, info) {
+      const { usherPostChanges: changes } = context.usher
+      return perform(context, info, (caller) => ({
+        isQuick: true,
+        operate: (key) => changes.update(caller, id, input, { ifMatch, once: key }),
+        restore: (stored) => changes.restoreChanged(caller, 'posts:update', stored),
+      }))
     },
 
-    async deletePost (_, { id, ifMatch }, context) {
-      return perform(context, (caller) => context.usher.usherPostChanges.delete(caller, id, ifMatch))
+    async deletePost (_, { id, ifMatch }, context, info) {
+      const { usherPostChanges: changes } = context.usher
+      return perform(context, info, (caller) => ({
+        isQuick: true,
+        operate: (key) => changes.delete(caller, id, { ifMatch, once: key }),
+        restore: (stored) => changes.restoreChanged(caller, 'posts:delete', stored).id,
+      }))
     },
   },
 
@@ -135,11 +152,11 @@ function cursorOf ({ position, epoch }: ListedPost): string {
 
 // Runs a mutation, and adds its rejection to the account log. In REST routes the error handler does that (`plugins/errors.ts`), but
 // errors of resolvers do not reach it, and the status of GraphQL responses is always 200.
-async function perform<Result> (context: GraphQLContext, operate: (caller: Caller) => Promise<Result>): Promise<Result> {
+async function perform<Result> (context: GraphQLContext, info: GraphQLResolveInfo, stepsOf: (caller: Caller) => Steps<Result>): Promise<Result> {
   const { usher, request, client, actor } = context
   const caller = usher.usherAuth.callerOf(request!, { actor: await actor(), client, via: 'graphql' })
   try {
-    return await operate(caller)
+    return await performOnce(context, info, caller, stepsOf(caller))
   } catch (error) {
     if (error instanceof Forbidden) usher.usherAudit.addRejection(caller, 403)
     throw error

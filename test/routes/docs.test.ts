@@ -69,15 +69,15 @@ t.test('8 GET /docs/json', async (t) => {
       'POST /api/auth/email-verification/confirm': '204 400 409 413 415 500 503 ',
       'POST /api/auth/undo/check': '204 400 413 415 500 503 ',
       'POST /api/auth/undo': '204 400 409 413 415 500 503 ',
-      'POST /api/users/{id}/invitation': '202 401 403 404 409 500 503 bearer',
+      'POST /api/users/{id}/invitation': '202 400 401 403 404 409 410 422 500 503 bearer',
       'GET /api/audit': '200 304 400 401 403 412 500 503 bearer',
       'GET /api/users': '200 400 401 403 406 500 503 ',
-      'POST /api/users': '201 400 401 403 409 413 415 500 503 bearer',
+      'POST /api/users': '201 400 401 403 409 410 413 415 422 500 503 bearer',
       'GET /api/users/{id}': '200 304 401 403 404 412 500 503 ',
       'PUT /api/users/{id}': '200 400 401 403 404 409 412 413 415 429 500 503 bearer',
       'PATCH /api/users/{id}': '200 400 401 403 404 409 412 413 415 429 500 503 bearer',
       'DELETE /api/users/{id}': '204 400 401 403 404 409 412 500 503 bearer',
-      'POST /api/uploads': '200 400 401 403 408 413 415 500 503 507 bearer',
+      'POST /api/uploads': '200 400 401 403 408 409 410 413 415 422 500 503 507 bearer',
       'GET /api/uploads/{id}': '200 206 304 401 403 404 412 416 500 503 ',
       'GET /api/redirect': '302 500 503 ',
     })
@@ -110,6 +110,12 @@ t.test('8 GET /docs/json', async (t) => {
     const { responses } = document.paths['/api/auth/login']!.post!
     t.strictSame(responses['401']!.content!['application/json']!.example, (await inject('POST', '/api/auth/login', { payload: { email: 'none@example.com', password: 'x' } })).json())
     t.match(document.components.schemas, { Errors: { required: ['errors'] }, Error: { required: ['error'], properties: { code: { type: 'string' } } } })
+    for (const path of ['/api/users', '/api/uploads', '/api/users/{id}/invitation']) {
+      const { parameters, responses, ...operation } = document.paths[path]!.post!
+      t.match(parameters, [...path.includes('{') ? [{}] : [], { name: 'Idempotency-Key', in: 'header', required: false }], `10.4 POST ${path}`)
+      t.match(Object.values(responses)[0]!.headers, { 'Idempotency-Replayed': {} })
+      t.match([responses['410'], responses['422'], operation], [{ content: {} }, { content: {} }, { 'x-idempotent': undefined }])
+    }
     t.match(document.paths['/api/protected']!.get!.responses['401']!.headers, { 'WWW-Authenticate': { schema: { type: 'string' } } })
   })
 

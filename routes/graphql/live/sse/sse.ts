@@ -70,13 +70,13 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
   }
 
   async function run (request: FastifyRequest, reply: FastifyReply): Promise<EventStream | string> {
-    const operation = readOperation(app.graphql.schema, request.method === 'GET' ? readQuery(request.query as object) : request.body)
+    const operation = readOperation(app.graphql.schema, request.method === 'GET' ? readQuery(request.query as object) : request.body, request.headers)
     if (typeOf(app, operation) === 'subscription') return subscribe(checkSubscription(app, request, operation), request)
     if (request.method === 'GET') {
       throw new GraphQLError('GET is only for subscriptions. Send queries and mutations by POST', { extensions: { code: 'BAD_REQUEST' } })
     }
     const { query, variables, operationName } = operation
-    return whole(await reply.graphql(query, createContext(app, request, operationName), variables, operationName))
+    return whole(await reply.graphql(query, createContext(app, request, operation), variables, operationName))
   }
 
   return async function respond (request: FastifyRequest, reply: FastifyReply): Promise<void> {

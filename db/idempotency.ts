@@ -1,0 +1,163 @@
+import { sql, type QueryCreator } from 'kysely'
+import type { ResultKey } from '../schema/idempotency.ts'
+import { violates } from './postgres.ts'
+import type { PostRow } from './posts.ts'
+import type { Row } from './row.ts'
+import type { Database, Tables, UserRow } from './tables.ts'
+import type { IdempotencyKeysTable } from './tables/idempotency.ts'
+
+/**
+ * The results of writes with idempotency keys (contract 10.4). A result is stored by the statement of its write, which also decides
+ * that no other request with the key has written. No statement waits for another transaction with the same key, because the other
+ * writes of a batch would wait as well.
+ */
+
+/** A write was not made, because another request with its key has made it or is making it. */
+export class KeyTaken extends Error {}
+
+/** What was done. */
+export type ResultKind = 'user' | 'upload' | 'invitation' | 'post' | 'post-update' | 'post-deletion'
+
+/** A write with an idempotency key: the id of its record, and under what its result is stored. */
+export interface KeyedWrite extends ResultKey { readonly id: string }
+
+/** Returns the writes that have a key, or undefined if none has one. */
+export function keyedOf (ids: readonly string[], keys: readonly (ResultKey | undefined)[]): readonly KeyedWrite[] | undefined {
+  const keyed = ids.flatMap((id, index) => keys[index] ? [{ id, ...keys[index] }] : [])
+  return keyed.length > 0 ? keyed : undefined
+}
+
+/**
+ * Begins a statement of writes, of which some have keys. Add the condition `isAdmitted` to the write, then `keeping`, and select with
+ * `outcomes`. A write whose key is taken is refused: its result exists, the key was used for another request, or another transaction
+ * has the lock of the key until it ends.
+ */
+export function admitting (db: Database, keyed: readonly KeyedWrite[]): Database {
+  const all = <Name extends keyof KeyedWrite> (name: Name) => keyed.map((write) => write[name])
+  return db
+    .with('keyed', (cte) => cte.selectFrom(sql<{ record_id: string, key: string, part: string, fingerprint: string }>`unnest(
+      ${all('id')}::uuid[], ${all('key')}::uuid[], ${all('part')}::uuid[], ${all('fingerprint')}::text[]
+    )`.as<'keyed'>(sql`keyed(record_id, key, part, fingerprint)`)).selectAll())
+    .with('refused', (cte) => cte.selectFrom('keyed').select('record_id').where(({ or, exists, selectFrom }) => or([
+      sql<boolean>`not pg_try_advisory_xact_lock(uuid_hash_extended(keyed.key, 0))`,
+      exists(selectFrom('idempotency_keys').select('kind').whereRef('idempotency_keys.key', '=', 'keyed.key').where(({ or, eb, ref }) => or([
+        eb('idempotency_keys.part', '=', ref('keyed.part')), eb('idempotency_keys.fingerprint', '<>', ref('keyed.fingerprint')),
+      ]))),
+    ]))) as unknown as Database
+}
+
+/** The condition that a write is not refused. `id` is the column with the id of its record. */
+export const isAdmitted = (id: string) => sql<boolean>`${sql.raw(id)} not in (select record_id from refused)`
+
+/**
+ * Adds to a statement that it stores the results of the writes with a key.
+ * @param from the common table expression with the written rows, which have an `id` and, if the row has a version, a `rowVersion`
+ */
+export function keeping<Query extends object> (query: Query, kind: ResultKind, from: string, hasVersion = true): Query {
+  // A deletion has no record any more, and its own trigger must not erase its result.
+  const record = kind === 'post-deletion' ? 'null::uuid' : 'keyed.record_id'
+  return (query as QueryCreator<Tables>).with('kept', (cte) => cte.insertInto('idempotency_keys')
+    .columns(['key', 'part', 'fingerprint', 'kind', 'record_id', 'result', 'row_version'])
+    .expression(sql`select keyed.key, keyed.part, keyed.fingerprint, ${sql.lit(kind)}, ${sql.raw(record)}, row_to_json(${sql.raw(from)})::text,
+      ${sql.raw(hasVersion ? `${from}."rowVersion"` : 'null::bigint')} from keyed inner join ${sql.raw(from)} on ${sql.raw(from)}.id = keyed.record_id`)) as unknown as Query
+}
+
+/** The refused writes, to be joined with the written rows by a full join. */
+export const refusedWrites = sql<{ refused_id: string }>`(select record_id as refused_id from refused)`.as<'refusals'>(sql`refusals`)
+
+/** The rows that a statement with keys has written, and the ids of the writes that it has refused. */
+export interface Outcome<Written> {
+  written: Written[]
+  refused: ReadonlySet<string>
+}
+
+/** Returns the outcome of a statement that selects the written rows and `refused_id`. */
+export function toOutcome<Written extends object> (
+  rows: readonly ({ [Member in keyof Written]: Written[Member] | null } & { refused_id: string | null })[]
+): Outcome<Written> {
+  const refused = new Set<string>()
+  const written: Written[] = []
+  for (const { refused_id: id, ...row } of rows) {
+    if (id === null) written.push(row as unknown as Written)
+    else refused.add(id)
+  }
+  return { written, refused }
+}
+
+/**
+ * Runs a statement with keys. Another transaction may have committed a result between the start of the statement and its lock. The
+ * statement then fails as a whole, and the next attempt sees that result. In a transaction there is no next attempt.
+ */
+export async function withoutConflict<Result> (db: Database, run: () => Promise<Result>): Promise<Result> {
+  for (let attempts = 5; ; attempts--) {
+    try {
+      return await run()
+    } catch (error) {
+      if (!violates(error, 'idempotency_keys_pkey')) throw error
+      if (db.isTransaction || attempts === 1) throw new KeyTaken()
+    }
+  }
+}
+
+/** Stores a result in the transaction of its write. Throws `KeyTaken`; the transaction must then be rolled back. */
+export async function insertResult (trx: Database, kind: ResultKind, recordId: string, { key, part, fingerprint }: ResultKey): Promise<void> {
+  await withoutConflict(trx, async () => {
+    const statement = admitting(trx, [{ id: recordId, key, part, fingerprint }])
+      .with('done', (cte) => cte.selectNoFrom([sql<string>`${recordId}::uuid`.as('id')]).where(isAdmitted(`'${recordId}'::uuid`)))
+    const rows = await keeping(statement, kind, 'done', false).selectFrom('done').select('id').execute()
+    if (rows.length === 0) throw new KeyTaken()
+  })
+}
+
+/** A result that is stored. */
+export interface StoredResult extends Row<IdempotencyKeysTable, 'key' | 'part' | 'fingerprint' | 'kind' | 'record_id' | 'result' | 'row_version'> {
+  /** Whether the record was deleted since. */
+  isGone: boolean
+}
+
+const toDate = (value: unknown) => new Date(value as string)
+
+/** Returns the user whom the first request has created, as created. */
+export function restoreUser ({ result, rowVersion }: StoredResult): UserRow {
+  const { createdAt, updatedAt, ...row } = JSON.parse(result!) as Record<string, unknown>
+  return { ...row, createdAt: toDate(createdAt), updatedAt: toDate(updatedAt), rowVersion } as unknown as UserRow
+}
+
+/** Returns a post that the first request has created, changed or deleted, as it was then. */
+export function restorePost ({ result, rowVersion }: StoredResult): PostRow {
+  const { createdAt, position, ...row } = JSON.parse(result!) as Record<string, unknown>
+  return { ...row, createdAt: toDate(createdAt), position: String(position), rowVersion } as unknown as PostRow
+}
+
+/** Returns the results of each of the keys, in the same order. Deletes those that have expired. */
+export async function findResults (db: Database, keys: readonly string[]): Promise<StoredResult[][]> {
+  const rows = await db.selectFrom('idempotency_keys')
+    .select(['key', 'part', 'fingerprint', 'kind', 'record_id as recordId', 'result', 'row_version as rowVersion'])
+    .select(sql<boolean>`expires_at <= now()`.as('isExpired'))
+    .select(({ or, and, not, exists, eb, selectFrom }) => or([
+      eb('result', 'is', null),
+      // These are hidden until they are deleted in the background.
+      and([eb('kind', 'in', ['post', 'post-update']), not(exists(selectFrom('posts').select('posts.id').whereRef('posts.id', '=', 'record_id')
+        .where('author_id', 'not in', selectFrom('deleted_users').select('deleted_users.user_id'))))]),
+      and([eb('kind', '=', 'upload'), not(exists(selectFrom('uploads').select('uploads.id').whereRef('uploads.id', '=', 'record_id').where('user_id', 'is not', null)))]),
+    ]).as('isGone'))
+    .where('key', '=', sql<string>`any(${keys}::uuid[])`)
+    .execute()
+  const expired = rows.filter(({ isExpired }) => isExpired).map(({ key }) => key)
+  if (expired.length > 0) {
+    await db.deleteFrom('idempotency_keys').where('key', '=', sql<string>`any(${expired}::uuid[])`).where('expires_at', '<=', sql<Date>`now()`).execute()
+  }
+  const byKey = Map.groupBy(rows.filter(({ isExpired }) => !isExpired), ({ key }) => key)
+  return keys.map((key) => (byKey.get(key) ?? []) as unknown as StoredResult[])
+}
+
+/** Deletes at most `limit` results that have expired. Returns the number of deleted results. */
+export async function deleteExpiredResults (db: Database, limit: number): Promise<number> {
+  const { numDeletedRows } = await db
+    .with('old', (cte) => cte.selectFrom('idempotency_keys').select(['key', 'part']).where('expires_at', '<=', sql<Date>`now()`)
+      .orderBy('expires_at').limit(limit).forUpdate().skipLocked())
+    .deleteFrom('idempotency_keys').using('old')
+    .whereRef('idempotency_keys.key', '=', 'old.key').whereRef('idempotency_keys.part', '=', 'old.part')
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}

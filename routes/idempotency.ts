@@ -1,0 +1,45 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Performed, Steps } from '../plugins/idempotency.ts'
+import { readIdempotencyKey, type KeyedRequest } from '../schema/idempotency.ts'
+
+/** Returns the idempotency key of a request. Throws `InvalidInput`. */
+export const keyOf = ({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined => readIdempotencyKey(headers['idempotency-key'])
+
+/** Marks the response to a repeated request. */
+export function markReplayed (reply: FastifyReply, { isReplayed }: Pick<Performed<unknown>, 'isReplayed'>): void {
+  if (isReplayed) reply.header('idempotency-replayed', 'true')
+}
+
+/** Returns a function that performs the write of a route once for each idempotency key (contract 10.4), and returns its result. */
+export function createOnce ({ usherIdempotency: idempotency, usherAuth: { actorOf } }: FastifyInstance) {
+  return async function once<Result> (
+    request: FastifyRequest, reply: FastifyReply, { content, password }: Pick<KeyedRequest, 'content' | 'password'>, steps: Steps<Result>
+  ): Promise<Result> {
+    const key = keyOf(request)
+    if (key === undefined) return steps.operate()
+    const performed = await idempotency.once({ actorId: actorOf(request).id, key, operation: operationOf(request), content, password }, steps)
+    markReplayed(reply, performed)
+    return performed.result
+  }
+}
+
+/**
+ * Returns a function that claims the idempotency key of a request before its body is read. Release the claim in any case. Its method
+ * `perform` performs the write once the content of the request is known. Throws `IdempotencyKeyInUse`.
+ */
+export function createClaim ({ usherIdempotency: idempotency, usherAuth: { actorOf } }: FastifyInstance) {
+  return async function claim (request: FastifyRequest) {
+    const key = keyOf(request)
+    const actorId = actorOf(request).id
+    const claimed = key === undefined ? undefined : await idempotency.claim(actorId, key)
+    return {
+      async perform<Result> (content: object, steps: Steps<Result>): Promise<Performed<Result>> {
+        if (!claimed) return { result: await steps.operate(), isReplayed: false }
+        return claimed.perform(idempotency.toResultKey({ actorId, key: key!, operation: operationOf(request), content }), steps)
+      },
+      release: () => claimed?.release(),
+    }
+  }
+}
+
+const operationOf = ({ method, url }: FastifyRequest): string => `${method} ${url}`

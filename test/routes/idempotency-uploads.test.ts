@@ -1,0 +1,61 @@
+import { once } from 'node:events'
+import t from 'tap'
+import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { createTwo } from '../helpers/idempotency.ts'
+import { openSql } from '../helpers/sql.ts'
+import { END, fieldPart, filePart, leftovers, open, post, received } from '../helpers/uploads.ts'
+
+const send = (usher: TestUsher, key: string, { content = 'Hello', description = 'A greeting', filename = 'a.txt' } = {}) =>
+  post(usher, [filePart(content, filename), fieldPart('description', description)], { headers: { ...usher.admin.headers, 'idempotency-key': key } })
+
+t.test('10.4 a repeated upload returns the first one and leaves no file', async (t) => {
+  const [one, other] = await createTwo(t)
+  const sql = openSql(t, one)
+  const first = await send(one, 'key')
+  for (const usher of [one, other]) {
+    const again = await send(usher, 'key')
+    t.same([again.statusCode, again.body, again.headers['idempotency-replayed']], [first.statusCode, first.body, 'true'])
+  }
+  for (const different of [{ content: 'Bye' }, { description: 'Other' }, { filename: 'b.txt' }]) {
+    t.match((await send(one, 'key', different)).json(), { code: 'IDEMPOTENCY_KEY_REUSED' })
+  }
+  t.same(await leftovers(one, sql), { tmp: 0, files: 1, rows: 1 })
+  t.equal((await one.inject('GET', first.json().fileUrl)).body, 'Hello')
+  await one.app.usher.uploads.delete(first.json().id)
+  const gone = await send(one, 'key')
+  t.match([gone.statusCode, gone.json()], [410, { code: 'GONE' }])
+})
+
+t.test('10.4 concurrent uploads with one key on two nodes store one file', async (t) => {
+  const [one, other] = await createTwo(t)
+  const sql = openSql(t, one)
+  const responses = await Promise.all(Array.from({ length: 12 }, (_, index) => send(index % 2 ? one : other, 'key')))
+  t.same([...new Set(responses.map(({ statusCode, body }) => `${statusCode} ${body}`))].length, 1, responses[0]!.body)
+  t.equal(responses.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1)
+  t.same(await leftovers(one, sql), { tmp: 0, files: 1, rows: 1 })
+})
+
+t.test('10.4 while an upload is in progress, a repeat returns 409 before its body is read', async (t) => {
+  const usher = await createUsher(t)
+  const body = Buffer.concat([filePart('Hello'), fieldPart('description', 'A greeting'), END])
+  const first = await open(t, usher, `Idempotency-Key: key\r\nContent-Length: ${body.length}\r\nConnection: close`)
+  const answer = received(first)
+  const arrived = once(usher.app.server, 'request')
+  first.write(body.subarray(0, 10))
+  await arrived
+  // It never sends its body.
+  const repeat = await open(t, usher, `Idempotency-Key: key\r\nContent-Length: ${body.length}`)
+  const [response] = await once(repeat, 'data') as [Buffer]
+  t.match(String(response), /^HTTP\/1\.1 409 [^]*retry-after: 1\r\n[^]*IDEMPOTENCY_KEY_IN_USE/i)
+  first.write(body.subarray(10))
+  t.match(await answer, /^HTTP\/1\.1 200 /)
+  const again = await send(usher, 'key', { filename: 'notes.txt' })
+  t.equal(again.headers['idempotency-replayed'], 'true')
+})
+
+t.test('10.4 a rejected upload is not stored under its key', async (t) => {
+  const usher = await createUsher(t)
+  t.equal((await send(usher, 'key', { description: 'x'.repeat(2001) })).statusCode, 400)
+  t.match((await send(usher, 'key')).headers, { 'idempotency-replayed': undefined })
+  t.equal((await send(usher, 'a b')).statusCode, 400)
+})
