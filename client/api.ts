@@ -2467,7 +2467,10 @@ export interface operations {
     postUsersByIdInvitation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes the request repeatable for 24 hours: repeating it returns the same result and has no second effect */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -2478,10 +2481,29 @@ export interface operations {
             /** @description Accepted; if the user is entitled to a link, it is mailed afterwards */
             202: {
                 headers: {
+                    /** @description `true` for a repetition */
+                    "Idempotency-Replayed"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["MailReply"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
                 };
             };
             /** @description Unauthorized */
@@ -2534,6 +2556,8 @@ export interface operations {
             /** @description Conflict */
             409: {
                 headers: {
+                    /** @description Seconds, if a request with the key is in progress */
+                    "Retry-After"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2541,6 +2565,36 @@ export interface operations {
                      * @example {
                      *       "error": "This email address is already taken",
                      *       "code": "EMAIL_TAKEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "What the first request with this idempotency key has written was deleted since",
+                     *       "code": "GONE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The idempotency key was used for a different request",
+                     *       "code": "IDEMPOTENCY_KEY_REUSED"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -3664,7 +3718,10 @@ export interface operations {
     postUsers: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes the request repeatable for 24 hours: repeating it returns the same result and has no second effect */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -3689,6 +3746,8 @@ export interface operations {
                     Location?: string;
                     /** @description The entity tag of the current version */
                     ETag?: string;
+                    /** @description `true` for a repetition */
+                    "Idempotency-Replayed"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3747,6 +3806,8 @@ export interface operations {
             /** @description Conflict */
             409: {
                 headers: {
+                    /** @description Seconds, if a request with the key is in progress */
+                    "Retry-After"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3754,6 +3815,21 @@ export interface operations {
                      * @example {
                      *       "error": "This email address is already taken",
                      *       "code": "EMAIL_TAKEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "What the first request with this idempotency key has written was deleted since",
+                     *       "code": "GONE"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -3784,6 +3860,21 @@ export interface operations {
                      * @example {
                      *       "error": "The content type must be application/json",
                      *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The idempotency key was used for a different request",
+                     *       "code": "IDEMPOTENCY_KEY_REUSED"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -3956,7 +4047,10 @@ export interface operations {
     putUsersById: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Entity tags. If none of them is the current one, the response is 412 and nothing changes */
+                "if-match"?: string;
+            };
             path: {
                 id: string;
             };
@@ -4064,6 +4158,21 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The resource is not in the state that the request expects",
+                     *       "code": "PRECONDITION_FAILED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description Payload Too Large */
             413: {
                 headers: {
@@ -4148,7 +4257,10 @@ export interface operations {
     deleteUsersById: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Entity tags. If none of them is the current one, the response is 412 and nothing changes */
+                "if-match"?: string;
+            };
             path: {
                 id: string;
             };
@@ -4162,6 +4274,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
             };
             /** @description Unauthorized */
             401: {
@@ -4225,6 +4354,21 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The resource is not in the state that the request expects",
+                     *       "code": "PRECONDITION_FAILED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description Internal Server Error */
             500: {
                 headers: {
@@ -4262,7 +4406,10 @@ export interface operations {
     patchUsersById: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Entity tags. If none of them is the current one, the response is 412 and nothing changes */
+                "if-match"?: string;
+            };
             path: {
                 id: string;
             };
@@ -4370,6 +4517,21 @@ export interface operations {
                      * @example {
                      *       "error": "This email address is already taken",
                      *       "code": "EMAIL_TAKEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The resource is not in the state that the request expects",
+                     *       "code": "PRECONDITION_FAILED"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -4597,7 +4759,10 @@ export interface operations {
     postUploads: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes the request repeatable for 24 hours: repeating it returns the same result and has no second effect */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4612,6 +4777,8 @@ export interface operations {
                 headers: {
                     /** @description The entity tag of the current version */
                     ETag?: string;
+                    /** @description `true` for a repetition */
+                    "Idempotency-Replayed"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4682,6 +4849,38 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    /** @description Seconds, if a request with the key is in progress */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "This email address is already taken",
+                     *       "code": "EMAIL_TAKEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "What the first request with this idempotency key has written was deleted since",
+                     *       "code": "GONE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description Payload Too Large */
             413: {
                 headers: {
@@ -4707,6 +4906,21 @@ export interface operations {
                      * @example {
                      *       "error": "The content type must be application/json",
                      *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The idempotency key was used for a different request",
+                     *       "code": "IDEMPOTENCY_KEY_REUSED"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];

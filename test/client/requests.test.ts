@@ -126,3 +126,23 @@ t.test('15.4 a call that is aborted is not repeated', async (t) => {
   await rejected
   t.equal(exchanges.length, 1)
 })
+
+t.test('15.4 a POST whose response was lost is repeated with the same key, and writes once', async (t) => {
+  const { client, statuses } = await createClient()
+  const email = `${randomUUID()}@example.com`
+  statuses()
+  proxy.loseResponse(/^POST \/api\/users/)
+  const { data, response } = await client.post('/api/users', { body: { name: 'Once', email } })
+  t.strictSame([statuses(), response.headers.get('Idempotency-Replayed')], [[undefined, 201], 'true'])
+  t.equal((await unwrap(client.get('/api/users/{id}', userOf(data!.id)))).email, email)
+
+  const form = new FormData()
+  form.set('file', new Blob(['Hello']), 'hello.txt')
+  form.set('description', 'A greeting')
+  statuses()
+  proxy.loseResponse(/^POST \/api\/uploads/)
+  const upload = await client.fetch('/api/uploads', { method: 'POST', body: form })
+  t.strictSame([statuses(), upload.status, upload.headers.get('Idempotency-Replayed')], [[undefined, 200], 200, 'true'])
+  const { fileUrl } = await upload.json() as { fileUrl: string }
+  t.equal(await (await client.fetch(new URL(fileUrl, proxy.url).pathname)).text(), 'Hello')
+})
