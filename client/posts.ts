@@ -71,6 +71,8 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
     const headers = { 'Content-Type': 'application/json', Accept: 'text/event-stream' }
     const response = await client.fetch('/graphql', { method: 'POST', headers, body: JSON.stringify(payload()), signal })
     if (!response.ok || !response.body) throw new TypeError(`The server responded with ${response.status}`)
+    // The server rejects a token before it starts a stream.
+    if (/json/.test(response.headers.get('Content-Type') ?? '')) return yield await response.json() as GraphqlResult
     for await (const { id, event, data } of readEvents(response.body)) {
       if (event === 'next' && data) yield JSON.parse(data) as GraphqlResult
       else if (id) { after ??= id; yield undefined }
