@@ -27,7 +27,7 @@ export const userFilters = {
 export const ListUsers = Type.Object({
   ...userFilters,
   limit: pageQuery('Users').limit,
-  after: Type.Optional(line({ description: 'The cursor of the page, from the `Link` header of the previous page' })),
+  after: Type.Optional(Type.String({ format: 'user-cursor', description: 'The cursor of the page, from the `Link` header of the previous page' })),
   fields: Type.Optional(line({ description: 'The members to return, separated by commas. `id` is always returned. By default all' })),
 })
 
