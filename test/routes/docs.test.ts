@@ -121,7 +121,8 @@ t.test('8 GET /docs/json', async (t) => {
       'application/vnd.api.v1+json': { schema: list },
       'application/vnd.api.v2+json': { schema: { required: ['version', 'data', 'page'], properties: { data: list } } },
     })
-    t.strictSame(parameters!.map(({ name, in: place, required }) => [name, place, required]), [['role', 'query', false], ['limit', 'query', false], ['after', 'query', false]])
+    t.strictSame(parameters!.map(({ name, in: place, required }) => [name, place, required]),
+      ['role', 'email', 'q', 'sort', 'limit', 'after', 'fields'].map((name) => [name, 'query', false]))
   })
 
   t.test('2.3 5.1 the bodies of users are JSON, that of uploads is a form with a file and a description', async (t) => {
