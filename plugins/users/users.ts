@@ -3,7 +3,8 @@ import fp from 'fastify-plugin'
 import { batchLists } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import type { UserRow } from '../../db/tables.ts'
-import { findUsers, findUsersByEmail, findUserVersions, insertUsers, listUsers, type ListUsersQuery, type UserCreation, type UserVersion } from '../../db/users.ts'
+import { findUsers, findUsersByEmail, findUserVersions, insertUsers, type UserCreation, type UserVersion } from '../../db/users.ts'
+import { listUsers, type ListUsersQuery } from '../../db/user-lists.ts'
 import { UserNotFound } from '../../schema/user.ts'
 
 const USERS_A_WRITE = 100
@@ -35,7 +36,7 @@ function createUsers ({ usherDatabase: { db }, usherOptions: { userFields } }: F
     },
     /** Returns the user who has an address, regardless of case, or undefined if there is none. */
     find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields)),
-    /** Returns a page of users, newest first. */
+    /** Returns a page of users, by default newest first. */
     list: batchLists((query: ListUsersQuery) => listUsers(db, query, userFields)),
     /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, `KeyTaken`, or `InvalidToken` if the client may no longer act. */
     create: batchCalls((users: UserCreation[]) => insertUsers(db, users, userFields), { size: USERS_A_WRITE }),
