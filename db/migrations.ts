@@ -12,6 +12,7 @@ import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
 import { addRowVersions } from './migrations/row-versions.ts'
 import { addSignUpFields } from './migrations/sign-up-fields.ts'
 import { createSignUps } from './migrations/sign-ups.ts'
+import { indexUserLists } from './migrations/user-lists.ts'
 import { addColumns, listMissingColumns } from './field-columns.ts'
 import { noFields } from '../schema/user-fields.ts'
 import { allowPauses, lock } from './postgres.ts'
@@ -80,6 +81,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0014-sign-up-fields': addSignUpFields,
   '0015-row-versions': addRowVersions,
   '0016-idempotency': createIdempotencyKeys,
+  '0017-user-lists': indexUserLists,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

@@ -1,12 +1,11 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { ResultKey } from '../schema/idempotency.ts'
-import { EmailTaken, type ReplaceUser, type Role } from '../schema/user.ts'
+import { EmailTaken, type ReplaceUser } from '../schema/user.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { storing, userData } from './outbox/store.ts'
 import { admitting, isAdmitted, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome, withoutConflict } from './idempotency.ts'
-import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database, UserRow, UsersTable, writableUserColumns } from './tables.ts'
@@ -68,39 +67,6 @@ export async function updatePasswordHash (db: Database, id: string, from: string
   const { numUpdatedRows } = await db.updateTable('users').set({ password_hash: to })
     .where('id', '=', id).where('password_hash', '=', from).executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
-}
-
-export interface ListUsersQuery {
-  role?: string | undefined
-  limit: number
-  /** The id of the last user of the previous page. */
-  after?: string | undefined
-}
-
-// The size of a page, in bytes of fields of the host. A page with larger ones has fewer rows.
-const PAGE_BYTES = 4 * 1024 * 1024
-
-/** Returns a page of users, newest first, by keyset. Ids are UUIDv7, so they are in the order of creation. */
-export async function listUsers (db: Database, query: ListUsersQuery, fields = noFields): Promise<Page<UserRow>> {
-  const { limit } = query
-  if (fields.reduce((sum, { bytes }) => sum + bytes, 0) * (limit + 1) > PAGE_BYTES) return listLargeUsers(db, query, fields)
-  return toPage(await selectPage(db, query).select(userColumns(fields)).execute(), limit)
-}
-
-const selectPage = (db: Database, { role, limit, after }: ListUsersQuery) => db.selectFrom('users')
-  .$if(role !== undefined, (query) => query.where('role', '=', role as Role))
-  .$if(after !== undefined, (query) => query.where('id', '<', after!))
-  .orderBy('id', 'desc').limit(limit + 1)
-
-// Reads the sizes of the rows first, so that a page of the largest values does not have to fit into memory.
-async function listLargeUsers (db: Database, query: ListUsersQuery, fields: UserFields): Promise<Page<UserRow>> {
-  const sizes = fields.map(({ name }) => sql`coalesce(octet_length(${sql.ref(`users.${name}`)}::text), 0)`)
-  const found = await selectPage(db, query).select(['id', sql<number>`${sql.join(sizes, sql` + `)}`.as('bytes')]).execute()
-  let bytes = 0
-  const fitting = found.slice(0, query.limit).filter(({ bytes: more }, index) => (bytes += more) <= PAGE_BYTES || index === 0)
-  const rows = await findUsers(db, fitting.map(({ id }) => id), fields)
-  // A user who was deleted meanwhile is left out.
-  return { rows: rows.filter((row) => row !== undefined), next: fitting.length < found.length ? fitting.at(-1)!.id : null }
 }
 
 export interface NewUser extends ReplaceUser {

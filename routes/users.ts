@@ -1,33 +1,28 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Page } from '../db/page.ts'
-import type { UserRow } from '../db/tables.ts'
 import { restoreUser } from '../db/idempotency.ts'
+import type { UserRow } from '../db/tables.ts'
 import { replacementOf } from '../db/user-changes.ts'
 import { addJsonParser } from '../plugins/http.ts'
 import { authorizeChange, authorizeCreation, writerOf } from '../plugins/users/permissions.ts'
-import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { readIfMatch, type Match } from '../schema/entity-tag.ts'
 import { IDEMPOTENT } from '../schema/idempotency.ts'
 import { IdParams, IfMatchHeaders } from '../schema/params.ts'
-import type { Actor, ReadAction } from '../schema/policy.ts'
+import type { ReadAction } from '../schema/policy.ts'
 import { failures, NoContent, NotModified } from '../schema/reply.ts'
-import { CreateUser, ListUsers, PatchUser, ReplaceUser, User, UserList } from '../schema/user.ts'
+import { CreateUser, PatchUser, ReplaceUser, User } from '../schema/user.ts'
 import { withoutProtected } from '../schema/user-fields.ts'
-import { represent, type MediaType } from '../schema/version.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import { createOnce } from './idempotency.ts'
 import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
-import { negotiateVersion } from './negotiate-version.ts'
-import { linkNextPage } from './next-page.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
+import userListRoute from './user-list.ts'
 
 const tags = ['users']
 // Every response with a user depends on this.
 const EMAIL: ReadAction[] = ['users:read-email']
 const security = [{ bearer: [] }]
 const schemas = {
-  list: { tags, summary: 'List users, newest first', querystring: ListUsers, response: { 200: UserList, ...failures(400, 401, 403, 406) } },
   read: { tags, summary: 'Read a user', params: IdParams, response: { 200: User, 304: NotModified, ...failures(401, 403, 404, 412) } },
   create: {
     tags,
@@ -74,13 +69,9 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   } = app
   const path = `${prefix}/api/users`
   const once = createOnce(app)
-  const serialized = new WeakMap<Page<UserRow>, Map<string, string>>()
   app.usherTag('users', 'User records')
 
-  app.get('/users', {
-    schema: { ...schemas.list, ...visibility.securityOf('users:list', EMAIL) },
-    onRequest: [...visibility.reads('users:list', EMAIL), negotiateVersion],
-  }, onList)
+  await app.register(userListRoute)
   app.get('/users/:id', {
     schema: { ...schemas.read, ...visibility.securityOf('users:read', EMAIL) },
     exposeHeadRoute: true,
@@ -101,14 +92,6 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     }, onPatch)
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
-
-  async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
-    const { query, socket } = request
-    const { role, limit, after } = query
-    const page = await users.list({ role, limit, after: after && decodeCursor(after) }, socket)
-    linkNextPage(reply, path, { role, limit }, page.next)
-    return reply.send(serialize(page, limit, actors.in(request), reply) as never)
-  }
 
   async function onRead (request: RequestOf<typeof schemas.read>, reply: ReplyOf<typeof schemas.read>) {
     const { params: { id }, headers, socket } = request
@@ -175,22 +158,6 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const { body, params } = request
     if (typeof body !== 'object' || body === null || Array.isArray(body)) return
     request.body = withoutProtected(userFields, body, writerOf(callerOf(request), (params as { id?: string }).id))
-  }
-
-  // Concurrent requests for the same page share one `Page` object, which is serialized once for all readers who see the same of it.
-  function serialize (page: Page<UserRow>, limit: number, reader: Actor | null, reply: FastifyReply): string {
-    const type = reply.getHeader('content-type') as MediaType
-    const key = `${type} ${visibility.audienceOf(reader, EMAIL)}`
-    const texts = serialized.get(page) ?? new Map<string, string>()
-    serialized.set(page, texts)
-    let text = texts.get(key)
-    if (text === undefined) {
-      const rows = page.rows.map((user) => visibility.show(user, reader))
-      const body = represent(type, rows, { next: page.next && encodeCursor(page.next), limit })
-      text = reply.getSerializationFunction('200', type)!(body as never)
-      texts.set(key, text)
-    }
-    return text
   }
 }
 

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { Content, line, Title } from './text.ts'
+import { Content, Title } from './text.ts'
 import { defineError } from './errors.ts'
 
 export const PostNotFound = defineError('POST_NOT_FOUND', 'Post not found', 404)
@@ -22,5 +22,4 @@ export const LARGEST_PAGE = 100
 /** The arguments of a GraphQL list. */
 export const ListArguments = Type.Object({
   first: Type.Integer({ minimum: 1, maximum: LARGEST_PAGE }),
-  role: Type.Optional(line()),
 })

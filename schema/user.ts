@@ -1,9 +1,8 @@
 import { Type, type Static, type TSchema } from '@sinclair/typebox'
-import { Email, exampleUser, Id, Instant, line, Name, NewPassword } from './text.ts'
+import { Email, exampleUser, Id, Instant, Name, NewPassword } from './text.ts'
 import { versions } from './version.ts'
 import { content } from './reply.ts'
 import { defineError } from './errors.ts'
-import { pageQuery } from './params.ts'
 import type { FieldValues } from './user-fields.ts'
 
 export const UserNotFound = defineError('USER_NOT_FOUND', 'User not found', 404)
@@ -66,12 +65,6 @@ export const PatchUser = Type.Partial(Type.Object({
 export type CreateUser = Static<typeof CreateUser>
 export type ReplaceUser = Static<typeof ReplaceUser>
 export type PatchUser = Static<typeof PatchUser>
-
-/** The query of GET /api/users (contract 2.1). A role that no user has is not an error: the response is an empty list. */
-export const ListUsers = Type.Object({
-  role: Type.Optional(line({ description: 'Only users of this role' })),
-  ...pageQuery('Users'),
-})
 
 /** The response of GET /api/users in each of its versions (contract 3). */
 export const UserList = content('Users, newest first', versions(User))

@@ -3,6 +3,7 @@ import type { EventHandler, EventName, FailedDelivery } from './events.ts'
 import type { UsherPost } from './hooks.ts'
 import type { Action, Actor, HostAction, ReadAction } from './policy.ts'
 import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from './user.ts'
+import type { UserFilters } from './user-list.ts'
 import type { ChangedFieldValues, NewFieldValues } from './user-fields.ts'
 
 /** Who performs an operation of `app.usher`. */
@@ -73,8 +74,8 @@ export interface UserOperations {
   find (email: string): Promise<UsherUser | undefined>
   find (email: string, options: CallOptions): Promise<ShownUser | undefined>
   /** Returns a page of users. Throws 400 `INVALID_INPUT`. */
-  list (query?: PageQuery & { role?: string | undefined }): Promise<UsherPage<UsherUser>>
-  list (query: PageQuery & { role?: string | undefined }, options: CallOptions): Promise<UsherPage<ShownUser>>
+  list (query?: PageQuery & UserFilters): Promise<UsherPage<UsherUser>>
+  list (query: PageQuery & UserFilters, options: CallOptions): Promise<UsherPage<ShownUser>>
   /** Changes the members that are given. Throws 400 `INVALID_INPUT`, 404 `USER_NOT_FOUND`, 409 `EMAIL_TAKEN` and `LAST_ADMIN`. */
   update (id: string, changes: PatchUser & ChangedFieldValues): Promise<UsherUser>
   update (id: string, changes: PatchUser & ChangedFieldValues, options: CallOptions): Promise<ShownUser>

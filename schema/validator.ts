@@ -73,6 +73,7 @@ function createAjv (options: object): Ajv {
   // ajv-formats is CommonJS: its default export sits one level deeper for ES modules.
   addFormats.default(ajv, { mode: 'fast', formats: ['email', 'date-time', 'uri', 'date', 'time', 'uuid', 'ipv4', 'ipv6', 'hostname'] })
   ajv.addFormat('cursor', isCursor)
+  ajv.addFormat('user-cursor', /^[\w-]{22,1400}$/)
   ajv.addFormat('color', isColor)
   ajv.addKeyword({
     keyword: 'trim',
@@ -170,6 +171,7 @@ function problem ({ keyword, params, parentSchema, message, data }: ErrorObject)
 const formats: Readonly<Record<string, string>> = {
   email: 'an email address',
   cursor: 'a cursor from a previous page',
+  'user-cursor': 'a cursor from a previous page',
   uri: 'an absolute URL',
   color: 'a color such as #1d4ed8',
 }

@@ -2,18 +2,19 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { copyRow } from '../../db/row.ts'
 import type { UserRow } from '../../db/tables.ts'
-import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
 import { line } from '../../schema/text.ts'
-import { ListUsers, type CreateUser, type PatchUser, type ShownUser, type UsherUser } from '../../schema/user.ts'
+import type { CreateUser, PatchUser, ShownUser, UsherUser } from '../../schema/user.ts'
+import { ListUsers } from '../../schema/user-list.ts'
 import { withoutProtected } from '../../schema/user-fields.ts'
 import { userInputs } from '../../schema/user-inputs.ts'
 import type { CallOptions, UserOperations } from '../../schema/usher.ts'
 import { createParser } from '../../schema/validator.ts'
 import type { Caller } from '../auth/caller.ts'
 import { authorizeChange, authorizeCreation, writerOf } from '../users/permissions.ts'
+import { listUsersFor } from '../users/list-users.ts'
 import { idOf, type Perform } from './perform.ts'
 
-const parseQuery = createParser(ListUsers)
+const parseQuery = createParser(Type.Omit(ListUsers, ['fields']))
 // An address that cannot exist is that of nobody.
 const parseAddress = createParser(Type.Object({ email: line({ trim: true, maxLength: 1024 }) }))
 
@@ -43,9 +44,9 @@ export function createUserOperations (app: FastifyInstance, perform: Perform): U
 
     list: (query: object = {}, options?: CallOptions) => perform(options, async (caller) => {
       caller.authorizeReading('users:list')
-      const { role, limit, after } = parseQuery(query)
-      const { rows, next } = await users.list({ role, limit, after: after && decodeCursor(after) })
-      return { data: rows.map((user) => show(user, caller)), page: { next: next && encodeCursor(next), limit } }
+      const { role, email, q, sort, limit, after } = parseQuery(query)
+      const { page, next } = await listUsersFor(app, { role, email, q, sort, limit, after }, caller.isHost ? undefined : caller.actor)
+      return { data: page.rows.map((user) => show(user, caller)), page: { next, limit } }
     }),
 
     update: (id: string, changes: PatchUser, options?: CallOptions) => perform(options, async (caller) => {

@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { batchLists } from '../../db/batch-lists.ts'
+import { batchLists, SEARCHES_IN_FLIGHT } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import type { UserRow } from '../../db/tables.ts'
-import { findUsers, findUsersByEmail, findUserVersions, insertUsers, listUsers, type ListUsersQuery, type UserCreation, type UserVersion } from '../../db/users.ts'
+import { findUsers, findUsersByEmail, findUserVersions, insertUsers, type UserCreation, type UserVersion } from '../../db/users.ts'
+import { listUsers, type ListUsersQuery } from '../../db/user-lists.ts'
 import { UserNotFound } from '../../schema/user.ts'
 
 const USERS_A_WRITE = 100
@@ -16,6 +17,9 @@ declare module 'fastify' {
 
 function createUsers ({ usherDatabase: { db }, usherOptions: { userFields } }: FastifyInstance) {
   const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields))
+  const list = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields))
+  // Lists do not wait for searches, of which some read many users.
+  const search = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields), SEARCHES_IN_FLIGHT)
   const readVersion = batchCalls((ids: string[]) => findUserVersions(db, ids))
 
   return {
@@ -35,8 +39,8 @@ function createUsers ({ usherDatabase: { db }, usherOptions: { userFields } }: F
     },
     /** Returns the user who has an address, regardless of case, or undefined if there is none. */
     find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields)),
-    /** Returns a page of users, newest first. */
-    list: batchLists((query: ListUsersQuery) => listUsers(db, query, userFields)),
+    /** Returns a page of users, by default newest first. */
+    list: (query: ListUsersQuery, client?: Client) => query.q === undefined ? list(query, client) : search(query, client),
     /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, `KeyTaken`, or `InvalidToken` if the client may no longer act. */
     create: batchCalls((users: UserCreation[]) => insertUsers(db, users, userFields), { size: USERS_A_WRITE }),
   }

@@ -1,24 +1,35 @@
+import { Type } from '@sinclair/typebox'
 import type { Page } from '../../db/page.ts'
+import type { UserListRequest } from '../../plugins/users/list-users.ts'
 import { decodeCursor } from '../../schema/cursor.ts'
 import { ListArguments, USUAL_PAGE } from '../../schema/post.ts'
+import { ListUsers, userFilters, type UserFilters } from '../../schema/user-list.ts'
 import { createParser } from '../../schema/validator.ts'
 
 const parse = createParser(ListArguments)
 
 export interface PageArguments {
-  role?: string | null | undefined
   first?: number | null | undefined
   after?: string | null | undefined
 }
 
 /** Returns the validated arguments of a list. Null is treated like an absent argument. Throws `InvalidInput`. */
-export function readPage ({ role, first, after }: PageArguments, decode = decodeCursor): { role?: string, first: number, after?: string } {
+export function readPage ({ first, after }: PageArguments, decode = decodeCursor): { first: number, after?: string } {
   const cursor = after == null ? {} : { after: decode(after) }
-  return { ...parse({ first: first ?? USUAL_PAGE, ...role != null && { role } }), ...cursor }
+  return { ...parse({ first: first ?? USUAL_PAGE }), ...cursor }
+}
+
+const parseUsers = createParser(Type.Object({ ...ListArguments.properties, ...userFilters, after: ListUsers.properties.after }))
+
+/** Returns the validated arguments of `users`. Null is treated like an absent argument. Throws `InvalidInput`. */
+export function readUsersPage (args: PageArguments & { [Name in keyof UserFilters]?: string | null | undefined }): UserListRequest {
+  const given = Object.fromEntries(Object.entries({ ...args, first: args.first ?? USUAL_PAGE }).filter(([, value]) => value != null))
+  const { first: limit, ...query } = parseUsers(given)
+  return { limit, ...query }
 }
 
 /** Returns a page of rows, newest first, as a Relay connection. `after` is the argument that the page was requested with. */
-export function toConnection<Row> ({ rows, next }: Page<Row>, after: string | undefined, cursorOf: (row: Row) => string) {
+export function toConnection<Row> ({ rows, next }: Pick<Page<Row>, 'rows' | 'next'>, after: string | undefined, cursorOf: (row: Row) => string) {
   const edges = rows.map((node) => ({ node, cursor: cursorOf(node) }))
   return {
     nodes: [...rows],

@@ -32,6 +32,11 @@ export function actorOfReads (context: GraphQLContext): Promise<Actor | null> {
   return context.reader
 }
 
+/** Returns the reader of users, or null if all readers see the same of them. */
+export async function readerOfUsers (context: GraphQLContext): Promise<Actor | null> {
+  return context.usher.usherVisibility.isOpen('users:read-email') ? null : actorOfReads(context)
+}
+
 const accountMember = <Name extends 'email' | 'emailVerified' | 'disabled'> (name: Name) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<UserRow[Name] | null> => {
     const reader = await actorOfReads(context)
@@ -78,7 +83,7 @@ export function countUsers (context: GraphQLContext, info: GraphQLResolveInfo, u
 
 async function countVisible (context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]): Promise<void> {
   const { usherVisibility: visibility } = context.usher
-  const reader = visibility.isOpen('users:read-email') ? null : await actorOfReads(context)
+  const reader = await readerOfUsers(context)
   countRows(context, info, users.map((user) => visibility.show(user, reader)))
 }
 

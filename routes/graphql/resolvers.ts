@@ -3,15 +3,16 @@ import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphq
 import { authorPostsKey, type ListedPost } from '../../db/posts.ts'
 import type { Caller } from '../../plugins/auth/caller.ts'
 import type { Steps } from '../../plugins/idempotency.ts'
+import { listUsersFor } from '../../plugins/users/list-users.ts'
 import type { PostEvent } from '../../plugins/posts/post-stream.ts'
-import { decodePlace, encodeCursor, encodePlace } from '../../schema/cursor.ts'
+import { decodePlace, encodePlace } from '../../schema/cursor.ts'
 import { entityTag } from '../../schema/entity-tag.ts'
 import { Forbidden } from '../../schema/errors.ts'
 import { UserNotFound } from '../../schema/user.ts'
-import { toConnection, readPage } from './pagination.ts'
+import { toConnection, readPage, readUsersPage } from './pagination.ts'
 import { clientOfReads, type GraphQLContext } from './context.ts'
 import { performOnce } from './idempotency.ts'
-import { authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers } from './reading.ts'
+import { authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, readerOfUsers } from './reading.ts'
 import { countRows } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
@@ -34,10 +35,10 @@ const resolvers = {
 
     async users (_, args, context, info) {
       await authorizeRead(context, 'users:list')
-      const { first: limit, ...where } = readPage(args)
-      const page = await context.usher.usherUsers.list({ limit, ...where }, context.client)
+      const query = readUsersPage(args)
+      const { page, next, cursorOf } = await listUsersFor(context.usher, query, await readerOfUsers(context), context.client)
       await countUsers(context, info, page.rows)
-      return toConnection(page, where.after, ({ id }) => encodeCursor(id))
+      return toConnection({ rows: page.rows, next }, query.after, cursorOf)
     },
 
     async post (_, { id }, context, info) {

@@ -88,7 +88,7 @@ export type PostConnection = {
 export type Query = {
   /** Returns a user. An unknown id is an error. */
   user?: Maybe<User>;
-  /** Returns a page of users, newest first. `first` is at most 100. */
+  /** Returns a page of users, newest first. `first` is at most 100. `q` is the prefix of a word, `sort` one of createdAt, name and email, with - for descending. */
   users: UserConnection;
   /** Returns a post, or null if it does not exist. */
   post?: Maybe<Post>;
@@ -106,6 +106,9 @@ export type QueryUserArgs = {
 
 export type QueryUsersArgs = {
   role?: InputMaybe<Scalars['String']['input']>;
+  email?: InputMaybe<Scalars['String']['input']>;
+  q?: InputMaybe<Scalars['String']['input']>;
+  sort?: InputMaybe<Scalars['String']['input']>;
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
 };

@@ -1,0 +1,94 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply } from 'fastify'
+import type { UserPage } from '../db/user-lists.ts'
+import { listUsersFor, type ListedUsers } from '../plugins/users/list-users.ts'
+import { combinedTag } from '../schema/entity-tag.ts'
+import type { Actor, ReadAction } from '../schema/policy.ts'
+import { failures, NotModified } from '../schema/reply.ts'
+import { UserList } from '../schema/user.ts'
+import { ListUsers } from '../schema/user-list.ts'
+import { represent, type MediaType } from '../schema/version.ts'
+import { revalidate, sendNotModified } from './conditional-request.ts'
+import { negotiateVersion } from './negotiate-version.ts'
+import type { ReplyOf, RequestOf } from './route-types.ts'
+import { strictParameters } from './strict-parameters.ts'
+
+// The response depends on this as well.
+const EMAIL: ReadAction[] = ['users:read-email']
+
+const schema = {
+  tags: ['users'],
+  summary: 'List users, by default newest first',
+  description: 'With `Prefer: handling=strict`, unknown parameters are errors. A page has an `ETag`; with `If-None-Match`, an unchanged page is 304.',
+  querystring: ListUsers,
+  response: { 200: UserList, 304: NotModified, ...failures(400, 401, 403, 406, 412) },
+}
+
+/** A page as it is sent to all who see the same of it. */
+interface Rendered { readonly etag: string, text?: string }
+
+/** Adds the list of users (contract 2.1, 3 and 10.5). */
+const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
+  const { usherActor: actors, usherVisibility: visibility, usherOptions: { prefix } } = app
+  const path = `${prefix}/api/users`
+  const rendered = new WeakMap<UserPage, Map<string, Rendered>>()
+
+  app.get('/users', {
+    schema: { ...schema, ...visibility.securityOf('users:list', EMAIL) },
+    exposeHeadRoute: true,
+    onRequest: [...visibility.reads('users:list', EMAIL), negotiateVersion],
+    preValidation: strictParameters(Object.keys(ListUsers.properties)),
+  }, onList)
+
+  async function onList (request: RequestOf<typeof schema>, reply: ReplyOf<typeof schema>) {
+    const { query, socket, headers } = request
+    const { limit } = query
+    const reader = actors.in(request)
+    const type = reply.getHeader('content-type') as MediaType
+    // A client that has the current page costs a statement that reads no more than ids and versions. Other clients send no tags.
+    if (headers['if-none-match'] !== undefined && headers['if-match'] === undefined) {
+      const { isCurrent } = await read({ onlyVersions: true })
+      if (isCurrent) return notModified()
+    }
+    const { list, view, isCurrent } = await read()
+    if (isCurrent) return notModified()
+    view.text ??= serialize(list, limit, type, reader, reply)
+    return reply.send(view.text as never)
+
+    async function read (options?: { onlyVersions: boolean }) {
+      const list = await listUsersFor(app, query, reader, socket, options)
+      const view = viewOf(list, `${type} ${limit} ${visibility.audienceOf(reader, EMAIL)}`, reader)
+      const { after, ...parameters } = query
+      if (list.next !== null) reply.header('link', `<${path}?${searchOf({ ...parameters, after: list.next })}>; rel="next"`)
+      return { list, view, isCurrent: revalidate(request, reply, view.etag) }
+    }
+
+    function notModified () {
+      return sendNotModified(request, reply.removeHeader('content-type'))
+    }
+  }
+
+  // Concurrent requests for the same page share one `UserPage`, which is rendered once for all readers who see the same of it.
+  function viewOf ({ page, next, members }: ListedUsers, key: string, reader: Actor | null): Rendered {
+    const views = rendered.get(page) ?? new Map<string, Rendered>()
+    rendered.set(page, views)
+    const known = views.get(key)
+    if (known) return known
+    const view = { etag: combinedTag(['users 1', key, `${members}`, `${next}`, ...page.rows.flatMap((user) => [user.id, visibility.tagOf(user, reader)])]) }
+    views.set(key, view)
+    return view
+  }
+
+  function serialize ({ page, next, members }: ListedUsers, limit: number, type: MediaType, reader: Actor | null, reply: FastifyReply): string {
+    const rows = page.rows.map((user) => visibility.show(user, reader))
+    if (!members) return reply.getSerializationFunction('200', type)!(represent(type, rows, { next, limit }) as never)
+    const chosen = rows.map((row) => Object.fromEntries(members.filter((name) => name in row).map((name) => [name, row[name as 'id']])))
+    return JSON.stringify(represent(type, chosen, { next, limit }))
+  }
+}
+
+function searchOf (parameters: Record<string, string | number | undefined>): URLSearchParams {
+  return new URLSearchParams(Object.entries(parameters).flatMap(([name, value]) => value === undefined ? [] : [[name, `${value}`]]))
+}
+
+export default userListRoute
