@@ -417,7 +417,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List users, newest first */
+        /**
+         * List users, by default newest first
+         * @description With `Prefer: handling=strict`, unknown parameters are errors. A page has an `ETag`; with `If-None-Match`, an unchanged page is 304.
+         */
         get: operations["getUsers"];
         put?: never;
         /** Create a user */
@@ -3586,12 +3589,23 @@ export interface operations {
             query?: {
                 /** @description Only users of this role */
                 role?: string;
+                /** @description Only the user with this address, regardless of case */
+                email?: string;
+                /** @description Only users of whose name or address some word begins with this, regardless of case */
+                q?: string;
+                /** @description The order; `-` is for descending. By default -createdAt */
+                sort?: "createdAt" | "-createdAt" | "name" | "-name" | "email" | "-email";
                 /** @description Users per page */
                 limit?: number;
                 /** @description The cursor of the page, from the `Link` header of the previous page */
                 after?: string;
+                /** @description The members to return, separated by commas. `id` is always returned. By default all */
+                fields?: string;
             };
-            header?: never;
+            header?: {
+                /** @description Entity tags that the client has. The response is 304 without a body if one of them is the current one */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -3600,6 +3614,8 @@ export interface operations {
             /** @description Users, newest first */
             200: {
                 headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3616,6 +3632,15 @@ export interface operations {
                         };
                     };
                 };
+            };
+            /** @description The client has the current version already; the response has no body */
+            304: {
+                headers: {
+                    /** @description The entity tag of the current version */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Bad Request */
             400: {
@@ -3676,6 +3701,21 @@ export interface operations {
                      * @example {
                      *       "error": "None of the accepted media types is available. Available: application/json",
                      *       "code": "NOT_ACCEPTABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The resource is not in the state that the request expects",
+                     *       "code": "PRECONDITION_FAILED"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];

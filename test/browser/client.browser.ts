@@ -39,7 +39,7 @@ async function startHost (t: Test, options: { schema: string, uploadsDir: string
   t.teardown(() => app.close())
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const count = (request: string) => answered.filter((line) => line.startsWith(request)).length
-  return { ...await withUsers(app, given), url, count, answered }
+  return { ...await withUsers(app, given), url, count }
 }
 
 t.test('15.4 three tabs of a browser share a session', async (t) => {
@@ -65,12 +65,15 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
 
   await t.test('15.4 a login is one of all tabs, also of those that open later', async (t) => {
     await status('Log in')
+    await tab.bringToFront()
     await tab.getByLabel('Email').fill(member.email)
     await tab.getByLabel('Password').fill(member.password)
     await tab.getByRole('button', { name: 'Log in' }).click()
     await status('Logged in as Ada')
     await openTab()
     await status('Logged in as Ada')
+    // Clicks wait for frames, which tabs in the background rarely get.
+    await tab.bringToFront()
     t.equal(host.count('POST /accounts/api/auth/refresh 200'), 0, 'the third tab has got the token of the others')
     t.strictSame(await tab.evaluate(() => [localStorage.length, sessionStorage.length]), [0, 0])
   })
@@ -80,7 +83,7 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
     await tab.waitForFunction(async () => {
       const { iat } = JSON.parse(atob((await client.session.token())!.split('.')[1]!))
       return Date.now() / 1000 > iat + 1
-    })
+    }, undefined, { polling: 100 })
     const before = await tab.evaluate(() => client.session.token())
     const tokens = await inTabs((tab) => tab.evaluate((rejected) => Promise.all([1, 2, 3].map(() => client.session.renew(rejected))), before))
     t.equal(new Set(tokens.flat()).size, 1)
@@ -101,10 +104,9 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
 
   await t.test('15.4 a list that has not changed is revalidated with 304', async (t) => {
     t.strictSame(await tab.locator('#users li').allTextContents(), ['Ada', 'Admin'])
-    const before = host.count('GET /accounts/api/users?limit=20 304')
-    await Promise.all([tab.waitForResponse(/users/), tab.getByRole('button', { name: 'Reload users' }).click()])
+    const [response] = await Promise.all([tab.waitForResponse(/api\/users/), tab.getByRole('button', { name: 'Reload users' }).click()])
+    t.equal(response.status(), 304)
     t.strictSame(await tab.locator('#users li').allTextContents(), ['Ada', 'Admin'])
-    t.equal(host.count('GET /accounts/api/users?limit=20 304'), before + 1)
   })
 
   await t.test('15.4 posts are resumed after a restart, without gaps and duplicates', async (t) => {
