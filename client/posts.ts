@@ -1,15 +1,12 @@
 import { UsherError } from './error.ts'
 import { readEvents } from './event-stream.ts'
+import { NO_SESSION, TEMPORARY, toGraphqlError, type GraphqlResult } from './graphql.ts'
 import type { UsherClient } from './index.ts'
 import { backoff, wait, type RetryOptions } from './retry.ts'
-import { pageUrl } from './tabs.ts'
 import { readSocket, SocketClosed } from './socket.ts'
+import { pageUrl } from './tabs.ts'
 
-/** The result of a GraphQL operation. */
-export interface GraphqlResult<Data = Record<string, unknown>> {
-  data?: Data | null
-  errors?: readonly { message: string, extensions?: { code?: string } }[] | undefined
-}
+export { graphql, type GraphqlOptions, type GraphqlResult } from './graphql.ts'
 
 /** A post as followed without the option `fields`. */
 export interface FollowedPost {
@@ -36,14 +33,7 @@ export interface FollowOptions {
   retry?: RetryOptions
 }
 
-// The codes of errors that are over after a while.
-const TEMPORARY = new Set([
-  'DATABASE_UNAVAILABLE', 'OVERLOADED', 'TOO_MANY_CONNECTIONS', 'TOO_MANY_SUBSCRIPTIONS', 'TOO_MANY_DOCUMENTS', 'IDEMPOTENCY_KEY_IN_USE',
-])
-// The codes of a token that is not valid, or was not sent.
-const NO_SESSION = new Set(['UNAUTHENTICATED', 'INVALID_TOKEN'])
 const FORBIDDEN = [4401, 4403]
-const TRIES = 5
 // A connection that lasted for this long has worked.
 const STABLE_MS = 1000
 
@@ -83,7 +73,7 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
     const events = byEvents()
     const { value: result } = await events.next()
     await events.return()
-    if (result) throw graphqlError(result)
+    if (result) throw toGraphqlError(result)
   }
 
   async function * bySocket (): AsyncGenerator<GraphqlResult | undefined, void> {
@@ -104,7 +94,7 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
         for await (const result of transport === 'socket' ? bySocket() : byEvents()) {
           if (!result) continue
           const post = result.data?.['postCreated'] as Post | null | undefined
-          if (!post) throw graphqlError(result)
+          if (!post) throw toGraphqlError(result)
           // Before the caller has the post, because it may stop here and go on with its cursor.
           after = post.cursor
           failures = 0
@@ -139,34 +129,4 @@ export async function * followPosts<Post extends { cursor: string } = FollowedPo
   }
 }
 
-export interface GraphqlOptions {
-  signal?: AbortSignal
-  /** Default: a new one. Pass one that is stored to repeat a mutation after a reload. */
-  idempotencyKey?: string
-}
-
-/**
- * Sends a query or a mutation. A mutation has an idempotency key, so it is repeated if its response is lost. Throws an `UsherError` if
- * the result has errors.
- */
-export async function graphql<Data = Record<string, unknown>> (
-  client: UsherClient, query: string, variables?: object, options: GraphqlOptions = {}
-): Promise<Data> {
-  const { signal, idempotencyKey = crypto.randomUUID() } = options
-  const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': idempotencyKey }
-  const init = { method: 'POST', headers, body: JSON.stringify({ query, variables }), ...signal && { signal } }
-  for (let tried = 0; ; tried++) {
-    const token = await client.session.token()
-    const result = await (await client.fetch('/graphql', init)).json() as GraphqlResult<Data>
-    if (!result.errors) return result.data!
-    const error = graphqlError(result)
-    if (tried >= TRIES) throw error
-    if (TEMPORARY.has(error.code!)) await wait(backoff(tried, {}), signal)
-    else if (!NO_SESSION.has(error.code!) || tried > 1 || !await client.session.renew(token)) throw error
-  }
-}
-
 const over = () => new UsherError(401, ['The session is over'], 'INVALID_SESSION')
-
-const graphqlError = ({ errors = [] }: GraphqlResult<unknown>) =>
-  new UsherError(200, errors.map(({ message }) => message), errors[0]?.extensions?.code)

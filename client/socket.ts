@@ -1,4 +1,4 @@
-import type { GraphqlResult } from './posts.ts'
+import type { GraphqlResult } from './graphql.ts'
 
 /** Why a socket was closed. */
 export class SocketClosed extends Error {

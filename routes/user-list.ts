@@ -88,7 +88,8 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
 }
 
 function searchOf (parameters: Record<string, string | number | undefined>): URLSearchParams {
-  return new URLSearchParams(Object.entries(parameters).flatMap(([name, value]) => value === undefined ? [] : [[name, `${value}`]]))
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
+  return new URLSearchParams(given.map(([name, value]): [string, string] => [name, `${value}`]))
 }
 
 export default userListRoute

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import ts from 'typescript'
 
-const GENERATED = 'routes/graphql/types.ts'
+const GENERATED = ['routes/graphql/types.ts', 'client/api.ts']
 const LINES = 200
 const LINES_OF_A_TEST = 500
 
@@ -24,7 +24,7 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const layerOf = (file: string) => file.split('/')[0]!
 const layers = Object.keys(below).flatMap((floor) => list(`${floor}/**/*.ts`))
 const service = ['app.ts', ...layers]
-const code = [...service, ...list(`${NODE}/**/*.ts`), ...list('testing/**/*.ts')]
+const code = [...service, ...list(`${NODE}/**/*.ts`), ...list('{client,testing}/**/*.ts')]
 
 // Returns the names of all modules that a file imports: imports, type imports, re-exports and dynamic imports.
 const importsOf = (file: string) => ts.preProcessFile(read(file)).importedFiles.map(({ fileName }) => fileName)
@@ -76,7 +76,7 @@ t.test('plugins use fastify-plugin and have a name, and routes do not use it', a
 })
 
 t.test('source files have at most 200 lines and tests at most 500', async (t) => {
-  for (const file of [...list('*.ts'), ...code, ...list('{bench,scripts,test}/**/*.ts')].filter((file) => file !== GENERATED)) {
+  for (const file of [...list('*.ts'), ...code, ...list('{bench,scripts,test}/**/*.ts')].filter((file) => !GENERATED.includes(file))) {
     const lines = read(file).split('\n').length - 1
     t.ok(lines <= (layerOf(file) === 'test' ? LINES_OF_A_TEST : LINES), `${file}: ${lines}`)
   }
@@ -86,4 +86,10 @@ t.test('`npm test` runs every test file once, either in a process of its own or 
   const own = read('.taprc').match(/^include:\n((?: {2}- .+\n)+)/m)![1]!.match(/test\/\S+/g)!.filter((pattern) => !pattern.startsWith('test/suites'))
   const shared = list('test/suites/*.ts').flatMap((file) => [...read(file).matchAll(/'([^']+\.test\.ts)'/g)].map(([, pattern]) => `test/${pattern}`))
   t.same([...own, ...shared].flatMap(list).sort(), list('test/**/*.test.ts'))
+})
+
+t.test('15.4 the client imports nothing of the service and nothing of Node.js', async (t) => {
+  const files = list('client/**/*.ts')
+  t.ok(files.length > 5)
+  t.same(files.flatMap((file) => importsOf(file).filter((name) => name !== 'openapi-fetch' && !/^\.\/[\w-]+\.ts$/.test(name))), [])
 })

@@ -1,0 +1,17 @@
+// A page that knows the client by its published declarations alone, under settings that are not ours.
+import { createUsherClient, unwrap, UsherError, type User } from 'fastify-usher/client'
+import { followPosts, graphql } from 'fastify-usher/client/posts'
+
+const client = createUsherClient({ baseUrl: 'https://example.com', retry: { tries: 2 }, cache: { entries: 10 } })
+const user: User = await client.login({ email: 'ada@example.com', password: 'correct horse' })
+const params = { path: { id: user.id } }
+const name: string = (await unwrap(client.get('/api/users/{id}', { params }))).name
+const { data, error, response } = await client.put('/api/users/{id}', { params, headers: { 'If-Match': '*' }, body: { name, email: 'ada@example.com' } })
+client.session.subscribe(({ state, reason }) => { [state, reason, data?.id, error, response.status].at(0) })
+for await (const { title, cursor } of followPosts(client, { after: 'A', transport: 'socket' })) [title, cursor].map((text) => text.toUpperCase())
+await graphql<{ users: { nodes: User[] } }>(client, '{ users { nodes { name } } }').catch((error: unknown) => error instanceof UsherError && error.code)
+
+// @ts-expect-error there is no such path
+await client.get('/api/nothing')
+// @ts-expect-error a user needs an address
+await client.post('/api/users', { body: { name: 'Ada' } })
