@@ -34,7 +34,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.ok(paths.includes('docs/settings.md'), 'to which `npx fastify-usher --help` refers')
   t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), [
     'dist/app.d.ts',
-    ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'retry', 'session', 'tabs'].map((name) => `dist/client/${name}.d.ts`),
+    ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'retry', 'session'].map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/migrate.d.ts',
     ...['claims', 'events', 'hooks', 'host-graphql', 'limits', 'mail', 'options', 'pages', 'policy', 'register', 'user', 'user-fields', 'usher', 'webhooks']
       .map((name) => `dist/schema/${name}.d.ts`).sort(),
