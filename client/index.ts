@@ -84,13 +84,19 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
     put: PUT,
     patch: PATCH,
     delete: DELETE,
-    fetch: (path, init) => send(new Request(`${base}${path}`, init)),
+    fetch: async (path, init) => send(new Request(`${base}${requirePath(path)}`, init)),
     session,
     login: (credentials) => session.login(credentials),
     logout: () => session.logout(),
     close: () => session.close(),
     baseUrl: base,
   }
+}
+
+// Anything else could lead to another host, which would get the token.
+function requirePath (path: string): string {
+  if (!/^\/(?![/\\])/.test(path)) throw new TypeError(`${path} must be a path that begins with one slash`)
+  return path
 }
 
 // A call that is aborted does not wait for the session, which other calls still need.

@@ -146,3 +146,13 @@ t.test('15.4 a POST whose response was lost is repeated with the same key, and w
   const { fileUrl } = await upload.json() as { fileUrl: string }
   t.equal(await (await client.fetch(new URL(fileUrl, proxy.url).pathname)).text(), 'Hello')
 })
+
+t.test('15.4 the token is sent to the server of the client only', async (t) => {
+  const { client, exchanges } = await createClient()
+  exchanges.splice(0)
+  for (const path of ['@example.com/', '.example.com/', '//example.com/', '/\\example.com/', 'https://example.com/', '']) {
+    await t.rejects(client.fetch(path), TypeError)
+  }
+  t.strictSame(exchanges, [])
+  t.equal((await client.fetch('/api/protected')).status, 200)
+})
