@@ -54,10 +54,10 @@ function corsDelegator (origins: readonly string[]) {
     // Only origins that are named may use the session cookie.
     credentials: !any,
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-    allowedHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Range', 'X-Request-Id'],
+    allowedHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Prefer', 'Range', 'X-Request-Id'],
     exposedHeaders: [
       'Link', 'Location', 'ETag', 'WWW-Authenticate', 'Retry-After', 'X-Request-Id', 'Content-Disposition', 'Content-Range',
-      'Accept-Patch', 'Idempotency-Replayed',
+      'Accept-Patch', 'Idempotency-Replayed', 'Preference-Applied',
     ],
     maxAge: 7200,
   }

@@ -31,7 +31,7 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     t.equal((await inject('GET', `/api/users/${'x'.repeat(200)}`)).json().code !== undefined, true)
     const [page] = [await inject('GET', '/api/users?limit=1')]
     await createUser()
-    t.match((await inject('GET', '/api/users?limit=1')).headers.link, new RegExp(`^<${prefix}/api/users\\?limit=1&after=.{22}>; rel="next"$`))
+    t.match((await inject('GET', '/api/users?limit=1')).headers.link, new RegExp(`^<${prefix}/api/users\\?limit=1&after=[\\w-]+>; rel="next"$`))
     t.equal(page.headers.link, undefined)
     t.strictSame((await inject('GET', '/api/users?role=a&role=b')).statusCode, 400)
   })
