@@ -107,8 +107,9 @@ function ofVisible (addresses: ListUsersQuery['addresses'], condition: RawBuilde
   return addresses.of === EVERYBODY ? condition : sql`(${condition} and id = ${addresses.of}::uuid)`
 }
 
+// Without a letter or digit, a search finds nobody, because the index has words only.
 const isFound = ({ q, addresses }: ListUsersQuery): RawBuilder<boolean> =>
-  sql`(${hasPrefix(searchedName, q!)} or ${ofVisible(addresses, hasPrefix(emailKey, q!))})`
+  sql`(${searchFor(q!)} is not null and (${hasPrefix(searchedName, q!)} or ${ofVisible(addresses, hasPrefix(emailKey, q!))}))`
 
 function search ({ q, addresses }: ListUsersQuery): RawBuilder<boolean> {
   const query = searchFor(q!)

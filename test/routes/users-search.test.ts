@@ -52,6 +52,13 @@ t.test('10.5 every combination of filters and orders has the users of a model, o
   t.same((await app.usher.users.list({ q: 'zo', sort: 'name', limit: 3 })).data.map(({ id }) => id), (await ask({ q: 'zo', sort: 'name', limit: 3 })).json().map(({ id }: Person) => id))
 })
 
+t.test('10.5 a search without a letter or digit finds nobody, whatever the size of the page', async (t) => {
+  const own = await createUsher(t)
+  for (const name of ['One --x', 'Two --x']) await own.createUser({ name })
+  for (const limit of [1, 100]) t.same((await own.inject('GET', `/api/users?q=--&limit=${limit}`)).json(), [])
+  t.equal((await own.inject('GET', '/api/users?q=--x&limit=1')).json().length, 1)
+})
+
 t.test('10.5 email finds a user regardless of case', async (t) => {
   t.same((await ask({ email: 'u7.MAIL@odd.example.com', sort: 'name' })).json().map(({ email }: Person) => email), ['U7.mail@odd.example.com'])
   for (const email of ['u7.mail@odd.example.co', 'u_.mail@odd.example.com', '%']) t.same((await ask({ email })).json(), [])
