@@ -58,8 +58,10 @@ export function decodeUserCursor (cursor: string, filters: UserFilters): { id: s
   // Cursors of earlier releases consist of an id.
   if (isCursor(cursor) && email === undefined && q === undefined && sort === '-createdAt') return { id: decodeCursor(cursor), key: '' }
   const bytes = Buffer.from(cursor.slice(0, LONGEST_CURSOR), 'base64url')
-  const key = bytes.subarray(DIGEST + 16).toString()
-  if (bytes.toString('base64url') !== cursor || bytes.length < DIGEST + 16 || /[\0\ufffd]/.test(key)) {
+  const rest = bytes.subarray(DIGEST + 16)
+  const key = rest.toString()
+  // PostgreSQL accepts neither NUL nor bytes that are not UTF-8.
+  if (bytes.toString('base64url') !== cursor || bytes.length < DIGEST + 16 || key.includes('\0') || !Buffer.from(key).equals(rest)) {
     throw new InvalidInput('after must be a cursor from a previous page')
   }
   if (!bytes.subarray(0, DIGEST).equals(digestOf(filters))) throw new InvalidInput('after must be a cursor of the same query')

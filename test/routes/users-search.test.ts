@@ -9,9 +9,9 @@ const usher = await createUsher(t)
 const { inject, app } = usher
 const sql = openSql(t, usher)
 // Names that differ in case only, names of several words, and ties.
-const names = ['ada Lovelace', 'Ada lovelace', 'ADA KING', 'Zoë Ada', 'Émile Zola', 'émile zola', 'Bob_100%', 'bob\\x', '😀 Smile', 'Łukasz', 'x'.repeat(200)]
+const names = ['ada Lovelace', 'Ada lovelace', 'ADA KING', 'Zoë Ada', 'Émile Zola', 'émile zola', 'Bob_100%', 'bob\\x', '\ufffd', '😀 Smile', 'Łukasz', 'x'.repeat(200)]
 await sql`insert into users (id, name, email, role)
-  select gen_random_uuid(), (${names}::text[])[n % 11 + 1], 'U' || n || '.mail@' || case when n % 2 = 0 then 'Even' else 'odd' end || '.example.com',
+  select gen_random_uuid(), (${names}::text[])[n % 12 + 1], 'U' || n || '.mail@' || case when n % 2 = 0 then 'Even' else 'odd' end || '.example.com',
   case when n % 5 = 0 then 'admin' else 'user' end from generate_series(1, 66) n`
 
 interface Person { id: string, name: string, email: string, role: string }
