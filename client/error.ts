@@ -1,6 +1,9 @@
 /** The body of a failed response: `{ errors }` for 400, otherwise `{ error, code? }`. */
 interface FailureBody { error?: string, code?: string, errors?: readonly string[] }
 
+/** The code of a request that is not repeated, because somebody else has logged in since. */
+export const USER_CHANGED = 'USER_CHANGED'
+
 /** A request that the server has rejected, or a session that is over. Failures of the network are the `TypeError` of `fetch`. */
 export class UsherError extends Error {
   override readonly name = 'UsherError'

@@ -1,6 +1,7 @@
 import createClient, { type Client } from 'openapi-fetch'
 import type { paths } from './api.ts'
 import { ResponseCache, type CacheOptions } from './cache.ts'
+import { USER_CHANGED, UsherError } from './error.ts'
 import { addKey, mayRepeat, repeat, type RetryOptions } from './retry.ts'
 import { Session, type SessionState, type User } from './session.ts'
 
@@ -59,16 +60,21 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
     const body = ['GET', 'HEAD'].includes(method) ? undefined : await request.arrayBuffer()
     const headers = new Headers(request.headers)
     addKey(request, headers)
-    const content = body?.byteLength ? { body } : {}
-    const attempt = () => authorize(request, headers, () =>
+    // An empty text is a body as well, which has been read.
+    const content = body && (body.byteLength > 0 || request.bodyUsed) ? { body } : {}
+    const sender: Sender = {}
+    const attempt = () => authorize(request, headers, sender, () =>
       cache.revalidate(request, headers, () => fetch(new Request(request, { headers, ...content }))))
     return mayRepeat(method, headers) ? repeat(attempt, retry, signal) : attempt()
   }
 
-  async function authorize (request: Request, headers: Headers, attempt: () => Promise<Response>): Promise<Response> {
+  async function authorize (request: Request, headers: Headers, sender: Sender, attempt: () => Promise<Response>): Promise<Response> {
     if (request.headers.has('Authorization') || AUTH.test(new URL(request.url).pathname)) return attempt()
     for (let renewals = 0; ; renewals++) {
       const token = await until(request.signal, session.token())
+      const userId = session.current.user?.id
+      // Another tab may have logged in as somebody else, who must not make the same write once more.
+      if ((sender.userId ??= userId) !== userId) throw new UsherError(401, ['The user has changed since the request was sent'], USER_CHANGED)
       if (token) headers.set('Authorization', `Bearer ${token}`)
       else headers.delete('Authorization')
       const response = await attempt()
@@ -93,9 +99,12 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
   }
 }
 
-// Anything else could lead to another host, which would get the token.
+/** The user for whom a request was sent first. */
+interface Sender { userId?: string | undefined }
+
+// Anything else could lead to another host, which would get the token. URLs are parsed without tabs and line breaks.
 function requirePath (path: string): string {
-  if (!/^\/(?![/\\])/.test(path)) throw new TypeError(`${path} must be a path that begins with one slash`)
+  if (!/^\/(?![/\\])[^\t\n\r]*$/.test(path)) throw new TypeError(`${path} must be a path that begins with one slash`)
   return path
 }
 

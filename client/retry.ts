@@ -1,3 +1,5 @@
+import { USER_CHANGED, UsherError } from './error.ts'
+
 /** How often and how long the client tries again. */
 export interface RetryOptions {
   /** The number of tries of a request, the first included. Default: 5. */
@@ -55,11 +57,13 @@ export async function repeat (attempt: () => Promise<Response>, options: RetryOp
       // The connection can be used again only after the body was read or cancelled.
       await response.body?.cancel()
     } catch (error) {
-      if (signal.aborted || tried + 1 >= tries) throw error
+      if (signal.aborted || tried + 1 >= tries || isFinal(error)) throw error
     }
     await wait(pause, signal)
   }
 }
+
+const isFinal = (error: unknown): boolean => error instanceof UsherError && error.code === USER_CHANGED
 
 function retryAfter ({ headers }: Response): number | undefined {
   const value = headers.get('Retry-After')

@@ -11,13 +11,20 @@ export function markReplayed (reply: FastifyReply, { isReplayed }: Pick<Performe
 }
 
 /** Returns a function that performs the write of a route once for each idempotency key (contract 10.4), and returns its result. */
-export function createOnce ({ usherIdempotency: idempotency, usherAuth: { actorOf } }: FastifyInstance) {
+export function createOnce ({ usherIdempotency: idempotency, usherAuth: { actorOf, callerOf } }: FastifyInstance) {
   return async function once<Result> (
     request: FastifyRequest, reply: FastifyReply, { content, password }: Pick<KeyedRequest, 'content' | 'password'>, steps: Steps<Result>
   ): Promise<Result> {
     const key = keyOf(request)
     if (key === undefined) return steps.operate()
-    const performed = await idempotency.once({ actorId: actorOf(request).id, key, operation: operationOf(request), content, password }, steps)
+    const performed = await idempotency.once({ actorId: actorOf(request).id, key, operation: operationOf(request), content, password }, {
+      ...steps,
+      async restore (stored) {
+        // The request may have waited for the first one, and its session may have ended meanwhile.
+        await callerOf(request).confirm()
+        return steps.restore(stored)
+      },
+    })
     markReplayed(reply, performed)
     return performed.result
   }

@@ -72,10 +72,11 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
   function viewOf ({ page, next, members }: ListedUsers, key: string, reader: Actor | null): Rendered {
     const views = rendered.get(page) ?? new Map<string, Rendered>()
     rendered.set(page, views)
-    const known = views.get(key)
+    const name = `${key} ${members} ${next}`
+    const known = views.get(name)
     if (known) return known
     const view = { etag: combinedTag(['users 1', key, `${members}`, `${next}`, ...page.rows.flatMap((user) => [user.id, visibility.tagOf(user, reader)])]) }
-    views.set(key, view)
+    views.set(name, view)
     return view
   }
 

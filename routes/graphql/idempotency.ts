@@ -10,9 +10,10 @@ const REPLAYED = 'idempotency-replayed'
  * together with its write. So if an operation was cut short by a crash, repeating it performs the remaining fields.
  */
 export async function performOnce<Result> (
-  context: GraphQLContext, { fieldNodes: [field] }: Pick<GraphQLResolveInfo, 'fieldNodes'>, { actor }: Caller, steps: Steps<Result>
+  context: GraphQLContext, { fieldNodes: [field] }: Pick<GraphQLResolveInfo, 'fieldNodes'>, caller: Caller, steps: Steps<Result>
 ): Promise<Result> {
   const { usher: { usherIdempotency: idempotency }, operation: { query, variables, idempotencyKey: key } = {}, reply } = context
+  const { actor } = caller
   if (key === undefined || !actor) return steps.operate()
   const { alias, name } = field!
   const part = (alias ?? name).value
@@ -21,7 +22,13 @@ export async function performOnce<Result> (
   const wasNew = context.isNew
   context.isNew = true
   reply?.removeHeader(REPLAYED)
-  const { result, isReplayed } = await idempotency.once({ actorId: actor.id, key, part, operation: 'graphql', content: { query, variables } }, steps)
+  const { result, isReplayed } = await idempotency.once({ actorId: actor.id, key, part, operation: 'graphql', content: { query, variables } }, {
+    ...steps,
+    async restore (stored) {
+      await caller.confirm()
+      return steps.restore(stored)
+    },
+  })
   context.isNew = wasNew || !isReplayed
   if (!context.isNew) reply?.header(REPLAYED, 'true')
   return result

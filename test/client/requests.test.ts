@@ -150,9 +150,38 @@ t.test('15.4 a POST whose response was lost is repeated with the same key, and w
 t.test('15.4 the token is sent to the server of the client only', async (t) => {
   const { client, exchanges } = await createClient()
   exchanges.splice(0)
-  for (const path of ['@example.com/', '.example.com/', '//example.com/', '/\\example.com/', 'https://example.com/', '']) {
+  for (const path of ['@example.com/', '.example.com/', '//example.com/', '/\\example.com/', 'https://example.com/', '/\t/example.com/', '/a\n', '']) {
     await t.rejects(client.fetch(path), TypeError)
   }
   t.strictSame(exchanges, [])
   t.equal((await client.fetch('/api/protected')).status, 200)
+})
+
+t.test('15.4 a write whose response was lost is not repeated as another user', async (t) => {
+  const [ada, grace] = [await usher.createUser(), await usher.createUser()]
+  let isLost = false
+  const client = createUsherClient({
+    baseUrl: proxy.url,
+    retry: { baseMs: 1 },
+    async fetch (request) {
+      const response = await fetch(request)
+      if (!request.url.endsWith('/graphql') || isLost) return response
+      isLost = true
+      await response.arrayBuffer()
+      await client.login(grace)
+      throw new TypeError('The response is lost')
+    },
+  })
+  await client.login(ada)
+  const title = randomUUID()
+  const body = JSON.stringify({ query: `mutation { createPost(input: { title: "${title}", content: "" }) { id } }` })
+  await t.rejects(client.fetch('/graphql', { method: 'POST', headers: { 'content-type': 'application/json' }, body }), { code: 'USER_CHANGED' })
+  const posts = await usher.app.usher.posts.list({ limit: 100 })
+  t.strictSame(posts.data.filter((post) => post.title === title).map(({ authorId }) => authorId), [ada.id])
+  client.close()
+})
+
+t.test('15.4 an empty text is a body', async (t) => {
+  const { client } = await createClient()
+  t.equal((await client.fetch('/api/users', { method: 'POST', body: '' })).status, 415)
 })

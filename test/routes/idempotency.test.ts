@@ -133,6 +133,28 @@ t.test('10.4 a write that another node is making is refused, and the repeat retu
   t.same(outcomeOf(await create(other, 'key', given)), { ...outcomeOf(await first), replayed: 'true' })
 })
 
+t.test('10.4 a request whose session ends while it waits for the first one gets 401', async (t) => {
+  const [begun, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const usher = await createUsher(t, {
+    hooks: {
+      async onUserCreate ({ name }) {
+        if (name !== 'Slow') return
+        begun.resolve()
+        await slow.promise
+      },
+    },
+  })
+  const given = { ...somebody(), name: 'Slow' }
+  const first = create(usher, 'key', given)
+  await begun.promise
+  const { headers } = await usher.login(usher.admin)
+  const repeat = create(usher, 'key', given, headers)
+  t.equal((await usher.inject('POST', '/api/auth/logout', { headers })).statusCode, 204)
+  slow.resolve()
+  t.equal((await first).statusCode, 201)
+  t.equal((await repeat).statusCode, 401)
+})
+
 t.test('10.4 the password is neither stored nor guessable, and without a secret it does not distinguish requests', async (t) => {
   const secret = 'a secret of the mount'
   const usher = await createUsher(t, { secret })

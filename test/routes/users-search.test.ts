@@ -110,6 +110,15 @@ t.test('10.1 a page has a tag of its state, query and media type, and is 304 unt
   t.equal((await ask(query, { 'if-none-match': etag })).statusCode, 200)
 })
 
+t.test('10.1 pages that are revalidated at the same time have tags of their own', async (t) => {
+  const queries: Record<string, string>[] = [{ fields: 'name' }, { fields: 'email' }, {}]
+  const tags = await Promise.all(queries.map(async (query) => (await ask(query)).headers.etag as string))
+  const current = await Promise.all(queries.map((query, index) => ask(query, { 'if-none-match': tags[index]! })))
+  t.same(current.map(({ statusCode, headers: { etag } }) => [statusCode, etag]), tags.map((tag) => [304, tag]))
+  const others = await Promise.all(queries.map((query) => ask(query, { 'if-none-match': tags[0]! })))
+  t.same(others.map(({ statusCode }) => statusCode), [304, 200, 200])
+})
+
 t.test('11.1 hidden addresses are neither found nor sorted by', async (t) => {
   const usher = await createUsher(t, { policy: { 'users:read-email': audiences.owners } })
   const owner = await usher.createUser({ name: 'Hidden', email: 'secret@example.com' })
