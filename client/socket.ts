@@ -24,6 +24,8 @@ export async function * readSocket (
   signal.addEventListener('abort', abort)
   socket.onopen = () => send({ type: 'connection_init', payload: token ? { authorization: `Bearer ${token}` } : {} })
   socket.onclose = ({ code }) => close(code)
+  // Node 22 reports no close of a socket that could not be opened.
+  socket.onerror = () => close(1006)
   socket.onmessage = ({ data }) => {
     const message = JSON.parse(String(data)) as { type: string, payload: unknown }
     switch (message.type) {
