@@ -24,24 +24,34 @@ const helpOption = { help: { type: 'boolean', short: 'h' } } as const
 export async function main (args: string[]): Promise<void> {
   const words = args.slice(0, args.findIndex((word) => word.startsWith('-')) >>> 0)
   if (words.length === 0 && args.some((word) => word === '--help' || word === '-h')) return console.log(await help())
-  const name = words.join(' ') || 'start'
-  if (!Object.hasOwn(commands, name)) return reject(`There is no command ${name}.`)
+  const name = words.length === 0 ? 'start' : nameIn(words)
+  if (name === undefined) return reject(`There is no command ${words.join(' ')}.`)
   const { default: command } = await commands[name]!()
+  const { arguments: names = [] } = command
+  const options = { ...command.options, ...helpOption }
   let values: Parameters<Command['run']>[0]
+  let positionals: string[]
   try {
-    ({ values } = parseArgs({ args: args.slice(words.length), options: { ...command.options, ...helpOption } }))
+    const rest = args.slice(words.length === 0 ? 0 : name.split(' ').length);
+    ({ values, positionals } = parseArgs({ args: rest, options, allowPositionals: names.length > 0 }))
   } catch (error) {
     // Only the first sentence is printed. The second one explains how to pass arguments that begin with a hyphen.
     return reject(`${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `${PROGRAM} ${name} --help`)
   }
   if (values['help']) {
-    const usage = `${PROGRAM} ${name}${Object.keys(command.options).length > 0 ? ' [options]' : ''}`
+    const usage = [PROGRAM, name, ...names, ...Object.keys(command.options).length > 0 ? ['[options]'] : []].join(' ')
     return console.log(`Usage: ${usage}\n\n${command.summary}\n\n${command.details}`)
   }
-  await command.run(values).catch((error: Error) => {
+  if (positionals.length !== names.length) return reject(`${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
+  await command.run(values, positionals).catch((error: Error) => {
     print(error.message)
     process.exit(1)
   })
+}
+
+// Returns the command with which the words begin. The words after it are its arguments.
+function nameIn (words: readonly string[]): string | undefined {
+  return [words.slice(0, 2).join(' '), words[0]!].find((name) => Object.hasOwn(commands, name))
 }
 
 async function help (): Promise<string> {
