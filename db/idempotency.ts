@@ -1,4 +1,4 @@
-import { sql, type QueryCreator } from 'kysely'
+import { sql, type QueryCreator, type SelectQueryBuilder } from 'kysely'
 import type { ResultKey } from '../schema/idempotency.ts'
 import { violates } from './postgres.ts'
 import type { PostRow } from './posts.ts'
@@ -85,23 +85,39 @@ export function toOutcome<Written extends object> (
 }
 
 /**
- * Runs a statement with keys. Another transaction may have committed a result between the start of the statement and its lock. The
- * statement then fails as a whole, and the next attempt sees that result. In a transaction there is no next attempt.
+ * Runs a statement with keys. Throws `KeyTaken` if another transaction has stored a result between the start of the statement, which
+ * does not see that result, and its lock.
  */
-export async function withoutConflict<Result> (db: Database, run: () => Promise<Result>): Promise<Result> {
-  for (let attempts = 5; ; attempts--) {
-    try {
-      return await run()
-    } catch (error) {
-      if (!violates(error, 'idempotency_keys_pkey')) throw error
-      if (db.isTransaction || attempts === 1) throw new KeyTaken()
-    }
+export async function detectConflict<Result> (run: () => Promise<Result>): Promise<Result> {
+  try {
+    return await run()
+  } catch (error) {
+    throw violates(error, 'idempotency_keys_pkey') ? new KeyTaken() : error
+  }
+}
+
+/**
+ * Runs a statement of several writes, of which some have keys. If it fails because a key is taken, nothing was written, and each half
+ * of the writes is sent again, so that only the write with that key fails. In a transaction, which has failed as well, throws `KeyTaken`.
+ * @param run returns the result or the error of each write, in the same order
+ */
+export async function isolateConflicts<Item, Result> (
+  db: Database, items: readonly Item[], run: (items: readonly Item[]) => Promise<(Result | Error)[]>
+): Promise<(Result | Error)[]> {
+  try {
+    return await run(items)
+  } catch (error) {
+    if (!(error instanceof KeyTaken) || db.isTransaction) throw error
+    if (items.length === 1) return [error]
+    const half = Math.ceil(items.length / 2)
+    const first = await isolateConflicts(db, items.slice(0, half), run)
+    return [...first, ...await isolateConflicts(db, items.slice(half), run)]
   }
 }
 
 /** Stores a result in the transaction of its write. Throws `KeyTaken`; the transaction must then be rolled back. */
 export async function insertResult (trx: Database, kind: ResultKind, recordId: string, { key, part, fingerprint }: ResultKey): Promise<void> {
-  await withoutConflict(trx, async () => {
+  await detectConflict(async () => {
     const statement = admitting(trx, [{ id: recordId, key, part, fingerprint }])
       .with('done', (cte) => cte.selectNoFrom([sql<string>`${recordId}::uuid`.as('id')]).where(isAdmitted(`'${recordId}'::uuid`)))
     const rows = await keeping(statement, kind, 'done', false).selectFrom('done').select('id').execute()
@@ -117,7 +133,7 @@ export interface StoredResult extends Row<IdempotencyKeysTable, 'key' | 'part' |
 
 const toDate = (value: unknown) => new Date(value as string)
 
-/** Returns the user whom the first request has created, as created. */
+/** Returns the user that the first request has created, with the values at its creation. */
 export function restoreUser ({ result, rowVersion }: StoredResult): UserRow {
   const { createdAt, updatedAt, ...row } = JSON.parse(result!) as Record<string, unknown>
   return { ...row, createdAt: toDate(createdAt), updatedAt: toDate(updatedAt), rowVersion } as unknown as UserRow
@@ -144,20 +160,24 @@ export async function findResults (db: Database, keys: readonly string[]): Promi
     .where('key', '=', sql<string>`any(${keys}::uuid[])`)
     .execute()
   const expired = rows.filter(({ isExpired }) => isExpired).map(({ key }) => key)
-  if (expired.length > 0) {
-    await db.deleteFrom('idempotency_keys').where('key', '=', sql<string>`any(${expired}::uuid[])`).where('expires_at', '<=', sql<Date>`now()`).execute()
-  }
+  if (expired.length > 0) await deleteExpired(db, (query) => query.where('key', '=', sql<string>`any(${expired}::uuid[])`))
   const byKey = Map.groupBy(rows.filter(({ isExpired }) => !isExpired), ({ key }) => key)
   return keys.map((key) => (byKey.get(key) ?? []) as unknown as StoredResult[])
 }
 
 /** Deletes at most `limit` results that have expired. Returns the number of deleted results. */
 export async function deleteExpiredResults (db: Database, limit: number): Promise<number> {
+  return deleteExpired(db, (query) => query.orderBy('expires_at').limit(limit))
+}
+
+// Does not wait for rows that another transaction has locked, because other requests wait for this statement.
+async function deleteExpired (db: Database, choose: (query: ExpiredResults) => ExpiredResults): Promise<number> {
   const { numDeletedRows } = await db
-    .with('old', (cte) => cte.selectFrom('idempotency_keys').select(['key', 'part']).where('expires_at', '<=', sql<Date>`now()`)
-      .orderBy('expires_at').limit(limit).forUpdate().skipLocked())
+    .with('old', (cte) => choose(cte.selectFrom('idempotency_keys').select(['key', 'part']).where('expires_at', '<=', sql<Date>`now()`)).forUpdate().skipLocked())
     .deleteFrom('idempotency_keys').using('old')
     .whereRef('idempotency_keys.key', '=', 'old.key').whereRef('idempotency_keys.part', '=', 'old.part')
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
+
+type ExpiredResults = SelectQueryBuilder<Tables, 'idempotency_keys', { key: string, part: string }>

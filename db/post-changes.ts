@@ -6,7 +6,7 @@ import type { ResultKey } from '../schema/idempotency.ts'
 import { PostNotFound } from '../schema/post.ts'
 import { UserNotFound } from '../schema/user.ts'
 import { isInTime } from './driver/write-in-time.ts'
-import { admitting, isAdmitted, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome, withoutConflict } from './idempotency.ts'
+import { admitting, detectConflict, isAdmitted, isolateConflicts, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
@@ -36,7 +36,8 @@ export interface NewPost {
 
 /**
  * Creates posts, as one statement. Returns the created posts in the order of their positions, which is the order of `posts`. A post
- * whose author is unknown yields `UserNotFound`, one whose key is taken yields `KeyTaken`, and neither affects the others. PostgreSQL notifies the nodes at the commit.
+ * whose author is unknown yields `UserNotFound`, one whose key is taken yields `KeyTaken`, and neither affects the others. PostgreSQL
+ * notifies the nodes at the commit.
  *
  * The authors' rows are locked, so that no author is deleted before the commit. If another transaction has locked an author's row,
  * such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row would block all new posts:
@@ -45,6 +46,10 @@ export interface NewPost {
  * @param quiet suppresses the notification, for nodes that announce posts through an emitter
  */
 export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false } = {}): Promise<(PostRow | Error)[]> {
+  return isolateConflicts(db, posts, (posts) => insertAll(db, posts, quiet))
+}
+
+async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolean): Promise<(PostRow | Error)[]> {
   const ids = posts.map(({ id }) => id ?? uuid())
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
@@ -66,7 +71,7 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
   const from = 'created inner join given on given.id = created.id'
   const query = storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
   const { written, refused } = keyed
-    ? toOutcome<PostRow>(await withoutConflict(db, () => keeping(query, 'post', 'created').selectFrom('created')
+    ? toOutcome<PostRow>(await detectConflict(() => keeping(query, 'post', 'created').selectFrom('created')
       .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').execute()))
     : { written: await query.selectFrom('created').selectAll().execute() }
   const created = inOrder(ids, written)
@@ -102,7 +107,7 @@ export async function updatePost (
     .returning(postColumns))
   const query = storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
   if (!keyed) return await query.selectFrom('updated').selectAll().executeTakeFirst() ?? await whyUnchanged(db, id, match)
-  const { written: [post], refused } = toOutcome<PostRow>(await withoutConflict(db, () => keeping(query, 'post-update', 'updated').selectFrom('updated')
+  const { written: [post], refused } = toOutcome<PostRow>(await detectConflict(() => keeping(query, 'post-update', 'updated').selectFrom('updated')
     .fullJoin(refusedWrites, 'refusals.refused_id', 'updated.id').selectAll('updated').select('refused_id').execute()))
   if (refused.size > 0) throw new KeyTaken()
   return post ?? await whyUnchanged(db, id, match)
@@ -125,7 +130,7 @@ export async function deletePost (db: Database, id: string, actorId: string | nu
     return
   }
   const author = query.with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
-  const { written, refused } = toOutcome(await withoutConflict(db, () => keeping(author, 'post-deletion', 'known', false).selectFrom('known')
+  const { written, refused } = toOutcome(await detectConflict(() => keeping(author, 'post-deletion', 'known', false).selectFrom('known')
     .fullJoin(refusedWrites, 'refusals.refused_id', 'known.id').select(['known.id', 'refused_id']).execute()))
   if (refused.size > 0) throw new KeyTaken()
   if (written.length === 0) await whyUnchanged(db, id, match)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { InvalidToken } from '../schema/auth.ts'
 import type { ResultKey } from '../schema/idempotency.ts'
-import { admitting, isAdmitted, keeping, keyedOf, KeyTaken, withoutConflict, type StoredResult } from './idempotency.ts'
+import { admitting, detectConflict, isAdmitted, keeping, keyedOf, KeyTaken, type StoredResult } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
 import { toPage, type Page } from './page.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
@@ -83,7 +83,7 @@ export async function insertUpload (db: Database, { userId, mediaType, ...upload
       .with('created', (cte) => cte.insertInto('uploads').columns(names)
         .expression(sql`select ${sql.join(Object.values(values))} from keyed where ${isAdmitted('keyed.record_id')}`).returningAll())
       .with('shown', (cte) => cte.selectFrom('created').select(columns))
-    const rows = await withoutConflict(db, () => keeping(storing(statement, db, 'upload.created', event), 'upload', 'shown')
+    const rows = await detectConflict(() => keeping(storing(statement, db, 'upload.created', event), 'upload', 'shown')
       .selectFrom('shown').select('id').execute())
     if (rows.length === 0) throw new KeyTaken()
   } catch (error) {

@@ -5,7 +5,7 @@ import { EmailTaken, type ReplaceUser } from '../schema/user.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { storing, userData } from './outbox/store.ts'
-import { admitting, isAdmitted, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome, withoutConflict } from './idempotency.ts'
+import { admitting, detectConflict, isAdmitted, isolateConflicts, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome } from './idempotency.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database, UserRow, UsersTable, writableUserColumns } from './tables.ts'
@@ -83,6 +83,10 @@ const defaultOf = (name: string) => name === 'role' ? 'user' : null
  * address is taken yields `EmailTaken`, one whose key is taken yields `KeyTaken`, and neither affects the others.
  */
 export async function insertUsers (db: Database, users: readonly UserCreation[], fields = noFields): Promise<(UserRow | Error)[]> {
+  return isolateConflicts(db, users, (users) => insertAll(db, users, fields))
+}
+
+async function insertAll (db: Database, users: readonly UserCreation[], fields: UserFields): Promise<(UserRow | Error)[]> {
   const ids = users.map(() => uuid())
   const keyed = keyedOf(ids, users.map(({ once }) => once))
   const columns = writableColumns(fields)
@@ -114,7 +118,7 @@ export async function insertUsers (db: Database, users: readonly UserCreation[],
   const from = 'created inner join given on given.id = created.id'
   const created = storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
   if (!keyed) return inOrder(ids, await created.selectFrom('created').selectAll().execute()).map((row) => row ?? new EmailTaken())
-  const { written, refused } = toOutcome<UserRow>(await withoutConflict(db, () => keeping(created, 'user', 'created').selectFrom('created')
+  const { written, refused } = toOutcome<UserRow>(await detectConflict(() => keeping(created, 'user', 'created').selectFrom('created')
     .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').execute()))
   return inOrder(ids, written).map((row, index) => row ?? (refused.has(ids[index]!) ? new KeyTaken() : new EmailTaken()))
 }

@@ -7,9 +7,10 @@ import { ByteBudget } from '../schema/byte-budget.ts'
 import {
   createToResultKey, Gone, IdempotencyKeyInUse, IdempotencyKeyReused, isSameRequest, type KeyedRequest, type ResultKey,
 } from '../schema/idempotency.ts'
+import type { Caller } from './auth/caller.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 
-// How long a repeated request waits for the first one, and how often it asks whether another node has finished that.
+// How long a repeated request waits for the first one, and after how long it asks first whether another node has finished that.
 const PATIENCE_MS = 1000
 const LOOK_MS = 25
 const PURGE_SECONDS = 600
@@ -36,13 +37,16 @@ export interface Steps<Result> {
   restore (stored: StoredResult): Result | Promise<Result>
 }
 
+/** Who repeats a request. It may have waited for the first one, so `confirm` throws if its session has ended meanwhile. */
+export type Repeater = Pick<Caller, 'confirm'>
+
 /** The result of a request, and whether it is that of an earlier one. */
 export interface Performed<Result> { result: Result, isReplayed: boolean }
 
 /** The right to be the only request of this node with a key, until it is released. */
 export interface Claim {
   /** Performs the request, or returns the stored result. Throws `IdempotencyKeyReused`, `IdempotencyKeyInUse`, `Gone`. */
-  perform<Result> (key: ResultKey, steps: Steps<Result>): Promise<Performed<Result>>
+  perform<Result> (key: ResultKey, steps: Steps<Result>, caller: Repeater): Promise<Performed<Result>>
   release (): void
 }
 
@@ -61,17 +65,7 @@ function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }:
     return stored
   }
 
-  // Another node performs the request. Waits until its result is stored.
-  async function awaitResult (key: ResultKey): Promise<StoredResult> {
-    for (const until = performance.now() + PATIENCE_MS; performance.now() < until;) {
-      const stored = await look(key)
-      if (stored) return stored
-      await delay(LOOK_MS)
-    }
-    throw new IdempotencyKeyInUse()
-  }
-
-  // Resolves when no request of this node with the key is in progress.
+  // Resolves when no request of this node with the key is in progress. The next step must follow in the same turn.
   async function settle (key: string, until: number): Promise<void> {
     for (let busy = inProgress.get(key); busy; busy = inProgress.get(key)) {
       const timer = new AbortController()
@@ -90,26 +84,31 @@ function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }:
     }
   }
 
-  async function attempt<Result> (key: ResultKey, { operate, restore }: Steps<Result>, whenTaken: () => Promise<Performed<Result>>): Promise<Performed<Result>> {
-    try {
-      return { result: await operate(key), isReplayed: false }
-    } catch (error) {
-      if (error instanceof KeyTaken) return whenTaken()
-      if (!CONFLICTS.has((error as { statusCode?: unknown }).statusCode)) throw error
-      // The conflict may be one with the first request itself, which another node has just performed.
-      const stored = await look(key)
-      if (!stored) throw error
-      return { result: await restore(stored), isReplayed: true }
-    }
+  // Returns the stored result as that of this request, or undefined if there is none.
+  async function replay<Result> (key: ResultKey, { restore }: Steps<Result>, caller: Repeater): Promise<Performed<Result> | undefined> {
+    const stored = await look(key)
+    if (!stored) return
+    await caller.confirm()
+    return { result: await restore(stored), isReplayed: true }
   }
 
-  // Performs a request whose result was not stored a moment ago.
-  const performNew = <Result>(key: ResultKey, steps: Steps<Result>): Promise<Performed<Result>> =>
-    attempt(key, steps, async () => ({ result: await steps.restore(await awaitResult(key)), isReplayed: true }))
-
-  async function performOrRestore<Result> (key: ResultKey, steps: Steps<Result>): Promise<Performed<Result>> {
-    const stored = await look(key)
-    return stored ? { result: await steps.restore(stored), isReplayed: true } : performNew(key, steps)
+  // Performs a request. While another node performs the same one, tries again, because that one may fail.
+  async function perform<Result> (key: ResultKey, steps: Steps<Result>, caller: Repeater, until: number): Promise<Performed<Result>> {
+    for (let wait = LOOK_MS; ; wait *= 2) {
+      const left = until - performance.now()
+      try {
+        return { result: await steps.operate(key), isReplayed: false }
+      } catch (error) {
+        const isTaken = error instanceof KeyTaken
+        if (!isTaken && !CONFLICTS.has((error as { statusCode?: unknown }).statusCode)) throw error
+        // A conflict may be one with the first request itself, which another node has just performed.
+        const replayed = await replay(key, steps, caller)
+        if (replayed) return replayed
+        if (!isTaken) throw error
+      }
+      if (left <= 0) throw new IdempotencyKeyInUse()
+      await delay(Math.min(wait, left))
+    }
   }
 
   return {
@@ -123,21 +122,20 @@ function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }:
      * `IdempotencyKeyReused`, `IdempotencyKeyInUse`, `Gone`, and the errors of the steps.
      * @param keyed the request, or undefined if it has no key
      */
-    async once<Result> (keyed: KeyedRequest | undefined, steps: Steps<Result>): Promise<Performed<Result>> {
+    async once<Result> (keyed: KeyedRequest | undefined, steps: Steps<Result>, caller: Repeater): Promise<Performed<Result>> {
       if (!keyed) return { result: await steps.operate(), isReplayed: false }
       const key = toResultKey(keyed)
       const until = performance.now() + PATIENCE_MS
       while (!steps.isQuick || inProgress.has(key.key)) {
         await settle(key.key, until)
         // Requests that have waited for the first one share this read.
-        const stored = await look(key)
-        if (stored) return { result: await steps.restore(stored), isReplayed: true }
+        const replayed = await replay(key, steps, caller)
+        if (replayed) return replayed
         if (!inProgress.has(key.key)) break
       }
       const release = claim(key.key)
       try {
-        // The result that takes the key may have expired, and looking deletes it.
-        return await (steps.isQuick ? attempt(key, steps, () => performOrRestore(key, steps)) : performNew(key, steps))
+        return await perform(key, steps, caller, until)
       } finally {
         release()
       }
@@ -148,9 +146,12 @@ function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }:
      */
     async claim (actorId: string, key: string): Promise<Claim> {
       const id = toResultKey({ actorId, key, operation: '', content: null }).key
-      await settle(id, performance.now() + PATIENCE_MS)
+      const until = performance.now() + PATIENCE_MS
+      // Of several requests that have waited, the first one claims the key, and the others wait for it.
+      do await settle(id, until)
+      while (inProgress.has(id))
       return {
-        perform: performOrRestore,
+        perform: async (key, steps, caller) => await replay(key, steps, caller) ?? perform(key, steps, caller, performance.now() + PATIENCE_MS),
         release: claim(id),
       }
     },

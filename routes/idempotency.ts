@@ -13,18 +13,13 @@ export function markReplayed (reply: FastifyReply, { isReplayed }: Pick<Performe
 /** Returns a function that performs the write of a route once for each idempotency key (contract 10.4), and returns its result. */
 export function createOnce ({ usherIdempotency: idempotency, usherAuth: { actorOf, callerOf } }: FastifyInstance) {
   return async function once<Result> (
-    request: FastifyRequest, reply: FastifyReply, { content, password }: Pick<KeyedRequest, 'content' | 'password'>, steps: Steps<Result>
+    request: FastifyRequest, reply: FastifyReply, { content, password }: Pick<KeyedRequest, 'content' | 'password'>,
+    steps: Steps<Result>
   ): Promise<Result> {
     const key = keyOf(request)
     if (key === undefined) return steps.operate()
-    const performed = await idempotency.once({ actorId: actorOf(request).id, key, operation: operationOf(request), content, password }, {
-      ...steps,
-      async restore (stored) {
-        // The request may have waited for the first one, and its session may have ended meanwhile.
-        await callerOf(request).confirm()
-        return steps.restore(stored)
-      },
-    })
+    const keyed = { actorId: actorOf(request).id, key, operation: operationOf(request), content, password }
+    const performed = await idempotency.once(keyed, steps, callerOf(request))
     markReplayed(reply, performed)
     return performed.result
   }
@@ -34,7 +29,7 @@ export function createOnce ({ usherIdempotency: idempotency, usherAuth: { actorO
  * Returns a function that claims the idempotency key of a request before its body is read. Release the claim in any case. Its method
  * `perform` performs the write once the content of the request is known. Throws `IdempotencyKeyInUse`.
  */
-export function createClaim ({ usherIdempotency: idempotency, usherAuth: { actorOf } }: FastifyInstance) {
+export function createClaim ({ usherIdempotency: idempotency, usherAuth: { actorOf, callerOf } }: FastifyInstance) {
   return async function claim (request: FastifyRequest) {
     const key = keyOf(request)
     const actorId = actorOf(request).id
@@ -42,7 +37,8 @@ export function createClaim ({ usherIdempotency: idempotency, usherAuth: { actor
     return {
       async perform<Result> (content: object, steps: Steps<Result>): Promise<Performed<Result>> {
         if (!claimed) return { result: await steps.operate(), isReplayed: false }
-        return claimed.perform(idempotency.toResultKey({ actorId, key: key!, operation: operationOf(request), content }), steps)
+        const resultKey = idempotency.toResultKey({ actorId, key: key!, operation: operationOf(request), content })
+        return claimed.perform(resultKey, steps, callerOf(request))
       },
       release: () => claimed?.release(),
     }

@@ -69,10 +69,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
       const { sha256, size } = file
       const performed = await claim.perform({ sha256, size, ...texts }, {
         operate: (key) => uploads.keep(caller, { ...file, ...texts }, key),
-        async restore (stored) {
-          await caller.confirm()
-          return restoreUpload(stored)
-        },
+        restore: restoreUpload,
       })
       markReplayed(reply, performed)
       const { result: upload } = performed

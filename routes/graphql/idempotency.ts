@@ -22,13 +22,8 @@ export async function performOnce<Result> (
   const wasNew = context.isNew
   context.isNew = true
   reply?.removeHeader(REPLAYED)
-  const { result, isReplayed } = await idempotency.once({ actorId: actor.id, key, part, operation: 'graphql', content: { query, variables } }, {
-    ...steps,
-    async restore (stored) {
-      await caller.confirm()
-      return steps.restore(stored)
-    },
-  })
+  const keyed = { actorId: actor.id, key, part, operation: 'graphql', content: { query, variables } }
+  const { result, isReplayed } = await idempotency.once(keyed, steps, caller)
   context.isNew = wasNew || !isReplayed
   if (!context.isNew) reply?.header(REPLAYED, 'true')
   return result

@@ -1,0 +1,97 @@
+import t from 'tap'
+import { v7 as uuid } from 'uuid'
+import { createToResultKey } from '../../schema/idempotency.ts'
+import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { create, createTwo, outcomeOf, somebody } from '../helpers/idempotency.ts'
+import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
+
+t.test('10.4 if the first request fails on another node, the repeat that waits for it is performed', async (t) => {
+  const [hasBegun, mayFail] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let fails = false
+  const [one, two] = await createTwo(t, {
+    hooks: {
+      async onUserCreate () {
+        if (!fails) return
+        fails = false
+        hasBegun.resolve()
+        await mayFail.promise
+        throw Object.assign(new Error('no'), { statusCode: 400 })
+      },
+    },
+  })
+  fails = true
+  const given = somebody()
+  const first = create(one, 'key', given)
+  await hasBegun.promise
+  const repeat = create(two, 'key', given)
+  mayFail.resolve()
+  t.equal((await first).statusCode, 400)
+  t.match(outcomeOf(await repeat), { status: 201, replayed: undefined })
+})
+
+t.test('10.4 a transaction that has locked an expired result delays no other request with a key', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const [expired, fresh] = [somebody(), { ...somebody(), password: 'correct horse battery' }]
+  await create(usher, 'expired', expired)
+  await sql`update idempotency_keys set expires_at = now()`
+  await create(usher, 'fresh', fresh)
+  await sql.begin(async (trx) => {
+    await trx`select from idempotency_keys where expires_at <= now() for update`
+    const [refused, replayed] = await Promise.all([create(usher, 'expired', { ...expired, password: 'correct horse battery' }), create(usher, 'fresh', fresh)])
+    t.equal(replayed.headers['idempotency-replayed'], 'true')
+    t.equal(refused.statusCode, 409)
+  })
+  t.equal((await create(usher, 'expired', somebody())).statusCode, 201)
+})
+
+t.test('10.4 writes without a key succeed although the keys of others in their statement are taken again and again', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher, 8)
+  const keys = Array.from({ length: 6 }, (_, number) => `key${number}`)
+  const others = await Promise.all(keys.map(() => otherNode(sql, usher)))
+  t.teardown(() => { for (const { release } of others) release() })
+  await others[0]!.insert()
+  const send = async (key?: string) => (await usher.inject('POST', '/graphql', {
+    headers: { ...usher.admin.headers, ...key && { 'idempotency-key': key } }, payload: { query },
+  })).json()
+  const keyed = Promise.all(keys.map(send))
+  const plain = Promise.all([send(), send()])
+  for (const [index, key] of keys.entries()) {
+    const { blocks, store, commit } = others[index]!
+    await until('the statement waits', async () => await blocks() > 0)
+    const next = others[index + 1]?.insert()
+    if (next) await until('the next transaction waits behind it', async () => await blocks() > 1)
+    await store(key)
+    await commit()
+    await next
+  }
+  for (const { data } of await plain) t.type(data?.createPost.id, 'string')
+  for (const response of await keyed) t.type(response.data?.createPost.id, 'string', JSON.stringify(response))
+  t.equal((await sql`select from posts`).length, keys.length + 2)
+})
+
+const query = 'mutation { createPost(input: { title: "A", content: "B" }) { id } }'
+
+// Writes like another node that performs the same requests, in steps.
+async function otherNode (sql: ReturnType<typeof openSql>, { admin }: TestUsher) {
+  const connection = await sql.reserve()
+  const [{ pid }] = await connection`select pg_backend_pid() as pid` as unknown as [{ pid: number }]
+  // The content of a request includes the name of its operation. This one has none.
+  const toResultKey = createToResultKey(undefined)
+  const id = uuid()
+  await connection`begin`
+  return {
+    insert: () => connection`insert into posts (id, author_id, title, content) values (${id}, ${admin.id}, 'A', 'B')`.execute(),
+    blocks: async () => (await sql`select from pg_stat_activity where ${pid} = any(pg_blocking_pids(pid))`).length,
+    async store (name: string) {
+      const { key, part, fingerprint } = toResultKey({ actorId: admin.id, key: name, part: 'createPost', operation: 'graphql', content: { query: `${query}\n#`, variables: undefined } })
+      await connection`insert into idempotency_keys (key, part, fingerprint, kind, record_id, result)
+        select ${key}, ${part}, ${fingerprint}, 'post', id, row_to_json(post)::text
+        from (select id, position, epoch, author_id as "authorId", title, content, created_at as "createdAt" from posts where id = ${id}) post`
+    },
+    commit: () => connection`commit`,
+    release: connection.release,
+  }
+}
