@@ -40,8 +40,11 @@ export interface UserPage {
 const PAGE_BYTES = 4 * 1024 * 1024
 
 // A search first looks through this many users for each one of the page, in the order of the list. This finds the page of a frequent
-// prefix. If it does not, the prefix is rare enough for the index of words.
+// prefix. The page of a rare one is found by the index of words. If too many users have the words of a search, but few have them in its
+// order, it looks through a longer part of the list, and its next page begins where that part ends.
 const WINDOW = 20
+const CANDIDATES = 5000
+const LONG_WINDOW = 10_000
 
 /** Returns the position of a user in a list. */
 export const placeOf = ({ id, name, email }: UserRow, sort?: UserSort): UserPlace =>
@@ -55,30 +58,63 @@ export async function listUsers (db: Database, query: ListUsersQuery, fields = n
   if (read.reduce((sum, { bytes }) => sum + bytes, 0) * (limit + 1) > PAGE_BYTES) return listLargeUsers(db, query, fields, read)
   const always = ['users.id', 'users.row_version as rowVersion', `users.${sort.replace('-', '')}`]
   const columns = userColumns(read).filter((column) => typeof column !== 'string' || always.includes(column) || isRead(column.replace(/^users\.(.* as )?/, '')))
-  const rows: UserRow[] = await select(db, query, columns)
-  return rows.length > limit ? { rows: rows.slice(0, limit), next: placeOf(rows[limit - 1]!, query.sort) } : { rows, next: null }
+  const { rows, end } = await select<UserRow>(db, query, columns)
+  return rows.length > limit ? { rows: rows.slice(0, limit), next: placeOf(rows[limit - 1]!, query.sort) } : { rows, next: end ?? null }
 }
 
 type Columns = readonly SelectExpression<Tables, 'users'>[]
 
-async function select<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Row[]> {
+/** The rows of a page, and one more if there is one. `end` is where a search has stopped that has found fewer. */
+interface Found<Row> { rows: Row[], end?: UserPlace }
+
+async function select<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row>> {
   const { q, email, limit } = query
   if (q === undefined || email !== undefined) {
     const all = selectFrom(db, query).$if(q !== undefined, (from) => from.where(isFound(query)))
-    return await inOrder(all, query).select(columns).limit(limit + 1).execute() as Row[]
+    return { rows: await inOrder(all, query).select(columns).limit(limit + 1).execute() as Row[] }
   }
-  const { key, direction } = orderOf(query)
-  const searched = selectFrom(db, query).selectAll('users').select(key.as('sort_key_'))
-  const read = async (from: typeof searched) => await db.selectFrom(from.as('users')).select(columns).where(isFound(query))
-    .orderBy('sort_key_', direction).orderBy('id', direction).limit(limit + 1).execute() as Row[]
-  const rows = await read(inOrder(searched, query).limit(WINDOW * (limit + 1)))
-  // The offset keeps PostgreSQL from walking through the whole list instead of using the index of words.
-  return rows.length > limit ? rows : await read(searched.where(search(query)).offset(0))
+  const near = await filter<Row>(db, query, columns, inOrder(selectKeyed(db, query), query).limit(WINDOW * (limit + 1)))
+  if (near.length > limit) return { rows: near }
+  return await searchByWords<Row>(db, query, columns) ?? await searchInOrder<Row>(db, query, columns)
 }
 
-const selectFrom = (db: Database, query: ListUsersQuery) => {
+// Finds users by the index of words. Returns undefined if too many have the words of the search.
+async function searchByWords<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row> | undefined> {
+  const { key, direction } = orderOf(query)
+  // Without the first table expression, PostgreSQL would take the limit as a reason to walk through all users.
+  const rows = await db.with((cte) => cte('matching').materialized(), (cte) => cte.selectFrom('users').selectAll().where(search(query)))
+    .with((cte) => cte('candidates').materialized(), (cte) => cte.selectFrom('matching').selectAll().limit(CANDIDATES + 1))
+    .selectFrom((from) => from.selectFrom('candidates').select(sql<number>`count(*)::int`.as('total_')).as('totals'))
+    .leftJoin((from) => restrict(from.selectFrom(sql<Tables['users']>`candidates`.as<'users'>(sql`users`)), query).select(columns)
+      .select(key.as('sort_key_')).where(isFound(query)).orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).as('found'),
+    (join) => join.onTrue())
+    .selectAll('found').select('total_').orderBy('found.sort_key_', direction).orderBy('found.id' as never, direction).execute()
+  if (rows[0]!.total_ > CANDIDATES) return
+  return { rows: rows.filter((row) => row.sort_key_ !== null).map(({ total_: _, sort_key_: __, ...row }) => row as Row) }
+}
+
+// Looks through a part of the list. Its end is read first, because the users may change meanwhile.
+async function searchInOrder<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row>> {
+  const last = await inOrder(selectFrom(db, query), query).select(['id', 'name', 'email']).offset(LONG_WINDOW - 1).limit(1).executeTakeFirst()
+  const part = selectKeyed(db, query).$if(last !== undefined, (from) => from.where(orderOf(query).precedes(placeOf(last as UserRow, query.sort))))
+  const rows = await filter<Row>(db, query, columns, part)
+  return last && rows.length <= query.limit ? { rows, end: placeOf(last as UserRow, query.sort) } : { rows }
+}
+
+const selectKeyed = (db: Database, query: ListUsersQuery) => selectFrom(db, query).selectAll('users').select(orderOf(query).key.as('sort_key_'))
+
+// Returns the users of a part of the list that a search finds, and are on its page.
+async function filter<Row> (db: Database, query: ListUsersQuery, columns: Columns, from: ReturnType<typeof selectKeyed>): Promise<Row[]> {
+  const { direction } = orderOf(query)
+  return await db.selectFrom(from.as('users')).select(columns).where(isFound(query))
+    .orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).execute() as Row[]
+}
+
+const selectFrom = (db: Database, query: ListUsersQuery) => restrict(db.selectFrom('users'), query)
+
+function restrict<Output> (from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) {
   const { role, email, addresses, after } = query
-  return db.selectFrom('users')
+  return from
     .$if(role !== undefined, (from) => from.where('role', '=', role as Role))
     .$if(email !== undefined, (from) => from.where(ofVisible(addresses, sql`${emailKey} = lower(${email})`)))
     .$if(after !== undefined, (from) => from.where(orderOf(query).follows(after!)))
@@ -92,14 +128,22 @@ const inOrder = <Output>(from: SelectQueryBuilder<Tables, 'users', Output>, quer
 function orderOf ({ sort = '-createdAt' }: ListUsersQuery) {
   const isDescending = sort.startsWith('-')
   const direction = isDescending ? 'desc' as const : 'asc' as const
-  const than = sql.raw(isDescending ? '<' : '>')
-  const ordered = (key: RawBuilder<unknown>, hasId: boolean, follows: (place: UserPlace) => RawBuilder<boolean>) => ({ key, hasId, direction, follows })
+  const [after, upTo] = isDescending ? [sql`<`, sql`>=`] : [sql`>`, sql`<=`]
+  const ordered = (key: RawBuilder<unknown>, hasId: boolean, compare: (operator: RawBuilder<unknown>, place: UserPlace) => RawBuilder<boolean>) => ({
+    key,
+    hasId,
+    direction,
+    /** Whether a user comes after a place. */
+    follows: (place: UserPlace) => compare(after, place),
+    /** Whether a user comes before a place or has it. */
+    precedes: (place: UserPlace) => compare(upTo, place),
+  })
   if (sort.endsWith('name')) {
-    return ordered(nameKey, true, ({ id, key }) => sql`(${nameKey}, id) ${than} (${keyOfName(sql`${key}::text`)}, ${id}::uuid)`)
+    return ordered(nameKey, true, (operator, { id, key }) => sql`(${nameKey}, id) ${operator} (${keyOfName(sql`${key}::text`)}, ${id}::uuid)`)
   }
   // Addresses are unique.
-  if (sort.endsWith('email')) return ordered(emailKey, false, ({ key }) => sql`${emailKey} ${than} ${keyOfEmail(sql`${key}::text`)}`)
-  return ordered(sql.ref('id'), false, ({ id }) => sql`id ${than} ${id}::uuid`)
+  if (sort.endsWith('email')) return ordered(emailKey, false, (operator, { key }) => sql`${emailKey} ${operator} ${keyOfEmail(sql`${key}::text`)}`)
+  return ordered(sql.ref('id'), false, (operator, { id }) => sql`id ${operator} ${id}::uuid`)
 }
 
 function ofVisible (addresses: ListUsersQuery['addresses'], condition: RawBuilder<boolean>): RawBuilder<boolean> {
@@ -122,10 +166,11 @@ function search ({ q, addresses }: ListUsersQuery): RawBuilder<boolean> {
 async function listLargeUsers (db: Database, query: ListUsersQuery, fields: UserFields, read: UserFields): Promise<UserPage> {
   const sizes = read.map(({ name }) => sql`coalesce(octet_length(${sql.ref(`users.${name}`)}::text), 0)`)
   const size = sql<number>`${sql.join(sizes, sql` + `)}`.as('bytes')
-  const found = await select<UserRow & { bytes: number }>(db, query, ['users.id', 'users.name', 'users.email', size] as const)
+  const { rows: found, end } = await select<UserRow & { bytes: number }>(db, query, ['users.id', 'users.name', 'users.email', size] as const)
   let bytes = 0
   const fitting = found.slice(0, query.limit).filter(({ bytes: more }, index) => (bytes += more) <= PAGE_BYTES || index === 0)
   const rows = await findUsers(db, fitting.map(({ id }) => id), fields)
   // A user who was deleted meanwhile is left out.
-  return { rows: rows.filter((row) => row !== undefined), next: fitting.length < found.length ? placeOf(fitting.at(-1)!, query.sort) : null }
+  const next = fitting.length < found.length ? placeOf(fitting.at(-1)!, query.sort) : end ?? null
+  return { rows: rows.filter((row) => row !== undefined), next }
 }

@@ -4,7 +4,7 @@ import type { AuditEntryRow } from '../db/audit.ts'
 import { forbidStoring } from '../plugins/http.ts'
 import { addVary } from '../plugins/vary.ts'
 import { AuditList, ListAudit } from '../schema/audit.ts'
-import { decodeCursor } from '../schema/cursor.ts'
+import { decodeCursor, encodeCursor } from '../schema/cursor.ts'
 import { pageTag } from '../schema/entity-tag.ts'
 import { failures, NotModified } from '../schema/reply.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
@@ -43,7 +43,7 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
     addVary(reply, 'Authorization')
     // Entries have no versions. An entry changes when its user is deleted.
     const isCurrent = revalidate(request, reply, pageTag(entries, 'audit 1', `${next}`))
-    linkNextPage(reply, `${prefix}/api/audit`, { user, action, limit }, next)
+    linkNextPage(reply, `${prefix}/api/audit`, { user, action, limit }, next && encodeCursor(next))
     return isCurrent ? sendNotModified(request, reply) : entries
   }
 }

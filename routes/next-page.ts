@@ -1,15 +1,14 @@
 import type { FastifyReply } from 'fastify'
-import { encodeCursor } from '../schema/cursor.ts'
 
 /**
  * Sets the header `Link` of a list to the path of the next page, if there is one.
  *
  * @param query the parameters of the present page; those that are undefined are left out
- * @param next the id of the last row of this page, or null if no page follows
+ * @param next the cursor of the next page, or null
  */
 export function linkNextPage (reply: FastifyReply, path: string, query: Record<string, string | number | undefined>, next: string | null): void {
   if (next === null) return
   const search = new URLSearchParams()
-  for (const [name, value] of Object.entries({ ...query, after: encodeCursor(next) })) if (value !== undefined) search.set(name, `${value}`)
+  for (const [name, value] of Object.entries({ ...query, after: next })) if (value !== undefined) search.set(name, `${value}`)
   reply.header('link', `<${path}?${search}>; rel="next"`)
 }

@@ -10,6 +10,7 @@ import { ListUsers } from '../schema/user-list.ts'
 import { represent, type MediaType } from '../schema/version.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import { negotiateVersion } from './negotiate-version.ts'
+import { linkNextPage } from './next-page.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { strictParameters } from './strict-parameters.ts'
 
@@ -58,8 +59,7 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
     async function read (options?: { onlyVersions: boolean }) {
       const list = await listUsersFor(app, query, reader, socket, options)
       const view = viewOf(list, `${type} ${limit} ${visibility.audienceOf(reader, EMAIL)}`, reader)
-      const { after, ...parameters } = query
-      if (list.next !== null) reply.header('link', `<${path}?${searchOf({ ...parameters, after: list.next })}>; rel="next"`)
+      linkNextPage(reply, path, query, list.next)
       return { list, view, isCurrent: revalidate(request, reply, view.etag) }
     }
 
@@ -86,11 +86,6 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
     const chosen = rows.map((row) => Object.fromEntries(members.filter((name) => name in row).map((name) => [name, row[name as 'id']])))
     return JSON.stringify(represent(type, chosen, { next, limit }))
   }
-}
-
-function searchOf (parameters: Record<string, string | number | undefined>): URLSearchParams {
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
-  return new URLSearchParams(given.map(([name, value]): [string, string] => [name, `${value}`]))
 }
 
 export default userListRoute

@@ -28,7 +28,11 @@ export function readUsersPage (args: PageArguments & { [Name in keyof UserFilter
   return { limit, ...query }
 }
 
-/** Returns a page of rows, newest first, as a Relay connection. `after` is the argument that the page was requested with. */
+/**
+ * Returns a page of rows as a Relay connection.
+ * @param page its rows, and the cursor of the next page or null
+ * @param after the argument that the page was requested with
+ */
 export function toConnection<Row> ({ rows, next }: Pick<Page<Row>, 'rows' | 'next'>, after: string | undefined, cursorOf: (row: Row) => string) {
   const edges = rows.map((node) => ({ node, cursor: cursorOf(node) }))
   return {
@@ -39,7 +43,8 @@ export function toConnection<Row> ({ rows, next }: Pick<Page<Row>, 'rows' | 'nex
       // The row of the cursor `after` is on an earlier page.
       hasPreviousPage: after !== undefined,
       startCursor: edges.at(0)?.cursor ?? null,
-      endCursor: edges.at(-1)?.cursor ?? null,
+      // A search may stop after the last user that it has found.
+      endCursor: next ?? edges.at(-1)?.cursor ?? null,
     },
   }
 }

@@ -53,9 +53,9 @@ const resolvers = {
       const { first: limit, after } = readPage(args, (cursor) => decodePlace(cursor).position)
       const fields = [...selectedPostFields(info), 'position' as const, 'epoch' as const]
       const query = { fields, authorId: authorId ?? undefined, limit, after }
-      const page = await context.usher.usherPosts.list(query, clientOfReads(context))
-      countRows(context, info, page.rows)
-      return toConnection(page, after, cursorOf)
+      const { rows, next } = await context.usher.usherPosts.list(query, clientOfReads(context))
+      countRows(context, info, rows)
+      return toConnection({ rows, next: next && cursorOf(rows.at(-1)!) }, after, cursorOf)
     },
 
     async me (_, __, context, info) {

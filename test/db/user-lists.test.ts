@@ -68,4 +68,44 @@ t.test('10.5 what a page costs', async (t) => {
       }
     }
   })
+
+  await t.test('a search whose words are frequent, but not in this order, reads a part of the list for each page and finds all', async (t) => {
+    await sql`update users set name = 'com example' where name like 'Zenobia %'`
+    for (const sort of ['createdAt', '-name', 'email'] as const) {
+      const found: string[] = []
+      let after: ListUsersQuery['after']
+      do {
+        const query: ListUsersQuery = { q: 'com exam', sort, limit: LIMIT, addresses: { of: EVERYBODY }, after }
+        const page = await listUsers(db, query)
+        found.push(...page.rows.map(({ name }) => name))
+        // A part of the list has 10,000 users, and here as many follow. The index of words yields the places of all users who have them, without reading them.
+        const nodes = (await explain(query)).flatMap(nodesOf).filter((node) => node['Node Type'] !== 'Bitmap Index Scan')
+        t.ok(nodes.every((node) => rowsOf(node) <= USERS / 2 + 1), sort)
+        after = page.next ?? undefined
+      } while (after)
+      t.same(found, ['com example'], sort)
+    }
+  })
+
+  await t.test('over REST and GraphQL, such a search is followed from pages without users', async (t) => {
+    const names = async (read: (after: string) => Promise<{ names: string[], next: string }>) => {
+      const found: string[] = []
+      for (let after = '', pages = 0; pages === 0 || after; pages++) {
+        const page = await read(after)
+        found.push(...page.names)
+        after = page.next
+      }
+      return found
+    }
+    t.same(await names(async (after) => {
+      const response = await usher.inject('GET', after || '/api/users?q=com+exam&fields=name')
+      const [, next = ''] = /<(.*)>/.exec(`${response.headers['link'] ?? ''}`) ?? []
+      return { names: response.json().map(({ name }: { name: string }) => name), next }
+    }), ['com example'])
+    t.same(await names(async (after) => {
+      const query = `{ users(q: "com exam"${after && `, after: "${after}"`}) { nodes { name } pageInfo { hasNextPage endCursor } } }`
+      const { nodes, pageInfo } = (await usher.inject('POST', '/graphql', { payload: { query } })).json().data.users
+      return { names: nodes.map(({ name }: { name: string }) => name), next: pageInfo.hasNextPage ? pageInfo.endCursor : '' }
+    }), ['com example'])
+  })
 })
