@@ -4,16 +4,22 @@ import { Overloaded } from '../schema/errors.ts'
 const PATIENCE_MS = 10_000
 const MAX_WAITING = 10_000
 
-/**
- * Returns a function that runs tasks with the same key one after the other, in the order of its calls. It rejects with the error of the
- * task, or with `Overloaded` if too many tasks wait, or the task has waited for too long.
- */
-export function createInTurn ({ patience = PATIENCE_MS, waiting: maxWaiting = MAX_WAITING } = {}) {
+/** Runs tasks with the same key one after the other, in the order of the calls. */
+export interface InTurn {
+  /** Runs a task. Rejects with its error, or with `Overloaded` if too many tasks wait, or the task has waited for too long. */
+  run<Result> (key: string, task: () => Promise<Result>): Promise<Result>
+  /** Returns whether a task with this key would wait. */
+  isBusy (key: string): boolean
+}
+
+export function createInTurn ({ patience = PATIENCE_MS, waiting: maxWaiting = MAX_WAITING } = {}): InTurn {
   // The end of the last task of each key.
   const last = new Map<string, Promise<void>>()
   let waiting = 0
 
-  return async function inTurn<Result> (key: string, task: () => Promise<Result>): Promise<Result> {
+  return { run, isBusy: (key) => last.has(key) }
+
+  async function run<Result> (key: string, task: () => Promise<Result>): Promise<Result> {
     const previous = last.get(key)
     if (previous && waiting >= maxWaiting) throw new Overloaded()
     const { promise, resolve } = Promise.withResolvers<void>()

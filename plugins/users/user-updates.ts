@@ -10,7 +10,8 @@ const PATIENCE_MS = 10_000
 
 /**
  * Creates the function that changes a user. Changes of different users share a statement if they can (docs/speed.md, point 3). Changes of
- * the same user never do: they take effect in the order of the calls, except that those of the role or `disabled` alone do not wait.
+ * the same user never do: they take effect in the order of the calls, except that those of the role or `disabled` by
+ * somebody else do not wait.
  */
 export function createUserUpdates ({ usherDatabase: { db, writeInTime }, usherOptions: { userFields } }: FastifyInstance) {
   const inTurn = createInTurn()
@@ -38,11 +39,11 @@ export function createUserUpdates ({ usherDatabase: { db, writeInTime }, usherOp
    * @param alone makes the change with a statement of its own
    */
   return async function update (change: UserUpdate, client: Client, alone: () => Promise<UserRow>): Promise<UserRow> {
-    const { id, changes } = change
+    const { id, changes, actorId } = change
     const shareable = isShareable(changes)
     // What takes permissions away must not wait for whatever the user keeps sending.
-    if (!shareable && (changes.role !== undefined || changes.disabled !== undefined)) return alone()
-    return inTurn(id, async () => {
+    if ((changes.role !== undefined || changes.disabled !== undefined) && (!shareable || (actorId !== id && inTurn.isBusy(id)))) return alone()
+    return inTurn.run(id, async () => {
       const result = shareable ? await write(change, client) : separate
       return result === separate ? alone() : result
     })

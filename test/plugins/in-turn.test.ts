@@ -6,7 +6,7 @@ function createTasks (options?: Parameters<typeof createInTurn>[0]) {
   const inTurn = createInTurn(options)
   const started: string[] = []
   const ends: (() => void)[] = []
-  const run = (key: string, name: string) => inTurn(key, () => new Promise<string>((resolve, reject) => {
+  const run = (key: string, name: string) => inTurn.run(key, () => new Promise<string>((resolve, reject) => {
     started.push(name)
     ends.push(() => name === 'fails' ? reject(new Error(name)) : resolve(name))
   }))

@@ -94,6 +94,25 @@ t.test('SPEED 3 changes of the same user take effect in the order of their arriv
   }
 })
 
+t.test('2.4 replacing a user with another role does not wait for what the user keeps sending', async (t) => {
+  const { id, email, headers } = await usher.createUser({ role: 'admin' })
+  let answered = 0
+  let demotion: ReturnType<typeof change> | undefined
+  const changes: Promise<unknown>[] = []
+  await sql.begin(async (trx) => {
+    await trx`select from users where id = ${id} for update`
+    for (let index = 0; index < 100; index++) {
+      changes.push(usher.inject('PATCH', `/api/users/${id}`, { headers, payload: { name: `Name ${index}` } }).then(() => answered++))
+    }
+    await untilBlocked(sql, usher)
+    demotion = change('PUT', id, { name: 'Demoted', email, role: 'user' })
+  })
+  t.equal((await demotion!).json().role, 'user')
+  t.ok(answered < 50, `${answered} changes of the user were answered before`)
+  await Promise.all(changes)
+  t.equal((await read(id)).role, 'user')
+})
+
 t.test('SPEED 3 a value that the database rejects fails only its own request', async (t) => {
   await sql`alter table users add constraint no_name_of_the_test check (name <> 'Rejected')`
   const users = await Promise.all(Array.from({ length: 5 }, () => create()))
