@@ -29,6 +29,7 @@ const requests: Record<Work, () => autocannon.Request> = {
   firstPage: () => ({ path: '/api/users?limit=50' }),
   page: () => ({ path: `/api/users?limit=50&after=${some()}` }),
   longPage: () => ({ path: `/api/users?limit=1000&after=${some()}` }),
+  listed: () => ({ path: `/api/users?${some()}` }),
   protected: () => ({ path: '/api/protected', headers: bearer }),
   graphql: () => ({ method: 'POST', path: '/graphql', headers: json, body: JSON.stringify({ query, variables: { id: some() } }) }),
   createUser: () => ({ method: 'POST', path: '/api/users', headers: bearer, body: JSON.stringify({ name: 'Somebody', email: `${process.pid}.${Date.now()}.${count}@write.example.com` }) }),

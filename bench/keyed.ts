@@ -1,5 +1,5 @@
-import type { Sample, Work } from './load.ts'
-import { median, round, verdict, type Report } from './report.ts'
+import { measureInTurn } from './in-turn.ts'
+import { round, verdict, type Report } from './report.ts'
 import { login } from './servers.ts'
 import type { Stage } from './stage.ts'
 
@@ -15,20 +15,10 @@ export async function keyed (stage: Stage): Promise<Report> {
   const server = await stage.start('usher', { schema })
   try {
     const token = await login(server.url)
-    const samples = new Map<Work, Sample[]>(pairs.flat().map((work) => [work, []]))
-    for (let index = -1; index < rounds; index++) {
-      for (const [work, ofWork] of samples) {
-        const sample = await stage.shoot({ url: server.url, work, keysFile, token, seconds: index < 0 ? 2 : seconds, connections })
-        if (index >= 0) ofWork.push(sample)
-      }
-    }
-    const rate = (work: Work) => median(samples.get(work)!.map((sample) => sample.rate))
+    const loads = pairs.flat().map((work) => [work, { url: server.url, work, keysFile, token }] as const)
+    const measured = await measureInTurn(stage, Object.fromEntries(loads))
     const figures = pairs.flatMap(([plain, once]) => [plain, once].map((work) => ({
-      work,
-      rate: rate(work),
-      p99: median(samples.get(work)!.map((sample) => sample.p99)),
-      failures: samples.get(work)!.reduce((sum, sample) => sum + sample.failures, 0),
-      againstPlain: rate(work) / rate(plain),
+      work, ...measured[work]!, againstPlain: measured[work]!.rate / measured[plain]!.rate,
     })))
     return {
       title: 'Writes with an idempotency key',

@@ -10,7 +10,7 @@ const PATIENCE_SECONDS = 10
 export const compared = ['user', 'protected', 'list', 'graphql', 'createUser', 'replaceUser', 'patchUser', 'createPost'] as const
 export type Compared = typeof compared[number]
 /** What a generator can send. `mixed` sends all of them in turn, mostly reads. */
-export type Work = Compared | 'revalidated' | 'createUserOnce' | 'createPostOnce' | 'firstPage' | 'page' | 'longPage' | 'mixed'
+export type Work = Compared | 'revalidated' | 'createUserOnce' | 'createPostOnce' | 'firstPage' | 'page' | 'longPage' | 'listed' | 'mixed'
 
 export type Generator = 'wrk' | 'autocannon'
 
@@ -44,7 +44,10 @@ export interface Sample {
 export interface Load {
   url: string
   work: Work
-  /** The file with one key per line: ids of users, cursors for `page` and `longPage`, or an id and an entity tag for `revalidated`. */
+  /**
+   * The file with one key per line: ids of users, cursors for `page` and `longPage`, query strings for `listed`, or an id and an entity tag
+   * for `revalidated`.
+   */
   keysFile: string
   token: string
   seconds: number

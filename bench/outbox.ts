@@ -1,6 +1,6 @@
 import postgres from 'postgres'
-import type { Sample } from './load.ts'
-import { median, round, verdict, type Report } from './report.ts'
+import { measureInTurn } from './in-turn.ts'
+import { round, verdict, type Report } from './report.ts'
 import { login, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
@@ -17,21 +17,9 @@ export async function outbox (stage: Stage): Promise<Report> {
   const servers = new Map<Kind, { server: Server, token: string, keysFile: string }>()
   try {
     for (const kind of kinds) servers.set(kind, await open(stage, kind))
-    const samples = new Map<Kind, Sample[]>(kinds.map((kind) => [kind, []]))
-    for (let index = -1; index < rounds; index++) {
-      for (const [kind, { server: { url }, token, keysFile }] of servers) {
-        const sample = await stage.shoot({ url, work: 'createUser', keysFile, token, seconds: index < 0 ? 2 : seconds, connections })
-        if (index >= 0) samples.get(kind)!.push(sample)
-      }
-    }
-    const rate = (kind: Kind) => median(samples.get(kind)!.map((sample) => sample.rate))
-    const figures = kinds.map((kind) => ({
-      kind,
-      rate: rate(kind),
-      p99: median(samples.get(kind)!.map((sample) => sample.p99)),
-      failures: samples.get(kind)!.reduce((sum, sample) => sum + sample.failures, 0),
-      againstPlain: rate(kind) / rate('plain'),
-    }))
+    const loads = [...servers].map(([kind, { server: { url }, token, keysFile }]) => [kind, { url, work: 'createUser' as const, keysFile, token }] as const)
+    const measured = await measureInTurn(stage, Object.fromEntries(loads))
+    const figures = kinds.map((kind) => ({ kind, ...measured[kind]!, againstPlain: measured[kind]!.rate / measured['plain']!.rate }))
     return {
       title: 'Creating users while writing to the outbox',
       how: `${connections} connections, ${rounds} rounds of ${seconds} s in turn`,

@@ -1,5 +1,5 @@
 -- The requests of one work, for wrk. The arguments are the work, a file of keys (ids of users; cursors for `page` and
--- `longPage`; ids and entity tags for `revalidated`), a bearer token, and `statuses` to count 503 separately, which makes wrk somewhat slower.
+-- `longPage`; query strings for `listed`; ids and entity tags for `revalidated`), a bearer token, and `statuses` to count 503 separately, which makes wrk somewhat slower.
 local keys, work, headers, count, seed = {}, nil, {}, 0, nil
 local json = { ['Content-Type'] = 'application/json' }
 local threads = {}
@@ -22,6 +22,7 @@ local make = {
   firstPage = function () return wrk.format('GET', '/api/users?limit=50', {}) end,
   page = function () return wrk.format('GET', '/api/users?limit=50&after=' .. some(), {}) end,
   longPage = function () return wrk.format('GET', '/api/users?limit=1000&after=' .. some(), {}) end,
+  listed = function () return wrk.format('GET', '/api/users?' .. some(), {}) end,
   protected = function () return wrk.format('GET', '/api/protected', headers) end,
   graphql = function ()
     return wrk.format('POST', '/graphql', json,

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import type { Sample } from './load.ts'
-import { median, round, verdict, type Report } from './report.ts'
+import { measureInTurn } from './in-turn.ts'
+import { round, verdict, type Report } from './report.ts'
 import type { Stage } from './stage.ts'
 
 const AT_LEAST = 1
@@ -23,22 +23,11 @@ export async function revalidate (stage: Stage): Promise<Report> {
       304: await stage.write('tags', tags.map((pair) => pair.join(' '))),
       '200 after a change': await stage.write('former-tags', tags.map(([id, tag]) => `${id} ${tag.replace('"', '"0')}`)),
     }
-    const samples = new Map<Kind, Sample[]>(kinds.map((kind) => [kind, []]))
-    for (let index = -1; index < rounds; index++) {
-      for (const kind of kinds) {
-        const work = kind === '200' ? 'user' : 'revalidated'
-        const sample = await stage.shoot({ url: server.url, work, keysFile: keysFiles[kind], token: '', seconds: index < 0 ? 2 : seconds, connections })
-        if (index >= 0) samples.get(kind)!.push(sample)
-      }
-    }
-    const rate = (kind: Kind) => median(samples.get(kind)!.map((sample) => sample.rate))
-    const figures = kinds.map((kind) => ({
-      kind,
-      rate: rate(kind),
-      p99: median(samples.get(kind)!.map((sample) => sample.p99)),
-      failures: samples.get(kind)!.reduce((sum, sample) => sum + sample.failures, 0),
-      againstRead: rate(kind) / rate('200'),
-    }))
+    const loads = kinds.map((kind) => [kind, {
+      url: server.url, work: kind === '200' ? 'user' as const : 'revalidated' as const, keysFile: keysFiles[kind], token: '',
+    }] as const)
+    const measured = await measureInTurn(stage, Object.fromEntries(loads))
+    const figures = kinds.map((kind) => ({ kind, ...measured[kind]!, againstRead: measured[kind]!.rate / measured['200']!.rate }))
     return {
       title: 'Revalidating users by id',
       how: `${connections} connections, ${rounds} rounds of ${seconds} s in turn, ${USERS} users`,

@@ -1,7 +1,8 @@
 import { encodeCursor } from '../schema/cursor.ts'
 import { idsFrom } from './data.ts'
-import type { Load, Sample, Work } from './load.ts'
-import { median, round, verdict, type Report } from './report.ts'
+import { measureInTurn } from './in-turn.ts'
+import type { Work } from './load.ts'
+import { round, verdict, type Report } from './report.ts'
 import { login, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
@@ -12,7 +13,7 @@ const FAR_PAGE = 10_000
 const CURSORS = 500
 const AT_MOST = 1.2
 
-interface Size { users: number, usher: Server, token: string, idsFile: string, cursorsFile: string }
+interface Size { usher: Server, token: string, idsFile: string, cursorsFile: string }
 
 /**
  * Measures whether a table of a million users is as fast as one of a thousand: by id, the first page, and a far page.
@@ -51,23 +52,12 @@ async function open (stage: Stage, users: number, page: number): Promise<Size> {
   const ids = await idsFrom(stage.databaseUrl, schema, { offset: ROWS_A_PAGE * (page - 1) - 1, limit: CURSORS })
   const cursorsFile = await stage.write(`${schema}_cursors`, ids.map(encodeCursor))
   const usher = await stage.start('usher', { schema })
-  return { users, usher, token: await login(usher.url), idsFile, cursorsFile }
+  return { usher, token: await login(usher.url), idsFile, cursorsFile }
 }
 
-async function measure (stage: Stage, sizes: Size[], work: Work, connections: number) {
-  const { rounds, seconds } = stage.options
-  const samples = new Map(sizes.map(({ users }) => [users, [] as Sample[]]))
-  const load = ({ usher: { url }, token, idsFile, cursorsFile }: Size, seconds: number): Load =>
-    ({ url, work, keysFile: work === 'page' ? cursorsFile : idsFile, token, seconds, connections })
-  for (const size of sizes) await stage.shoot(load(size, 2))
-  for (let round = 0; round < rounds; round++) {
-    for (const size of sizes) samples.get(size.users)!.push(await stage.shoot(load(size, seconds)))
-  }
-  const [few, many] = [...samples.values()].map((rounds) => ({
-    rate: median(rounds.map(({ rate }) => rate)),
-    p50: median(rounds.map(({ p50 }) => p50)),
-    p99: median(rounds.map(({ p99 }) => p99)),
-  }))
-  const failures = [...samples.values()].flat().reduce((sum, sample) => sum + sample.failures, 0)
-  return { work, connections, few: few!, many: many!, failures, ratio: few!.rate / many!.rate }
+async function measure (stage: Stage, [small, large]: readonly Size[], work: Work, connections: number) {
+  const load = ({ usher: { url }, token, idsFile, cursorsFile }: Size) =>
+    ({ url, work, keysFile: work === 'page' ? cursorsFile : idsFile, token, connections })
+  const { few, many } = await measureInTurn(stage, { few: load(small!), many: load(large!) })
+  return { work, connections, few, many, failures: few.failures + many.failures, ratio: few.rate / many.rate }
 }
