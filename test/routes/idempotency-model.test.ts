@@ -39,36 +39,41 @@ async function perform ({ kind, key, person, node }: Operation, { ids }: State, 
   return { status: response.statusCode, code, id, isReplayed: response.headers['idempotency-replayed'] === 'true' }
 }
 
-// Returns the states after an operation that the model allows to have this result in this state.
-function after (state: State, { kind, key, person }: Operation, { status, code, id, isReplayed }: Result): State[] {
+// Returns the states after an operation that the model allows to have this result in this state. After 503, it may have been performed, and
+// then the created user has one of the ids that were seen.
+function after (state: State, { kind, key, person }: Operation, { status, code, id, isReplayed }: Result, seen: readonly (string | undefined)[]): State[] {
   const { stored, ids } = state
   if (kind === 'delete') {
+    const deleted = { stored, ids: ids.with(person, undefined) }
+    if (status === 503) return [state, deleted]
     if (status === 404) return ids[person] === undefined ? [state] : []
-    return status === 204 && ids[person] !== undefined ? [{ stored, ids: ids.with(person, undefined) }] : []
+    return status === 204 && ids[person] !== undefined ? [deleted] : []
   }
+  const created = (id: string): State => ({ stored: stored.with(key, { person, id }), ids: ids.with(person, id) })
+  const first = stored[key]
   // The request has waited for another one with its key for a second.
   if (code === 'IDEMPOTENCY_KEY_IN_USE') return [state]
-  const first = stored[key]
+  if (status === 503) return first || ids[person] !== undefined ? [state] : [state, ...seen.filter((id) => id !== undefined).map(created)]
   if (first && first.person !== person) return status === 422 ? [state] : []
   if (first && !ids.includes(first.id)) return status === 410 ? [state] : []
   if (first) return status === 201 && isReplayed && id === first.id ? [state] : []
   if (ids[person] !== undefined) return status === 409 && code === 'EMAIL_TAKEN' ? [state] : []
-  return status === 201 && !isReplayed ? [{ stored: stored.with(key, { person, id: id! }), ids: ids.with(person, id) }] : []
+  return status === 201 && !isReplayed ? [created(id!)] : []
 }
 
 // Returns a state in which the operations could have resulted, one after the other in any order, and that has these users.
-function explain (state: State, users: readonly (string | undefined)[], done: readonly [Operation, Result][]): State | undefined {
+function explain (state: State, users: readonly (string | undefined)[], done: readonly [Operation, Result][], seen: readonly (string | undefined)[]): State | undefined {
   if (done.length === 0) return users.every((id, person) => id === state.ids[person]) ? state : undefined
   for (const [index, [operation, result]] of done.entries()) {
-    for (const next of after(state, operation, result)) {
-      const explained = explain(next, users, done.toSpliced(index, 1))
+    for (const next of after(state, operation, result, seen)) {
+      const explained = explain(next, users, done.toSpliced(index, 1), seen)
       if (explained) return explained
     }
   }
 }
 
 t.test('10.4 for any concurrent requests with any keys on two nodes, there is an order that explains all results', async (t) => {
-  let inUse = 0
+  let unavailable = 0
   let performed = 0
   const rounds = fc.array(fc.array(operation, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 3 })
   await fc.assert(fc.asyncProperty(rounds, async (rounds) => {
@@ -78,15 +83,15 @@ t.test('10.4 for any concurrent requests with any keys on two nodes, there is an
       // Two deletions of a user are explained like any others, but the second one finds no user.
       const results = await Promise.all(operations.map((operation) => perform(operation, state, prefix)))
       performed += results.length
-      inUse += results.filter(({ code }) => code === 'IDEMPOTENCY_KEY_IN_USE').length
+      unavailable += results.filter(({ status, code }) => status === 503 || code === 'IDEMPOTENCY_KEY_IN_USE').length
       const rows = await sql`select id, email from users where email like ${`${prefix}-%`}`
       const users = state.ids.map((_, person) => rows.find(({ email }) => email === `${prefix}-${person}@example.com`)?.['id'] as string | undefined)
       const done = operations.map((operation, index) => [operation, results[index]!] as [Operation, Result])
-      const next = explain(state, users, done)
+      const next = explain(state, users, done, [...users, ...results.map(({ id }) => id)])
       if (!next) throw new Error(JSON.stringify({ state, users, done }, null, 1))
       state = next
     }
   }), { numRuns: CASES })
-  // Nobody waits for a second, unless the machine is too busy.
-  t.ok(inUse <= performed / 50, `${inUse} of ${performed}`)
+  // A machine that is too busy may stall the database for a moment.
+  t.ok(unavailable <= performed / 50, `${unavailable} of ${performed}`)
 })
