@@ -38,7 +38,7 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
     schema: { ...schema, ...visibility.securityOf('users:list', EMAIL) },
     exposeHeadRoute: true,
     onRequest: [...visibility.reads('users:list', EMAIL), negotiateVersion],
-    preValidation: strictParameters(Object.keys(ListUsers.properties)),
+    ...strictParameters(Object.keys(ListUsers.properties)),
   }, onList)
 
   async function onList (request: RequestOf<typeof schema>, reply: ReplyOf<typeof schema>) {
