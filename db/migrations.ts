@@ -8,6 +8,7 @@ import { createIdempotencyKeys } from './migrations/idempotency.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
 import { createOutbox } from './migrations/outbox.ts'
 import { createPositions } from './migrations/positions.ts'
+import { createQuotas } from './migrations/quotas.ts'
 import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
 import { addRowVersions } from './migrations/row-versions.ts'
 import { addSignUpFields } from './migrations/sign-up-fields.ts'
@@ -82,6 +83,7 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0015-row-versions': addRowVersions,
   '0016-idempotency': createIdempotencyKeys,
   '0017-user-lists': indexUserLists,
+  '0018-quotas': createQuotas,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

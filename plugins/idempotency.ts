@@ -43,6 +43,8 @@ export interface Performed<Result> { result: Result, isReplayed: boolean }
 export interface Claim {
   /** Performs the request, or returns the stored result. Throws `IdempotencyKeyReused`, `IdempotencyKeyInUse`, `Gone`. */
   perform<Result> (key: ResultKey, steps: Steps<Result>): Promise<Performed<Result>>
+  /** Returns whether a result is stored under the key, whatever request it belongs to. */
+  hasResult (): Promise<boolean>
   release (): void
 }
 
@@ -151,6 +153,7 @@ function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }:
       await settle(id, performance.now() + PATIENCE_MS)
       return {
         perform: performOrRestore,
+        hasResult: async () => (await find(id)).length > 0,
         release: claim(id),
       }
     },

@@ -68,7 +68,7 @@ export function spawnNode (t: Test, { settings = {}, cwd, inject, compileCache =
   const { command, env } = nodeCommand(inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, server] : [server])
   for (const name of names) delete env[name]
   if (compileCache) for (const name of ['NODE_DISABLE_COMPILE_CACHE', 'NODE_COMPILE_CACHE']) delete env[name]
-  const child = spawn(...command, { cwd, env: { ...env, PORT: '0', ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(...command, { cwd, env: { ...env, PORT: '0', POSTS_PER_HOUR: '1000000', ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) child[name]!.setEncoding('utf8').on('data', (text: string) => { output[name] += text })
   const ended = once(child, 'close').then(([code, signal]) => code ?? signal)
