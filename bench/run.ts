@@ -12,6 +12,7 @@ import { lists } from './lists.ts'
 import { parts, readOptions, requireOpenFiles, type Options, type Part } from './options.ts'
 import { outbox } from './outbox.ts'
 import { CONNECTIONS, overload } from './overload.ts'
+import { quotas } from './quotas.ts'
 import { print, type Report } from './report.ts'
 import { revalidate } from './revalidate.ts'
 import { scale } from './scale.ts'
@@ -19,7 +20,7 @@ import { soak } from './soak.ts'
 import { openStage, type Stage } from './stage.ts'
 
 const run: Record<Part, (stage: Stage) => Promise<Report>> = {
-  revalidate, fanout, flow, comeback, idle, scale, lists, overload, outbox, keyed, soak,
+  revalidate, fanout, flow, comeback, idle, scale, lists, overload, outbox, keyed, quotas, soak,
 }
 // Besides sockets, a process opens files for the database, logs and modules.
 const OTHER_FILES = 100

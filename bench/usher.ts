@@ -11,6 +11,8 @@ await app.register(usher, {
   uploadMaxBytes: Number(process.env['UPLOAD_MAX_BYTES'] ?? 10 * 1024 * 1024),
   admin: { email: 'admin@example.com', password: 'horse battery staple' },
   accessTokenSeconds: 86400,
+  // The limit is higher than any rate, but is checked.
+  postsPerHour: Number(process.env['POSTS_PER_HOUR'] ?? Number.MAX_SAFE_INTEGER),
   // All clients of the benchmark have the same address.
   live: { connectionsPerNetwork: 100_000, connections: 100_000 },
 })

@@ -485,6 +485,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/uploads/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read how much space your uploads take, and may take */
+        get: operations["getUploadsUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/uploads/{id}": {
         parameters: {
             query?: never;
@@ -775,6 +792,20 @@ export interface components {
             /** @description Hash of the bytes, hexadecimal */
             sha256: string;
             description: string;
+        };
+        /**
+         * UploadUsage
+         * @description What the uploads of the actor take, and may take
+         */
+        UploadUsage: {
+            /** @description Bytes that the uploads of the actor take */
+            bytes: number;
+            /** @description How many there are */
+            files: number;
+            /** @description How many bytes they may take; null if there is no limit */
+            quotaBytes: number | null;
+            /** @description How many files they may take; null if there is no limit */
+            quotaFiles: number | null;
         };
     };
     responses: never;
@@ -5008,6 +5039,75 @@ export interface operations {
                      * @example {
                      *       "error": "The file cannot be stored now",
                      *       "code": "STORAGE_FULL"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getUploadsUsage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the uploads of the actor take, and may take */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadUsage"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];

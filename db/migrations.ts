@@ -8,63 +8,111 @@ import { createIdempotencyKeys } from './migrations/idempotency.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
 import { createOutbox } from './migrations/outbox.ts'
 import { createPositions } from './migrations/positions.ts'
+import { createQuotas } from './migrations/quotas.ts'
 import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
 import { addRowVersions } from './migrations/row-versions.ts'
 import { addSignUpFields } from './migrations/sign-up-fields.ts'
 import { createSignUps } from './migrations/sign-ups.ts'
-import { indexUserLists } from './migrations/user-lists.ts'
+import { userListIndexes } from './migrations/user-lists.ts'
 import { addColumns, listMissingColumns } from './field-columns.ts'
-import { noFields } from '../schema/user-fields.ts'
+import { buildIndexes, createIndexes, type IndexesOf } from './migration-indexes.ts'
+import { inShortTransaction, whileAlone, type ReportStep } from './migration-steps.ts'
+import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { allowPauses, lock } from './postgres.ts'
 import { conflict, OLDEST_POSTGRESQL, StartError } from './start-errors.ts'
 import type { Tables } from './tables.ts'
 
+/** What a migration does: statements in a transaction, or indexes to build. */
+type Migration = ((db: Kysely<Tables>, schema: string) => Promise<void>) | { indexes: IndexesOf }
+
+export interface MigrateOptions {
+  fields?: UserFields
+  /** The oldest supported version of PostgreSQL. */
+  oldest?: number
+  /** Receives what is being done. */
+  report?: ReportStep
+}
+
 /**
- * Brings the PostgreSQL schema up to date, and adds the columns of the host's fields. If many nodes start at the same time, they wait for one another, and each migration
- * runs once. All pending migrations run in one transaction: if one fails, it throws the cause and nothing has changed. Returns the names
- * of migrations that a newer version has run. Throws a `StartError` if one of them is incompatible, if the schema belongs to another
- * program, or if PostgreSQL is too old.
+ * Brings the PostgreSQL schema up to date while nodes of the previous release use it, and adds the columns of the host's fields. If many
+ * nodes start at the same time, they wait for one another, and each migration runs once. Each has a transaction of its own that waits only
+ * briefly for locks, or builds indexes without blocking writers. If one fails, it throws the cause, and the next start continues there. A
+ * new schema is created in one transaction. Returns the names of migrations that a newer version has run. Throws a `StartError` if one of
+ * them is incompatible, if the schema belongs to another program, or if PostgreSQL is too old. docs/operations/upgrading.md has the rules.
  *
  * Kysely's migrator is not used. Its lock belongs to the database session, that is to some connection of the pool, and it lists
  * all tables of the database, which fails if another program drops one of its tables at that moment.
  */
-export async function migrate (db: Kysely<Tables>, schema: string, { fields = noFields, oldest = OLDEST_POSTGRESQL } = {}): Promise<string[]> {
+export async function migrate (
+  db: Kysely<Tables>, schema: string, { fields = noFields, oldest = OLDEST_POSTGRESQL, report = () => {} }: MigrateOptions = {}
+): Promise<string[]> {
   // Usually there is nothing to do, so do not wait for the lock.
   const ran = await listRan(db, schema, oldest)
   const newer = listNewer(ran, schema)
   const isCurrent = Object.keys(migrations).every((name) => ran.has(name))
   if (isCurrent && (await listMissingColumns(db, schema, fields)).length === 0) return newer
-  await db.transaction().execute(async (trx) => {
-    // Changing a table with many rows takes a while, and so does waiting for the lock.
+  if (ran.size > 0 || !await create(db, schema, fields)) await whileAlone(db, schema, () => change(db, schema, fields, report), () => report({ state: 'waiting' }))
+  return newer
+}
+
+// Creates everything in one transaction. Returns false if another node has just done that.
+async function create (db: Kysely<Tables>, schema: string, fields: UserFields): Promise<boolean> {
+  return db.transaction().execute(async (trx) => {
     await sql`set local statement_timeout = 0`.execute(trx)
     // While a node starts, its event loop may be busy with other plugins.
     await allowPauses(trx)
     // The lock is held until the commit, so that the next node sees all migrations.
     await lock(trx, `migrations of ${schema}`)
-    if (!await exists(trx, schema)) await createLog(trx, schema)
-    const ran = await listRan(trx, schema, oldest)
-    for (const [name, run] of Object.entries(migrations)) {
-      if (ran.has(name)) continue
-      await run(trx.withSchema(schema), schema)
-      await logOf(trx, schema).insertInto('migrations').values({ name, timestamp: new Date().toISOString() }).execute()
+    if (await exists(trx, schema)) return false
+    await createLog(trx, schema)
+    for (const [name, migration] of Object.entries(migrations)) {
+      if (typeof migration === 'function') await migration(trx.withSchema(schema), schema)
+      else await createIndexes(trx, migration.indexes(schema))
+      await note(trx, schema, name)
     }
     await addColumns(trx, schema, await listMissingColumns(trx, schema, fields))
+    return true
   })
-  return newer
 }
 
-// During a rolling upgrade, older nodes start on a database that a newer one has migrated, so migrations only add what older versions
-// can ignore. The name of one with which older versions cannot work ends with an exclamation mark.
+// Runs the migrations that are missing. Nodes of earlier releases may migrate at the same time, so each transaction looks again.
+async function change (db: Kysely<Tables>, schema: string, fields: UserFields, report: ReportStep): Promise<void> {
+  const ran = await listRan(db, schema, 0)
+  for (const [name, migration] of Object.entries(migrations)) {
+    if (ran.has(name)) continue
+    report({ migration: name, state: 'started' })
+    const indexes = typeof migration === 'function' ? [] : migration.indexes(schema)
+    await buildIndexes(db, schema, indexes, (index, done, total) => report({ migration: name, state: 'building', index, done, total }))
+    await inShortTransaction(db, schema, async (trx) => {
+      if ((await listRan(trx, schema, 0)).has(name)) return
+      if (typeof migration === 'function') await migration(trx.withSchema(schema), schema)
+      await note(trx, schema, name)
+    }, () => report({ migration: name, state: 'waiting' }))
+    report({ migration: name, state: 'ended' })
+  }
+  if ((await listMissingColumns(db, schema, fields)).length === 0) return
+  await inShortTransaction(db, schema, async (trx) => addColumns(trx, schema, await listMissingColumns(trx, schema, fields)), () => report({ state: 'waiting' }))
+}
+
+async function note (trx: Kysely<Tables>, schema: string, name: string): Promise<void> {
+  await logOf(trx, schema).insertInto('migrations').values({ name, timestamp: new Date().toISOString() }).execute()
+}
+
+// During a rolling upgrade, and to undo one, nodes start on a database that the next release has migrated, so migrations only add what the
+// previous release can ignore. A name that ends with an exclamation mark stops every release that does not know it. One that ends with an
+// exclamation mark and the name of another migration, such as `0021-drop-x!0019-y`, stops the releases that do not know that one: it removes
+// what only they use.
 function listNewer (ran: ReadonlySet<string>, schema: string): string[] {
-  const newer = [...ran].filter((name) => !(name in migrations))
-  const incompatible = newer.find((name) => name.endsWith('!'))
+  const newer = [...ran].filter((name) => !(name in migrations)).sort()
+  const incompatible = newer.find((name) => name.includes('!') && !(name.slice(name.indexOf('!') + 1) in migrations))
   if (!incompatible) return newer
-  throw new StartError(`a newer version of Usher has changed the schema "${schema}" so that this version cannot use it (${incompatible}). ` +
+  throw new StartError(`a newer version of Usher has changed the schema "${schema}" so that this version cannot use it (${incompatible}): ` +
+    `the database is at ${newer.at(-1)}, and this version knows the migrations up to ${Object.keys(migrations).at(-1)}. ` +
     'Start the newer version, or restore a backup from before the upgrade')
 }
 
-// They run in this order. Never change a migration that has been released; add another one instead.
-const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise<void>> = {
+/** They run in this order. Never change what a released migration does; add another one instead. */
+export const migrations: Readonly<Record<string, Migration>> = {
   '0001-users': createUsers,
   '0002-sessions': createSessions,
   '0003-posts': createPosts,
@@ -81,7 +129,8 @@ const migrations: Record<string, (db: Kysely<Tables>, schema: string) => Promise
   '0014-sign-up-fields': addSignUpFields,
   '0015-row-versions': addRowVersions,
   '0016-idempotency': createIdempotencyKeys,
-  '0017-user-lists': indexUserLists,
+  '0017-user-lists': { indexes: userListIndexes },
+  '0018-quotas': createQuotas,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

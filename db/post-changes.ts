@@ -10,6 +10,7 @@ import { admitting, detectConflict, isAdmitted, isolateConflicts, keeping, keyed
 import { actorValue, storing } from './outbox/store.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
+import { counting, findExceeded, joinCounted } from './post-rates.ts'
 import { hasVersion, versionsOf } from './preconditions.ts'
 import type { Database } from './tables.ts'
 
@@ -43,30 +44,31 @@ export interface NewPost {
  * such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row would block all new posts:
  * PostgreSQL first runs the trigger that takes the lock of `db/migrations/positions.ts`, and every insert waits for that lock.
  *
+ * @param perHour the number of posts that each actor may create in an hour. A post beyond it yields `TooManyPosts`
  * @param quiet suppresses the notification, for nodes that announce posts through an emitter
  */
-export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false } = {}): Promise<(PostRow | Error)[]> {
-  return isolateConflicts(db, posts, (posts) => insertAll(db, posts, quiet))
+export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false, perHour = 0 } = {}): Promise<(PostRow | Error)[]> {
+  return isolateConflicts(db, posts, (posts) => insertAll(db, posts, quiet, perHour))
 }
 
-async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolean): Promise<(PostRow | Error)[]> {
+async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolean, perHour: number): Promise<(PostRow | Error)[]> {
   const ids = posts.map(({ id }) => id ?? uuid())
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
   const keyed = keyedOf(ids, posts.map(({ once }) => once))
-  const statement = (keyed ? admitting(db, keyed) : db)
+  const isLimited = perHour > 0 && actors.some((actor) => actor !== null)
+  const admitted = keyed ? isAdmitted('given.id') : sql<boolean>`true`
+  const given = (keyed ? admitting(db, keyed) : db)
     .with('given', (cte) => cte.selectFrom(sql<Record<'id' | 'author' | 'title' | 'content' | 'actor', string>>`unnest(
       ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[], ${actors}::uuid[]
     )`.as<'posts'>(sql`posts(id, author, title, content, actor)`)).selectAll())
     .with('authors', (cte) => cte.selectFrom('users').select('id')
-      .where('id', '=', sql<string>`any(${authors}::uuid[])`).orderBy('id').forKeyShare().skipLocked())
+      .where('id', '=', sql<string>`any(${authors}::uuid[])`).orderBy('id').forKeyShare().skipLocked()) as unknown as Database
+  const statement = (isLimited ? counting(given, admitted) : given)
     .with('created', (cte) => cte.insertInto('posts')
       .columns(['id', 'author_id', 'title', 'content'])
-      .expression(({ selectFrom }) => selectFrom('given').innerJoin('authors', 'authors.id', 'given.author')
-        // The condition is always true. It sets `usher.quiet` for this statement only.
-        .$if(quiet, (query) => query.where(sql<boolean>`(select set_config('usher.quiet', 'on', true)) is not null`))
-        .$if(keyed !== undefined, (query) => query.where(isAdmitted('given.id')))
-        .select(['given.id', 'given.author', 'given.title', 'given.content']).orderBy('given.id'))
+      .expression(sql`select given.id, author, title, content from given inner join authors on authors.id = author
+        ${isLimited ? joinCounted(perHour) : sql``} where ${isLimited ? sql`true` : admitted} ${quiet ? andQuiet : sql``} order by given.id`)
       .returning(postColumns))
   const from = 'created inner join given on given.id = created.id'
   const query = storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
@@ -77,9 +79,17 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
   const created = inOrder(ids, written)
   if (written.length === posts.length) return created as PostRow[]
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
-  const failureOf = (author: string | null | undefined) => known.has(author?.toLowerCase() ?? '') ? new Overloaded() : new UserNotFound()
-  return created.map((row, index) => row ?? (refused?.has(ids[index]!) ? new KeyTaken() : failureOf(authors[index])))
+  const exceeded = isLimited ? await findExceeded(db, actors, perHour) : undefined
+  return created.map((row, index) => {
+    if (row) return row
+    if (refused?.has(ids[index]!)) return new KeyTaken()
+    if (!known.has(authors[index]?.toLowerCase() ?? '')) return new UserNotFound()
+    return exceeded?.get(actors[index]!) ?? new Overloaded()
+  })
 }
+
+// The condition is always true. It sets `usher.quiet` for this statement only.
+const andQuiet = sql`and (select set_config('usher.quiet', 'on', true)) is not null`
 
 const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
   .where('id', '=', sql<string>`any(${ids}::uuid[])`))

@@ -8,6 +8,7 @@ import type {
 import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './tables/content.ts'
 import type { IdempotencyKeysTable } from './tables/idempotency.ts'
 import type { EventConsumersTable, FailedDeliveriesTable, OutboxTable } from './tables/outbox.ts'
+import type { PostRatesTable, UploadUsageTable } from './tables/quotas.ts'
 
 /** A user. `email` is unique, regardless of case. */
 export interface UsersTable {
@@ -84,6 +85,8 @@ export interface Tables {
   outbox: OutboxTable
   failed_deliveries: FailedDeliveriesTable
   idempotency_keys: IdempotencyKeysTable
+  upload_usage: UploadUsageTable
+  post_rates: PostRatesTable
 }
 
 /** The first argument of every function in `db/`: the database, or a transaction on it. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { InvalidToken } from '../schema/auth.ts'
 import type { ResultKey } from '../schema/idempotency.ts'
+import { QuotaExceeded } from '../schema/upload.ts'
 import { admitting, detectConflict, isAdmitted, keeping, keyedOf, KeyTaken, type StoredResult } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
 import { toPage, type Page } from './page.ts'
@@ -8,6 +9,7 @@ import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database } from './tables.ts'
 import type { UploadsTable } from './tables/content.ts'
+import { limitsUploads, type UploadQuota } from './upload-usage.ts'
 
 export type UploadRow = Row<UploadsTable, 'id' | 'user_id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'description' | 'created_at' | 'row_version'>
 
@@ -67,26 +69,31 @@ export interface NewUpload {
 }
 
 /**
- * Creates the record of a stored file. Throws `InvalidToken` if its user was deleted meanwhile, and `KeyTaken` if the key `once` is taken.
+ * Creates the record of a stored file. Throws `InvalidToken` if its user was deleted meanwhile, `QuotaExceeded` if the user's uploads would
+ * exceed the quota, and `KeyTaken` if the key `once` is taken.
  */
-export async function insertUpload (db: Database, { userId, mediaType, ...upload }: NewUpload, once?: ResultKey): Promise<void> {
+export async function insertUpload (
+  db: Database, { userId, mediaType, ...upload }: NewUpload, quota: UploadQuota, once?: ResultKey
+): Promise<void> {
   const keyed = keyedOf([upload.id], [once])
   const values = { ...upload, user_id: userId, media_type: mediaType }
   const event = { from: 'created', ...uploadData('created', 'created.user_id') }
   try {
+    const names = Object.keys(values) as (keyof typeof values)[]
     if (!keyed) {
-      const statement = db.with('created', (cte) => cte.insertInto('uploads').values(values).returningAll())
+      const statement = db.with('created', (cte) => cte.insertInto('uploads').columns(names)
+        .expression(sql`select ${sql.join(Object.values(values))} where ${limitsUploads(quota)}`).returningAll())
       return void await storing(statement, db, 'upload.created', event).selectFrom('created').select('id').execute()
     }
-    const names = Object.keys(values) as (keyof typeof values)[]
     const statement = admitting(db, keyed)
       .with('created', (cte) => cte.insertInto('uploads').columns(names)
-        .expression(sql`select ${sql.join(Object.values(values))} from keyed where ${isAdmitted('keyed.record_id')}`).returningAll())
+        .expression(sql`select ${sql.join(Object.values(values))} from keyed where ${isAdmitted('keyed.record_id')} and ${limitsUploads(quota)}`).returningAll())
       .with('shown', (cte) => cte.selectFrom('created').select(columns))
     const rows = await detectConflict(() => keeping(storing(statement, db, 'upload.created', event), 'upload', 'shown')
       .selectFrom('shown').select('id').execute())
     if (rows.length === 0) throw new KeyTaken()
   } catch (error) {
+    if (violates(error, 'upload_quota')) throw new QuotaExceeded()
     throw violates(error, 'uploads_user_id_fkey') ? new InvalidToken() : error
   }
 }

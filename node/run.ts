@@ -69,6 +69,9 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
     origins: CORS_ORIGIN,
     uploadsDir: resolve(DATA_DIR, 'uploads'),
     uploadMaxBytes: UPLOAD_MAX_BYTES,
+    uploadQuotaBytes: settings.UPLOAD_QUOTA_BYTES,
+    uploadQuotaFiles: settings.UPLOAD_QUOTA_FILES,
+    postsPerHour: settings.POSTS_PER_HOUR,
     policy: policyOf(settings),
     admin: email && password ? { email, password } : undefined,
     ...printsSecrets(settings)

@@ -18,6 +18,14 @@ const visibleTo = <Name extends keyof typeof AUDIENCES> (...names: Name[]) => Ty
   description: names.map((name) => AUDIENCES[name]).join(' or '),
 })
 
+/** A setting that limits something. */
+const limit = (usual: number, of: string) => Type.Integer({
+  default: usual,
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: `a whole number ${of}, or 0 for no limit`,
+})
+
 const DatabaseUrl = Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })
 
 // A description says what a setting must be. It is part of the error message for an invalid value.
@@ -82,6 +90,9 @@ const Settings = Type.Object({
     maximum: Number.MAX_SAFE_INTEGER,
     description: 'a whole number of bytes, at least 1',
   }),
+  UPLOAD_QUOTA_BYTES: limit(1024 * MIB, 'of bytes'),
+  UPLOAD_QUOTA_FILES: limit(10_000, 'of files'),
+  POSTS_PER_HOUR: limit(10_000, 'of posts'),
 }, {
   dependencies: {
     ADMIN_EMAIL: ['ADMIN_PASSWORD'],
@@ -141,6 +152,8 @@ export function parseSettings (environment: Readonly<Record<string, string | und
 }
 
 function parse (name: string, text: string): string | string[] {
+  // Ajv takes an infinite number for an integer within all limits.
+  if (Settings.properties[name as Name].type === 'integer' && !Number.isFinite(Number(text))) return 'not a number'
   return lists.includes(name) ? text.split(',').map((item) => item.trim()) : text
 }
 

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { openDatabase } from '../db/driver/connection.ts'
 import { migrate } from '../db/migrations.ts'
+import type { MigrationStep } from '../db/migration-steps.ts'
 import { explainStart } from '../db/start-errors.ts'
 import { loadConsumed } from '../db/outbox/consumed.ts'
 import { createWriteInTime } from '../db/driver/write-in-time.ts'
@@ -13,14 +14,21 @@ declare module 'fastify' {
   }
 }
 
+const messages = { started: 'has started', building: 'builds an index', ended: 'has ended' }
+
 async function createDatabase (app: FastifyInstance) {
   const { database, notificationsUrl, schema, poolSize, userFields } = app.usherOptions
   const connection = openDatabase({ database, notificationsUrl, schema, poolSize, log: app.log })
   const { db, breaker, clock, notifications, heartbeat, close } = connection
   app.addHook('onClose', close)
-  const newer = await migrate(db, schema, { fields: userFields }).catch(giveUp)
+  const newer = await migrate(db, schema, { fields: userFields, report }).catch(giveUp)
   if (newer.length > 0) app.log.warn({ schema, migrations: newer }, 'a newer version of Usher has migrated the database')
   await loadConsumed(db).catch(giveUp)
+
+  function report ({ state, ...step }: MigrationStep): void {
+    if (state === 'waiting') app.log.warn({ schema, ...step }, step.migration ? 'a migration waits for a lock and is tried again' : 'another node migrates the database')
+    else app.log.info({ schema, ...step }, `a migration ${messages[state]}`)
+  }
 
   // If the app does not start, an open connection would keep the process alive.
   async function giveUp (error: Error): Promise<never> {

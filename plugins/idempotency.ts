@@ -47,6 +47,8 @@ export interface Performed<Result> { result: Result, isReplayed: boolean }
 export interface Claim {
   /** Performs the request, or returns the stored result. Throws `IdempotencyKeyReused`, `IdempotencyKeyInUse`, `Gone`. */
   perform<Result> (key: ResultKey, steps: Steps<Result>, caller: Repeater): Promise<Performed<Result>>
+  /** Returns whether a result is stored under the key, whatever request it belongs to. */
+  hasResult (): Promise<boolean>
   release (): void
 }
 
@@ -152,6 +154,7 @@ function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }:
       while (inProgress.has(id))
       return {
         perform: async (key, steps, caller) => await replay(key, steps, caller) ?? perform(key, steps, caller, performance.now() + PATIENCE_MS),
+        hasResult: async () => (await find(id)).length > 0,
         release: claim(id),
       }
     },

@@ -35,6 +35,8 @@ export function createClaim ({ usherIdempotency: idempotency, usherAuth: { actor
     const actorId = actorOf(request).id
     const claimed = key === undefined ? undefined : await idempotency.claim(actorId, key)
     return {
+      /** Returns whether the result of an earlier request with the key is stored. */
+      hasResult: async (): Promise<boolean> => claimed !== undefined && claimed.hasResult(),
       async perform<Result> (content: object, steps: Steps<Result>): Promise<Performed<Result>> {
         if (!claimed) return { result: await steps.operate(), isReplayed: false }
         const resultKey = idempotency.toResultKey({ actorId, key: key!, operation: operationOf(request), content })

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
+import type { SizeLimit } from '../plugins/uploads/quota.ts'
 import { BodyStalled, InvalidInput, PayloadTooLarge, UsherError } from '../schema/errors.ts'
 import { basename, MAX_DESCRIPTION_BYTES, UploadInput } from '../schema/upload.ts'
 import { createParser } from '../schema/validator.ts'
@@ -27,9 +28,7 @@ export interface ParsedForm<File> {
   description: string
 }
 
-export interface Limits {
-  /** Most bytes that the file may have. */
-  maxBytes: number
+export interface Limits extends SizeLimit {
   /** Milliseconds without a byte after which the body is rejected. */
   idleMs: number
   /** Least bytes that must arrive in each period of `idleMs`. */
@@ -39,11 +38,11 @@ export interface Limits {
 /**
  * Reads a multipart body into `form`. It reads to the end even if a part is wrong, because 413 comes before 400 (contract 1.7).
  * Passes the bytes of the file to `write`. Its result becomes `form.file` as soon as it is there, so that the caller can discard
- * the file if a later part fails. Throws `PayloadTooLarge`, `BodyStalled`, `InvalidInput` if the body is malformed, and the
- * errors of `write`.
+ * the file if a later part fails. Throws the error of the limit, `PayloadTooLarge`, `BodyStalled`, `InvalidInput` if the body
+ * is malformed, and the errors of `write`.
  */
 export async function readForm<File> (
-  request: FastifyRequest, limits: Limits, form: ReadForm<File>, write: (bytes: AsyncIterable<Uint8Array>) => Promise<File>
+  request: FastifyRequest, limits: Limits, form: ReadForm<File>, write: (bytes: AsyncIterable<Uint8Array>, limit: SizeLimit) => Promise<File>
 ): Promise<void> {
   const release = watch(request.raw, limits)
   let files = 0
@@ -62,7 +61,7 @@ export async function readForm<File> (
     // A file that is not consumed would block the parts that follow it.
     if (files > 1 || fieldname !== 'file') return void file.resume()
     form.filename = basename(filename)
-    form.file = await write(wellFormed(file))
+    form.file = await write(wellFormed(file), limits)
   }
 
   function takeField ({ fieldname, value }: Multipart & { type: 'field' }): void {
@@ -131,7 +130,7 @@ async function * wellFormed<Item> (items: AsyncIterable<Item>): AsyncGenerator<I
 
 // Fails the reading of a body that is too large as a whole, stalls, or is so slow that it merely occupies its connection. Returns
 // a function that stops watching.
-function watch (raw: IncomingMessage, { maxBytes, idleMs, minBytesPerPeriod }: Limits): () => void {
+function watch (raw: IncomingMessage, { maxBytes, tooLarge, idleMs, minBytesPerPeriod }: Limits): () => void {
   let received = 0
   let receivedBefore = 0
   const timer = setTimeout(() => stop(new BodyStalled()), idleMs)
@@ -147,7 +146,7 @@ function watch (raw: IncomingMessage, { maxBytes, idleMs, minBytesPerPeriod }: L
   function count (chunk: Uint8Array): void {
     received += chunk.length
     timer.refresh()
-    if (received > maxBytes + FORM_OVERHEAD_BYTES) stop(new PayloadTooLarge())
+    if (received > maxBytes + FORM_OVERHEAD_BYTES) stop(tooLarge())
   }
 
   function stop (error: Error): void {

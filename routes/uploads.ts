@@ -6,12 +6,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { restoreUpload } from '../db/uploads.ts'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { ByteRange } from '../plugins/uploads/backend.ts'
+import type { SizeLimit } from '../plugins/uploads/quota.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
 import { IDEMPOTENT } from '../schema/idempotency.ts'
 import { IdParams } from '../schema/params.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
 import { failures, NotModified } from '../schema/reply.ts'
-import { isShown, Upload, UploadBytes, UploadForm, UploadRange } from '../schema/upload.ts'
+import { isShown, QuotaExceeded, Upload, UploadBytes, UploadForm, UploadRange, UploadUsage } from '../schema/upload.ts'
 import { evaluateConditions, rangeApplies, REVALIDATED } from './conditional-request.ts'
 import { createClaim, markReplayed } from './idempotency.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
@@ -30,6 +31,12 @@ const schemas = {
     body: UploadForm,
     response: { 200: Upload, ...failures(400, 401, 403, 408, 409, 410, 413, 415, 422, 507) },
   },
+  usage: {
+    tags,
+    security: [{ bearer: [] }],
+    summary: 'Read how much space your uploads take, and may take',
+    response: { 200: UploadUsage, ...failures(401) },
+  },
   download: {
     tags,
     summary: 'Download a file, or a range of it',
@@ -40,10 +47,10 @@ const schemas = {
 
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { allow, callerOf }, usherStorage: storage, usherUploads: uploads, usherVisibility: visibility, usherOptions } = app
+  const { usherAuth: { actorOf, allow, authenticate, callerOf }, usherStorage: storage, usherUploads: uploads, usherVisibility: visibility, usherOptions } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
-  const limits = { maxBytes, idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
+  const pace = { idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
   const cutOff = createResponseCutOff(app)
   const claimKey = createClaim(app)
   app.usherTag('uploads', 'Files')
@@ -51,6 +58,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   // The schema of the body is for the reference. `parseForm` validates the form once it has been read.
   app.post('/uploads', { schema: schemas.create, validatorCompiler: () => () => true, onRequest: [...allow('uploads:create'), mustBeForm] }, onCreate)
+  app.get('/uploads/usage', { schema: schemas.usage, exposeHeadRoute: true, onRequest: authenticate }, onUsage)
   app.get('/uploads/:id', {
     schema: { ...schemas.download, ...visibility.securityOf('uploads:read') },
     exposeHeadRoute: true,
@@ -64,7 +72,8 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const caller = callerOf(request)
     const form: ReadForm<TemporaryFile> = { problems: new Map() }
     try {
-      await readForm(request, limits, form, storage.write)
+      const limit = await findLimit(request, claim)
+      await readForm(request, { ...limit, ...pace }, form, storage.write)
       const { file, ...texts } = parseForm(form)
       const { sha256, size } = file
       const performed = await claim.perform({ sha256, size, ...texts }, {
@@ -84,6 +93,26 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     } finally {
       claim.release()
     }
+  }
+
+  // Returns the limit of the file. An upload that exceeds the quota by its declared length is rejected before its body is read.
+  async function findLimit (request: FastifyRequest, claim: Awaited<ReturnType<typeof claimKey>>): Promise<SizeLimit> {
+    try {
+      const limit = await storage.quota.limitOf(actorOf(request).id)
+      if (Number(request.headers['content-length']) > limit.maxBytes + FORM_OVERHEAD_BYTES) throw limit.tooLarge()
+      if (limit === storage.quota.usual || !await claim.hasResult()) return limit
+    } catch (error) {
+      if (!(error instanceof QuotaExceeded) || !await claim.hasResult()) throw error
+    }
+    // The request may be a repetition, which takes no more space. This is known once its body is read.
+    return storage.quota.usual
+  }
+
+  async function onUsage (request: RequestOf<typeof schemas.usage>, reply: ReplyOf<typeof schemas.usage>) {
+    const { bytes: quotaBytes, files: quotaFiles } = storage.quota.ofStatement
+    const usage = await storage.quota.usageOf(actorOf(request).id)
+    reply.header('cache-control', 'no-store')
+    return { ...usage, quotaBytes: quotaBytes || null, quotaFiles: quotaFiles || null }
   }
 
   async function onDownload (request: RequestOf<typeof schemas.download>, reply: ReplyOf<typeof schemas.download>) {

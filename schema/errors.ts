@@ -27,7 +27,7 @@ export const UnsupportedMediaType = defineError('UNSUPPORTED_MEDIA_TYPE', 'The c
 export const RangeNotSatisfiable = defineError('RANGE_NOT_SATISFIABLE', 'The range is beyond the end', 416)
 
 /** A limit is exceeded. `retryAfter` is the number of seconds after which the client may try again, at least 1. */
-export class TooManyRequests extends defineError('TOO_MANY_REQUESTS', 'Too many attempts, try again later', 429) {
+export class TooManyRequests extends defineError<string>('TOO_MANY_REQUESTS', 'Too many attempts, try again later', 429) {
   readonly retryAfter: number
 
   constructor (retryAfter: number) {

@@ -58,6 +58,11 @@ export const Settings = Type.Object({
   hookSeconds: Type.Number({ default: 10, minimum: 0.01, maximum: 60, description: 'Seconds that all hooks of an operation may take together' }),
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'The folder of uploaded files; all nodes share it' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+  uploadQuotaBytes: Type.Integer({
+    default: 1024 * MIB, minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Bytes that all uploads of a user may have together; 0 is no limit',
+  }),
+  uploadQuotaFiles: Type.Integer({ default: 10_000, minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Uploads that a user may have; 0 is no limit' }),
+  postsPerHour: Type.Integer({ default: 10_000, minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Posts that a user may create in an hour; 0 is no limit' }),
   uploadIdleSeconds: Type.Number({ default: 30, minimum: 0.1, maximum: 3600, description: 'How long an upload may pause' }),
   uploadMinBytesPerSecond: Type.Integer({ default: 1024, minimum: 1, maximum: MIB, description: 'Minimum rate of an upload in every period of `uploadIdleSeconds`' }),
 })

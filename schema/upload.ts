@@ -4,6 +4,7 @@ import { block, Id, line } from './text.ts'
 import { defineError } from './errors.ts'
 
 export const UploadNotFound = defineError('UPLOAD_NOT_FOUND', 'Upload not found', 404)
+export const QuotaExceeded = defineError('QUOTA_EXCEEDED', 'Your uploads would take more space than you have, or are too many: delete some first', 413)
 export const StorageFull = defineError('STORAGE_FULL', 'The file cannot be stored now', 507)
 
 const file = { contentMediaType: 'application/octet-stream', description: 'The file' }
@@ -35,6 +36,16 @@ export const Upload = Type.Object({
   sha256: Type.String({ description: 'Hash of the bytes, hexadecimal' }),
   description: Type.String(),
 }, { title: 'Upload', description: 'The file and its record are stored' })
+
+const quota = (what: string) => Type.Union([Type.Integer(), Type.Null()], { description: `How many ${what} they may take; null if there is no limit` })
+
+/** The response of GET /api/uploads/usage (contract 13.4). */
+export const UploadUsage = Type.Object({
+  bytes: Type.Integer({ description: 'Bytes that the uploads of the actor take' }),
+  files: Type.Integer({ description: 'How many there are' }),
+  quotaBytes: quota('bytes'),
+  quotaFiles: quota('files'),
+}, { title: 'UploadUsage', description: 'What the uploads of the actor take, and may take' })
 
 /** The responses of GET /api/uploads/{id} (contract 5.2): the bytes, a range of them, or 304. */
 export const UploadBytes = content('The bytes', { 'application/octet-stream': Type.String() })

@@ -8,7 +8,9 @@ import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 import { createNotifications, type Notifications } from './notifications.ts'
 import { failStatements, reportOutages, type Log } from './outages.ts'
 import { createPool } from './pool.ts'
+import { setSessions } from './session.ts'
 import type { Tables } from '../tables.ts'
+import { TransactionConnection } from './transaction-connection.ts'
 import { createTransactionPool } from './transaction-pool.ts'
 
 const STATEMENT_TIMEOUT_MS = 10_000
@@ -68,6 +70,7 @@ export function openDatabase (
   }
 
   const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions, backends }, breaker, log) }).withSchema(schema)
+  setSessions(db, () => new TransactionConnection({ ...options, connection: { ...options.connection, statement_timeout: 0 } }))
   return {
     db,
     breaker,

@@ -1,9 +1,31 @@
+import type { MigrationStep } from '../../db/migration-steps.ts'
+import { print } from '../print.ts'
+import { showProgress, type Progress } from '../progress.ts'
 import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 
 export default {
   summary: 'Bring the database up to date.',
-  details: 'Creates or changes the tables. A node does this when it starts. Use this command if nodes may not change tables.',
+  details: 'Creates or changes the tables, while nodes use them. A node does this when it starts. Use this command if nodes may not change tables.',
   options: {},
-  run: () => withDatabase(async ({ location }) => console.log(`The database is up to date: ${location}`)),
+  run: () => withDatabase(async ({ location }) => console.log(`The database is up to date: ${location}`), createReport()),
 } satisfies Command
+
+function createReport () {
+  let building: { index: string, progress: Progress } | undefined
+  let waiting = ''
+
+  return function report ({ migration = '', state, index = '', done = 0, total }: MigrationStep): void {
+    if (state === 'building' && building?.index !== index) {
+      building?.progress.end()
+      building = { index, progress: showProgress(`Building the index ${index}`, (blocks) => `${blocks} blocks`) }
+    }
+    if (state === 'building') return building!.progress.update(done, total)
+    building?.progress.end()
+    building = undefined
+    if (state === 'started') print(`Running the migration ${migration}`)
+    // It waits many times for the same lock.
+    if (state === 'waiting' && waiting !== migration) print(migration ? `${migration} waits for a lock that another transaction has` : 'Another node migrates the database')
+    if (state === 'waiting') waiting = migration
+  }
+}

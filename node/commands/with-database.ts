@@ -1,5 +1,6 @@
 import { openDatabase } from '../../db/driver/connection.ts'
 import { migrate } from '../../db/migrations.ts'
+import type { ReportStep } from '../../db/migration-steps.ts'
 import { loadConsumed } from '../../db/outbox/consumed.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Options } from '../../schema/options.ts'
@@ -21,8 +22,9 @@ export interface CommandContext {
 /**
  * Runs the work of a command on the node's database, which is brought up to date first. An embedded PostgreSQL is started if
  * none runs. Nodes may run meanwhile and are notified of changes. Throws an `Error` with a sentence.
+ * @param report receives what the migrations do
  */
-export async function withDatabase (work: (context: CommandContext) => Promise<void>): Promise<void> {
+export async function withDatabase (work: (context: CommandContext) => Promise<void>, report?: ReportStep): Promise<void> {
   const settings = readEnvironment()
   const data = await openData(settings, () => {})
   try {
@@ -30,7 +32,7 @@ export async function withDatabase (work: (context: CommandContext) => Promise<v
     const log = { warn () {}, info () {}, error () {} }
     const { db, close } = openDatabase({ database: data.url, schema: options.schema, poolSize: 2, log })
     try {
-      await migrate(db, options.schema)
+      await migrate(db, options.schema, { ...report && { report } })
       await loadConsumed(db)
       await work({ db, options, settings, location: data.location })
     } finally {

@@ -2,18 +2,23 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
 import { batchLists } from '../../db/batch-lists.ts'
-import { batchCalls } from '../../db/batching.ts'
+import { batchCalls, type Client } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { deletePost, insertPosts, updatePost, type NewPost, type PostConditions } from '../../db/post-changes.ts'
 import {
   BYTES_A_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListPostsQuery, type PostRow,
 } from '../../db/posts.ts'
+import { deleteOldRates } from '../../db/post-rates.ts'
 import { lockAuthor } from '../../db/locked-users.ts'
 import type { Database } from '../../db/tables.ts'
+import { TooManyPosts } from '../../schema/post.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import { createRecentExcess } from './recent-excess.ts'
 
 // Posts may be large, so fewer of them than other rows fit into one statement or result.
 const POSTS_A_WRITE = 100
+const PURGE_SECONDS = 600
 const POSTS_A_READ = BYTES_A_STATEMENT / CONTENT_BYTES
 
 declare module 'fastify' {
@@ -23,13 +28,17 @@ declare module 'fastify' {
 }
 
 function createPosts (app: FastifyInstance) {
-  const { log, usherDatabase: { db, writeInTime }, usherOptions: { schema, emitter } } = app
+  const { log, usherDatabase: { db, writeInTime }, usherOptions: { schema, emitter, postsPerHour: perHour } } = app
+  const excess = createRecentExcess()
 
   async function create (posts: NewPost[]): Promise<(PostRow | Error)[]> {
-    const rows = await insertPosts(db, posts, { quiet: emitter !== undefined })
+    const rows = await insertPosts(db, posts, { quiet: emitter !== undefined, perHour })
     announce()
+    rows.forEach((row, index) => { if (row instanceof TooManyPosts) excess.add(posts[index]!.actorId!, row) })
     return rows
   }
+
+  const createInBatch = batchCalls(create, { size: POSTS_A_WRITE })
 
   function announce (): void {
     emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
@@ -45,20 +54,23 @@ function createPosts (app: FastifyInstance) {
     /** Returns the newest posts of an author, who must exist. */
     listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys)),
     /**
-     * Creates a post. Resolves after the commit. Rejects with `UserNotFound` or `Overloaded`, or with `InvalidToken` if the client may
-     * no longer act.
+     * Creates a post. Resolves after the commit. Rejects with `UserNotFound`, `Overloaded` or `TooManyPosts`, or with `InvalidToken` if the
+     * client may no longer act.
      */
-    create: batchCalls(create, { size: POSTS_A_WRITE }),
+    async create (post: NewPost, client?: Client): Promise<PostRow> {
+      excess.require(post.actorId)
+      return createInBatch(post, client)
+    },
 
     /**
-     * Creates a post in a transaction of its own. Throws `UserNotFound`, `Overloaded`, and the errors of `first`.
+     * Creates a post in a transaction of its own. Throws `UserNotFound`, `Overloaded`, `TooManyPosts`, and the errors of `first`.
      * @param first runs in the transaction before the insertion, from which on every other new post waits for the transaction
      */
     async createAfter (post: NewPost, first: (trx: Database, id: string, createdAt: Date) => Promise<void>): Promise<PostRow> {
       const created = await db.transaction().execute(async (trx) => {
         const id = uuid()
         await first(trx, id, await lockAuthor(trx, post.authorId))
-        const [row] = await insertPosts(trx, [{ ...post, id }], { quiet: emitter !== undefined })
+        const [row] = await insertPosts(trx, [{ ...post, id }], { quiet: emitter !== undefined, perHour })
         if (row instanceof Error) throw row
         return row!
       })
@@ -85,4 +97,5 @@ function createPosts (app: FastifyInstance) {
 /** Reads and writes posts, with statements that concurrent requests share (docs/speed.md, points 2 and 3). */
 export default fp(async function posts (app) {
   app.decorate('usherPosts', createPosts(app))
+  purgeRegularly(app, 'numbers of posts in past hours', PURGE_SECONDS, () => deleteOldRates(app.usherDatabase.db, ROWS_A_PURGE))
 }, { name: 'usher-posts', dependencies: ['usher-database'] })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { PayloadTooLarge } from '../../schema/errors.ts'
 import { HEAD_BYTES, mediaTypeOf } from './media-type.ts'
+import type { SizeLimit } from './quota.ts'
 
 /** What is found out from the bytes of a file. */
 export interface Measures {
@@ -12,11 +12,11 @@ export interface Measures {
 }
 
 /**
- * Passes bytes on to `consume` and measures them. Throws `PayloadTooLarge` beyond `maxBytes`, and the errors of `bytes` and
+ * Passes bytes on to `consume` and measures them. Throws the error of the limit beyond it, and the errors of `bytes` and
  * `consume`.
  */
 export async function measure (
-  bytes: AsyncIterable<Uint8Array>, maxBytes: number, consume: (bytes: AsyncIterable<Uint8Array>) => Promise<void>
+  bytes: AsyncIterable<Uint8Array>, { maxBytes, tooLarge }: SizeLimit, consume: (bytes: AsyncIterable<Uint8Array>) => Promise<void>
 ): Promise<Measures> {
   const hash = createHash('sha256')
   let head = Buffer.alloc(0)
@@ -25,7 +25,7 @@ export async function measure (
   async function * measured (): AsyncGenerator<Uint8Array> {
     for await (const chunk of bytes) {
       size += chunk.length
-      if (size > maxBytes) throw new PayloadTooLarge()
+      if (size > maxBytes) throw tooLarge()
       hash.update(chunk)
       if (head.length < HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, HEAD_BYTES - head.length)])
       yield chunk

@@ -11,6 +11,7 @@ import type { ByteRange, Stage } from './backend.ts'
 import { measure, type Measures } from './measure.ts'
 import { exactly } from './exactly.ts'
 import { openBackend } from './open-backend.ts'
+import { createQuota, type SizeLimit } from './quota.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
 const RECORDS_A_SWEEP = 100
@@ -26,8 +27,9 @@ declare module 'fastify' {
 
 async function createStorage (app: FastifyInstance) {
   const { log, usherDatabase: { db }, usherOptions } = app
-  const { schema, uploadMaxBytes } = usherOptions
+  const { schema } = usherOptions
   const backend = openBackend(usherOptions)
+  const quota = createQuota(app)
   const installation = await installationOf(db, schema)
   await backend.claim(installation)
   const read = batchCalls((ids: string[]) => findUploads(db, ids))
@@ -91,16 +93,17 @@ async function createStorage (app: FastifyInstance) {
   }
 
   return {
+    quota,
     sweep,
 
     /**
-     * Writes a temporary file in constant memory and syncs it. If it throws, it leaves no file: `PayloadTooLarge`,
-     * `StorageFull`, or the error with which `bytes` ends.
+     * Writes a temporary file in constant memory and syncs it. If it throws, it leaves no file: the error of
+     * the limit, `StorageFull`, or the error with which `bytes` ends.
      */
-    async write (bytes: AsyncIterable<Uint8Array>): Promise<TemporaryFile> {
+    async write (bytes: AsyncIterable<Uint8Array>, limit: SizeLimit = quota.usual): Promise<TemporaryFile> {
       const id = uuid()
       try {
-        return { id, ...await measure(bytes, uploadMaxBytes, (measured) => backend.write(id, measured)) }
+        return { id, ...await measure(bytes, limit, (measured) => backend.write(id, measured)) }
       } catch (error) {
         await tryRemove('temporary', id)
         throw error
@@ -108,8 +111,8 @@ async function createStorage (app: FastifyInstance) {
     },
 
     /**
-     * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws `StorageFull`
-     * `InvalidToken` or `KeyTaken`, and removes the file then.
+     * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws `StorageFull`,
+     * `InvalidToken`, `QuotaExceeded` or `KeyTaken`, and removes the file then.
      *
      * @param confirm runs right before the record is written, and throws if the upload must not be kept any more
      * @param once under what the result is stored
@@ -118,7 +121,7 @@ async function createStorage (app: FastifyInstance) {
       try {
         await backend.publish(upload.id)
         await confirm()
-        await insertUpload(db, upload, once)
+        await insertUpload(db, upload, quota.ofStatement, once)
       } catch (error) {
         // If the database did not respond, the record may still be committed, so the file stays. If it is not committed, the
         // stray file is reported at the next start.

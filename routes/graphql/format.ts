@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyError } from 'fastify'
 import { GraphQLError, type FormattedExecutionResult, type GraphQLFormattedError } from 'graphql'
 import { translate } from '../../plugins/errors.ts'
-import { InternalError, InvalidInput } from '../../schema/errors.ts'
+import { InternalError, InvalidInput, TooManyRequests } from '../../schema/errors.ts'
 import { limits } from '../../schema/graphql-limits.ts'
 import { HostError } from './host/errors.ts'
 
@@ -54,6 +54,7 @@ function describe (error: GraphQLError, log: Log): { message: string, extensions
   if (known instanceof InvalidInput) return { message: known.message, extensions: { code: known.code, errors: known.errors } }
   if (known instanceof InternalError) log((known.cause ?? cause) as Error)
   if (known instanceof HostError) return { message: known.message, extensions: { ...known.extensions, code: known.code } }
+  if (known instanceof TooManyRequests) return { message: known.message, extensions: { code: known.code, retryAfter: known.retryAfter } }
   return { message: known.message, extensions: { code: known.code ?? 'BAD_REQUEST' } }
 }
 

@@ -5,7 +5,7 @@ import usher, { type UsherOptions } from '../../app.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// These limits are higher than any test needs. test/plugins/auth/throttle.test.ts tests the real ones.
+// These limits are higher than any test needs. test/plugins/auth/throttle.test.ts and posts-quota.test.ts test the real ones.
 const generous = { burst: 10_000, perMinute: 10_000 }
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 
@@ -44,6 +44,7 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
     uploadsDir: options.uploadsDir ?? temporaryFolder(t),
     poolSize: 4,
     admin: ADMIN,
+    postsPerHour: 1_000_000,
     throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous },
     ...options,
   }

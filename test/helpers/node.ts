@@ -44,6 +44,8 @@ export interface NodeOptions {
   settings?: Record<string, string>
   /** The working directory. */
   cwd: string
+  /** The module that is run, by default the node of this tree. */
+  program?: string
   /** The source of a module that runs inside the node, for example to make it fail. */
   inject?: string
   /** Whether the node keeps compiled code where it does for users, instead of where the test suite does. */
@@ -64,11 +66,11 @@ export function nodeCommand (args: readonly string[]): { command: [file: string,
 }
 
 /** Starts `node node/server.ts`. It is stopped when the test ends. */
-export function spawnNode (t: Test, { settings = {}, cwd, inject, compileCache = false }: NodeOptions): TestNode {
-  const { command, env } = nodeCommand(inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, server] : [server])
+export function spawnNode (t: Test, { settings = {}, cwd, program = server, inject, compileCache = false }: NodeOptions): TestNode {
+  const { command, env } = nodeCommand(inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, program] : [program])
   for (const name of names) delete env[name]
   if (compileCache) for (const name of ['NODE_DISABLE_COMPILE_CACHE', 'NODE_COMPILE_CACHE']) delete env[name]
-  const child = spawn(...command, { cwd, env: { ...env, PORT: '0', ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(...command, { cwd, env: { ...env, PORT: '0', POSTS_PER_HOUR: '1000000', ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) child[name]!.setEncoding('utf8').on('data', (text: string) => { output[name] += text })
   const ended = once(child, 'close').then(([code, signal]) => code ?? signal)

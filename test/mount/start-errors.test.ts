@@ -2,7 +2,7 @@ import Fastify from 'fastify'
 import postgres, { type Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import usher, { migrate } from '../../app.ts'
-import { migrate as migrateTo } from '../../db/migrations.ts'
+import { migrate as migrateTo, migrations } from '../../db/migrations.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { createDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { mountOptions } from '../helpers/host.ts'
@@ -107,7 +107,11 @@ t.test('12.11 a database that a newer version has changed: a warning, or a failu
   t.match(lines.map(({ msg }) => msg), ['a newer version of Usher has migrated the database', 'the option admin is ignored, because another admin exists'])
   await sql`insert into ${sql(schema)}.migrations values ('9999-drop!', 'later')`
   const { message } = await failureOf(t, { databaseUrl, schema })
-  t.match(message, `a newer version of Usher has changed the schema "${schema}" so that this version cannot use it (9999-drop!). Start the newer version`)
+  t.match(message, `a newer version of Usher has changed the schema "${schema}" so that this version cannot use it (9999-drop!): the database is at 9999-drop!, and this version knows the migrations up to ${Object.keys(migrations).at(-1)}. Start the newer version`)
+  await sql`update ${sql(schema)}.migrations set name = ${`9999-drop!${Object.keys(migrations).at(-1)}`} where name = '9999-drop!'`
+  await start(options.admin)
+  await sql`update ${sql(schema)}.migrations set name = '9999-drop!9998-future' where name like '9999-drop!%'`
+  t.match((await failureOf(t, { databaseUrl, schema })).message, '(9999-drop!9998-future)', 'it removes what only releases use that do not know 9998')
 })
 
 t.test('12.11 a PostgreSQL that is too old, and wrong options of migrate', async (t) => {

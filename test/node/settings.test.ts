@@ -16,6 +16,9 @@ t.test('8 settings: each has a default or is optional', async (t) => {
     NODE_ENV: 'development',
     PRODUCT_NAME: 'Usher',
     UPLOAD_MAX_BYTES: 10485760,
+    UPLOAD_QUOTA_BYTES: 1073741824,
+    UPLOAD_QUOTA_FILES: 10000,
+    POSTS_PER_HOUR: 10000,
   })
 })
 
@@ -55,6 +58,9 @@ t.test('8 settings: all are read from the environment', async (t) => {
     UPLOADS_VISIBLE_TO: 'owners',
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: '1073741824',
+    UPLOAD_QUOTA_BYTES: '0',
+    UPLOAD_QUOTA_FILES: '5',
+    POSTS_PER_HOUR: '7',
   }), {
     HOST: '0.0.0.0',
     PORT: 0,
@@ -86,6 +92,9 @@ t.test('8 settings: all are read from the environment', async (t) => {
     UPLOADS_VISIBLE_TO: 'owners',
     NODE_ENV: 'production',
     UPLOAD_MAX_BYTES: 1073741824,
+    UPLOAD_QUOTA_BYTES: 0,
+    UPLOAD_QUOTA_FILES: 5,
+    POSTS_PER_HOUR: 7,
   })
 })
 
@@ -168,6 +177,8 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ USERS_VISIBLE_TO: 'owners' }, users],
   [{ UPLOAD_MAX_BYTES: '0' }, bytes],
   [{ UPLOAD_MAX_BYTES: '10MB' }, bytes],
+  [{ UPLOAD_QUOTA_BYTES: '-1' }, 'UPLOAD_QUOTA_BYTES must be a whole number of bytes, or 0 for no limit.'],
+  [{ POSTS_PER_HOUR: 'Infinity' }, 'POSTS_PER_HOUR must be a whole number of posts, or 0 for no limit.'],
 ]
 
 for (const [setting, sentence] of bad) {
