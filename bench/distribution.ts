@@ -1,10 +1,11 @@
 // How evenly workers get connections, by the way they share a port: `node bench/distribution.ts`. It is not a part of `npm run bench`.
-// Each round opens the connections at once, and counts by the responses which worker serves each of them.
+// Each round opens the connections at once, and counts by the responses which worker serves each of them. A last round also stops a
+// worker as node/drain.ts does, and counts the connections that fail.
 import cluster from 'node:cluster'
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { Server, type AddressInfo } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
@@ -25,7 +26,9 @@ function serve (): void {
     for (const since = performance.now(); performance.now() - since < WORK_MS;);
     response.end(`${process.pid}`)
   })
-  server.listen({ port: Number(process.env['PORT']), host: '127.0.0.1', reusePort })
+  // With reusePort, the primary is not told.
+  server.listen({ port: Number(process.env['PORT']), host: '127.0.0.1', reusePort }, () => process.send!('listening'))
+  process.on('message', () => setImmediate(() => Server.prototype.close.call(server)))
 }
 
 async function supervise (way: string, workers: number): Promise<void> {
@@ -35,8 +38,9 @@ async function supervise (way: string, workers: number): Promise<void> {
   const { port } = probe.address() as AddressInfo
   probe.close()
   await once(probe, 'close')
-  for (let index = 0; index < workers; index++) await once(cluster.fork({ WAY: way, PORT: `${port}` }), 'listening')
+  for (let index = 0; index < workers; index++) await once(cluster.fork({ WAY: way, PORT: `${port}` }), 'message')
   process.send!(port)
+  process.on('message', () => Object.values(cluster.workers!)[0]!.send('stop'))
 }
 
 async function compare (): Promise<void> {
@@ -49,7 +53,7 @@ async function compare (): Promise<void> {
   print({
     title: 'Connections by worker',
     how: `${values.rounds} rounds; ${availableParallelism()} cores, Node ${process.version}, ${process.platform}. The share of the busiest worker, of connections; even is 1 / workers`,
-    columns: ['workers', 'connections', 'way', 'even', 'busiest, median', 'busiest, worst', 'until all were served, median ms'],
+    columns: ['workers', 'connections', 'way', 'even', 'busiest, median', 'busiest, worst', 'until all were served, median ms', 'failed as a worker stopped'],
     rows,
     figures: rows,
   })
@@ -68,9 +72,14 @@ async function measure (way: string, workers: number, connections: number): Prom
     shares!.push(Math.max(...counts) / connections)
     agent.destroy()
   }
+  const agent = new Agent({ keepAlive: true, maxSockets: connections })
+  const asked = Promise.allSettled(Array.from({ length: connections }, () => ask(agent, port)))
+  child.send('stop')
+  const failures = (await asked).filter(({ status }) => status === 'rejected').length
+  agent.destroy()
   child.kill()
   await once(child, 'exit')
-  return [workers, connections, way, round(1 / workers, 2), round(median(shares!), 2), round(percentile(shares!, 100), 2), round(median(durations!))]
+  return [workers, connections, way, round(1 / workers, 2), round(median(shares!), 2), round(percentile(shares!, 100), 2), round(median(durations!)), failures]
 }
 
 async function ask (agent: Agent, port: number): Promise<string> {

@@ -1,4 +1,3 @@
-import cluster from 'node:cluster'
 import { isatty } from 'node:tty'
 import Fastify from 'fastify'
 import { explain, openData, type Data } from '../data.ts'
@@ -25,8 +24,6 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   const { log } = Fastify({ logger: { level: settings.LOG_LEVEL } })
   const workers = workersOf(settings)
   const isOnTerminal = isatty(STDERR)
-  // Each connection goes to the next worker that is free. See docs/decisions/workers.md for how even that is.
-  cluster.schedulingPolicy = cluster.SCHED_RR
   const opening = openData(settings, (line) => log.info(line))
   const serving = opening.then((data) => supervisorOf(data).start())
   let supervisor: ReturnType<typeof createSupervisor> | undefined

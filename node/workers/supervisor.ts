@@ -2,6 +2,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { messageOf, type Order } from './messages.ts'
+import { recoverConnections } from './recover-connections.ts'
 
 // A worker that ends before it listens, or within this time after it, has failed to start.
 const EARLY_MS = 1_000
@@ -53,6 +54,7 @@ export function createSupervisor ({ count, port, environment, log, onGiveUp }: S
     const worker = cluster.fork(environment(asked, isFirst))
     const member: Member = { worker, asked, failures, isLeaving, started: started.promise, ended: ended.promise }
     members.add(member)
+    recoverConnections(worker, () => [...members].some((other) => other !== member && isListening(other)))
     worker.once('listening', (address) => {
       known ||= address.port
       if (address.port !== known) return misplace(member)
@@ -83,7 +85,7 @@ export function createSupervisor ({ count, port, environment, log, onGiveUp }: S
     const details = { worker: member.worker.process.pid, ...how }
     if (stopping.signal.aborted || member.isLeaving) return log.info(details, 'A worker has ended')
     log.error(details, 'A worker has ended unexpectedly and is replaced')
-    if (![...members].some(({ listensSince }) => listensSince !== undefined)) asked = known || port
+    if (![...members].some(isListening)) asked = known || port
     const failures = isStable(member) ? 0 : member.failures + 1
     if (failures >= ATTEMPTS && ![...members].some(isStable)) {
       return onGiveUp(`Workers have ended ${failures} times in a row right after their start: the log says why.`)
@@ -157,6 +159,8 @@ export function createSupervisor ({ count, port, environment, log, onGiveUp }: S
     },
   }
 }
+
+const isListening = ({ listensSince }: Member) => listensSince !== undefined
 
 function isStable ({ listensSince, isLeaving }: Member): boolean {
   return !isLeaving && listensSince !== undefined && performance.now() - listensSince > EARLY_MS
