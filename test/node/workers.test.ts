@@ -8,6 +8,7 @@ import { spawnNode, startNode } from '../helpers/node.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { startTraffic } from '../helpers/traffic.ts'
 import { until } from '../helpers/until.ts'
+import { connectionsOf, maxConnectionsFor, poolSizeOf } from '../../node/workers/count.ts'
 import { gone, logged, pinToWorkers, serving, workersOf } from '../helpers/workers.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
@@ -128,6 +129,12 @@ t.test('14.1 a node whose first worker cannot start ends with its sentence', { b
   const node = spawnNode(t, { cwd: temporaryFolder(t), settings: { WORKERS: 'auto', DATABASE_URL: 'postgres://usher@127.0.0.1:1/usher' } })
   t.equal(await node.ended, 1)
   t.match(node.stderr, /^DATABASE_URL: "usher" on 127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\)\.$/m)
+})
+
+t.test('14.1 all workers together leave connections of PostgreSQL to others, or an embedded one has more of them', async (t) => {
+  for (const workers of [2, 3, 4, 8, 16, 17]) t.ok(connectionsOf(workers, poolSizeOf(workers)) <= 80, `${workers}`)
+  t.equal(poolSizeOf(2), 10)
+  for (const workers of [16, 32, 256]) t.ok(maxConnectionsFor(workers) >= connectionsOf(workers, poolSizeOf(workers)) + 20, `${workers}`)
 })
 
 t.test('14.1 WORKERS is checked', { buffered: true }, async (t) => {
