@@ -3,6 +3,7 @@ import postgres from 'postgres'
 import { StartError } from '../db/start-errors.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import type { Settings } from './settings.ts'
+import { maxConnectionsFor, workersOf } from './workers/count.ts'
 
 /** The database and the files that the settings name. */
 export interface Data {
@@ -28,14 +29,15 @@ const settingOf = {
 }
 
 /** Returns where the data are. Without `DATABASE_URL`, starts the embedded PostgreSQL if it does not run yet. */
-export async function openData ({ DATABASE_URL, DATA_DIR, SECRET }: Settings, log: (line: string) => void): Promise<Data> {
+export async function openData (settings: Settings, log: (line: string) => void): Promise<Data> {
+  const { DATABASE_URL, DATA_DIR, SECRET } = settings
   const folder = resolve(DATA_DIR)
   if (DATABASE_URL) {
     return { url: DATABASE_URL, location: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, secret: SECRET, stop: async () => {} }
   }
   // A node that uses another server does not load the embedded one.
   const [{ startEmbedded }, { readSecret }] = await Promise.all([import('./embedded/server.ts'), import('./secret.ts')])
-  const { url, stop } = await startEmbedded({ dataDir: folder, log })
+  const { url, stop } = await startEmbedded({ dataDir: folder, log, settings: { max_connections: `${maxConnectionsFor(workersOf(settings))}` } })
   try {
     return { url, location: `${folder} (embedded PostgreSQL)`, secret: SECRET ?? await readSecret(folder), stop }
   } catch (error) {

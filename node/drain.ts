@@ -11,12 +11,17 @@ const PROXY_IDLE_MS = 2_500
 // Connections that are still open then are cut off, such as a slow upload or a response that the client does not read. An
 // orchestrator kills a process that takes long to stop, and mail and the database need the rest of the time.
 const CONNECTED_MS = 3_000
+// A worker that is replaced has more time for both, because another one already serves.
+const REPLACED_IDLE_MS = 5_000
+const REPLACED_CONNECTED_MS = 30_000
 
 export interface DrainOptions {
   /** Whether requests come by way of a proxy. */
   proxied: boolean
   /** Milliseconds after which the connections that are still open are cut off. */
   connectedMs?: number
+  /** Returns whether the app stops because another one serves in its place. Then it leaves clients more time. */
+  isReplaced?: () => boolean
 }
 
 /** A connection of node:http. Its internal member `_httpMessage` is the response that is being sent. */
@@ -28,7 +33,7 @@ type Connection = Socket & { _httpMessage?: ServerResponse | null }
  * close idle connections at once, on which a request may be on its way. It would also wait for connections that were opened
  * before there was a request, as browsers do, and for clients that neither send nor read.
  */
-export default fp<DrainOptions>(async function drain (app, { proxied, connectedMs = CONNECTED_MS }) {
+export default fp<DrainOptions>(async function drain (app, { proxied, connectedMs = CONNECTED_MS, isReplaced = () => false }) {
   const { server } = app
   const connections = new Set<Connection>()
   const closeIdle = server.closeIdleConnections
@@ -39,6 +44,9 @@ export default fp<DrainOptions>(async function drain (app, { proxied, connectedM
   })
 
   app.addHook('preClose', async () => {
+    const patient = isReplaced()
+    const onItsWayMs = patient ? REPLACED_IDLE_MS : ON_ITS_WAY_MS
+    const idleMs = proxied && !patient ? PROXY_IDLE_MS : onItsWayMs
     server.closeIdleConnections = () => {}
     // When the listener closes, connections that were not accepted yet are reset. It closes right after a turn of the event
     // loop that has accepted all of them.
@@ -50,12 +58,12 @@ export default fp<DrainOptions>(async function drain (app, { proxied, connectedM
     }
     setTimeout(() => {
       for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
-    }, ON_ITS_WAY_MS).unref()
+    }, onItsWayMs).unref()
     setTimeout(() => {
       closeIdle.call(server)
       // This applies to responses in progress whose headers have promised to keep the connection alive.
       Object.assign(server, { keepAliveTimeout: ON_ITS_WAY_MS, keepAliveTimeoutBuffer: 0 })
-    }, proxied ? PROXY_IDLE_MS : ON_ITS_WAY_MS).unref()
-    setTimeout(() => { for (const socket of connections) socket.destroy() }, connectedMs).unref()
+    }, idleMs).unref()
+    setTimeout(() => { for (const socket of connections) socket.destroy() }, patient ? REPLACED_CONNECTED_MS : connectedMs).unref()
   })
 }, { name: 'usher-drain' })

@@ -31,8 +31,8 @@ export default fp(async function memory (app) {
   }
 }, { name: 'usher-memory' })
 
-// This is the only way that needs no command-line flag of Node. It takes tens of milliseconds.
-async function collectGarbage (): Promise<void> {
+/** Collects all garbage. This is the only way that needs no command-line flag of Node. It takes tens of milliseconds. */
+export async function collectGarbage (): Promise<void> {
   const { Session } = await import('node:inspector/promises')
   const session = new Session()
   session.connect()

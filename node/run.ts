@@ -3,7 +3,6 @@ import { resolve } from 'node:path'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import { explain, openData, type Data } from './data.ts'
-import { readEnvironment } from './environment.ts'
 import { print } from './print.ts'
 import drain from './drain.ts'
 import home from './home.ts'
@@ -17,21 +16,27 @@ import type { Mailer } from '../schema/options.ts'
 import { audiences, type Policy } from '../schema/policy.ts'
 import type { Settings } from './settings.ts'
 import { webhooksOf } from './webhooks.ts'
+import { takeHandover, type Handover } from './workers/handover.ts'
+import { obeyPrimary } from './workers/worker.ts'
 
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
   'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "npx fastify-usher admin create --email <address>".'
 
-/** Runs the node until a signal stops it. Throws an `Error` with a sentence if the node cannot start. */
-export async function run (): Promise<void> {
-  const settings = readEnvironment()
+/**
+ * Runs the node until a signal stops it, or as one of several workers until the primary stops it. Throws an `Error` with a sentence
+ * if the node cannot start.
+ */
+export async function run (settings: Settings): Promise<void> {
+  const handover = takeHandover()
   // The reader of the output, such as a terminal or a log shipper, may end before the node. Without a listener, the next line
   // would then end the node, even in the middle of a stop, and leave PostgreSQL running.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
   const setHeaders = createHeaders(settings.CORS_ORIGIN)
   const app = Fastify(serverOptions(settings, setHeaders))
-  const opening = openData(settings, (line) => app.log.info(line))
-  const serving = opening.then((data) => serve(app, settings, data, setHeaders))
-  stopOnSignals(app.log, stop)
+  const isReplaced = handover ? obeyPrimary({ log: app.log, server: app.server, stop }) : () => false
+  const opening = handover?.data ? Promise.resolve({ ...handover.data, stop: async () => {} }) : openData(settings, (line) => app.log.info(line))
+  const serving = opening.then((data) => serve(app, settings, data, { setHeaders, handover, isReplaced }))
+  if (!handover) stopOnSignals(app.log, stop)
   try {
     await serving
   } catch (error) {
@@ -47,10 +52,17 @@ export async function run (): Promise<void> {
   }
 }
 
-async function serve (app: FastifyInstance, settings: Settings, data: Data, setHeaders: SetHeaders): Promise<void> {
+interface Serving {
+  setHeaders: SetHeaders
+  handover: Handover | undefined
+  isReplaced: () => boolean
+}
+
+async function serve (app: FastifyInstance, settings: Settings, data: Data, { setHeaders, handover, isReplaced }: Serving): Promise<void> {
   const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES } = settings
-  for (const warning of warningsOf(settings)) app.log.warn(warning)
-  await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false })
+  const announces = handover?.announces ?? true
+  if (announces) for (const warning of warningsOf(settings)) app.log.warn(warning)
+  await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false, isReplaced })
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   await app.register(home)
@@ -58,6 +70,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
   await app.register(usher, {
     databaseUrl: data.url,
     notificationsUrl: settings.NOTIFICATIONS_URL,
+    poolSize: handover?.poolSize,
     mailer,
     mailTemplates: openMailTemplates(settings),
     webhooks: webhooksOf(settings),
@@ -76,9 +89,10 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
     admin: email && password ? { email, password } : undefined,
     ...printsSecrets(settings)
       ? { onFirstAdmin: ({ email, password }) => print(`The first admin is ${email}, password ${password} (not shown again)`) }
-      : { onNoAdmin: () => print(NO_ADMIN) },
+      : { onNoAdmin: () => { if (announces) print(NO_ADMIN) } },
   })
-  const url = await listen(app, settings)
+  const url = await listen(app, settings, handover?.port)
+  if (!announces) return
   if (!mailer) print('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   print(`Usher listens on ${url}`, `  data: ${data.location}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
 }
@@ -125,12 +139,12 @@ async function openMailer (app: FastifyInstance, settings: Settings): Promise<Ma
   }
 }
 
-async function listen (app: FastifyInstance, { HOST, PORT }: Settings): Promise<string> {
+async function listen (app: FastifyInstance, { HOST, PORT }: Settings, port = PORT): Promise<string> {
   await app.ready()
   try {
     // `localhost` has two addresses. For the second one, Fastify would open a second server, which does not drain.
     const { address } = await lookup(HOST)
-    return await app.listen({ host: address, port: PORT })
+    return await app.listen({ host: address, port })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new Error(code === 'EADDRINUSE'

@@ -35,6 +35,10 @@ const Settings = Type.Object({
     description: 'an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them',
   }),
   PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535' }),
+  WORKERS: Type.Union([Type.Literal('auto'), Type.Integer({ minimum: 1, maximum: 256 })], {
+    default: 1,
+    description: 'a whole number of processes from 1 to 256, or auto for one per core',
+  }),
   DATABASE_URL: Type.Optional(DatabaseUrl),
   NOTIFICATIONS_URL: Type.Optional(DatabaseUrl),
   DATA_DIR: Type.String({ default: './data', description: 'a folder' }),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the programs that the release tests need (nginx, PgBouncer, Redis and libfaketime) from Debian's packages, if
+# Installs the programs that the release tests need (nginx, PgBouncer, Redis, libfaketime and systemd-analyze) from Debian's packages, if
 # they are missing.
 set -euo pipefail
 missing=()
@@ -7,6 +7,7 @@ missing=()
 [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
 [ -x /usr/bin/redis-server ] || missing+=(redis-server)
 compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(libfaketime)
+[ -x /usr/bin/systemd-analyze ] || missing+=(systemd)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
   echo "The release tests need ${missing[*]}: install them, or run this script as root on Debian." >&2

@@ -1,4 +1,7 @@
 import * as fastify from 'fastify'
+import { readEnvironment } from '../environment.ts'
+import { workersOf } from '../workers/count.ts'
+import { isWorker } from '../workers/handover.ts'
 import type { Command } from './command.ts'
 
 export default {
@@ -12,6 +15,12 @@ export default {
 async function start (): Promise<void> {
   // The plugin works with every version of Fastify 5. A host that keeps an older one can still run the other commands.
   if (!('LogController' in fastify)) throw new Error('The node needs Fastify 5.10 or later: update it, for example with "npm install fastify@5".')
+  const inherited = { ...process.env }
+  const settings = readEnvironment()
+  if (workersOf(settings) > 1 && !isWorker()) {
+    const { runPrimary } = await import('../workers/primary.ts')
+    return runPrimary(settings, inherited)
+  }
   const { run } = await import('../run.ts')
-  await run()
+  await run(settings)
 }

@@ -1,0 +1,33 @@
+import { availableParallelism } from 'node:os'
+import type { Settings } from '../settings.ts'
+
+// What the pools of a node may open together: `max_connections` is 100 by default, and commands, backups, people and the primary
+// need some of them, too.
+const CONNECTIONS = 75
+const [LEAST, MOST] = [2, 10]
+
+/** Returns the number of processes that serve. One means that the node is a single process. */
+export function workersOf ({ WORKERS }: Settings): number {
+  return WORKERS === 'auto' ? availableParallelism() : WORKERS
+}
+
+/**
+ * Returns the plugin's option `poolSize` for each of several workers, such that all together stay below the usual `max_connections`
+ * of PostgreSQL while they are replaced, which takes one worker more. From 18 workers upwards the least possible size exceeds it.
+ */
+export function poolSizeOf (workers: number): number {
+  let size = MOST
+  while (size > LEAST && connectionsOf(workers, size) > CONNECTIONS) size--
+  return size
+}
+
+/** Returns how many connections the workers of a node may open together, including one worker more while they are replaced. */
+export function connectionsOf (workers: number, poolSize: number): number {
+  // Statements, transactions (half as many more), and notifications.
+  return (workers + 1) * (poolSize + Math.ceil(poolSize / 2) + 1)
+}
+
+/** Returns the `max_connections` that an embedded PostgreSQL needs. */
+export function maxConnectionsFor (workers: number): number {
+  return Math.max(100, connectionsOf(workers, poolSizeOf(workers)) + 100 - CONNECTIONS)
+}

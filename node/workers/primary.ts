@@ -1,0 +1,72 @@
+import { isatty } from 'node:tty'
+import Fastify from 'fastify'
+import { explain, openData, type Data } from '../data.ts'
+import { collectGarbage } from '../memory.ts'
+import { print } from '../print.ts'
+import type { Settings } from '../settings.ts'
+import { stopOnSignals } from '../stop-on-signals.ts'
+import { poolSizeOf, workersOf } from './count.ts'
+import { environmentOf } from './handover.ts'
+import { createSupervisor } from './supervisor.ts'
+
+const STDERR = 2
+
+/**
+ * Runs a node of several processes until a signal stops it (contract 14.1). This process owns the embedded PostgreSQL and supervises
+ * the workers, each of which is a node. It does not load the service. Throws an `Error` with a sentence if the node cannot start.
+ *
+ * @param inherited the environment without `.env`, which each worker reads itself, so that new settings apply on SIGHUP
+ */
+export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessEnv): Promise<void> {
+  for (const name of Object.keys(process.env)) if (!(name in inherited)) delete process.env[name]
+  // See `run` in node/run.ts.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
+  const { log } = Fastify({ logger: { level: settings.LOG_LEVEL } })
+  const workers = workersOf(settings)
+  const isOnTerminal = isatty(STDERR)
+  const opening = openData(settings, (line) => log.info(line))
+  const serving = opening.then((data) => supervisorOf(data).start())
+  let supervisor: ReturnType<typeof createSupervisor> | undefined
+  const end = stopOnSignals(log, stop, onHangUp)
+  process.on('exit', () => supervisor?.kill())
+  try {
+    await serving
+    // Most of the memory was needed to check the settings. This process hardly allocates any more, so V8 would keep it.
+    collectGarbage().catch((err) => log.debug({ err }, 'The memory that only the start needed was not freed'))
+  } catch (error) {
+    await stop()
+    throw new Error(explain(error as Error, settings), { cause: error })
+  }
+
+  function supervisorOf ({ url, location, secret }: Data) {
+    const poolSize = poolSizeOf(workers)
+    const data = settings.DATABASE_URL ? {} : { data: { url, location, secret } }
+    return (supervisor = createSupervisor({
+      count: workers,
+      port: settings.PORT,
+      environment: (port, announces) => environmentOf({ ...data, port, poolSize, workers, announces }),
+      log,
+      onGiveUp,
+    }))
+  }
+
+  function onGiveUp (sentence: string): void {
+    print(sentence)
+    end(1)
+  }
+
+  // SIGHUP also comes from a terminal that is closed. Then nobody could stop the node with Ctrl-C any more.
+  function onHangUp (): boolean {
+    if (isOnTerminal && !isatty(STDERR)) return false
+    log.info('The workers are replaced on SIGHUP')
+    supervisor?.reload().catch((err) => log.error({ err }, 'The workers could not be replaced'))
+    return true
+  }
+
+  // The database is stopped last, because requests in flight need it.
+  async function stop (): Promise<void> {
+    const data = await opening.catch(() => {})
+    await supervisor?.stop()
+    await data?.stop()
+  }
+}

@@ -1,0 +1,40 @@
+import cluster from 'node:cluster'
+import type { Server } from 'node:http'
+import type { FastifyBaseLogger } from 'fastify'
+import { createEnd, SIGNALS } from '../stop-on-signals.ts'
+import { orderIn } from './messages.ts'
+
+// When the node stops while this worker is being replaced, the requests that are left get as long as any other request of a
+// node that stops, see node/drain.ts.
+const HURRY_MS = 3_000
+
+export interface WorkerOptions {
+  log: FastifyBaseLogger
+  server: Server
+  stop: () => Promise<void>
+}
+
+/**
+ * Stops this worker when the primary says so, or when the primary is gone. Signals are left to the primary: Ctrl-C sends one to all
+ * processes of the terminal, and the primary stops the embedded PostgreSQL only after its workers. Returns whether the worker is
+ * being replaced and so need not hurry.
+ */
+export function obeyPrimary ({ log, server, stop }: WorkerOptions): () => boolean {
+  let isReplaced = false
+  const end = createEnd(log, stop)
+  for (const signal of SIGNALS) process.on(signal, () => {})
+  process.on('message', (message) => {
+    const order = orderIn(message)
+    if (order === undefined) return
+    if (isReplaced) setTimeout(() => server.closeAllConnections(), HURRY_MS).unref()
+    else isReplaced = order === 'replace'
+    end(0)
+  })
+  cluster.worker!.once('disconnect', () => {
+    // Without this, Node.js would end the process at once.
+    cluster.worker!.exitedAfterDisconnect = true
+    log.error('The primary process of the node is gone, this worker stops')
+    end(1)
+  })
+  return () => isReplaced
+}
