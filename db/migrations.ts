@@ -40,18 +40,39 @@ export async function migrate (db: Kysely<Tables>, schema: string, { fields = no
     // While a node starts, its event loop may be busy with other plugins.
     await allowPauses(trx)
     // The lock is held until the commit, so that the next node sees all migrations.
-    await lock(trx, `migrations of ${schema}`)
-    if (!await exists(trx, schema)) await createLog(trx, schema)
-    const ran = await listRan(trx, schema, oldest)
-    for (const [name, run] of Object.entries(migrations)) {
-      if (ran.has(name)) continue
-      await run(trx.withSchema(schema), schema)
-      await logOf(trx, schema).insertInto('migrations').values({ name, timestamp: new Date().toISOString() }).execute()
-    }
+    await lockMigrations(trx, schema)
+    await runMigrations(trx, schema, { oldest })
     await addColumns(trx, schema, await listMissingColumns(trx, schema, fields))
   })
   return newer
 }
+
+/**
+ * Runs the migrations that have not run, in a transaction. With `only`, it runs only those that it names, to restore a backup of an older
+ * release. The caller has the lock.
+ */
+export async function runMigrations (
+  trx: Kysely<Tables>, schema: string, { only, oldest = OLDEST_POSTGRESQL }: { only?: ReadonlySet<string>, oldest?: number } = {}
+): Promise<void> {
+  if (!await exists(trx, schema, oldest)) await createLog(trx, schema)
+  const ran = await listRan(trx, schema, oldest)
+  for (const [name, run] of Object.entries(migrations)) {
+    if (ran.has(name) || (only && !only.has(name))) continue
+    await run(trx.withSchema(schema), schema)
+    await logOf(trx, schema).insertInto('migrations').values({ name, timestamp: new Date().toISOString() }).execute()
+  }
+}
+
+/** Takes the lock for changes of the schema until the transaction ends. Nodes that want to migrate wait for it. */
+export const lockMigrations = (trx: Kysely<Tables>, schema: string): Promise<void> => lock(trx, `migrations of ${schema}`)
+
+/** Returns the names of the migrations that the schema has, in order; none if it is not there. Throws a `StartError` if it is not Usher's. */
+export async function listRanMigrations (db: Kysely<Tables>, schema: string): Promise<string[]> {
+  return [...await listRan(db, schema, OLDEST_POSTGRESQL)].sort()
+}
+
+/** Returns whether this version has a migration. */
+export const hasMigration = (name: string): boolean => Object.hasOwn(migrations, name)
 
 // During a rolling upgrade, older nodes start on a database that a newer one has migrated, so migrations only add what older versions
 // can ignore. The name of one with which older versions cannot work ends with an exclamation mark.
