@@ -77,7 +77,7 @@ export async function loadRows ({ session, schema }: Target, { name, columns }: 
 export async function finishTables (target: Target, { tables, sequences }: Manifest, indexes: readonly string[]): Promise<void> {
   const { session, trx, schema } = target
   for (const { table, column, value, isCalled } of sequences) {
-    await session.query('select setval(pg_get_serial_sequence($1, $2), $3::bigint, $4::boolean)', [quote(schema, table), column, value, String(isCalled)])
+    await session.query(`select setval(pg_get_serial_sequence($1, $2), $3::bigint, ${isCalled})`, [quote(schema, table), column, value])
   }
   for (const definition of indexes) await session.query(definition)
   for (const { name } of tables) await session.query(`alter table ${quote(schema, name)} enable trigger user`)

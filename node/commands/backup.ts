@@ -5,7 +5,7 @@ import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import { compress, writeArchive } from '../backup/archive.ts'
 import { makeBackup, type Result } from '../backup/backup.ts'
-import { describeBytes } from '../backup/format.ts'
+import { BackupError, describeBytes } from '../backup/format.ts'
 import { explain, openData } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
@@ -47,7 +47,8 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
     report(result, file === '-' ? 'standard output' : path, size, (performance.now() - began) / 1000)
   } catch (error) {
     progress.end()
-    throw new Error(explain(explainStart(error as Error, schema), settings), { cause: error })
+    // Its cause may be an error of the file system, which is not the fault of the database.
+    throw error instanceof BackupError ? error : new Error(explain(explainStart(error as Error, schema), settings), { cause: error })
   } finally {
     await data.stop()
   }

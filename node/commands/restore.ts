@@ -70,6 +70,7 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
       (keepsSessions ? 'Sessions that have ended since then are live again.' : 'All sessions have ended.'))
     if (missing > 0) print(`${missing} uploads have no file: it was missing when the backup was made.`)
   } catch (error) {
+    if (error instanceof BackupError) throw error
     throw new Error(explainRestore(error as Error, schema, uploadsDir) ?? explain(explainStart(error as Error, schema), settings), { cause: error })
   } finally {
     await data.stop()
