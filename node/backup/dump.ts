@@ -5,6 +5,7 @@ import { quote, type Session } from './session.ts'
 
 // Rows are collected up to this size, because the header of an entry contains its size.
 const PART_BYTES = 4 * 1024 * 1024
+const LINE_FEED = 0x0A
 
 /** Rows of a table in PostgreSQL's text format, which all versions read. */
 export interface Part { readonly bytes: Buffer, readonly rows: number }
@@ -33,16 +34,24 @@ export async function describeSchema (session: Session, schema: string): Promise
 export async function * dumpTable (session: Session, schema: string, { name, columns }: Manifest['tables'][number]): AsyncGenerator<Part> {
   const stream = await session.copyOut(`copy ${quote(schema, name)} (${columns.map((column) => quote(column.name)).join(', ')}) to stdout`)
   let chunks: Buffer[] = []
-  let size = 0
-  for await (const row of stream as AsyncIterable<Buffer>) {
-    // The chunk shares the memory of a larger one, which would be kept.
-    chunks.push(Buffer.from(row))
-    size += row.length
-    if (size < PART_BYTES) continue
-    yield { bytes: Buffer.concat(chunks), rows: chunks.length };
-    [chunks, size] = [[], 0]
+  let [size, rows] = [0, 0]
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    // A chunk shares the memory of a larger one, which would be kept.
+    chunks.push(Buffer.from(chunk))
+    size += chunk.length
+    rows += countLines(chunk)
+    if (size < PART_BYTES || chunk.at(-1) !== LINE_FEED) continue
+    yield { bytes: Buffer.concat(chunks), rows };
+    [chunks, size, rows] = [[], 0, 0]
   }
-  if (size > 0) yield { bytes: Buffer.concat(chunks), rows: chunks.length }
+  if (size > 0) yield { bytes: Buffer.concat(chunks), rows }
+}
+
+// Each row ends with a line feed. Those in values are escaped.
+function countLines (chunk: Buffer): number {
+  let count = 0
+  for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, at + 1)) count++
+  return count
 }
 
 // Returns the tables to back up. Those that others refer to come first.

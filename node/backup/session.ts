@@ -12,7 +12,7 @@ export interface Session {
   readonly db: Kysely<Tables>
   /** Runs a statement and returns its rows. */
   query<Row> (text: string, parameters?: readonly (string | readonly string[])[]): Promise<Row[]>
-  /** Runs a `copy … to stdout` statement. Each chunk of the stream is a row. */
+  /** Runs a `copy … to stdout` statement. Each chunk of the stream consists of whole rows. */
   copyOut (text: string): Promise<Readable>
   /** Runs a `copy … from stdin` statement. */
   copyIn (text: string): Promise<Writable>
