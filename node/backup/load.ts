@@ -22,11 +22,14 @@ export interface Target {
  */
 export async function dropTables ({ session, schema }: Target): Promise<void> {
   const tables = [...Object.keys(backupTables), 'migrations']
+  // The functions of triggers, and those that they call. Others belong to the host.
   const functions = await session.query<{ name: string }>(`
-    select distinct oid::regprocedure::text as name from pg_proc where oid in (
-      select tgfoid from pg_trigger join pg_class on pg_class.oid = tgrelid join pg_namespace on pg_namespace.oid = relnamespace
-      where nspname = $1 and relname in (${tables.map((name) => `'${name}'`).join()}) and not tgisinternal
-    ) and pronamespace = (select oid from pg_namespace where nspname = $1)`, [schema])
+    with recursive ours as (
+      select distinct pg_proc.oid, prosrc from pg_proc join pg_trigger on tgfoid = pg_proc.oid join pg_class on pg_class.oid = tgrelid
+      where relnamespace = $1::regnamespace and pronamespace = relnamespace and relname = any($2::text[]) and not tgisinternal
+      union select called.oid, called.prosrc from ours join pg_proc called on strpos(ours.prosrc, format('"%s"."%s"(', $3::text, called.proname)) > 0
+      where called.pronamespace = $1::regnamespace
+    ) select oid::regprocedure::text as name from ours`, [quote(schema), tables, schema])
   try {
     await session.query(`drop view if exists ${quote(schema, 'current_epoch')}`)
     await session.query(`drop table if exists ${tables.map((name) => quote(schema, name)).join(', ')}`)

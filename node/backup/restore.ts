@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises'
+import { opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasMigration, listRanMigrations, lockMigrations } from '../../db/migrations.ts'
 import { backupTables, isBackupTable } from '../../db/backup-tables.ts'
@@ -85,11 +85,21 @@ async function inspect (session: Session, { schema, uploadsDir, confirm }: Desti
   const ran = await listRanMigrations(session.db, schema)
   const newer = ran.find((name) => !hasMigration(name))
   if (newer) throw new BackupError(`A newer release of Usher has changed the database (${newer}): restore into another one, with another DATABASE_URL or DATA_DIR.`)
-  const files = (await readdir(join(uploadsDir, 'files')).catch(() => [])).length
+  const files = await countEntries(join(uploadsDir, 'files'))
   const [users] = ran.length > 0 ? await session.query<{ count: string }>(`select count(*) from ${quote(schema, 'users')}`) : []
   if (ran.length > 0 || files > 0) await confirm(`${users ? `a database with ${users.count} users` : 'an empty database'} and ${files} files of uploads`)
   const epochs = ran.includes('0010-epochs') ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`) : []
   return { exists: ran.length > 0, installation: ran.length > 0 ? await timestampOf(session, schema) : undefined, epoch: epochs[0]?.epoch ?? 0 }
+}
+
+// Returns 0 if the folder does not exist.
+async function countEntries (folder: string): Promise<number> {
+  let count = 0
+  const entries = await opendir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+  if (entries) for await (const { name } of entries) if (name) count++
+  return count
 }
 
 async function timestampOf (session: Session, schema: string): Promise<string> {

@@ -153,11 +153,18 @@ t.test('14.4 data that exist are replaced on request only, and not while a node 
   await source.app.close()
   await t.rejects(restore(file, place), { message: 'there is a database with 1 users and 2 files of uploads' })
 
+  await withSql(place.database, (sql) => sql`create function usher.of_host() returns int return 1`)
   await withSql(place.database, (sql) => sql`create table usher.bookmarks (owner uuid references usher.users (id) on delete cascade)`)
   await t.rejects(restore(file, place, { replaces: true }), { message: /^Something else in the database refers to the tables of Usher \(.*bookmarks/ })
   await withSql(place.database, (sql) => sql`alter table usher.bookmarks drop constraint bookmarks_owner_fkey`)
+  // A function of a migration that only a function of a trigger calls.
+  await withSql(place.database, (sql) => sql.unsafe(`
+    create function usher.helper() returns int return 1;
+    create function usher.calling() returns trigger language plpgsql as 'begin perform "usher"."helper"(); return null; end';
+    create trigger calling after insert on usher.users for each statement execute function usher.calling()`))
   t.match(await restore(file, place, { replaces: true }), { files: 1, missing: 0 })
-  await withSql(place.database, (sql) => sql`select from usher.bookmarks`)
+  t.same(await withSql(place.database, (sql) => sql`select proname from pg_proc where proname in ('helper', 'calling') and pronamespace = 'usher'::regnamespace`), [])
+  await withSql(place.database, (sql) => sql`select usher.of_host() from usher.bookmarks`)
   const there = await startRestored(place, t)
   t.equal((await there.inject('GET', kept.fileUrl)).body, 'kept')
   t.equal((await there.inject('GET', later.fileUrl)).statusCode, 404)
