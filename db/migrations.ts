@@ -62,14 +62,9 @@ async function create (db: Kysely<Tables>, schema: string, fields: UserFields): 
     // While a node starts, its event loop may be busy with other plugins.
     await allowPauses(trx)
     // The lock is held until the commit, so that the next node sees all migrations.
-    await lock(trx, `migrations of ${schema}`)
+    await lockMigrations(trx, schema)
     if (await exists(trx, schema)) return false
-    await createLog(trx, schema)
-    for (const [name, migration] of Object.entries(migrations)) {
-      if (typeof migration === 'function') await migration(trx.withSchema(schema), schema)
-      else await createIndexes(trx, migration.indexes(schema))
-      await note(trx, schema, name)
-    }
+    await runMigrations(trx, schema)
     await addColumns(trx, schema, await listMissingColumns(trx, schema, fields))
     return true
   })
@@ -97,6 +92,32 @@ async function change (db: Kysely<Tables>, schema: string, fields: UserFields, r
 async function note (trx: Kysely<Tables>, schema: string, name: string): Promise<void> {
   await logOf(trx, schema).insertInto('migrations').values({ name, timestamp: new Date().toISOString() }).execute()
 }
+
+/**
+ * Runs the migrations that have not run, in a transaction, on tables that nobody uses. With `only`, it runs only those that it names, to
+ * restore a backup of an older release. The caller has the lock.
+ */
+export async function runMigrations (trx: Kysely<Tables>, schema: string, { only }: { only?: ReadonlySet<string> } = {}): Promise<void> {
+  if (!await exists(trx, schema)) await createLog(trx, schema)
+  const ran = await listRan(trx, schema, 0)
+  for (const [name, migration] of Object.entries(migrations)) {
+    if (ran.has(name) || (only && !only.has(name))) continue
+    if (typeof migration === 'function') await migration(trx.withSchema(schema), schema)
+    else await createIndexes(trx, migration.indexes(schema))
+    await note(trx, schema, name)
+  }
+}
+
+/** Takes the lock for changes of the schema until the transaction ends. Nodes that want to migrate wait for it. */
+export const lockMigrations = (trx: Kysely<Tables>, schema: string): Promise<void> => lock(trx, `migrations of ${schema}`)
+
+/** Returns the names of the migrations that the schema has, in order; none if it is not there. Throws a `StartError` if it is not Usher's. */
+export async function listRanMigrations (db: Kysely<Tables>, schema: string): Promise<string[]> {
+  return [...await listRan(db, schema, OLDEST_POSTGRESQL)].sort()
+}
+
+/** Returns whether this version has a migration. */
+export const hasMigration = (name: string): boolean => Object.hasOwn(migrations, name)
 
 // During a rolling upgrade, and to undo one, nodes start on a database that the next release has migrated, so migrations only add what the
 // previous release can ignore. A name that ends with an exclamation mark stops every release that does not know it. One that ends with an

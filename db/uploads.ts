@@ -9,6 +9,7 @@ import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database } from './tables.ts'
 import type { UploadsTable } from './tables/content.ts'
+import { mayRemoveUploads } from './upload-removal.ts'
 import { limitsUploads, type UploadQuota } from './upload-usage.ts'
 
 export type UploadRow = Row<UploadsTable, 'id' | 'user_id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'description' | 'created_at' | 'row_version'>
@@ -113,13 +114,14 @@ export function uploadData (row: string, actor: string | ReturnType<typeof actor
 
 /**
  * Deletes at most `limit` records without an owner, each after `remove` has removed its file. Two nodes never work on the same
- * record. Returns the number of deleted records.
+ * record. Returns the number of deleted records, which is 0 while a backup reads the files.
  *
  * @param remove removes the file of an upload and returns whether it no longer exists
  */
 export async function deleteOwnerlessUploads (db: Database, limit: number, remove: (id: string) => Promise<boolean>): Promise<number> {
   return db.transaction().execute(async (trx) => {
     await allowPauses(trx)
+    if (!await mayRemoveUploads(trx)) return 0
     const rows = await trx.selectFrom('uploads').select('id').where('user_id', 'is', null)
       .orderBy('id').limit(limit).forUpdate().skipLocked()
       .execute()

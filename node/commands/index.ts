@@ -13,6 +13,8 @@ const commands: Record<string, () => Promise<{ default: Command }>> = {
   'keys rotate': () => import('./keys-rotate.ts'),
   'sessions end': () => import('./sessions-end.ts'),
   'uploads clean': () => import('./uploads-clean.ts'),
+  backup: () => import('./backup.ts'),
+  restore: () => import('./restore.ts'),
 }
 
 const helpOption = { help: { type: 'boolean', short: 'h' } } as const

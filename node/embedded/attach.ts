@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Programs } from './binaries.ts'
-import { isAlive, readPort, readRunning, writePort, type Cluster, type Running } from './cluster.ts'
+import { isAlive, readMajorVersion, readPort, readRunning, writePort, type Cluster, type Running } from './cluster.ts'
 import { launch, type Failure, type Launched } from './launch.ts'
 import { ForeignServer, takeLease, type Lease } from './lease.ts'
 import { choosePort } from './port.ts'
@@ -16,6 +16,8 @@ const DOUBT_MS = 500
 const INCOMPLETE_MS = 30_000
 // A start waits for the recorded port for this time, because nodes that are still running connect to that port.
 const PORT_MS = 10_000
+// PostgreSQL's message for files of another major version.
+const INCOMPATIBLE = /files are incompatible with server/
 
 /** Time limits in milliseconds. The defaults suit every machine; tests shorten them. */
 export interface Limits {
@@ -86,8 +88,15 @@ async function findOrLaunch ({ cluster, programs, settings, limits, log, signal 
       launched = await launch(cluster, programs, settings, await port.next(), running?.pid)
     }
   }
+  const other = INCOMPATIBLE.test(why) && await readMajorVersion(cluster)
+  if (other) throw new Error(explainVersion(cluster, other))
   throw new Error(`PostgreSQL does not run in ${cluster.data} (${why}): see ${cluster.log}, or set DATABASE_URL.`)
 }
+
+// A new major version cannot read the files of another one, and the package has the programs of one version only.
+const explainVersion = ({ data }: Cluster, version: string): string =>
+  `The database in ${data} was created by PostgreSQL ${version}, and this release has another version. With the release of Usher that has run ` +
+  'until now, run "npx fastify-usher backup FILE". Then, with this release, choose a new DATA_DIR and run "npx fastify-usher restore FILE".'
 
 /**
  * Returns whether a server may be launched in place of the recorded one. The launch tells PostgreSQL that the recorded process is

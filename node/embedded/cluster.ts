@@ -126,6 +126,11 @@ export async function readRunning (cluster: Cluster): Promise<Running | undefine
   return pid && port ? { pid, port, ready: /ready/.test(String(lines[7])), isComplete: Boolean(lines[6]?.trim()) } : undefined
 }
 
+/** Returns the major version of the PostgreSQL that has created the cluster, or undefined if it cannot be read. */
+export async function readMajorVersion ({ data }: Cluster): Promise<string | undefined> {
+  return (await readFile(join(data, 'PG_VERSION'), 'utf8').catch(() => '')).trim() || undefined
+}
+
 /** Returns the port of the last server of this cluster, or undefined if there was none. A copy of the folder has none. */
 export async function readPort ({ portFile, name }: Cluster): Promise<number | undefined> {
   const [owner, port] = (await readFile(portFile, 'utf8').catch(() => '')).split(' ')

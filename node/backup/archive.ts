@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Writable } from 'node:stream'
+import { createGzip } from 'node:zlib'
+import { syncFolder } from '../embedded/cluster.ts'
+import { BackupError, checksumsOf, SUMMARY, type Summary } from './format.ts'
+import { encodeHeader, endOfArchive, padding } from './tar.ts'
+
+/** How many entries share a list of checksums. The reader remembers the checksums of as many. */
+export const CHECKSUMS_A_LIST = 1000
+
+/** Produces the bytes of a backup, entry by entry. */
+export class Archive {
+  readonly #at = new Date()
+  readonly #chain = createHash('sha256')
+  #checksums: string[] = []
+  #lists = 0
+  #entries = 0
+
+  /** Yields the bytes of an entry. `content` must have exactly `size` bytes. */
+  async * add (name: string, size: number, content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    yield encodeHeader(name, size, this.#at)
+    const hash = createHash('sha256')
+    for await (const chunk of content) {
+      hash.update(chunk)
+      yield chunk
+    }
+    yield padding(size)
+    this.#entries++
+    // The format of the program sha256sum.
+    this.#checksums.push(`${hash.digest('hex')}  ${name}\n`)
+    if (this.#checksums.length === CHECKSUMS_A_LIST) yield * this.#addChecksums()
+  }
+
+  /** Yields the last checksums and the end of the backup. */
+  async * end (summary: Omit<Summary, 'entries' | 'checksums'>): AsyncGenerator<Uint8Array> {
+    if (this.#checksums.length > 0) yield * this.#addChecksums()
+    const entry = Buffer.from(JSON.stringify({ entries: this.#entries, checksums: this.#chain.digest('hex'), ...summary }, null, 2))
+    yield encodeHeader(SUMMARY, entry.length, this.#at)
+    yield entry
+    yield padding(entry.length)
+    yield endOfArchive()
+  }
+
+  * #addChecksums (): Generator<Uint8Array> {
+    const list = Buffer.from(this.#checksums.join(''))
+    this.#chain.update(list)
+    this.#checksums = []
+    yield encodeHeader(checksumsOf(this.#lists++), list.length, this.#at)
+    yield list
+    yield padding(list.length)
+  }
+}
+
+/**
+ * Writes bytes to a file, compressed. The file gets its name when it is complete and durable. Before, it has another name, and if
+ * writing fails, it is removed. Throws `BackupError` if the file cannot be written, and the errors of `bytes`.
+ * @param onBytes receives the number of compressed bytes so far
+ */
+export async function writeArchive (file: string, bytes: AsyncIterable<Uint8Array>, onBytes: (total: number) => void): Promise<number> {
+  const partial = `${file}.partial`
+  try {
+    // What a killed backup has left is replaced.
+    await rm(partial, { force: true })
+    const output = createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true })
+    const size = await compress(bytes, output, onBytes)
+    await rename(partial, file)
+    await syncFolder(dirname(file))
+    return size
+  } catch (error) {
+    await rm(partial, { force: true }).catch(() => {})
+    throw explainWrite(error as NodeJS.ErrnoException, file, partial)
+  }
+}
+
+/** Writes bytes to a stream, compressed. Returns their number. */
+export async function compress (bytes: AsyncIterable<Uint8Array>, output: Writable, onBytes: (total: number) => void): Promise<number> {
+  let size = 0
+  async function * counted (chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
+      size += chunk.length
+      onBytes(size)
+      yield chunk
+    }
+  }
+  // Level 1, because the file should be written about as fast as the disk allows. Uploads are mostly compressed already.
+  await pipeline(bytes, createGzip({ level: 1 }), counted, output)
+  return size
+}
+
+function explainWrite (error: NodeJS.ErrnoException, file: string, partial: string): Error {
+  const { code, path, syscall } = error
+  const isOurs = path === partial || path === dirname(file) || (path === undefined && syscall === 'write')
+  if (!isOurs) return error
+  if (['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code!)) {
+    return new BackupError(`There is no space for ${file} (${code}): free some, or choose another disk. The incomplete file was removed.`, { cause: error })
+  }
+  return new BackupError(`${file} cannot be written (${code}): check the folder and its permissions.`, { cause: error })
+}

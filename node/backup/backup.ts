@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import { stat } from 'node:fs/promises'
+import { hasMigration } from '../../db/migrations.ts'
+import { keepUploads } from '../../db/upload-removal.ts'
+import { deleteOwnerlessUploads } from '../../db/uploads.ts'
+import type { StorageBackend } from '../../plugins/uploads/backend.ts'
+import { Archive } from './archive.ts'
+import { describeSchema, dumpTable } from './dump.ts'
+import { BackupError, fileOf, MANIFEST, partOf, type Manifest, type Summary } from './format.ts'
+import { openSession, quote, type Session } from './session.ts'
+
+const RECORDS_A_PAGE = 1000
+const MISSING_NAMED = 10
+
+/** What to back up. */
+export interface Source {
+  /** The URL of the database. */
+  readonly database: string
+  readonly schema: string
+  readonly backend: StorageBackend
+  readonly uploadsDir: string
+}
+
+/** What a backup contains. */
+export interface Result extends Omit<Summary, 'entries' | 'checksums'> {
+  /** The ids of the first uploads whose bytes are missing or differ from their records. */
+  readonly missingIds: string[]
+}
+
+interface UploadRecord { id: string, size: string, sha256: string, isOwned: boolean }
+
+/**
+ * Makes a backup: passes its bytes to `write`, in constant memory. The rows are those of one moment. Files that are deleted from then on
+ * are kept until the backup is complete, so each record has its bytes. Throws `BackupError`, and the errors of `write` and of the database.
+ */
+export async function makeBackup ({ database, schema, backend, uploadsDir }: Source, write: (bytes: AsyncIterable<Uint8Array>) => Promise<void>): Promise<Result> {
+  const [rows, keeper] = [openSession(database, schema, 'usher-backup'), openSession(database, schema, 'usher-backup')]
+  const result: Result = { rows: {}, files: 0, fileBytes: 0, missing: 0, missingIds: [] }
+
+  async function * content (): AsyncGenerator<Uint8Array> {
+    const archive = new Archive()
+    await rows.query('begin isolation level repeatable read read only')
+    const manifest = await describe(rows, schema)
+    const [last] = manifest.tables.some(({ name }) => name === 'uploads')
+      ? await rows.query<{ id: string }>(`select id from ${quote(schema, 'uploads')} order by id desc limit 1`)
+      : []
+    if (last && !await stat(uploadsDir).catch(() => undefined)) throw new BackupError(`There are no uploads in ${uploadsDir}: check DATA_DIR.`)
+    const head = Buffer.from(JSON.stringify(manifest, null, 2))
+    yield * archive.add(MANIFEST, head.length, [head])
+    for (const table of manifest.tables) {
+      let [parts, count] = [0, 0]
+      for await (const part of dumpTable(rows, schema, table)) {
+        yield * archive.add(partOf(table.name, parts++), part.bytes.length, [part.bytes])
+        count += part.rows
+      }
+      result.rows[table.name] = count
+    }
+    await rows.query('commit')
+    if (last) yield * files(archive, last.id)
+    // Fails if the connection was lost, and with it the lock.
+    await keeper.query('commit')
+    const { missingIds: _, ...summary } = result
+    yield * archive.end(summary)
+  }
+
+  // The transaction has ended, because it would delay vacuums and migrations. No record that it has seen was removed since. Newer ids
+  // belong to newer records.
+  async function * files (archive: Archive, lastId: string): AsyncGenerator<Uint8Array> {
+    let after = '00000000-0000-0000-0000-000000000000'
+    for (;;) {
+      const page = await rows.query<UploadRecord>(`
+        select id, size::text, sha256, user_id is not null as "isOwned" from ${quote(schema, 'uploads')} where id > $1 and id <= $2
+        order by id limit ${RECORDS_A_PAGE}`, [after, lastId])
+      for (const record of page) yield * file(archive, record)
+      if (page.length < RECORDS_A_PAGE) return
+      after = page.at(-1)!.id
+    }
+  }
+
+  async function * file (archive: Archive, { id, size: text, sha256, isOwned }: UploadRecord): AsyncGenerator<Uint8Array> {
+    const size = Number(text)
+    const bytes = await backend.read(id)
+    const hash = createHash('sha256')
+    if (bytes) {
+      yield * archive.add(fileOf(id), size, exactly(bytes, size, hash))
+      result.files++
+      result.fileBytes += size
+      if (hash.digest('hex') === sha256) return
+    }
+    // The bytes of an upload without an owner were being removed when the backup began.
+    if (!isOwned) return
+    result.missing++
+    if (result.missingIds.length < MISSING_NAMED) result.missingIds.push(id)
+  }
+
+  try {
+    await keeper.query('begin')
+    await keepUploads(keeper.db).catch(explainLock)
+    await write(content())
+    await removeOwnerless(rows, backend)
+    return result
+  } finally {
+    await Promise.all([rows.close(), keeper.close()])
+  }
+}
+
+async function describe (session: Session, schema: string): Promise<Manifest> {
+  const manifest = await describeSchema(session, schema)
+  if (manifest.migrations.length === 0) throw new BackupError(`The database has no schema "${schema}" of Usher, so there is nothing to back up.`)
+  const newer = manifest.migrations.find((name) => !hasMigration(name))
+  if (newer) throw new BackupError(`A newer release of Usher has changed the database (${newer}): make the backup with that release.`)
+  return manifest
+}
+
+// Yields exactly `size` bytes, because the header of the entry has been written: a damaged file is filled up or cut.
+async function * exactly (bytes: AsyncIterable<Buffer>, size: number, hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
+  let rest = size
+  for await (const chunk of bytes) {
+    hash.update(chunk)
+    const kept = chunk.subarray(0, rest)
+    rest -= kept.length
+    yield kept
+    if (kept.length < chunk.length) break
+  }
+  for (; rest > 0; rest -= Math.min(rest, 65_536)) yield Buffer.alloc(Math.min(rest, 65_536))
+}
+
+function explainLock (error: Error): never {
+  const isLocked = (error as { code?: string }).code === '55P03'
+  throw isLocked ? new BackupError('Another backup of this database is running: wait until it has ended.', { cause: error }) : error
+}
+
+// Nodes have skipped the files of deleted uploads while the backup was running.
+async function removeOwnerless ({ db }: Session, backend: StorageBackend): Promise<void> {
+  const remove = (id: string) => backend.remove('published', id).then(() => true, () => false)
+  while (await deleteOwnerlessUploads(db, RECORDS_A_PAGE, remove) === RECORDS_A_PAGE);
+}

@@ -1,0 +1,165 @@
+import { opendir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { hasMigration, listRanMigrations, lockMigrations } from '../../db/migrations.ts'
+import { backupTables, isBackupTable } from '../../db/backup-tables.ts'
+import { isUuid } from '../../db/postgres.ts'
+import { installationOf } from '../../db/uploads.ts'
+import type { StorageBackend } from '../../plugins/uploads/backend.ts'
+import { BackupError, RELEASE, type Manifest, type Summary } from './format.ts'
+import { createTables, dropTables, finishTables, loadRows, renewEpoch, setInstallation, type Target } from './load.ts'
+import { readBackup } from './read.ts'
+import { openSession, quote, type Session } from './session.ts'
+
+/** What to restore, and where. */
+export interface Destination {
+  readonly file: string
+  /** The URL of the database. */
+  readonly database: string
+  readonly schema: string
+  readonly backend: StorageBackend
+  readonly uploadsDir: string
+  /** Whether sessions and signing keys are restored. */
+  readonly keepsSessions: boolean
+  /** Asks whether existing data may be replaced. Throws if not. Gets what there is. */
+  confirm (existing: string): Promise<void>
+  onBytes (total: number): void
+}
+
+/** What was restored. */
+export interface Restored { readonly rows: number, readonly files: number, readonly missing: number }
+
+/** Verifies a backup. Returns its manifest. Throws `BackupError` if this release cannot restore it. */
+export async function verifyBackup (file: string, onBytes: (total: number) => void): Promise<{ manifest: Manifest, summary: Summary }> {
+  let manifest: Manifest | undefined
+  const summary = await readBackup(file, {
+    manifest (found) {
+      manifest = found
+      const newer = found.migrations.find((name) => !hasMigration(name))
+      if (newer) throw new BackupError(`${file} is from release ${found.release}, and this release ${RELEASE} does not know its tables (${newer}): restore it with release ${found.release} or a later one.`)
+    },
+  }, onBytes)
+  return { manifest: manifest!, summary }
+}
+
+/**
+ * Restores a backup that was verified. The database changes in one transaction, and files of uploads only become visible to nodes right
+ * before its commit, so that a failure leaves the old data. Throws `BackupError`, and the errors of the database.
+ */
+export async function restoreBackup (destination: Destination, { manifest }: { manifest: Manifest }): Promise<Restored> {
+  const { database, schema, backend, keepsSessions } = destination
+  const session = openSession(database, schema, 'usher-restore')
+  try {
+    const before = await inspect(session, destination)
+    const restored = await session.db.transaction().execute(async (trx) => {
+      const target: Target = { session, trx, schema }
+      await lockMigrations(trx, schema)
+      await refuseNodes(session)
+      if (before.exists) await dropTables(target)
+      const indexes = await createTables(target, manifest)
+      // A copy is another installation than the original. If this restore fails, the next one is the same installation.
+      await setInstallation(target, before.installation ?? manifest.createdAt)
+      const installation = await installationOf(trx, schema)
+      await backend.claim(installation)
+      await removeTemporary(backend, installation)
+      try {
+        const rows = await load(target, destination, manifest, keepsSessions)
+        await finishTables(target, manifest, indexes)
+        await renewEpoch(target, Math.max(before.epoch, manifest.epoch))
+        return { rows, ...await publish(target, backend) }
+      } finally {
+        await removeTemporary(backend, installation)
+      }
+    })
+    await session.query(`analyze ${Object.keys(backupTables).map((name) => quote(schema, name)).join(', ')}`)
+    return restored
+  } finally {
+    await session.close()
+  }
+}
+
+interface Before { exists: boolean, installation: string | undefined, epoch: number }
+
+// Returns what the database contains. Asks for confirmation if there is something.
+async function inspect (session: Session, { schema, uploadsDir, confirm }: Destination): Promise<Before> {
+  await refuseNodes(session)
+  const ran = await listRanMigrations(session.db, schema)
+  const newer = ran.find((name) => !hasMigration(name))
+  if (newer) throw new BackupError(`A newer release of Usher has changed the database (${newer}): restore into another one, with another DATABASE_URL or DATA_DIR.`)
+  const files = await countEntries(join(uploadsDir, 'files'))
+  const [users] = ran.length > 0 ? await session.query<{ count: string }>(`select count(*) from ${quote(schema, 'users')}`) : []
+  if (ran.length > 0 || files > 0) await confirm(`${users ? `a database with ${users.count} users` : 'an empty database'} and ${files} files of uploads`)
+  const epochs = ran.includes('0010-epochs') ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`) : []
+  return { exists: ran.length > 0, installation: ran.length > 0 ? await timestampOf(session, schema) : undefined, epoch: epochs[0]?.epoch ?? 0 }
+}
+
+// Returns 0 if the folder does not exist.
+async function countEntries (folder: string): Promise<number> {
+  let count = 0
+  const entries = await opendir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+  if (entries) for await (const { name } of entries) if (name) count++
+  return count
+}
+
+async function timestampOf (session: Session, schema: string): Promise<string> {
+  const [row] = await session.query<{ timestamp: string }>(`select timestamp from ${quote(schema, 'migrations')} order by name limit 1`)
+  return row!.timestamp
+}
+
+// A node remembers much of the database, such as the sessions that have ended.
+async function refuseNodes (session: Session): Promise<void> {
+  const [row] = await session.query<{ count: number }>(`
+    select count(*)::int from pg_stat_activity where datname = current_database() and application_name in ('usher', 'usher-backup')
+    or (datname = current_database() and application_name = 'usher-restore' and pid <> pg_backend_pid())`)
+  if (row!.count > 0) throw new BackupError(`Nodes or commands of Usher use the database (${row!.count} connections): stop all of them first.`)
+}
+
+// Loads tables, and stores files as temporary ones.
+async function load (target: Target, { file, backend, onBytes }: Destination, { tables }: Manifest, keepsSessions: boolean): Promise<number> {
+  let rows = 0
+  const skipped = ({ name }: { name: string }) => isBackupTable(name) && backupTables[name] === 'sessions' && !keepsSessions
+  await readBackup(file, {
+    async table (name, content) {
+      const table = tables.find((table) => table.name === name)
+      if (!table) throw new BackupError(`${file} has rows of a table that it does not describe: ${name}.`)
+      if (!skipped(table)) await loadRows(target, table, content)
+    },
+
+    async file (id, _, content) {
+      // A restore that was killed may have left it.
+      await backend.remove('temporary', id)
+      await backend.write(id, content)
+    },
+  }, onBytes)
+  for (const { name } of tables.filter((table) => !skipped(table))) {
+    const [row] = await target.session.query<{ count: string }>(`select count(*) from ${quote(target.schema, name)}`)
+    rows += Number(row!.count)
+  }
+  return rows
+}
+
+// Publishes the files that have a record. The others were uploaded while the backup ran. Returns how many uploads have a file.
+async function publish ({ session, schema }: Target, backend: StorageBackend): Promise<{ files: number, missing: number }> {
+  let [files, owned] = [0, 0]
+  for await (const batch of backend.listOld('temporary', -Infinity, new AbortController().signal)) {
+    const ids = batch.map(({ id }) => id).filter(isUuid)
+    const recorded = await session.query<{ id: string, isOwned: boolean }>(`
+      select id, user_id is not null as "isOwned" from ${quote(schema, 'uploads')} where id = any($1::uuid[])`, [ids])
+    for (const { id, isOwned } of recorded) {
+      await backend.publish(id)
+      files++
+      if (isOwned) owned++
+    }
+  }
+  const [row] = await session.query<{ count: number }>(`select count(*)::int from ${quote(schema, 'uploads')} where user_id is not null`)
+  return { files, missing: row!.count - owned }
+}
+
+// Removes what was not published, also by a restore that was killed. Nodes of other databases may be writing theirs.
+async function removeTemporary (backend: StorageBackend, installation: string): Promise<void> {
+  if (await backend.isShared(installation)) return
+  for await (const batch of backend.listOld('temporary', -Infinity, new AbortController().signal)) {
+    for (const { id } of batch) await backend.remove('temporary', id)
+  }
+}

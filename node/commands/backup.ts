@@ -1,0 +1,64 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { explainStart } from '../../db/start-errors.ts'
+import { openBackend } from '../../plugins/uploads/open-backend.ts'
+import { readOptions } from '../../schema/read-options.ts'
+import { compress, writeArchive } from '../backup/archive.ts'
+import { makeBackup, type Result } from '../backup/backup.ts'
+import { BackupError, describeBytes } from '../backup/format.ts'
+import { explain, openData } from '../data.ts'
+import { readEnvironment } from '../environment.ts'
+import { print } from '../print.ts'
+import { showProgress } from '../progress.ts'
+import type { Command } from './command.ts'
+
+export default {
+  summary: 'Write the database and the uploads to a file.',
+  details: 'Nodes may run meanwhile. The file is a compressed tar archive with all data of one moment, and it is complete as soon as it\n' +
+    'has its name. FILE may be - for standard output. The file contains personal data, password hashes and encrypted keys.\n' +
+    'SECRET is not in it: keep DATA_DIR/secret or SECRET elsewhere.\n\n' +
+    '  --schema <name>        the PostgreSQL schema, by default usher\n' +
+    '  --uploads-dir <folder> the folder of the uploads, by default DATA_DIR/uploads',
+  arguments: ['FILE'],
+  options: { schema: { type: 'string' }, 'uploads-dir': { type: 'string' } },
+  run: async ({ schema, 'uploads-dir': uploads }, [file = '']) => backup(file, schema as string | undefined, uploads as string | undefined),
+} satisfies Command
+
+async function backup (file: string, schemaName?: string, uploads?: string): Promise<void> {
+  const settings = readEnvironment()
+  const path = resolve(file)
+  if (file !== '-' && existsSync(path)) throw new Error(`${path} exists: choose another name.`)
+  if (file === '-' && process.stdout.isTTY) throw new Error('A backup is not written to a terminal: redirect the output, or name a file.')
+  if (!settings.DATABASE_URL && !existsSync(resolve(settings.DATA_DIR, 'postgres'))) {
+    throw new Error(`There is no database in ${resolve(settings.DATA_DIR)}: check DATA_DIR, or set DATABASE_URL.`)
+  }
+  const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...schemaName !== undefined && { schema: schemaName } })
+  const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
+  const data = await openData(settings, () => {})
+  const progress = showProgress('Backing up', describeBytes)
+  const began = performance.now()
+  let size = 0
+  try {
+    const result = await makeBackup({ database: settings.NOTIFICATIONS_URL ?? data.url, schema, backend: openBackend({ uploadsDir }), uploadsDir }, async (bytes) => {
+      const update = (total: number) => progress.update(total)
+      size = file === '-' ? await compress(bytes, process.stdout, update) : await writeArchive(path, bytes, update)
+    })
+    progress.end()
+    report(result, file === '-' ? 'standard output' : path, size, (performance.now() - began) / 1000)
+  } catch (error) {
+    progress.end()
+    // Its cause may be an error of the file system, which is not the fault of the database.
+    throw error instanceof BackupError ? error : new Error(explain(explainStart(error as Error, schema), settings), { cause: error })
+  } finally {
+    await data.stop()
+  }
+}
+
+function report ({ rows, files, fileBytes, missing, missingIds }: Result, place: string, size: number, seconds: number): void {
+  const count = Object.values(rows).reduce((sum, number) => sum + number, 0)
+  const text = `${count} rows and ${files} files (${describeBytes(fileBytes)}) are in ${place}: ${describeBytes(size)}, ${seconds.toFixed(1)} seconds.`
+  if (place === 'standard output') print(text)
+  else console.log(text)
+  if (missing === 0) return
+  print(`The bytes of ${missing} uploads are missing or differ from their records: ${missingIds.join(', ')}${missing > missingIds.length ? ', …' : ''}`)
+}

@@ -1,0 +1,94 @@
+import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { explainStart } from '../../db/start-errors.ts'
+import { openBackend } from '../../plugins/uploads/open-backend.ts'
+import { readOptions } from '../../schema/read-options.ts'
+import { StorageFull } from '../../schema/upload.ts'
+import { BackupError, describeBytes } from '../backup/format.ts'
+import { restoreBackup, verifyBackup } from '../backup/restore.ts'
+import { explain, openData } from '../data.ts'
+import { readEnvironment } from '../environment.ts'
+import { print } from '../print.ts'
+import { showProgress } from '../progress.ts'
+import { confirm } from './confirm.ts'
+import type { Command } from './command.ts'
+
+interface RestoreOptions { schema?: string | undefined, uploads?: string | undefined, replaces: boolean, yes: boolean, keepsSessions: boolean }
+
+export default {
+  summary: 'Restore the database and the uploads from a backup.',
+  details: 'Stop all nodes first. The file is verified before anything changes, and the database changes in one step. A backup of an\n' +
+    'older release is migrated. All sessions end: users have to log in again.\n\n' +
+    '  --replace              replace a database that is not empty. Files of uploads that are not in the backup stay\n' +
+    '  --yes                  do not ask for confirmation\n' +
+    '  --keep-sessions        restore sessions and signing keys. Sessions that have ended since the backup are live again. Needs the\n' +
+    '                         SECRET of the backup\n' +
+    '  --schema <name>        the PostgreSQL schema, by default usher\n' +
+    '  --uploads-dir <folder> the folder of the uploads, by default DATA_DIR/uploads',
+  arguments: ['FILE'],
+  options: {
+    replace: { type: 'boolean' },
+    yes: { type: 'boolean' },
+    'keep-sessions': { type: 'boolean' },
+    schema: { type: 'string' },
+    'uploads-dir': { type: 'string' },
+  },
+  run: async ({ replace, yes, 'keep-sessions': keepsSessions, schema, 'uploads-dir': uploads }, [file = '']) => restore(resolve(file), {
+    schema: schema as string | undefined,
+    uploads: uploads as string | undefined,
+    replaces: replace === true,
+    yes: yes === true,
+    keepsSessions: keepsSessions === true,
+  }),
+} satisfies Command
+
+async function restore (file: string, { schema: name, uploads, replaces, yes, keepsSessions }: RestoreOptions): Promise<void> {
+  const settings = readEnvironment()
+  const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...name !== undefined && { schema: name } })
+  const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
+  const total = await stat(file).then(({ size }) => size, () => 0)
+  const verified = await withProgress('Verifying', total, (onBytes) => verifyBackup(file, onBytes))
+  // An embedded database is created only now.
+  const data = await openData(settings, () => {})
+  try {
+    const { rows, files, missing } = await withProgress('Restoring', total, (onBytes) => restoreBackup({
+      file,
+      database: settings.NOTIFICATIONS_URL ?? data.url,
+      schema,
+      backend: openBackend({ uploadsDir }),
+      uploadsDir,
+      keepsSessions,
+      onBytes,
+
+      async confirm (existing) {
+        if (!replaces) throw new BackupError(`There is ${existing} already: repeat the command with --replace to replace it, or restore into another database and folder.`)
+        if (!yes && !await confirm(`Replace ${existing}?`)) throw new BackupError('Nothing was changed.')
+      },
+    }, verified))
+    const { release, createdAt } = verified.manifest
+    console.log(`${rows} rows and ${files} files were restored, as of ${createdAt} (release ${release}). ` +
+      (keepsSessions ? 'Sessions that have ended since then are live again.' : 'All sessions have ended.'))
+    if (missing > 0) print(`${missing} uploads have no file: it was missing when the backup was made.`)
+  } catch (error) {
+    if (error instanceof BackupError) throw error
+    throw new Error(explainRestore(error as Error, schema, uploadsDir) ?? explain(explainStart(error as Error, schema), settings), { cause: error })
+  } finally {
+    await data.stop()
+  }
+}
+
+async function withProgress<T> (label: string, total: number, work: (onBytes: (done: number) => void) => Promise<T>): Promise<T> {
+  const progress = showProgress(label, describeBytes)
+  try {
+    return await work((done) => progress.update(done, total))
+  } finally {
+    progress.end()
+  }
+}
+
+function explainRestore (error: Error, schema: string, uploadsDir: string): string | undefined {
+  if (error instanceof StorageFull) return `The uploads cannot be written to ${uploadsDir} (${(error.cause as NodeJS.ErrnoException).code}): free some space. Nothing was changed.`
+  const { code } = error as { code?: string }
+  if (code === '53100') return 'The database has no space left: free some. Nothing was changed.'
+  if (code === '55P03') return `Another program has locked tables of the schema "${schema}": stop all nodes and other commands first. Nothing was changed.`
+}

@@ -1,0 +1,275 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import t, { type Test } from 'tap'
+import { sql } from 'kysely'
+import { backupTables } from '../../db/backup-tables.ts'
+import { lockMigrations, migrate, runMigrations } from '../../db/migrations.ts'
+import { createUsher } from '../helpers/app.ts'
+import { backUp, placeOf, restore, rowsOf, schema, structureOf, usher, withSql, type Place } from '../helpers/backup.ts'
+import { openConnection } from '../helpers/connection.ts'
+import { createDatabase } from '../helpers/database.ts'
+import { createPost, openSocket, post } from '../helpers/graphql.ts'
+import { temporaryFolder } from '../helpers/temporary-folder.ts'
+import { upload } from '../helpers/uploads.ts'
+import { userFields } from '../helpers/user-fields.ts'
+
+t.jobs = 2
+
+/** Starts a service on an empty database. */
+async function startSource (t: Test, options = {}) {
+  const source = await createUsher(t, { databaseUrl: await createDatabase(t), schema, uploadsDir: temporaryFolder(t), ...options })
+  return { source, place: placeOf(source) }
+}
+
+const emptyPlace = async (t: Test): Promise<Place> => ({ database: await createDatabase(t), uploadsDir: temporaryFolder(t) })
+const backupFile = (t: Test) => join(temporaryFolder(t), 'backup.tar.gz')
+/** Starts a service on a restored place. */
+const startRestored = ({ database, uploadsDir }: Place, t: Test, options = {}) => createUsher(t, { databaseUrl: database, schema, uploadsDir, ...options })
+
+/** Adds rows to the tables that the service fills rarely, with values that are difficult to copy. */
+const fillTables = (database: string, userId: string) => withSql(database, async (sql) => {
+  const [id, hash, text] = [userId, Buffer.from([0, 92, 255, 10]), 'a\\N\tb\n\r\'" \\. ü 🙂']
+  const later = new Date(Date.now() + 3_600_000)
+  await sql`insert into password_tokens (hash, user_id, expires_at) values (${hash}, ${id}, ${later})`
+  await sql`insert into sign_ups (hash, name, email, password_hash, expires_at, fields) values (${hash}, ${text}, 'x@example.com', 'x', ${later}, ${sql.json({ text })})`
+  await sql`insert into email_tokens (hash, user_id, email, expires_at) values (${hash}, ${id}, 'y@example.com', ${later})`
+  await sql`insert into undo_tokens (hash, user_id, email, email_verified, expires_at) values (${hash}, ${id}, 'z@example.com', true, ${later})`
+  await sql`insert into throttle values ('key', ${later}, 1)`
+  await sql`insert into deleted_users (user_id) values (gen_random_uuid())`
+  await sql`insert into login_failures (key, count) values (${hash}, 7)`
+  await sql`insert into ended_sessions (id) values (gen_random_uuid())`
+  await sql`insert into event_consumers (name, type) values ('handler h', 'user.created')`
+  await sql`insert into outbox (consumer, type, subject, data) values ('handler h', 'user.created', ${id}, ${sql.json({ text })})`
+  await sql`insert into failed_deliveries (id, consumer, type, subject, data, created_at, attempts, error) values (gen_random_uuid(), 'c', 't', ${id}, ${sql.json({ text })}, '0044-03-15 12:00:00.123456 BC', 3, ${text})`
+  await sql`insert into idempotency_keys (key, part, fingerprint, kind, record_id, result, row_version) values (gen_random_uuid(), gen_random_uuid(), 'f', 'user', ${id}, ${text}, -9223372036854775808)`
+})
+
+t.test('14.4 every table of the schema is either backed up or deliberately left out', { buffered: true }, async (t) => {
+  const { place } = await startSource(t)
+  const tables = await withSql(place.database, (sql) => sql<{ name: string }[]>`select tablename as name from pg_tables where schemaname = ${schema} and tablename <> 'migrations'`)
+  t.same(tables.map(({ name }) => name).sort(), Object.keys(backupTables).sort(), 'db/backup-tables.ts lists them')
+})
+
+t.test('14.4 a backup made while clients write has every record that was acknowledged before, also fields of the host', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t, { userFields })
+  const user = await source.createUser({ name: 'Ada' })
+  t.equal((await source.inject('PATCH', `/api/users/${user.id}`, { headers: source.admin.headers, payload: { bio: 'Countess', tags: ['a', 'b'] } })).statusCode, 200)
+  const files = await Promise.all(['text', '', 'x'.repeat(70_000)].map((content) => upload(source, content)))
+  await createPost(source, user, 'A post')
+  await fillTables(place.database, user.id)
+  const before = await rowsOf(place.database)
+  for (const [table, rows] of Object.entries(before)) t.ok(rows.length > 0, `there are rows in ${table}`)
+
+  const file = backupFile(t)
+  const stop = new AbortController()
+  const writes = (async () => { while (!stop.signal.aborted) await Promise.all([createPost(source, user, 'Meanwhile'), upload(source, 'meanwhile'), source.createUser()]) })()
+  const result = await backUp(place, file)
+  stop.abort()
+  await writes
+  t.same([result.missing, result.files >= files.length], [0, true])
+  t.ok(result.rows['users']! >= before['users']!.length && result.rows['audit']! >= before['audit']!.length, 'rows are counted')
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  await source.app.close()
+
+  const target = await emptyPlace(t)
+  const restored = await restore(file, target)
+  t.equal(restored.missing, 0)
+  const after = await rowsOf(target.database)
+  for (const [table, rows] of Object.entries(before)) {
+    const kept = backupTables[table as keyof typeof backupTables] === 'kept'
+    t.same(kept ? rows.filter((row) => !after[table]!.includes(row)) : after[table], [], table)
+  }
+  t.same(await structureOf(target.database), await structureOf(place.database))
+  t.same(readdirSync(join(target.uploadsDir, 'files')).sort(), after['uploads']!.map((row) => JSON.parse(row).id).sort(), 'there is a file for each record, and no other')
+
+  const there = await startRestored(target, t, { userFields })
+  t.match((await there.inject('GET', `/api/users/${user.id}`)).json(), { name: 'Ada', bio: 'Countess', tags: ['a', 'b'] })
+  t.equal((await there.inject('GET', files[2]!.fileUrl)).body, 'x'.repeat(70_000))
+  t.match(await createPost(there, await there.login(user), 'Afterwards'), /./)
+})
+
+t.test('14.4 sessions end with a restore, unless they are kept', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t, { secret: 'a secret of the test' })
+  const user = await source.createUser()
+  const file = backupFile(t)
+  await backUp(place, file)
+  await source.app.close()
+  const status = async (options: object) => {
+    const target = await emptyPlace(t)
+    await restore(file, target, options)
+    const there = await startRestored(target, t, { secret: 'a secret of the test' })
+    const refreshed = await there.inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })
+    return [(await there.inject('GET', '/api/protected', { headers: user.headers })).statusCode, refreshed.statusCode]
+  }
+  t.same(await status({}), [401, 401])
+  t.same(await status({ keepsSessions: true }), [200, 200])
+})
+
+t.test('14.4 a file that is incomplete, damaged, of another program, format or release is refused, and nothing changes', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  await upload(source, 'content '.repeat(10_000))
+  const file = backupFile(t)
+  await backUp(place, file)
+  await source.app.close()
+  const [good, target, before] = [readFileSync(file), await emptyPlace(t), await rowsOf(place.database)]
+  const tar = gunzipSync(good)
+  const refused = async (content: Buffer, message: RegExp, name: string) => {
+    writeFileSync(file, content)
+    await t.rejects(restore(file, target), { message }, name)
+    await t.rejects(restore(file, place, { replaces: true }), { message }, `${name}, into a database with data`)
+  }
+  const flipped = (bytes: Buffer, at: number) => Buffer.from(bytes).fill(bytes[at]! ^ 1, at, at + 1)
+  const edited = (from: string, to: string) => gzipSync(Buffer.from(tar.toString('latin1').replace(from, to), 'latin1'))
+
+  for (const part of [0.3, 0.7, 0.99]) await refused(good.subarray(0, good.length * part), part < 0.5 ? /is incomplete|beginning is damaged/ : /is incomplete: its end is missing/, `${part} of it`)
+  await refused(good.subarray(0, 5), /is not a backup of Usher/, 'five bytes')
+  await refused(Buffer.alloc(0), /is not a backup of Usher/, 'an empty file')
+  await refused(gzipSync(tar.subarray(0, tar.length - 2048)), /is incomplete|is damaged/, 'an archive without its end')
+  for (const part of [0.2, 0.5, 0.8]) await refused(flipped(good, Math.floor(good.length * part)), /is (damaged|incomplete)|not a backup/, `a bit at ${part}`)
+  await refused(edited('content content', 'Content content'), /is damaged: its content does not have its checksum/, 'a changed upload')
+  await refused(edited('admin@example.com', 'other@example.com'), /is damaged/, 'a changed row')
+  await refused(Buffer.from('a text'), /is not a backup of Usher/, 'a text')
+  await refused(gzipSync('a text'), /is not a backup of Usher/, 'a compressed text')
+  await refused(edited('"usher backup"', '"other backup"'), /is not a backup of Usher/, 'another program')
+  await refused(edited('"version": 1', '"version": 7'), /has the format 7, of release \S+, and this release reads the format 1/, 'another format')
+  await refused(edited('0001-users', '0001-Users'), /is from release \S+, and this release \S+ does not know its tables \(0001-Users\)/, 'another release')
+  await t.rejects(restore(`${file}.none`, target), { message: /^There is no file / })
+  await t.rejects(restore(temporaryFolder(t), target), { message: /cannot be read \(EISDIR\)/ })
+
+  t.same(await rowsOf(place.database), before)
+  t.same(await withSql(target.database, (sql) => sql`select 1 from pg_namespace where nspname = ${schema}`), [])
+  t.same(readdirSync(target.uploadsDir), [])
+})
+
+t.test('14.4 data that exist are replaced on request only, and not while a node runs or another table refers to them', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const kept = await upload(source, 'kept')
+  const file = backupFile(t)
+  await backUp(place, file)
+  const later = await upload(source, 'later')
+  await t.rejects(restore(file, place, { replaces: true }), { message: /^Nodes or commands of Usher use the database/ })
+  await source.app.close()
+  await t.rejects(restore(file, place), { message: 'there is a database with 1 users and 2 files of uploads' })
+
+  await withSql(place.database, (sql) => sql`create function usher.of_host() returns int return 1`)
+  await withSql(place.database, (sql) => sql`create table usher.bookmarks (owner uuid references usher.users (id) on delete cascade)`)
+  await t.rejects(restore(file, place, { replaces: true }), { message: /^Something else in the database refers to the tables of Usher \(.*bookmarks/ })
+  await withSql(place.database, (sql) => sql`alter table usher.bookmarks drop constraint bookmarks_owner_fkey`)
+  // A function of a migration that only a function of a trigger calls.
+  await withSql(place.database, (sql) => sql.unsafe(`
+    create function usher.helper() returns int return 1;
+    create function usher.calling() returns trigger language plpgsql as 'begin perform "usher"."helper"(); return null; end';
+    create trigger calling after insert on usher.users for each statement execute function usher.calling()`))
+  t.match(await restore(file, place, { replaces: true }), { files: 1, missing: 0 })
+  t.same(await withSql(place.database, (sql) => sql`select proname from pg_proc where proname in ('helper', 'calling') and pronamespace = 'usher'::regnamespace`), [])
+  await withSql(place.database, (sql) => sql`select usher.of_host() from usher.bookmarks`)
+  const there = await startRestored(place, t)
+  t.equal((await there.inject('GET', kept.fileUrl)).body, 'kept')
+  t.equal((await there.inject('GET', later.fileUrl)).statusCode, 404)
+  t.ok(existsSync(join(place.uploadsDir, 'files', later.id)), 'a file without a record stays (5.5)')
+})
+
+t.test('14.4 files that are deleted while a backup runs are in it, and are removed afterwards', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const file = backupFile(t)
+  const { id } = await upload(source, 'deleted meanwhile')
+  const path = join(place.uploadsDir, 'files', id)
+  let isDeleted = false
+  const result = await backUp(place, file, async () => {
+    if (isDeleted) return
+    isDeleted = true
+    await source.app.usher.uploads.delete(id)
+    t.ok(existsSync(path))
+  })
+  t.match(result, { files: 1, missing: 0 })
+  t.notOk(existsSync(path))
+  execFileSync('tar', ['tzf', file])
+  t.match(execFileSync('tar', ['xzOf', file, `uploads/${id}`]).toString(), 'deleted meanwhile')
+})
+
+t.test('14.4 a missing or damaged file of an upload does not prevent a backup, which names it', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const [whole, cut, gone] = await Promise.all(['whole', 'cut off', 'gone'].map((text) => upload(source, text)))
+  truncateSync(join(place.uploadsDir, 'files', cut!.id), 3)
+  execFileSync('rm', [join(place.uploadsDir, 'files', gone!.id)])
+  const file = backupFile(t)
+  const { missing, missingIds } = await backUp(place, file)
+  t.same([missing, missingIds.sort()], [2, [cut!.id, gone!.id].sort()])
+  await source.app.close()
+  const target = await emptyPlace(t)
+  t.match(await restore(file, target), { files: 2, missing: 1 })
+  t.equal(readFileSync(join(target.uploadsDir, 'files', whole!.id), 'utf8'), 'whole')
+})
+
+t.test('14.4 after a restore, a subscriber that has seen posts which the backup lacks gets CURSOR_LOST', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const cursorOf = async (usher: typeof source, title: string) =>
+    (await post(usher, { query: `mutation { createPost(input: { title: "${title}", content: "" }) { cursor } }` }, usher.admin)).data!['createPost'].cursor as string
+  const first = await cursorOf(source, 'in the backup')
+  const file = backupFile(t)
+  await backUp(place, file)
+  const lost = await cursorOf(source, 'after the backup')
+  await source.app.close()
+  await restore(file, place, { replaces: true })
+  const there = await startRestored(place, t)
+  const second = await cursorOf(there, 'after the restore')
+  for (const [after, expected] of [[first, { payload: { data: { postCreated: { title: 'after the restore' } } } }], [lost, { type: 'error', payload: [{ extensions: { code: 'CURSOR_LOST' } }] }]] as const) {
+    const socket = await (await openSocket(t, there)).init()
+    socket.start('s', `subscription { postCreated(after: "${after}") { title } }`)
+    t.match(await socket.next(), expected)
+  }
+  t.not(second, lost)
+})
+
+t.test('14.4 a backup of an older release is migrated, and one of a newer database is not made', { buffered: true }, async (t) => {
+  const old = await emptyPlace(t)
+  const { db, close } = await openConnection(t, { database: old.database, schema })
+  await db.transaction().execute(async (trx) => {
+    await lockMigrations(trx, schema)
+    await runMigrations(trx, schema, { only: new Set(['0001-users', '0002-sessions', '0003-posts', '0004-uploads', '0005-accounts']) })
+  })
+  await sql`insert into usher.users (id, name, email, role) values ('01a206c2-2318-70d8-a451-e3a64cd02552', 'From before', 'before@example.com', 'user')`.execute(db)
+  await sql`insert into usher.posts (id, author_id, title, content) values ('01a206c2-2318-70d8-a451-e3a64cd02553', '01a206c2-2318-70d8-a451-e3a64cd02552', 'Old', '')`.execute(db)
+  await close()
+  const file = backupFile(t)
+  await backUp(old, file)
+  const target = await emptyPlace(t)
+  await restore(file, target)
+  const there = await startRestored(target, t)
+  t.match((await post(there, { query: '{ posts { nodes { title author { name } } } }' })).data, { posts: { nodes: [{ title: 'Old', author: { name: 'From before' } }] } })
+  const migrated = await emptyPlace(t)
+  await migrate((await openConnection(t, { database: migrated.database, schema })).db, schema)
+  t.same(await structureOf(target.database), await structureOf(migrated.database))
+
+  await withSql(migrated.database, (sql) => sql`insert into migrations values ('9999-future', 'later')`)
+  await t.rejects(backUp(migrated, backupFile(t)), { message: 'A newer release of Usher has changed the database (9999-future): make the backup with that release.' })
+  await t.rejects(backUp(await emptyPlace(t), backupFile(t)), { message: /there is nothing to back up/ })
+})
+
+t.test('14.4 usher backup and usher restore work on the command line and say what is wrong', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  await upload(source, 'by command')
+  const cwd = temporaryFolder(t)
+  const settings = { DATABASE_URL: place.database, DATA_DIR: cwd }
+  const folder = ['--uploads-dir', place.uploadsDir]
+  const made = await usher(['backup', 'b.tar.gz', ...folder], settings, cwd)
+  t.match(made, { code: 0, stderr: '', stdout: /^\d+ rows and 1 files \(10 bytes\) are in \S+b\.tar\.gz: [\d.]+ KiB, [\d.]+ seconds\.\n$/ })
+  t.same(readdirSync(cwd), ['b.tar.gz'])
+  const target = await emptyPlace(t)
+  const [again, nowhere, none, busy, done] = await Promise.all([
+    usher(['backup', 'b.tar.gz', ...folder], settings, cwd),
+    usher(['backup', 'none/b.tar.gz', ...folder], settings, cwd),
+    usher(['backup', 'c.tar.gz'], { DATA_DIR: join(cwd, 'none') }, cwd),
+    usher(['restore', 'b.tar.gz', ...folder], settings, cwd),
+    usher(['restore', 'b.tar.gz', '--uploads-dir', target.uploadsDir], { ...settings, DATABASE_URL: target.database }, cwd),
+  ])
+  t.match(again, { code: 1, stderr: /b\.tar\.gz exists: choose another name\.\n$/ })
+  t.match(nowhere, { code: 1, stderr: /b\.tar\.gz cannot be written \(ENOENT\): check the folder and its permissions\.\n$/ })
+  t.match(none, { code: 1, stderr: /^There is no database in .+: check DATA_DIR, or set DATABASE_URL\.\n$/ })
+  t.match(busy, { code: 1, stderr: /^Nodes or commands of Usher use the database \(\d+ connections\): stop all of them first\.\n$/ })
+  t.match(done, { code: 0, stderr: '', stdout: /^\d+ rows and 1 files were restored, as of \S+ \(release \S+\)\. All sessions have ended\.\n$/ })
+  await source.app.close()
+  t.match(await usher(['restore', 'b.tar.gz', ...folder], settings, cwd), { code: 1, stderr: /^There is a database with 1 users and 1 files of uploads already: repeat the command with --replace/ })
+})
