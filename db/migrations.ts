@@ -53,6 +53,12 @@ export async function migrate (db: Kysely<Tables>, schema: string, { fields = no
   return newer
 }
 
+/** Returns the names of the migrations that `migrate` would run, and of those that a newer version has run. It changes nothing. */
+export async function listPending (db: Kysely<Tables>, schema: string): Promise<{ pending: string[], newer: string[] }> {
+  const ran = await listRan(db, schema, OLDEST_POSTGRESQL)
+  return { pending: Object.keys(migrations).filter((name) => !ran.has(name)), newer: listNewer(ran, schema) }
+}
+
 // During a rolling upgrade, older nodes start on a database that a newer one has migrated, so migrations only add what older versions
 // can ignore. The name of one with which older versions cannot work ends with an exclamation mark.
 function listNewer (ran: ReadonlySet<string>, schema: string): string[] {

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import { explain, openData, type Data } from './data.ts'
-import { readEnvironment } from './environment.ts'
+import { explainListening, readStartSettings } from './preflight.ts'
 import { print } from './print.ts'
 import drain from './drain.ts'
 import home from './home.ts'
@@ -11,9 +11,9 @@ import httpDefaults from './http-defaults.ts'
 import { serverOptions, trustProxy } from './http-server.ts'
 import { createHeaders, type SetHeaders } from './security-headers.ts'
 import { openMailTemplates } from './mail-templates.ts'
+import { openMailer, printsSecrets } from './mailer.ts'
 import memory from './memory.ts'
 import { stopOnSignals } from './stop-on-signals.ts'
-import type { Mailer } from '../schema/options.ts'
 import { audiences, type Policy } from '../schema/policy.ts'
 import type { Settings } from './settings.ts'
 import { webhooksOf } from './webhooks.ts'
@@ -23,7 +23,7 @@ const NO_ADMIN = 'There is no admin, and a password would be printed only to a t
 
 /** Runs the node until a signal stops it. Throws an `Error` with a sentence if the node cannot start. */
 export async function run (): Promise<void> {
-  const settings = readEnvironment()
+  const settings = await readStartSettings()
   // The reader of the output, such as a terminal or a log shipper, may end before the node. Without a listener, the next line
   // would then end the node, even in the middle of a stop, and leave PostgreSQL running.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
@@ -54,7 +54,9 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   await app.register(home)
-  const mailer = await openMailer(app, settings)
+  const { mailer, close } = await openMailer(settings)
+  // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has closed.
+  app.addHook('onClose', async () => close())
   await app.register(usher, {
     databaseUrl: data.url,
     notificationsUrl: settings.NOTIFICATIONS_URL,
@@ -102,36 +104,13 @@ function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY
   }
 }
 
-// Output that does not go to a terminal usually ends up in a log, which is kept and which other people read.
-function printsSecrets ({ PRINT_SECRETS = process.stderr.isTTY === true }: Settings): boolean {
-  return PRINT_SECRETS
-}
-
-// Without a mail server, mails are printed to the terminal. In production they are only printed if PRINT_SECRETS is true.
-async function openMailer (app: FastifyInstance, settings: Settings): Promise<Mailer | undefined> {
-  const { SMTP_URL, MAIL_FROM, NODE_ENV, PRINT_SECRETS } = settings
-  if (SMTP_URL) {
-    const { createSmtpMailer } = await import('./smtp.ts')
-    const { mailer, close } = createSmtpMailer(SMTP_URL, MAIL_FROM!)
-    // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has closed.
-    app.addHook('onClose', async () => close())
-    return mailer
-  }
-  if (PRINT_SECRETS || (NODE_ENV !== 'production' && printsSecrets(settings))) {
-    return ({ to, subject, text }) => print(`Mail to ${to}: ${subject}`, '', text)
-  }
-}
-
-async function listen (app: FastifyInstance, { HOST, PORT }: Settings): Promise<string> {
+async function listen (app: FastifyInstance, settings: Settings): Promise<string> {
   await app.ready()
   try {
     // `localhost` has two addresses. For the second one, Fastify would open a second server, which does not drain.
-    const { address } = await lookup(HOST)
-    return await app.listen({ host: address, port: PORT })
+    const { address } = await lookup(settings.HOST)
+    return await app.listen({ host: address, port: settings.PORT })
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new Error(code === 'EADDRINUSE'
-      ? `PORT ${PORT} is in use on ${HOST}: stop the program that uses it, or set another PORT (0 for any free one).`
-      : `The node cannot listen on HOST ${HOST} with PORT ${PORT} (${code}): set another HOST or PORT.`, { cause: error })
+    throw new Error(explainListening(error as NodeJS.ErrnoException, settings), { cause: error })
   }
 }

@@ -4,6 +4,7 @@ import type { Command } from './command.ts'
 export default {
   summary: 'Bring the database up to date.',
   details: 'Creates or changes the tables. A node does this when it starts. Use this command if nodes may not change tables.',
+  json: '{ location }',
   options: {},
-  run: () => withDatabase(async ({ location }) => console.log(`The database is up to date: ${location}`)),
+  run: () => withDatabase(async ({ location }) => ({ text: `The database is up to date: ${location}`, json: { location } })),
 } satisfies Command

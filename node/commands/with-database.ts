@@ -22,7 +22,7 @@ export interface CommandContext {
  * Runs the work of a command on the node's database, which is brought up to date first. An embedded PostgreSQL is started if
  * none runs. Nodes may run meanwhile and are notified of changes. Throws an `Error` with a sentence.
  */
-export async function withDatabase (work: (context: CommandContext) => Promise<void>): Promise<void> {
+export async function withDatabase<Result> (work: (context: CommandContext) => Promise<Result>): Promise<Result> {
   const settings = readEnvironment()
   const data = await openData(settings, () => {})
   try {
@@ -32,7 +32,7 @@ export async function withDatabase (work: (context: CommandContext) => Promise<v
     try {
       await migrate(db, options.schema)
       await loadConsumed(db)
-      await work({ db, options, settings, location: data.location })
+      return await work({ db, options, settings, location: data.location })
     } finally {
       await close()
     }
