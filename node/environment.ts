@@ -1,6 +1,6 @@
 import { print } from './print.ts'
 import { warnOfNames } from './setting-names.ts'
-import { checkSettings, parseSettings, requireNode, settingNames, type Settings } from './settings.ts'
+import { checkSettings, parseSettings, settingNames, type Settings } from './settings.ts'
 
 /** Where the value of a setting comes from. */
 export type Source = 'environment' | '.env' | 'default'
@@ -34,7 +34,6 @@ export function checkEnvironment (): GivenSettings {
 }
 
 function loadEnvironment (): void {
-  requireNode(process.versions.node)
   try {
     process.loadEnvFile()
   } catch (cause) {

@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises'
+import type { AddressInfo } from 'node:net'
 import { resolve } from 'node:path'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
@@ -6,14 +7,19 @@ import { explain, openData, type Data } from './data.ts'
 import { explainListening, readStartSettings } from './preflight.ts'
 import { print } from './print.ts'
 import drain from './drain.ts'
+import { createFirstAdminNotice } from './first-admin-notice.ts'
 import home from './home.ts'
 import httpDefaults from './http-defaults.ts'
+import { warnIfAdminIgnored } from './ignored-admin.ts'
 import { serverOptions, trustProxy } from './http-server.ts'
+import { localUrl } from './local-address.ts'
 import { createHeaders, type SetHeaders } from './security-headers.ts'
 import { openMailTemplates } from './mail-templates.ts'
 import { openMailer, printsSecrets } from './mailer.ts'
 import memory from './memory.ts'
 import { stopOnSignals } from './stop-on-signals.ts'
+import { stopWithParent } from './stop-with-parent.ts'
+import { waitForDatabase } from './wait-for-database.ts'
 import { audiences, type Policy } from '../schema/policy.ts'
 import type { Settings } from './settings.ts'
 import { webhooksOf } from './webhooks.ts'
@@ -28,14 +34,22 @@ export async function run (): Promise<void> {
   // would then end the node, even in the middle of a stop, and leave PostgreSQL running.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
   const setHeaders = createHeaders(settings.CORS_ORIGIN)
-  const app = Fastify(serverOptions(settings, setHeaders))
-  const opening = openData(settings, (line) => app.log.info(line))
+  const prettyLog = process.stdout.isTTY ? (await import('./pretty-log.ts')).createPrettyLog(process.stdout) : undefined
+  const app = Fastify(serverOptions(settings, setHeaders, prettyLog))
+  const stopping = new AbortController()
+  const opening = waitForDatabase(settings, stopping.signal).then(() => openData(settings, (line) => app.log.info(line)))
   const serving = opening.then((data) => serve(app, settings, data, setHeaders))
-  stopOnSignals(app.log, stop)
+  stopOnSignals(app.log, () => {
+    stopping.abort()
+    return stop()
+  })
+  stopWithParent()
   try {
     await serving
   } catch (error) {
     await stop()
+    // The signal that has ended the wait for the database ends the process, too.
+    if (stopping.signal.aborted) return
     throw new Error(explain(error as Error, settings), { cause: error })
   }
 
@@ -54,6 +68,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   await app.register(home)
+  const notice = createFirstAdminNotice()
   const { mailer, close } = await openMailer(settings)
   // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has closed.
   app.addHook('onClose', async () => close())
@@ -74,12 +89,17 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, setH
     policy: policyOf(settings),
     admin: email && password ? { email, password } : undefined,
     ...printsSecrets(settings)
-      ? { onFirstAdmin: ({ email, password }) => print(`The first admin is ${email}, password ${password} (not shown again)`) }
+      ? { onFirstAdmin: notice.keep }
       : { onNoAdmin: () => print(NO_ADMIN) },
   })
-  const url = await listen(app, settings)
+  const url = await listen(app, settings).catch((error) => {
+    notice.show()
+    throw error
+  })
+  await warnIfAdminIgnored(app, email)
   if (!mailer) print('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   print(`Usher listens on ${url}`, `  data: ${data.location}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+  notice.show()
 }
 
 // Returns the rules of who may read what (contract 11.1).
@@ -94,8 +114,9 @@ function policyOf ({ USERS_VISIBLE_TO, EMAILS_VISIBLE_TO, POSTS_VISIBLE_TO, UPLO
 }
 
 // Yields warnings about settings with which the node starts but should not run.
-function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY }: Settings): Generator<string> {
+function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY, NODE_ENV, PRINT_SECRETS }: Settings): Generator<string> {
   if (DATABASE_URL && !SECRET) yield 'SECRET is not set: the private signing keys are stored in the database in plain text'
+  if (NODE_ENV === 'production' && !SMTP_URL && !PRINT_SECRETS) yield 'SMTP_URL is not set: no mails are sent, so nobody can reset a password'
   if (SMTP_URL && !PUBLIC_URL) {
     yield 'PUBLIC_URL is not set: links in mails, except for those to set a password, lead to the address at which the node listens'
   }
@@ -109,7 +130,7 @@ async function listen (app: FastifyInstance, settings: Settings): Promise<string
   try {
     // `localhost` has two addresses. For the second one, Fastify would open a second server, which does not drain.
     const { address } = await lookup(settings.HOST)
-    return await app.listen({ host: address, port: settings.PORT })
+    return await localUrl(await app.listen({ host: address, port: settings.PORT }), app.server.address() as AddressInfo)
   } catch (error) {
     throw new Error(explainListening(error as NodeJS.ErrnoException, settings), { cause: error })
   }

@@ -117,12 +117,6 @@ const validate = ajv.compile<Settings>(Settings)
 
 const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS']
 
-/** Throws an `Error` with a one-sentence message if this version of Node.js is too old to run Usher. */
-export function requireNode (version: string): void {
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  if (major < 22 || (major === 22 && minor < 18)) throw new Error(`Usher needs Node.js 22.18 or later; this is ${version}.`)
-}
-
 /** The names of all settings. */
 export const settingNames: readonly string[] = Object.keys(Settings.properties)
 

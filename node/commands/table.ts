@@ -1,7 +1,4 @@
-/** Returns text without characters that a terminal would interpret, or that change the direction of what follows. */
-export function printable (text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\uFFFD')
-}
+import { printable } from '../printable.ts'
 
 /** Returns rows as columns of the same width, below their headings. */
 export function formatTable (headings: readonly string[], rows: readonly (readonly unknown[])[]): string {

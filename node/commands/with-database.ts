@@ -7,6 +7,7 @@ import { readOptions } from '../../schema/read-options.ts'
 import type { Settings } from '../settings.ts'
 import { explain, openData } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
+import { waitForDatabase } from '../wait-for-database.ts'
 
 /** What a command that works on the database gets. */
 export interface CommandContext {
@@ -21,9 +22,11 @@ export interface CommandContext {
 /**
  * Runs the work of a command on the node's database, which is brought up to date first. An embedded PostgreSQL is started if
  * none runs. Nodes may run meanwhile and are notified of changes. Throws an `Error` with a sentence.
+ * @param options.waits whether to wait for a database that cannot be reached, as a node does
  */
-export async function withDatabase<Result> (work: (context: CommandContext) => Promise<Result>): Promise<Result> {
+export async function withDatabase<Result> (work: (context: CommandContext) => Promise<Result>, { waits = false } = {}): Promise<Result> {
   const settings = readEnvironment()
+  if (waits) await waitForDatabase(settings).catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
   const data = await openData(settings, () => {})
   try {
     const options = readOptions({ databaseUrl: data.url, secret: data.secret })

@@ -1,7 +1,8 @@
 import t from 'tap'
 import { maskSetting } from '../../node/masked.ts'
+import { requireNode } from '../../node/require-node.ts'
 import { warnOfNames } from '../../node/setting-names.ts'
-import { parseSettings, requireNode, settingNames } from '../../node/settings.ts'
+import { parseSettings, settingNames } from '../../node/settings.ts'
 
 t.test('8 settings: each has a default or is optional', async (t) => {
   t.same(parseSettings({}), {
