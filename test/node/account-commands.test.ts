@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import postgres from 'postgres'
 import t from 'tap'
 import type { Command, Output, Values } from '../../node/commands/command.ts'
 import { commands } from '../../node/commands/index.ts'
 import { formatTable } from '../../node/commands/table.ts'
 import { describeAll, describeCommand, describeGroup } from '../../node/commands/usage.ts'
 import { createDatabase } from '../helpers/database.ts'
+import { startMailServer } from '../helpers/mail.ts'
 import { startNode } from '../helpers/node.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
@@ -156,4 +158,45 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     t.match(others, { database: 'ok', tables: 'ok', 'signing keys': 'ok', nodes: 'ok', events: 'ok', 'mail server': 'skipped' })
     t.match(checks.find(({ name }) => name === 'nodes')!.detail, '1 process is connected')
   })
+})
+
+t.test('14.4 mails of commands are sent before they end, and status checks the mail server', async (t) => {
+  const { url, token, of } = await startMailServer(t)
+  Object.assign(process.env, { SMTP_URL: url, MAIL_FROM: 'usher@example.com', PUBLIC_URL: 'https://api.example.com' })
+  t.teardown(() => { for (const name of ['SMTP_URL', 'MAIL_FROM', 'PUBLIC_URL']) process.env[name] = '' })
+  const { user, password } = await json<WithUser>('users create', { email: 'eve@example.com', name: 'Eve', invite: true })
+  t.equal(password, null)
+  t.match(await token(user.email), /^[\w-]{43}$/)
+  t.match(await json('users reset-password', { mail: true }, user.email), { password: null, mailed: true })
+  t.match(await of(user.email, 2), [{}, { text: /https:\/\/api\.example\.com\/set-password#token=/ }])
+  await run('users reset-password', {}, user.email)
+  t.match((await of(user.email, 3)).at(-1), { text: /password/ })
+  const { checks } = await json<{ checks: { name: string, state: string }[] }>('status')
+  t.equal(checks.find(({ name }) => name === 'mail server')!.state, 'ok')
+})
+
+t.test('14.4 events list shows what has failed and what waits, and events retry delivers it again', async (t) => {
+  const sql = postgres(DATABASE_URL, { max: 1, onnotice: () => {} })
+  t.teardown(() => sql.end())
+  const ids = ['0190a0b0-0000-7000-8000-000000000001', '0190a0b0-0000-7000-8000-000000000002'] as const
+  for (const id of ids) {
+    await sql`insert into usher.failed_deliveries (id, consumer, type, subject, data, created_at, attempts, error)
+      values (${id}, 'webhook node', 'user.created', ${id}, '{}', now(), 9, 'status 500')`
+  }
+  await sql`insert into usher.outbox (consumer, type, subject, data, attempts, due_at) values ('webhook other', 'user.created', ${ids[0]}, '{}', 3, now() + interval '1 hour')`
+  type List = { failed: { id: string }[], waiting: { consumer: string, count: number, retrying: number }[] }
+  const before = await json<List>('events list')
+  t.same(before.failed.map(({ id }) => id), ids)
+  t.match(before.waiting, [{ consumer: 'webhook other', count: 1, retrying: 1 }])
+  t.match((await run('events list')).text, /^ID +CONSUMER[^]+status 500[^]+WAITING FOR/)
+  t.match(await run('status'), { json: { healthy: true } }, 'a warning is no failure')
+
+  await t.rejects(run('events retry'), { message: 'Exactly one of --id and --all is required.' })
+  await t.rejects(run('events retry', { id: 'x' }), { message: 'There is no failed event x.' })
+  t.same(await json('events retry', { id: ids[0] }), { retried: 1, attempted: 0 })
+  t.same(await json('events retry', { all: true }), { retried: 1, attempted: 1 })
+  const after = await json<List>('events list')
+  t.same(after.failed, [])
+  t.match(after.waiting, [{ consumer: 'webhook node', count: 2, retrying: 0 }, { consumer: 'webhook other', count: 1 }])
+  t.match(await sql`select 1 from usher.outbox where due_at > now()`, [], 'all are due')
 })
