@@ -72,6 +72,22 @@ t.test('14.5 the password of the first admin is printed once, without a box else
   t.same(written, [`┌${edge}┐\n│  ${line}  │\n└${edge}┘\n`, `${line}\n`])
 })
 
+t.test('14.5 the password of the first admin is printed although the start fails after its creation', { buffered: true }, async (t) => {
+  // The first server only checks the port. The second one is the node's.
+  const inject = `import { Server } from 'node:net'
+    const { listen } = Server.prototype
+    let count = 0
+    Server.prototype.listen = function (...args) {
+      if (++count !== 2) return listen.apply(this, args)
+      process.nextTick(() => this.emit('error', Object.assign(new Error('taken'), { code: 'EADDRINUSE' })))
+      return this
+    }`
+  const settings = { DATABASE_URL: await createDatabase(t), PRINT_SECRETS: 'true' }
+  const node = spawnNode(t, { cwd: t.testdir(), settings, inject })
+  t.equal(await node.ended, 1)
+  t.match(node.stderr, /^The first admin is admin@example\.com, password \S{20} \(not shown again\)\nPORT 0 is in use on 127\.0\.0\.1: .+\n$/)
+})
+
 t.test('14.5 the printed address is localhost, unless that leads to another program or the node listens elsewhere', async (t) => {
   const listen = async (host: string, port = 0) => {
     const server = createServer((socket) => socket.destroy()).listen(port, host)
