@@ -2,6 +2,7 @@
 // everything it needs. bench/README.md explains the figures.
 import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
+import { showProgress } from '../node/progress.ts'
 import { comeback } from './comeback.ts'
 import { compare } from './compare.ts'
 import { fanout, flow } from './fanout.ts'
@@ -32,18 +33,32 @@ try {
   const machine = { generator: stage.generator, cores: cpus().length, node: process.version }
   console.log(`${machine.generator}, ${machine.cores} cores, Node ${machine.node}`)
   const figures: Record<string, unknown> = { machine }
-  const tell = async (name: string, measured: Promise<Report>) => {
-    const report = await measured
+  const works = compared.filter(chosen)
+  const names = [...works.length > 0 ? ['compare'] : [], ...parts.filter(chosen)]
+  const tell = async (name: string, measure: () => Promise<Report>) => {
+    const report = await showElapsed(`Part ${names.indexOf(name) + 1} of ${names.length}, ${name}`, measure)
     print(report)
     figures[name] = report.figures
   }
 
-  const works = compared.filter(chosen)
-  if (works.length > 0) await tell('compare', compare(stage, works))
-  for (const part of parts.filter(chosen)) await tell(part, run[part](stage))
+  if (works.length > 0) await tell('compare', () => compare(stage, works))
+  for (const part of parts.filter(chosen)) await tell(part, () => run[part](stage))
   if (options.json) await writeFile(options.json, JSON.stringify(figures, null, 2))
 } finally {
   await stage.close()
+}
+
+// Shows on standard error for how long a part has been running, because some take minutes.
+async function showElapsed<Result> (label: string, measure: () => Promise<Result>): Promise<Result> {
+  const progress = showProgress(label, (seconds) => `${seconds} s`)
+  const since = performance.now()
+  const timer = setInterval(() => progress.update(Math.round((performance.now() - since) / 1000)), 1000)
+  try {
+    return await measure()
+  } finally {
+    clearInterval(timer)
+    progress.end()
+  }
 }
 
 // Invalid options and limits of the machine are reported before anything is started.

@@ -119,6 +119,14 @@ export async function listRanMigrations (db: Kysely<Tables>, schema: string): Pr
 /** Returns whether this version has a migration. */
 export const hasMigration = (name: string): boolean => Object.hasOwn(migrations, name)
 
+/** Returns the names of the migrations that `migrate` would run, and of those that a newer version has run. It changes nothing. */
+export async function listPending (db: Kysely<Tables>, schema: string): Promise<{ pending: string[], newer: string[] }> {
+  const ran = await listRan(db, schema, OLDEST_POSTGRESQL)
+  return { pending: Object.keys(migrations).filter((name) => !ran.has(name)), newer: listNewer(ran, schema) }
+}
+
+// During a rolling upgrade, older nodes start on a database that a newer one has migrated, so migrations only add what older versions
+// can ignore. The name of one with which older versions cannot work ends with an exclamation mark.
 // During a rolling upgrade, and to undo one, nodes start on a database that the next release has migrated, so migrations only add what the
 // previous release can ignore. A name that ends with an exclamation mark stops every release that does not know it. One that ends with an
 // exclamation mark and the name of another migration, such as `0021-drop-x!0019-y`, stops the releases that do not know that one: it removes

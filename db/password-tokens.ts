@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { InvalidToken } from '../schema/auth.ts'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { WrongPassword } from '../schema/password.ts'
+import { UserNotFound } from '../schema/user.ts'
 import { insertAuditEntries, type NewAuditEntry } from './audit.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
 import { clearLoginFailures } from './login-failures.ts'
@@ -125,6 +126,24 @@ export async function changePassword (
   const ended = await deleteSessionsOf(trx, userId, userId, sessionId)
   await storeUserEvent(trx, 'password.changed', userId, userId)
   return { ended, undoableBy }
+}
+
+/**
+ * Sets the password of a user who is neither asked for the current one nor has a link, deletes the count of failed logins and all tokens
+ * of the user, and ends all their sessions. Call it in a transaction. Returns the user's address and the ids of the ended sessions. Throws
+ * `UserNotFound`.
+ */
+export async function replacePassword (
+  trx: Database, { userId, passwordHash, actorId }: { userId: string, passwordHash: string, actorId: string | null }
+): Promise<{ email: string, ended: string[] }> {
+  const user = await lockUser(trx, userId)
+  if (!user) throw new UserNotFound()
+  await trx.updateTable('users').set({ password_hash: passwordHash }).where('id', '=', userId).execute()
+  await clearLoginFailures(trx, user.email)
+  for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
+  const ended = await deleteSessionsOf(trx, userId, actorId)
+  await storeUserEvent(trx, 'password.changed', userId, actorId)
+  return { email: user.email, ended }
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */

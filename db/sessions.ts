@@ -157,6 +157,13 @@ export async function listSessionsOf (db: Database, userId: string): Promise<Ses
     .orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
 }
 
+/** Returns the live sessions of all users, newest first. */
+export async function listSessions (db: Database, limit: number): Promise<(SessionRow & { userId: string })[]> {
+  return db.selectFrom('sessions')
+    .select(['user_id as userId', 'id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])
+    .where('expires_at', '>', sql<Date>`now()`).orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute()
+}
+
 /** Returns the id of the user who has a live session, or undefined if there is no such session. */
 export async function findSessionOwner (db: Database, id: string): Promise<string | undefined> {
   const row = await db.selectFrom('sessions').select('user_id as userId')

@@ -60,8 +60,8 @@ export function explain (error: Error, { DATABASE_URL }: Settings): string {
     .reduce((message, [option, setting]) => message.replace(`usher: ${option} `, `${setting} `), error.message)
 }
 
-// Returns the database and its hosts, without the user and the password.
-function nameOf (databaseUrl: string): string {
+/** Returns the database and its hosts, without the user and the password. */
+export function nameOf (databaseUrl: string): string {
   const { database, host, port } = postgres(databaseUrl).options
   return `"${database}" on ${host.map((name, index) => `${name}:${port[index]}`).join(', ')}`
 }

@@ -12,11 +12,17 @@ const REQUEST_MS = 3_600_000
 const HEADER_BYTES = 16 * 1024
 const LINGER_MS = 2_000
 
-/** Returns the options of the node's Fastify server: logging, limits, and responses to malformed requests. */
-export function serverOptions ({ LOG_LEVEL, TRUST_PROXY }: Settings, setHeaders: SetHeaders): FastifyHttpOptions<Server> {
+/**
+ * Returns the options of the node's Fastify server: logging, limits, and responses to malformed requests.
+ * @param stream the destination of the log, by default standard output
+ */
+export function serverOptions (
+  { LOG_LEVEL, TRUST_PROXY }: Settings, setHeaders: SetHeaders, stream?: { write (line: string): void }
+): FastifyHttpOptions<Server> {
   return {
     logger: {
       level: LOG_LEVEL,
+      ...stream && { stream },
       redact: ['headers.authorization', 'headers.cookie', 'headers["set-cookie"]'],
       serializers: { req: describeRequest },
     },

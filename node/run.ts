@@ -1,18 +1,25 @@
 import { lookup } from 'node:dns/promises'
+import type { AddressInfo } from 'node:net'
 import { resolve } from 'node:path'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import { explain, openData, type Data } from './data.ts'
+import { explainListening } from './preflight.ts'
 import { print } from './print.ts'
 import drain from './drain.ts'
+import { createFirstAdminNotice } from './first-admin-notice.ts'
 import home from './home.ts'
 import httpDefaults from './http-defaults.ts'
+import { warnIfAdminIgnored } from './ignored-admin.ts'
 import { serverOptions, trustProxy } from './http-server.ts'
+import { localUrl } from './local-address.ts'
 import { createHeaders, type SetHeaders } from './security-headers.ts'
 import { openMailTemplates } from './mail-templates.ts'
+import { openMailer, printsSecrets } from './mailer.ts'
 import memory from './memory.ts'
 import { stopOnSignals } from './stop-on-signals.ts'
-import type { Mailer } from '../schema/options.ts'
+import { stopWithParent } from './stop-with-parent.ts'
+import { waitForDatabase } from './wait-for-database.ts'
 import { audiences, type Policy } from '../schema/policy.ts'
 import type { Settings } from './settings.ts'
 import { webhooksOf } from './webhooks.ts'
@@ -32,16 +39,32 @@ export async function run (settings: Settings): Promise<void> {
   // would then end the node, even in the middle of a stop, and leave PostgreSQL running.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
   const setHeaders = createHeaders(settings.CORS_ORIGIN)
-  const app = Fastify(serverOptions(settings, setHeaders))
+  const prettyLog = process.stdout.isTTY ? (await import('./pretty-log.ts')).createPrettyLog(process.stdout) : undefined
+  const app = Fastify(serverOptions(settings, setHeaders, prettyLog))
+  const stopping = new AbortController()
   const isReplaced = handover ? obeyPrimary({ log: app.log, server: app.server, stop }) : () => false
-  const opening = handover?.data ? Promise.resolve({ ...handover.data, stop: async () => {} }) : openData(settings, (line) => app.log.info(line))
+  const opening = handover?.data ? Promise.resolve({ ...handover.data, stop: async () => {} }) : open()
   const serving = opening.then((data) => serve(app, settings, data, { setHeaders, handover, isReplaced }))
-  if (!handover) stopOnSignals(app.log, stop)
+  if (!handover) {
+    stopOnSignals(app.log, () => {
+      stopping.abort()
+      return stop()
+    })
+    stopWithParent()
+  }
   try {
     await serving
   } catch (error) {
     await stop()
+    // The signal that has ended the wait for the database ends the process, too.
+    if (stopping.signal.aborted) return
     throw new Error(explain(error as Error, settings), { cause: error })
+  }
+
+  // A worker is started when the primary has waited for the database.
+  async function open (): Promise<Data> {
+    if (!handover) await waitForDatabase(settings, stopping.signal)
+    return openData(settings, (line) => app.log.info(line))
   }
 
   // A start in progress is awaited first. The database is stopped last, because requests in flight need it.
@@ -66,7 +89,10 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   await app.register(home)
-  const mailer = await openMailer(app, settings)
+  const notice = createFirstAdminNotice()
+  const { mailer, close } = await openMailer(settings)
+  // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has closed.
+  app.addHook('onClose', async () => close())
   await app.register(usher, {
     databaseUrl: data.url,
     notificationsUrl: settings.NOTIFICATIONS_URL,
@@ -88,13 +114,18 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
     policy: policyOf(settings),
     admin: email && password ? { email, password } : undefined,
     ...printsSecrets(settings)
-      ? { onFirstAdmin: ({ email, password }) => print(`The first admin is ${email}, password ${password} (not shown again)`) }
+      ? { onFirstAdmin: notice.keep }
       : { onNoAdmin: () => { if (announces) print(NO_ADMIN) } },
   })
-  const url = await listen(app, settings, handover?.port)
+  const url = await listen(app, settings, handover?.port).catch((error) => {
+    notice.show()
+    throw error
+  })
   if (!announces) return
+  await warnIfAdminIgnored(app, email)
   if (!mailer) print('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   print(`Usher listens on ${url}`, `  data: ${data.location}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+  notice.show()
 }
 
 // Returns the rules of who may read what (contract 11.1).
@@ -109,8 +140,9 @@ function policyOf ({ USERS_VISIBLE_TO, EMAILS_VISIBLE_TO, POSTS_VISIBLE_TO, UPLO
 }
 
 // Yields warnings about settings with which the node starts but should not run.
-function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY }: Settings): Generator<string> {
+function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY, NODE_ENV, PRINT_SECRETS }: Settings): Generator<string> {
   if (DATABASE_URL && !SECRET) yield 'SECRET is not set: the private signing keys are stored in the database in plain text'
+  if (NODE_ENV === 'production' && !SMTP_URL && !PRINT_SECRETS) yield 'SMTP_URL is not set: no mails are sent, so nobody can reset a password'
   if (SMTP_URL && !PUBLIC_URL) {
     yield 'PUBLIC_URL is not set: links in mails, except for those to set a password, lead to the address at which the node listens'
   }
@@ -119,36 +151,13 @@ function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY
   }
 }
 
-// Output that does not go to a terminal usually ends up in a log, which is kept and which other people read.
-function printsSecrets ({ PRINT_SECRETS = process.stderr.isTTY === true }: Settings): boolean {
-  return PRINT_SECRETS
-}
-
-// Without a mail server, mails are printed to the terminal. In production they are only printed if PRINT_SECRETS is true.
-async function openMailer (app: FastifyInstance, settings: Settings): Promise<Mailer | undefined> {
-  const { SMTP_URL, MAIL_FROM, NODE_ENV, PRINT_SECRETS } = settings
-  if (SMTP_URL) {
-    const { createSmtpMailer } = await import('./smtp.ts')
-    const { mailer, close } = createSmtpMailer(SMTP_URL, MAIL_FROM!)
-    // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has closed.
-    app.addHook('onClose', async () => close())
-    return mailer
-  }
-  if (PRINT_SECRETS || (NODE_ENV !== 'production' && printsSecrets(settings))) {
-    return ({ to, subject, text }) => print(`Mail to ${to}: ${subject}`, '', text)
-  }
-}
-
-async function listen (app: FastifyInstance, { HOST, PORT }: Settings, port = PORT): Promise<string> {
+async function listen (app: FastifyInstance, settings: Settings, port = settings.PORT): Promise<string> {
   await app.ready()
   try {
     // `localhost` has two addresses. For the second one, Fastify would open a second server, which does not drain.
-    const { address } = await lookup(HOST)
-    return await app.listen({ host: address, port })
+    const { address } = await lookup(settings.HOST)
+    return await localUrl(await app.listen({ host: address, port }), app.server.address() as AddressInfo)
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new Error(code === 'EADDRINUSE'
-      ? `PORT ${PORT} is in use on ${HOST}: stop the program that uses it, or set another PORT (0 for any free one).`
-      : `The node cannot listen on HOST ${HOST} with PORT ${PORT} (${code}): set another HOST or PORT.`, { cause: error })
+    throw new Error(explainListening(error as NodeJS.ErrnoException, settings), { cause: error })
   }
 }

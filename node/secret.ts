@@ -13,7 +13,8 @@ export async function readSecret (folder: string): Promise<string> {
   return await tryRead(path) ?? create(folder, path)
 }
 
-async function tryRead (path: string): Promise<string | undefined> {
+/** Returns the secret in a file, or undefined if the file does not exist. */
+export async function tryRead (path: string): Promise<string | undefined> {
   try {
     return (await readFile(path, 'utf8')).trim()
   } catch (error) {

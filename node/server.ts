@@ -1,11 +1,20 @@
 #!/usr/bin/env node
 import module from 'node:module'
 import { join } from 'node:path'
+import { requireNode } from './require-node.ts'
+
+try {
+  // Before anything else is loaded, because older versions of Node do not know all modules and all of the syntax.
+  requireNode(process.versions.node)
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n`)
+  process.exit(1)
+}
 
 // Node keeps compiled code for the next start, which then takes two thirds of the time. The cache is next to the code: a
 // user who may write here could change the code itself. Node's default folder is shared by all users of the machine. If the
-// folder is not writable, nothing is kept. Node versions without this function are rejected later, with a sentence.
-module.enableCompileCache?.(join(import.meta.dirname, '../node_modules/.cache/usher'))
+// folder is not writable, nothing is kept.
+module.enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/usher'))
 
 // A static import would be loaded before the cache is enabled.
 const { main } = await import('./commands/index.ts')

@@ -41,6 +41,7 @@ const Settings = Type.Object({
   }),
   DATABASE_URL: Type.Optional(DatabaseUrl),
   NOTIFICATIONS_URL: Type.Optional(DatabaseUrl),
+  DATABASE_WAIT_SECONDS: Type.Integer({ default: 60, minimum: 0, maximum: 3600, description: 'a whole number of seconds from 0 to 3600' }),
   DATA_DIR: Type.String({ default: './data', description: 'a folder' }),
   PUBLIC_URL: Type.Optional(Type.String({ format: 'web', description: 'an address such as https://api.example.com' })),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', maxLength: 254, description: 'an email address of at most 254 characters' })),
@@ -116,7 +117,7 @@ type Name = keyof typeof Settings.properties
 /** The validated settings of the node (contract 8), with their defaults. */
 export type Settings = Readonly<Static<typeof Settings>>
 
-const ajv = new Ajv({ coerceTypes: true, useDefaults: true })
+const ajv = new Ajv({ coerceTypes: true, useDefaults: true, allErrors: true })
 addFormats.default(ajv, { mode: 'fast', formats: ['email'] })
 ajv.addFormat('postgres', isDatabaseUrl)
 ajv.addFormat('web', isPublicUrl)
@@ -131,28 +132,44 @@ const validate = ajv.compile<Settings>(Settings)
 
 const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS']
 
-/** Throws an `Error` with a one-sentence message if this version of Node.js is too old to run Usher. */
-export function requireNode (version: string): void {
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  if (major < 22 || (major === 22 && minor < 18)) throw new Error(`Usher needs Node.js 22.18 or later; this is ${version}.`)
-}
+/** The names of all settings. */
+export const settingNames: readonly string[] = Object.keys(Settings.properties)
 
 /**
  * Reads the settings from an environment. An empty variable counts as absent, and unknown variables are ignored. Throws an
- * `Error` whose one-sentence message names the first invalid setting. The message does not contain its value, because it
- * may be a secret.
+ * `Error` whose message has a sentence for each invalid setting, one per line, that names it. It does not contain values, because they
+ * may be secrets.
  */
 export function parseSettings (environment: Readonly<Record<string, string | undefined>>): Settings {
-  const given = Object.keys(Settings.properties).filter((name) => environment[name])
-  const settings: unknown = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
-  if (!validate(settings)) throw new Error(describe(validate.errors![0]!))
+  const { settings, errors } = checkSettings(environment)
+  if (errors.length > 0) throw new Error(errors.join('\n'))
+  return settings
+}
+
+/**
+ * Reads the settings from an environment like `parseSettings`, but returns the sentences about invalid settings, which begin with their
+ * names. The values of those are then not what their types say.
+ */
+export function checkSettings (environment: Readonly<Record<string, string | undefined>>): { settings: Settings, errors: string[] } {
+  const given = settingNames.filter((name) => environment[name])
+  const settings = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)])) as unknown as Settings
+  const errors = validate(settings) ? [] : validate.errors!.map(describe)
   const { SMTP_URL, PUBLIC_URL, PASSWORD_URL, SIGN_UP } = settings
-  if (SIGN_UP && !SMTP_URL) throw new Error('SMTP_URL is required with SIGN_UP.')
-  if (SIGN_UP && !PUBLIC_URL) throw new Error('PUBLIC_URL is required with SIGN_UP.')
+  if (SIGN_UP === true && !SMTP_URL) errors.push('SMTP_URL is required with SIGN_UP.')
+  if (SIGN_UP === true && !PUBLIC_URL) errors.push('PUBLIC_URL is required with SIGN_UP.')
   // Links in mails need a public address. The address at which the node listens is usually not reachable for their readers.
-  if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) throw new Error('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
-  webhooksOf(settings)
-  return Object.freeze(settings)
+  if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) errors.push('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
+  if (!errors.some((error) => error.startsWith('WEBHOOK_'))) errors.push(...checkWebhooks(settings))
+  return { settings: Object.freeze(settings), errors: [...new Set(errors)] }
+}
+
+function checkWebhooks (settings: Settings): string[] {
+  try {
+    webhooksOf(settings)
+    return []
+  } catch (error) {
+    return [(error as Error).message]
+  }
 }
 
 function parse (name: string, text: string): string | string[] {

@@ -9,7 +9,7 @@ const SILENT_MS = 15_000
  * Returns a mailer for a server such as `smtps://user:password@mail.example.com`, and a function that closes its connections.
  * The scheme decides about TLS. The query string may have options of nodemailer.
  */
-export function createSmtpMailer (url: string, from: string): { mailer: Mailer, close: () => void } {
+export function createSmtpMailer (url: string, from: string): { mailer: Mailer, close: () => void, verify: () => Promise<unknown> } {
   const transport = createTransport({
     pool: true,
     url,
@@ -28,5 +28,7 @@ export function createSmtpMailer (url: string, from: string): { mailer: Mailer, 
     // As an object, the address is not parsed. A string could be parsed as a list of addresses.
     mailer: async ({ to, ...mail }) => { await transport.sendMail({ ...mail, to: { name: '', address: to } }) },
     close: () => transport.close(),
+    /** Connects and logs in, without sending a mail. Rejects if the mail server cannot be used. */
+    verify: () => transport.verify(),
   }
 }

@@ -1,7 +1,17 @@
 import type { ParseArgsConfig } from 'node:util'
 
 type Options = NonNullable<ParseArgsConfig['options']>
-type Values = Record<string, string | boolean | undefined>
+export type Values = Record<string, string | boolean | undefined>
+
+/** What a command has found or done. */
+export interface Output {
+  /** For people, without the last line break. */
+  readonly text: string
+  /** For programs: what `--json` prints, as one JSON document. */
+  readonly json: unknown
+  /** Whether the process exits with 1 nevertheless, as `status` does if something is wrong. */
+  readonly isFailure?: boolean
+}
 
 /** A command of the command line. */
 export interface Command {
@@ -11,10 +21,12 @@ export interface Command {
   details: string
   /** The names of the arguments that must follow the name of the command, such as `FILE`. None by default. */
   arguments?: readonly string[]
+  /** The shape of what `--json` prints, for `--help`. A command without it does not have this option. */
+  json?: string
   options: Options
   /**
-   * Runs the command with the values of its options and of its arguments. Rejects with an `Error` whose message is printed, and
-   * the process exits with 1.
+   * Runs the command with the values of its options and of its arguments. Returns what is printed, unless the command prints by itself.
+   * Rejects with an `Error` whose message is printed, and the process exits with 1.
    */
-  run (values: Values, args: readonly string[]): Promise<void>
+  run (values: Values, args: readonly string[]): Promise<Output | void>
 }

@@ -1,23 +1,37 @@
+import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { print } from '../print.ts'
-import type { Command } from './command.ts'
+import type { Command, Values } from './command.ts'
+import { describeAll, describeCommand, describeGroup, namesIn, PROGRAM, type Commands } from './usage.ts'
 
-// The name that works wherever the package is installed. `npx usher` would run another package.
-const PROGRAM = 'npx fastify-usher'
-
-// A command is loaded when it is run, so that the node does not load what its start does not need.
-const commands: Record<string, () => Promise<{ default: Command }>> = {
+/** All commands. A command is loaded when it is run, so that the node does not load what its start does not need. */
+export const commands: Commands = {
   start: () => import('./start.ts'),
+  status: () => import('./status.ts'),
+  config: () => import('./config.ts'),
   migrate: () => import('./migrate.ts'),
   'admin create': () => import('./admin-create.ts'),
+  'users list': () => import('./users/list.ts'),
+  'users show': () => import('./users/show.ts'),
+  'users create': () => import('./users/create.ts'),
+  'users promote': () => import('./users/change.ts').then(({ promote }) => ({ default: promote })),
+  'users demote': () => import('./users/change.ts').then(({ demote }) => ({ default: demote })),
+  'users disable': () => import('./users/change.ts').then(({ disable }) => ({ default: disable })),
+  'users enable': () => import('./users/change.ts').then(({ enable }) => ({ default: enable })),
+  'users reset-password': () => import('./users/reset-password.ts'),
+  'users delete': () => import('./users/delete.ts'),
+  'sessions list': () => import('./sessions/list.ts'),
+  'sessions end': () => import('./sessions/end.ts'),
+  audit: () => import('./audit-list.ts'),
+  'events list': () => import('./events/list.ts'),
+  'events retry': () => import('./events/retry.ts'),
   'keys rotate': () => import('./keys-rotate.ts'),
-  'sessions end': () => import('./sessions-end.ts'),
   'uploads clean': () => import('./uploads-clean.ts'),
   backup: () => import('./backup.ts'),
   restore: () => import('./restore.ts'),
 }
 
-const helpOption = { help: { type: 'boolean', short: 'h' } } as const
+const isHelp = (word: string) => word === '--help' || word === '-h'
 
 /**
  * Runs the command that the arguments name, or `start` if they name none. A failure is printed as a sentence, and the process
@@ -25,30 +39,37 @@ const helpOption = { help: { type: 'boolean', short: 'h' } } as const
  */
 export async function main (args: string[]): Promise<void> {
   const words = args.slice(0, args.findIndex((word) => word.startsWith('-')) >>> 0)
-  if (words.length === 0 && args.some((word) => word === '--help' || word === '-h')) return console.log(await help())
+  if (words.length === 0 && args.some(isHelp)) return console.log(await describeAll(commands))
+  if (words.length === 0 && args.includes('--version')) return console.log(await readVersion())
   const name = words.length === 0 ? 'start' : nameIn(words)
-  if (name === undefined) return reject(`There is no command ${words.join(' ')}.`)
+  if (name === undefined) return explainWords(words, args)
   const { default: command } = await commands[name]!()
   const { arguments: names = [] } = command
-  const options = { ...command.options, ...helpOption }
-  let values: Parameters<Command['run']>[0]
+  const options = { ...command.options, ...command.json !== undefined && { json: { type: 'boolean' } as const }, help: { type: 'boolean', short: 'h' } as const }
+  let values: Values
   let positionals: string[]
   try {
     const rest = args.slice(words.length === 0 ? 0 : name.split(' ').length);
-    ({ values, positionals } = parseArgs({ args: rest, options, allowPositionals: names.length > 0 }))
+    ({ values, positionals } = parseArgs({ args: rest, options, allowPositionals: names.length > 0 }) as { values: Values, positionals: string[] })
   } catch (error) {
     // Only the first sentence is printed. The second one explains how to pass arguments that begin with a hyphen.
     return reject(`${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `${PROGRAM} ${name} --help`)
   }
-  if (values['help']) {
-    const usage = [PROGRAM, name, ...names, ...Object.keys(command.options).length > 0 ? ['[options]'] : []].join(' ')
-    return console.log(`Usage: ${usage}\n\n${command.summary}\n\n${command.details}`)
-  }
+  if (values['help']) return console.log(describeCommand(name, command))
   if (positionals.length !== names.length) return reject(`${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
-  await command.run(values, positionals).catch((error: Error) => {
-    print(error.message)
+  await run(command, values, positionals)
+}
+
+async function run (command: Command, values: Values, positionals: readonly string[]): Promise<void> {
+  try {
+    const output = await command.run(values, positionals)
+    if (!output) return
+    console.log(values['json'] ? JSON.stringify(output.json, null, 2) : output.text)
+    if (output.isFailure) process.exitCode = 1
+  } catch (error) {
+    print((error as Error).message)
     process.exit(1)
-  })
+  }
 }
 
 // Returns the command with which the words begin. The words after it are its arguments.
@@ -56,14 +77,18 @@ function nameIn (words: readonly string[]): string | undefined {
   return [words.slice(0, 2).join(' '), words[0]!].find((name) => Object.hasOwn(commands, name))
 }
 
-async function help (): Promise<string> {
-  const lines = await Promise.all(Object.entries(commands).map(async ([name, load]) => {
-    const { default: { summary } } = await load()
-    return `  ${name.padEnd(14)}${summary}`
-  }))
-  return `Usage: ${PROGRAM} [command] [options]\n\n${lines.join('\n')}\n\n` +
-    'Without a command, it runs the node. Settings are read from the environment and from .env, see docs/settings.md.\n' +
-    `For the options of a command, run: ${PROGRAM} <command> --help`
+async function explainWords ([group, ...others]: readonly string[], args: readonly string[]): Promise<void> {
+  const names = namesIn(commands, group!)
+  if (names.length > 0 && others.length === 0 && args.some(isHelp)) return console.log(await describeGroup(commands, group!))
+  if (names.length > 0 && others.length === 0) return reject(`${group} needs a command: ${names.map((name) => name.slice(group!.length + 1)).join(', ')}.`, `${PROGRAM} ${group} --help`)
+  reject(`There is no command ${[group, ...others].join(' ')}.`, names.length > 0 ? `${PROGRAM} ${group} --help` : undefined)
+}
+
+// In the package, the code is one folder deeper than in a clone.
+async function readVersion (): Promise<string> {
+  const read = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
+  const { version } = JSON.parse(await read('../../package.json').catch(() => read('../../../package.json')))
+  return version
 }
 
 function reject (sentence: string, where = `${PROGRAM} --help`): void {

@@ -13,6 +13,7 @@ export default {
     'every 30 days.\n\n' +
     '  --now  sign with the new key at once and revoke all others: access tokens that they have signed become invalid.\n' +
     '         Sessions do not end, and clients can refresh their tokens',
+  json: '{ id, signsInSeconds: number }',
   options: { now: { type: 'boolean' } },
   run: ({ now }) => withDatabase(async ({ db, options }) => {
     const id = await rotateSigningKey(db, {
@@ -21,6 +22,9 @@ export default {
       tokenSeconds: longestLifeOf(options),
       also: (trx) => insertAuditEntries(trx, [{ ...terminalContext, action: 'keys.rotate' }]),
     })
-    console.log(now ? `Key ${id} signs from now on. All others are revoked.` : `Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`)
+    return {
+      text: now ? `Key ${id} signs from now on. All others are revoked.` : `Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`,
+      json: { id, signsInSeconds: now ? 0 : LEAD_SECONDS },
+    }
   }),
 } satisfies Command

@@ -6,9 +6,14 @@ import type { Command } from './command.ts'
 
 export default {
   summary: 'Bring the database up to date.',
-  details: 'Creates or changes the tables, while nodes use them. A node does this when it starts. Use this command if nodes may not change tables.',
+  details: 'Creates or changes the tables, while nodes use them. A node does this when it starts. Use this command if nodes may not change\n' +
+    'tables. If the database does not answer, it waits for DATABASE_WAIT_SECONDS.',
+  json: '{ location }',
   options: {},
-  run: () => withDatabase(async ({ location }) => console.log(`The database is up to date: ${location}`), createReport()),
+  run: () => withDatabase(
+    async ({ location }) => ({ text: `The database is up to date: ${location}`, json: { location } }),
+    { waits: true, report: createReport() }
+  ),
 } satisfies Command
 
 function createReport () {

@@ -1,5 +1,6 @@
 import * as fastify from 'fastify'
 import { readEnvironment } from '../environment.ts'
+import { readStartSettings } from '../preflight.ts'
 import { workersOf } from '../workers/count.ts'
 import { isWorker } from '../workers/handover.ts'
 import type { Command } from './command.ts'
@@ -16,7 +17,8 @@ async function start (): Promise<void> {
   // The plugin works with every version of Fastify 5. A host that keeps an older one can still run the other commands.
   if (!('LogController' in fastify)) throw new Error('The node needs Fastify 5.10 or later: update it, for example with "npm install fastify@5".')
   const inherited = { ...process.env }
-  const settings = readEnvironment()
+  // The primary has checked the port of its workers, and uses it.
+  const settings = isWorker() ? readEnvironment() : await readStartSettings()
   if (workersOf(settings) > 1 && !isWorker()) {
     const { runPrimary } = await import('../workers/primary.ts')
     return runPrimary(settings, inherited)

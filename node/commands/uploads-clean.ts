@@ -5,6 +5,7 @@ import type { Database } from '../../db/tables.ts'
 import type { StorageBackend, StoredBytes } from '../../plugins/uploads/backend.ts'
 import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { listStrayFiles } from '../../plugins/uploads/stray-files.ts'
+import { print } from '../print.ts'
 import { confirm } from './confirm.ts'
 import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
@@ -16,6 +17,7 @@ export default {
     '  --ignore-other-databases  proceed even if other databases have used the folder: their files are removed, too\n\n' +
     'If you have restored a backup of the database, the files that were uploaded since that backup have no record. If you\n' +
     'remove them, they are missing when you restore a newer backup. Files younger than an hour are not removed.',
+  json: '{ location, files: number, bytes: number, removed: number }',
   options: { 'dry-run': { type: 'boolean' }, yes: { type: 'boolean' }, 'ignore-other-databases': { type: 'boolean' } },
 
   run: ({ 'dry-run': isDry, yes, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({ db, options, settings }) => {
@@ -28,10 +30,13 @@ export default {
     }
     const strays = await collect(db, backend)
     const bytes = strays.reduce((sum, { size }) => sum + size, 0)
-    console.log(`${count(strays.length)} without a record in ${backend.location}, ${bytes} bytes.`)
-    if (isDry || strays.length === 0) return
+    const found = `${count(strays.length)} without a record in ${backend.location}, ${bytes} bytes.`
+    const json = { location: backend.location, files: strays.length, bytes, removed: 0 }
+    if (isDry || strays.length === 0) return { text: found, json }
+    if (!yes) print(found)
     const isConfirmed = yes || await confirm(`Remove ${count(strays.length)}?`)
-    console.log(`${count(isConfirmed ? await removeAll(db, backend, strays) : 0)} removed.`)
+    const removed = isConfirmed ? await removeAll(db, backend, strays) : 0
+    return { text: `${yes ? `${found}\n` : ''}${count(removed)} removed.`, json: { ...json, removed } }
   }),
 } satisfies Command
 

@@ -8,6 +8,7 @@ import { readOptions } from '../../schema/read-options.ts'
 import type { Settings } from '../settings.ts'
 import { explain, openData } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
+import { waitForDatabase } from '../wait-for-database.ts'
 
 /** What a command that works on the database gets. */
 export interface CommandContext {
@@ -22,10 +23,14 @@ export interface CommandContext {
 /**
  * Runs the work of a command on the node's database, which is brought up to date first. An embedded PostgreSQL is started if
  * none runs. Nodes may run meanwhile and are notified of changes. Throws an `Error` with a sentence.
- * @param report receives what the migrations do
+ * @param options.waits whether to wait for a database that cannot be reached, as a node does
+ * @param options.report receives what the migrations do
  */
-export async function withDatabase (work: (context: CommandContext) => Promise<void>, report?: ReportStep): Promise<void> {
+export async function withDatabase<Result> (
+  work: (context: CommandContext) => Promise<Result>, { waits = false, report }: { waits?: boolean, report?: ReportStep } = {}
+): Promise<Result> {
   const settings = readEnvironment()
+  if (waits) await waitForDatabase(settings).catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
   const data = await openData(settings, () => {})
   try {
     const options = readOptions({ databaseUrl: data.url, secret: data.secret })
@@ -34,7 +39,7 @@ export async function withDatabase (work: (context: CommandContext) => Promise<v
     try {
       await migrate(db, options.schema, { ...report && { report } })
       await loadConsumed(db)
-      await work({ db, options, settings, location: data.location })
+      return await work({ db, options, settings, location: data.location })
     } finally {
       await close()
     }

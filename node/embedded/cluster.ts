@@ -120,7 +120,7 @@ export function reason (output: string): string {
 }
 
 /** Returns the record in `postmaster.pid` of a server that is running or was killed, or undefined if there is none. */
-export async function readRunning (cluster: Cluster): Promise<Running | undefined> {
+export async function readRunning (cluster: Pick<Cluster, 'data'>): Promise<Running | undefined> {
   const lines = (await readFile(join(cluster.data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
   const [pid, port] = [Number(lines[0]), Number(lines[3])]
   return pid && port ? { pid, port, ready: /ready/.test(String(lines[7])), isComplete: Boolean(lines[6]?.trim()) } : undefined

@@ -26,7 +26,7 @@ const ANSWER_MS = 10_000
 const STOP_MS = 30_000
 
 /** Returns the URL of the cluster's database. */
-export function urlOf ({ password }: Cluster, port: number): string {
+export function urlOf ({ password }: Pick<Cluster, 'password'>, port: number): string {
   return `postgres://usher:${password}@127.0.0.1:${port}/usher`
 }
 

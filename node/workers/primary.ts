@@ -5,6 +5,8 @@ import { collectGarbage } from '../memory.ts'
 import { print } from '../print.ts'
 import type { Settings } from '../settings.ts'
 import { stopOnSignals } from '../stop-on-signals.ts'
+import { stopWithParent } from '../stop-with-parent.ts'
+import { waitForDatabase } from '../wait-for-database.ts'
 import { poolSizeOf, workersOf } from './count.ts'
 import { environmentOf } from './handover.ts'
 import { createSupervisor } from './supervisor.ts'
@@ -21,13 +23,19 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   for (const name of Object.keys(process.env)) if (!(name in inherited)) delete process.env[name]
   // See `run` in node/run.ts.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
-  const { log } = Fastify({ logger: { level: settings.LOG_LEVEL } })
+  const stream = process.stdout.isTTY ? (await import('../pretty-log.ts')).createPrettyLog(process.stdout) : undefined
+  const { log } = Fastify({ logger: { level: settings.LOG_LEVEL, ...stream && { stream } } })
   const workers = workersOf(settings)
   const isOnTerminal = isatty(STDERR)
-  const opening = openData(settings, (line) => log.info(line))
+  const stopping = new AbortController()
+  const opening = waitForDatabase(settings, stopping.signal).then(() => openData(settings, (line) => log.info(line)))
   const serving = opening.then((data) => supervisorOf(data).start())
   let supervisor: ReturnType<typeof createSupervisor> | undefined
-  const end = stopOnSignals(log, stop, onHangUp)
+  const end = stopOnSignals(log, () => {
+    stopping.abort()
+    return stop()
+  }, onHangUp)
+  stopWithParent()
   process.on('exit', () => supervisor?.kill())
   try {
     await serving
@@ -35,6 +43,8 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
     collectGarbage().catch((err) => log.debug({ err }, 'The memory that only the start needed was not freed'))
   } catch (error) {
     await stop()
+    // The signal that has ended the wait for the database ends the process, too.
+    if (stopping.signal.aborted) return
     throw new Error(explain(error as Error, settings), { cause: error })
   }
 

@@ -100,7 +100,9 @@ export function spawnNode (t: Test, { settings = {}, cwd, program = server, inje
 /** Starts a node and resolves when it listens. */
 export async function startNode (t: Test, options: NodeOptions): Promise<ServingNode> {
   const node = spawnNode(t, options)
-  const [, url = ''] = await node.said(/listens on (\S+)/)
+  const [, shown = ''] = await node.said(/listens on (\S+)/)
+  // Clients of all kinds connect to it, and not all of them try the second address of a name.
+  const url = shown.replace('//localhost:', '//127.0.0.1:')
   const request: ServingNode['fetch'] = (path, init) => fetch(`${url}${path}`, init)
 
   return Object.assign(node, {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -25,7 +25,7 @@ const cwd = t.testdir()
 /** Runs `usher` with arguments. Resolves to its output and its exit code. */
 async function usher (args: string, { input = '', settings = {}, cwd: where = cwd }: { input?: string, settings?: Record<string, string>, cwd?: string } = {}) {
   const { command, env } = nodeCommand([server, ...args.split(' ').filter(Boolean)])
-  const child = spawn(...command, { cwd: where, env: { ...env, DATABASE_URL, ...settings } })
+  const child = spawn(...command, { cwd: where, env: { ...env, DATABASE_URL, DATABASE_WAIT_SECONDS: '0', ...settings } })
   child.stdin.end(input)
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { stdout, stderr, code }
@@ -35,7 +35,7 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
   const { stdout, code } = await usher('--help')
   t.equal(code, 0)
   for (const command of ['start', 'migrate', 'admin create', 'keys rotate', 'sessions end', 'uploads clean']) t.match(stdout, new RegExp(`^  ${command} `, 'm'))
-  for (const [command, usage] of [['migrate', 'migrate'], ['sessions end', 'sessions end [options]']] as const) {
+  for (const [command, usage] of [['start', 'start'], ['sessions end', 'sessions end [options]']] as const) {
     const help = await usher(`${command} --help`)
     t.equal(help.code, 0)
     t.ok(help.stdout.startsWith(`Usage: npx fastify-usher ${usage}\n\n`), help.stdout)
@@ -43,6 +43,9 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
   const wrong: [string, number, string][] = [
     ['nothing', 2, 'There is no command nothing.\nSee npx fastify-usher --help.\n'],
     ['constructor', 2, 'There is no command constructor.\nSee npx fastify-usher --help.\n'],
+    ['users', 2, 'users needs a command: list, show, create, promote, demote, disable, enable, reset-password, delete.\nSee npx fastify-usher users --help.\n'],
+    ['users nothing', 2, 'There is no command users nothing.\nSee npx fastify-usher users --help.\n'],
+    ['users show', 2, 'users show needs USER.\nSee npx fastify-usher users show --help.\n'],
     ['migrate --force', 2, "Unknown option '--force'.\nSee npx fastify-usher migrate --help.\n"],
     ['sessions end --all please', 2, "Unexpected argument 'please'.\nSee npx fastify-usher sessions end --help.\n"],
     ['sessions end', 1, 'Exactly one of --user, --id and --all is required.\n'],
@@ -54,6 +57,9 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
     const { stdout, stderr, code } = await usher(args)
     t.same([code, stderr, stdout], [status, said, ''], args)
   }))
+  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
+  t.same(await usher('--version'), { stdout: `${version}\n`, stderr: '', code: 0 })
+  t.match((await usher('sessions --help')).stdout, /^Usage: npx fastify-usher sessions <command> \[options\]\n\n {2}sessions list /)
   const unreachable = await usher('migrate', { settings: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } })
   t.same([unreachable.code, unreachable.stderr], [1, 'DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).\n'])
 })
@@ -157,7 +163,7 @@ t.test('5.5 uploads clean removes files without a record after a confirmation', 
 
   const found = `2 files without a record in ${files}, 20 bytes.\n`
   t.same(await clean('--dry-run'), { stdout: found, stderr: '', code: 0 })
-  t.same(await clean(), { stdout: found, stderr: 'This cannot be undone, and there is no terminal to confirm it: repeat the command with --yes.\n', code: 1 })
+  t.same(await clean(), { stdout: '', stderr: `${found}This cannot be undone, and there is no terminal to confirm it: repeat the command with --yes.\n`, code: 1 })
   t.equal((await readdir(files)).length, 5)
   t.same(await clean('--yes'), { stdout: `${found}2 files removed.\n`, stderr: '', code: 0 })
   t.same((await readdir(files)).sort(), [id, 'not-of-usher', young].sort())
@@ -168,6 +174,36 @@ t.test('5.5 uploads clean removes files without a record after a confirmation', 
   const refused = await clean('--yes')
   t.match(refused, { stdout: '', code: 1, stderr: /^Other databases have used \S+uploads, .+ --ignore-other-databases if/ })
   t.match(await clean('--yes --ignore-other-databases'), { stdout: /1 file removed\.\n$/, code: 0 })
+})
+
+t.test('14.4 config and status say what is wrong, exit with 1, and create nothing', { buffered: true }, async (t) => {
+  const cwd = t.testdir({ '.env': 'SECRET=too short\nDATA_DIR=./kept\nDATABSE_URL=x\n' })
+  const settings = { DATABASE_URL: 'postgres://usher:hidden@127.0.0.1:1/none', SMTP_URL: 'smtp://u:hidden@127.0.0.1:1', MAIL_FROM: 'a@example.com', PUBLIC_URL: 'https://example.com' }
+  const config = await usher('config --json', { cwd, settings })
+  t.equal(config.code, 1)
+  const { settings: shown, errors, warnings } = JSON.parse(config.stdout)
+  const valueOf = (name: string) => shown.find((setting: { name: string }) => setting.name === name)
+  t.same(valueOf('DATABASE_URL'), { name: 'DATABASE_URL', value: 'postgres://usher:********@127.0.0.1:1/none', source: 'environment' })
+  t.same(valueOf('DATA_DIR'), { name: 'DATA_DIR', value: './kept', source: '.env' })
+  t.same(valueOf('SECRET'), { name: 'SECRET', value: '********', source: '.env' })
+  t.same(valueOf('LOG_LEVEL'), { name: 'LOG_LEVEL', value: 'info', source: 'default' })
+  t.same(errors, ['SECRET must be a secret of 16 to 1024 characters.'])
+  t.same(warnings, [], 'DATABASE_URL is set, so DATABSE_URL is not taken for it')
+
+  const status = await usher('status --json', { cwd, settings })
+  t.equal(status.code, 1)
+  const { healthy, checks } = JSON.parse(status.stdout)
+  t.equal(healthy, false)
+  t.same(checks.filter(({ state }: { state: string }) => state === 'failed').map(({ name, detail }: { name: string, detail: string }) => `${name}: ${detail}`), [
+    'settings: SECRET must be a secret of 16 to 1024 characters.',
+    'database: DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).',
+    'mail server: 127.0.0.1:1 cannot be used (ESOCKET): check SMTP_URL',
+  ])
+  for (const { stdout, stderr } of [config, status]) t.notMatch(stdout + stderr, 'hidden')
+
+  const stopped = await usher('status', { cwd, settings: { DATABASE_URL: '', SECRET: 'a secret of many words' } })
+  t.match(stopped, { code: 1, stdout: /^database +failed +the embedded PostgreSQL does not run: start a node$/m })
+  t.same(await readdir(cwd), ['.env'])
 })
 
 t.test('a question on the terminal is confirmed by y or yes only', { buffered: true }, async (t) => {

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { prepareFolder } from '../helpers/database.ts'
 import { nodeCommand } from '../helpers/node.ts'
@@ -48,5 +49,28 @@ t.test('8 npm start: Ctrl-C stops the node and PostgreSQL', { buffered: true }, 
   await ended
   t.match(output(), 'Usher stops on SIGINT\n')
   t.notMatch(output(), 'at once')
+  t.notOk(existsSync(postmaster))
+})
+
+t.test('8 a version of Node.js that is too old gets one sentence, although it cannot read TypeScript', async (t) => {
+  const { start } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts
+  const [, check = ''] = /^node --require (\S+) node\/server\.ts$/.exec(start) ?? []
+  const run = async (version: string) => {
+    const code = `Object.defineProperty(process.versions, 'node', { value: '${version}' }); require('${check}')`
+    const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '-e', code], { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] })
+    const [said, [status]] = await Promise.all([text(child.stderr), once(child, 'close')])
+    return { said, status }
+  }
+  t.same(await run('20.20.2'), { said: 'Usher needs Node.js 22.18 or later; this is 20.20.2.\n', status: 1 })
+  t.same(await run('22.18.0'), { said: '', status: 0 })
+})
+
+t.test('14.5 a node that npm start has started stops when its shell ends without passing a signal on', { buffered: true }, async (t) => {
+  const { npm, ended, postmaster, output } = await npmStart(t)
+  const [child = 0] = readFileSync(`/proc/${npm.pid}/task/${npm.pid}/children`, 'utf8').trim().split(' ').map(Number)
+  process.kill(npm.pid!, 'SIGKILL')
+  if (!readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('node\0')) process.kill(child, 'SIGKILL')
+  await ended
+  t.match(output(), 'Usher stops on SIGTERM\n')
   t.notOk(existsSync(postmaster))
 })

@@ -16,7 +16,7 @@ const databaseUrl = await createDatabase(t)
 
 /** Returns the options of a node that uses the database of this file. */
 function connected (t: Test, settings: Record<string, string> = {}, rest: Partial<NodeOptions> = {}): NodeOptions {
-  const given = { DATABASE_URL: databaseUrl, SECRET, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+  const given = { DATABASE_URL: databaseUrl, DATABASE_WAIT_SECONDS: '0', SECRET, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
   return { cwd: t.testdir(), settings: { ...given, ...settings }, ...rest }
 }
 
@@ -42,12 +42,15 @@ t.test('8 the first start needs no settings, and the data survive restarts and k
   const first = await startNode(t, { cwd, settings: { LOG_LEVEL: 'trace', PRINT_SECRETS: 'true' } })
   const [, email = '', password = ''] = await first.said(/The first admin is (\S+), password (\S+) \(not shown again\)/)
   t.equal(email, 'admin@example.com')
-  t.match(first.url, /^http:\/\/127\.0\.0\.1:\d+$/)
+  const shown = first.url.replace('127.0.0.1', 'localhost')
+  t.match(shown, /^http:\/\/localhost:\d+$/)
+  t.equal((await fetch(`${shown}/health/live`)).status, 200, 'the node answers at the address that it prints')
   t.ok(first.stderr.endsWith([
-    `Usher listens on ${first.url}`,
+    `Usher listens on ${shown}`,
     `  data: ${cwd}/data (embedded PostgreSQL)`,
-    `  docs: ${first.url}/docs, GraphiQL: ${first.url}/graphql\n`,
-  ].join('\n')), 'prints the address, the place of the data and the address of the documentation')
+    `  docs: ${shown}/docs, GraphiQL: ${shown}/graphql`,
+    `The first admin is ${email}, password ${password} (not shown again)\n`,
+  ].join('\n')), 'prints the address, the place of the data, the address of the documentation, and last the password')
 
   const { token, cookie, headers } = await first.login({ email, password })
   t.equal((await first.fetch(`/api/protected?secret=${token}`, { headers: { ...headers, cookie } })).status, 200)
@@ -303,8 +306,8 @@ t.test('8 a start that fails prints one sentence and exits with code 1', { buffe
     ['a database that cannot be reached', { DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `DATABASE_URL: "d" on 127.0.0.1:${free} cannot be reached (ECONNREFUSED).`],
     ['a wrong password', { DATABASE_URL: `postgres://usher:secret@${host}${pathname}` }, `DATABASE_URL: "${pathname.slice(1)}" on ${host} reports: password authentication failed for user "usher".`],
     ['notifications from nobody', { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `NOTIFICATIONS_URL cannot be used to receive notifications: connect ECONNREFUSED 127.0.0.1:${free}`],
-    ['a folder that is a file', { DATABASE_URL: '', DATA_DIR: join(folder, 'file') }, `The database in ${folder}/file cannot be opened (EEXIST at ${folder}/file): start the node as the user who owns it, or choose another DATA_DIR.`],
-    ['uploads that cannot be kept', { DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used, check that it is a writable folder: ENOTDIR: not a directory, mkdir '${folder}/file/uploads/tmp'`],
+    ['a folder that is a file', { DATABASE_URL: '', DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used, because ${folder}/file is not a writable folder (it is not a folder): start the node as the user who owns it, or choose another DATA_DIR.`],
+    ['uploads that cannot be kept', { DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used, because ${folder}/file is not a writable folder (it is not a folder): start the node as the user who owns it, or choose another DATA_DIR.`],
   ]
   for (const [what, settings, sentence] of bad) {
     t.test(`8 ${what}`, { buffered: true }, async (t) => {

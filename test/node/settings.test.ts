@@ -1,10 +1,14 @@
 import t from 'tap'
-import { parseSettings, requireNode } from '../../node/settings.ts'
+import { maskSetting } from '../../node/masked.ts'
+import { requireNode } from '../../node/require-node.ts'
+import { warnOfNames } from '../../node/setting-names.ts'
+import { parseSettings, settingNames } from '../../node/settings.ts'
 
 t.test('8 settings: each has a default or is optional', async (t) => {
   t.same(parseSettings({}), {
     HOST: '127.0.0.1',
     PORT: 3000,
+    DATABASE_WAIT_SECONDS: 60,
     DATA_DIR: './data',
     LOG_LEVEL: 'info',
     CORS_ORIGIN: [],
@@ -30,6 +34,7 @@ t.test('8 settings: all are read from the environment', async (t) => {
   t.same(parseSettings({
     HOST: '0.0.0.0',
     PORT: '0',
+    DATABASE_WAIT_SECONDS: '5',
     DATABASE_URL: 'postgresql://usher:secret@one:5432,two:5433/usher?sslmode=require',
     NOTIFICATIONS_URL: 'postgres://usher:secret@one:5432/usher',
     DATA_DIR: '/var/lib/usher',
@@ -64,6 +69,7 @@ t.test('8 settings: all are read from the environment', async (t) => {
   }), {
     HOST: '0.0.0.0',
     PORT: 0,
+    DATABASE_WAIT_SECONDS: 5,
     DATABASE_URL: 'postgresql://usher:secret@one:5432,two:5433/usher?sslmode=require',
     NOTIFICATIONS_URL: 'postgres://usher:secret@one:5432/usher',
     DATA_DIR: '/var/lib/usher',
@@ -112,6 +118,7 @@ const from = 'MAIL_FROM must be an email address, or one with a name such as Ush
 const name = 'PRODUCT_NAME must be a name of up to 100 characters.'
 const productColor = 'PRODUCT_COLOR must be a color such as #1d4ed8.'
 const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
+const PUBLIC_URL = 'https://api.example.com'
 const WEBHOOK_SECRET = `whsec_${'a'.repeat(32)}`
 const users = 'USERS_VISIBLE_TO must be anyone or members (everyone with a token).'
 const bytes = 'UPLOAD_MAX_BYTES must be a whole number of bytes, at least 1.'
@@ -156,9 +163,9 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ SECRET: 'too short' }, secret],
   [{ NOTIFICATIONS_URL: 'mysql://u:secret@h/d', DATABASE_URL: 'postgres://h/d' }, 'NOTIFICATIONS_URL must be an address such as postgres://user:password@host:5432/database.'],
   [{ NOTIFICATIONS_URL: 'postgres://h/d' }, 'DATABASE_URL is required with NOTIFICATIONS_URL.'],
-  [{ SMTP_URL: 'mail.example.com', MAIL_FROM: 'a@example.com' }, smtp],
-  [{ SMTP_URL: 'smtp://u:secret@h:port', MAIL_FROM: 'a@example.com' }, smtp],
-  [{ SMTP_URL: 'smtp://mail.example.com' }, 'MAIL_FROM is required with SMTP_URL.'],
+  [{ SMTP_URL: 'mail.example.com', MAIL_FROM: 'a@example.com', PUBLIC_URL }, smtp],
+  [{ SMTP_URL: 'smtp://u:secret@h:port', MAIL_FROM: 'a@example.com', PUBLIC_URL }, smtp],
+  [{ SMTP_URL: 'smtp://mail.example.com', PUBLIC_URL }, 'MAIL_FROM is required with SMTP_URL.'],
   [{ SMTP_URL: 'smtp://mail.example.com', MAIL_FROM: 'a@example.com' }, 'PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.'],
   [{ MAIL_FROM: 'nobody' }, from],
   [{ MAIL_FROM: 'a@example.com, b@example.com' }, from],
@@ -186,6 +193,38 @@ for (const [setting, sentence] of bad) {
     t.throws(() => parseSettings(setting), new Error(sentence))
   })
 }
+
+t.test('14.5 settings: all invalid ones are reported at once, one sentence per line', async (t) => {
+  t.throws(() => parseSettings({ PORT: 'http', LOG_LEVEL: 'loud', ADMIN_EMAIL: 'root', SIGN_UP: 'true', TRUST_PROXY: 'yes, no', WEBHOOK_EVENTS: 'x' }), {
+    message: [
+      'ADMIN_PASSWORD is required with ADMIN_EMAIL.', 'WEBHOOK_URL is required with WEBHOOK_EVENTS.', port, email, level, proxy,
+      'SMTP_URL is required with SIGN_UP.', 'PUBLIC_URL is required with SIGN_UP.',
+    ].join('\n'),
+  })
+})
+
+t.test('14.5 settings: a name that is close to that of a setting produces a warning', async (t) => {
+  const meant = (environment: Record<string, string>) => warnOfNames(environment, settingNames).map((warning) => warning.match(/^(\w+) .+ did you mean (\w+)\?$/)?.slice(1).join(' '))
+  t.same(meant({ DATABSE_URL: 'x', LOG_LVEL: 'x', database_url: 'x', USHER_PORT: 'x', UPLAOD_MAX_BYTE: 'x', SECRETS: 'x' }),
+    ['DATABSE_URL DATABASE_URL', 'LOG_LVEL LOG_LEVEL', 'database_url DATABASE_URL', 'USHER_PORT PORT', 'UPLAOD_MAX_BYTE UPLOAD_MAX_BYTES', 'SECRETS SECRET'])
+  t.same(meant({ PATH: 'x', HOME: 'x', HOSTNAME: 'x', PGPORT: 'x', POST: 'x', TMPDIR: 'x', LOGNAME: 'x', NODE_OPTIONS: 'x', SSH_TTY: 'x', XDG_DATA_DIRS: 'x', DATABSE_URL: '' }), [])
+  t.same(meant({ DATABASE_URL: 'x', DATABASE_URLS: 'x' }), [], 'a setting that is set is not misspelled')
+})
+
+t.test('14.4 settings: secrets and passwords in URLs are masked', async (t) => {
+  t.same(['SECRET', 'ADMIN_PASSWORD', 'S3_SECRET_ACCESS_KEY'].map((name) => maskSetting(name, 'hidden')), Array(3).fill('********'))
+  t.same(maskSetting('WEBHOOK_SECRET', ['hidden', 'hidden']), '********')
+  const urls: [given: string, shown: string][] = [
+    ['postgres://usher:hid@d:en/@one:1,two:2/usher?sslmode=require', 'postgres://usher:********@one:1,two:2/usher?sslmode=require'],
+    ['postgres://one/usher?user=usher&password=hidden', 'postgres://one/usher?user=usher&password=********'],
+    ['mysql://u:hidden@h:port', 'mysql://u:********@h:port'],
+    ['https://example.com:8443/a', 'https://example.com:8443/a'],
+    ['PORT', 'PORT'],
+  ]
+  for (const [given, shown] of urls) t.equal(maskSetting('DATABASE_URL', given), shown)
+  t.equal(maskSetting('PRINT_SECRETS', true), true)
+  t.equal(maskSetting('PASSWORD_URL', 'https://app.example.com/'), 'https://app.example.com/')
+})
 
 t.test('8 a version of Node.js that is too old is rejected with one sentence', async (t) => {
   for (const version of ['24.0.0', '22.18.0', '23.1.0', process.versions.node]) requireNode(version)

@@ -1,11 +1,11 @@
-import { insertAuditEntries } from '../../db/audit.ts'
-import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../db/ended-sessions.ts'
-import { isUuid } from '../../db/postgres.ts'
-import type { Database } from '../../db/tables.ts'
-import { findCredentials, findUsers } from '../../db/users.ts'
-import { terminalContext } from './audit.ts'
-import { withDatabase } from './with-database.ts'
-import type { Command } from './command.ts'
+import { insertAuditEntries } from '../../../db/audit.ts'
+import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../../db/ended-sessions.ts'
+import { isUuid } from '../../../db/postgres.ts'
+import type { Database } from '../../../db/tables.ts'
+import { findCredentials, findUsers } from '../../../db/users.ts'
+import { terminalContext } from '../audit.ts'
+import { withDatabase } from '../with-database.ts'
+import type { Command } from '../command.ts'
 
 export default {
   summary: 'End sessions on every node at once.',
@@ -13,19 +13,20 @@ export default {
     '  --user <id or email>  end all sessions of a user\n' +
     '  --id <session>        end one session\n' +
     '  --all                 end all sessions of all users',
+  json: '{ ended: number }',
   options: { user: { type: 'string' }, id: { type: 'string' }, all: { type: 'boolean' } },
 
   async run ({ user, id, all }) {
     const chosen = [user, id, all].filter((value) => value !== undefined)
     if (chosen.length !== 1) throw new Error('Exactly one of --user, --id and --all is required.')
-    await withDatabase(async ({ db }) => {
+    return withDatabase(async ({ db }) => {
       const count = await db.transaction().execute(async (trx) => {
         if (id) return end(trx, String(id))
         const { count, userId } = all ? { count: await deleteAllSessions(trx), userId: null } : await endOf(trx, String(user))
         if (count > 0) await insertAuditEntries(trx, [{ ...terminalContext, action: 'session.end', userId }])
         return count
       })
-      console.log(`${count} session${count === 1 ? '' : 's'} ended.`)
+      return { text: `${count} session${count === 1 ? '' : 's'} ended.`, json: { ended: count } }
     })
   },
 } satisfies Command

@@ -1,0 +1,26 @@
+import { sql } from 'kysely'
+import { HEARTBEAT } from './driver/notification-connection.ts'
+import type { Database } from './tables.ts'
+
+/** What is known about a PostgreSQL server. */
+export interface ServerStatus {
+  version: string
+  /** Whether it is a standby, which accepts no writes. */
+  isStandby: boolean
+  /** How many nodes send heartbeats to the database. Only those with the same database user are visible. */
+  nodes: number
+  /** How many seconds the clock of this machine is ahead of that of the server. The error is half of `roundTrip`. */
+  clockAhead: number
+  roundTrip: number
+}
+
+/** Returns what a server tells about itself. */
+export async function readServerStatus (db: Database): Promise<ServerStatus> {
+  const sent = Date.now()
+  const { rows: [clock] } = await sql<{ now: number }>`select extract(epoch from clock_timestamp())::float8 as now`.execute(db)
+  const received = Date.now()
+  const { rows: [server] } = await sql<Omit<ServerStatus, 'clockAhead' | 'roundTrip'>>`
+    select current_setting('server_version') as version, pg_is_in_recovery() as "isStandby",
+      (select count(*)::integer from pg_stat_activity where datname = current_database() and query = ${HEARTBEAT}) as nodes`.execute(db)
+  return { ...server!, clockAhead: (sent + received) / 2000 - clock!.now, roundTrip: (received - sent) / 1000 }
+}

@@ -1,0 +1,34 @@
+import { Type } from '@sinclair/typebox'
+import { listAuditEntries } from '../../db/audit.ts'
+import { isUuid } from '../../db/postgres.ts'
+import { auditActions, ListAudit } from '../../schema/audit.ts'
+import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
+import { createParser } from '../../schema/validator.ts'
+import type { Command } from './command.ts'
+import { formatTable } from './table.ts'
+import { findUser } from './users/shown.ts'
+import { withDatabase } from './with-database.ts'
+
+const parse = createParser(Type.Omit(ListAudit, ['user']))
+
+export default {
+  summary: 'List the entries of the account log, newest first.',
+  details: '  --user <id or email>  only entries about the account of a user. Entries remain when the user is deleted: use the id\n' +
+    `  --action <action>     only entries of this action, such as ${auditActions[1]}\n` +
+    '  --limit <number>      at most so many, from 1 to 1000, by default 100\n' +
+    '  --after <cursor>      the next page, with the cursor that the previous one ends with',
+  json: '{ entries: [{ id, action, at, actorId, userId, sessionId, address, userAgent }], next: cursor or null }',
+  options: { user: { type: 'string' }, action: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string' } },
+
+  async run ({ user, action: wanted, limit: most = '100', after: cursor }) {
+    const { action, limit, after } = parse({ action: wanted, limit: Number(most), after: cursor })
+    return withDatabase(async ({ db }) => {
+      const userId = user === undefined || isUuid(String(user)) ? user as string | undefined : (await findUser(db, String(user))).id
+      const { rows, next } = await listAuditEntries(db, { userId, action, limit, after: after === undefined ? undefined : decodeCursor(after) })
+      const last = next && encodeCursor(next)
+      const cells = rows.map(({ at, action, userId, actorId, address, userAgent }) => [at, action, userId, actorId, address, userAgent])
+      const table = formatTable(['AT', 'ACTION', 'USER', 'ACTOR', 'ADDRESS', 'USER AGENT'], cells)
+      return { text: last === null ? table : `${table}\n\nThere are more: add --after ${last}`, json: { entries: rows, next: last } }
+    })
+  },
+} satisfies Command

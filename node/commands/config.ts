@@ -1,0 +1,24 @@
+import { checkEnvironment } from '../environment.ts'
+import { maskSetting } from '../masked.ts'
+import { settingNames } from '../settings.ts'
+import type { Command } from './command.ts'
+import { formatTable } from './table.ts'
+
+export default {
+  summary: 'Show every setting, and where its value comes from.',
+  details: 'Secrets and passwords in URLs are not shown. The exit code is 1 if a setting is invalid.',
+  json: '{ settings: [{ name, value or null, source: environment, .env or default }], errors: [sentence], warnings: [sentence] }',
+  options: {},
+
+  async run () {
+    const { settings: values, sources, errors, warnings } = checkEnvironment()
+    const settings = settingNames.map((name) => ({
+      name,
+      value: maskSetting(name, values[name as keyof typeof values]) ?? null,
+      source: sources[name],
+    }))
+    const cells = settings.map(({ name, value, source }) => [name, Array.isArray(value) ? value.join(', ') || null : value, source])
+    const text = [formatTable(['SETTING', 'VALUE', 'SOURCE'], cells), errors.join('\n'), warnings.join('\n')].filter(Boolean).join('\n\n')
+    return { text, json: { settings, errors, warnings }, isFailure: errors.length > 0 }
+  },
+} satisfies Command

@@ -1,0 +1,21 @@
+import { listSessions, listSessionsOf } from '../../../db/sessions.ts'
+import type { Command } from '../command.ts'
+import { formatTable } from '../table.ts'
+import { findUser } from '../users/shown.ts'
+import { withDatabase } from '../with-database.ts'
+
+const SESSIONS = 1000
+
+export default {
+  summary: 'List sessions that have neither ended nor expired, newest first.',
+  details: `  --user <id or email>  only those of a user; by default the newest ${SESSIONS} of all users`,
+  json: '{ sessions: [{ id, userId, createdAt, lastUsedAt, expiresAt, address, userAgent }] }',
+  options: { user: { type: 'string' } },
+
+  run: ({ user: given }) => withDatabase(async ({ db }) => {
+    const user = given === undefined ? undefined : await findUser(db, String(given))
+    const sessions = user ? (await listSessionsOf(db, user.id)).map((row) => ({ userId: user.id, ...row })) : await listSessions(db, SESSIONS)
+    const cells = sessions.map(({ id, userId, lastUsedAt, address, userAgent }) => [id, userId, lastUsedAt, address, userAgent])
+    return { text: formatTable(['ID', 'USER', 'LAST USED', 'ADDRESS', 'USER AGENT'], cells), json: { sessions } }
+  }),
+} satisfies Command

@@ -1,0 +1,20 @@
+import { checkAll } from '../status/checks.ts'
+import type { Command } from './command.ts'
+import { formatTable } from './table.ts'
+
+export default {
+  summary: 'Report what is healthy, and change nothing.',
+  details: 'Checks the settings, the database and its tables, the signing keys, the clock, the disk, the mail server and the deliveries.\n' +
+    'The exit code is 0 if nothing has failed, otherwise 1. A warning is no failure. An embedded PostgreSQL is not started: if it does\n' +
+    'not run, no node runs, and the database has failed.',
+  json: '{ healthy: boolean, checks: [{ name, state: ok, warning, failed or skipped, detail }] }',
+  options: {},
+
+  async run () {
+    const checks = await checkAll()
+    const healthy = checks.every(({ state }) => state !== 'failed')
+    const text = `${formatTable(['CHECK', 'STATE', 'DETAIL'], checks.map(({ name, state, detail }) => [name, state, detail]))}\n\n` +
+      (healthy ? 'Nothing has failed.' : 'Something has failed.')
+    return { text, json: { healthy, checks }, isFailure: !healthy }
+  },
+} satisfies Command

@@ -1,0 +1,30 @@
+import { userInputs } from '../../../schema/user-inputs.ts'
+import { noFields } from '../../../schema/user-fields.ts'
+import type { Command } from '../command.ts'
+import { PASSWORD_HELP, passwordOption, readPassword } from '../password-input.ts'
+import { withService } from '../with-service.ts'
+import { showUser, USER } from './shown.ts'
+
+export default {
+  summary: 'Create a user.',
+  details: '  --email <address>  the email address of the user, required\n' +
+    '  --name <name>      the name of the user, required\n' +
+    '  --role <role>      admin or user, by default user\n' +
+    `  --password-stdin   ${PASSWORD_HELP}\n` +
+    '  --invite           set no password, and send the user a mail with a link to set one',
+  json: `{ user: ${USER}, password: the random one or null }`,
+  options: { email: { type: 'string' }, name: { type: 'string' }, role: { type: 'string' }, invite: { type: 'boolean' }, ...passwordOption },
+
+  async run ({ email, name, role, invite, 'password-stdin': isGiven }) {
+    if (invite && isGiven) throw new Error('Only one of --invite and --password-stdin is possible.')
+    const { password, shown } = invite ? { password: undefined, shown: null } : await readPassword(isGiven)
+    const given = userInputs(noFields).creation.parse({ email, name, role, password })
+    return withService(async ({ app, caller, sendsMails }) => {
+      if (invite && !sendsMails) throw new Error('No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.')
+      const user = await app.usherNewUsers.create(caller, given)
+      if (invite) await app.usherPasswordLinks.invite(user.id, caller)
+      const result = invite ? `, and a mail to set a password is sent to ${user.email}` : shown === null ? '' : `, password ${shown} (not shown again)`
+      return { text: `User ${user.email} was created with the id ${user.id}${result}.`.replace(/\)\.$/, ')'), json: { user: showUser(user), password: shown } }
+    })
+  },
+} satisfies Command

@@ -1,0 +1,36 @@
+import { EVERYBODY, listUsers } from '../../../db/user-lists.ts'
+import { Type } from '@sinclair/typebox'
+import { decodeUserCursor, encodeUserCursor, ListUsers } from '../../../schema/user-list.ts'
+import { createParser } from '../../../schema/validator.ts'
+import type { Command } from '../command.ts'
+import { formatTable } from '../table.ts'
+import { withDatabase } from '../with-database.ts'
+import { showUser, USER } from './shown.ts'
+
+const parse = createParser(Type.Omit(ListUsers, ['fields']))
+
+export default {
+  summary: 'List users, newest first.',
+  details: '  --role <role>     only users of this role: admin or user\n' +
+    '  --search <text>   only users of whose name or address some word begins with this\n' +
+    '  --sort <order>    createdAt, name or email; with a hyphen, as in --sort=-name, in descending order\n' +
+    '  --limit <number>  at most so many, from 1 to 1000, by default 100\n' +
+    '  --after <cursor>  the next page, with the cursor that the previous one ends with',
+  json: `{ users: [${USER}], next: cursor or null }`,
+  options: { role: { type: 'string' }, search: { type: 'string' }, sort: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string' } },
+
+  run: async ({ role, search: q, sort: order, limit: most = '100', after: cursor }) => {
+    const { limit, after, ...filters } = parse({ role, q, sort: order, limit: Number(most), after: cursor })
+    return withDatabase(async ({ db }) => {
+      const query = { ...filters, limit, addresses: { of: EVERYBODY }, ...after !== undefined && { after: decodeUserCursor(after, filters) } }
+      const { rows, next } = await listUsers(db, query)
+      const last = next && encodeUserCursor(next, filters)
+      const cells = rows.map(({ id, email, name, role, disabled, createdAt }) => [id, email, name, role, disabled ? 'disabled' : 'enabled', createdAt])
+      const table = formatTable(['ID', 'EMAIL', 'NAME', 'ROLE', 'STATE', 'CREATED'], cells)
+      return {
+        text: last === null ? table : `${table}\n\nThere are more: add --after ${last}`,
+        json: { users: rows.map(showUser), next: last },
+      }
+    })
+  },
+} satisfies Command

@@ -1,0 +1,22 @@
+import { isUuid } from '../../../db/postgres.ts'
+import type { Database, UserRow } from '../../../db/tables.ts'
+import { findUsers, findUsersByEmail } from '../../../db/users.ts'
+import { formatRecord } from '../table.ts'
+
+/** Returns a user as commands show it to programs: what an admin gets from the API. */
+export function showUser ({ id, name, email, emailVerified, role, disabled, createdAt, updatedAt }: UserRow) {
+  return { id, name, email, emailVerified, role, disabled, createdAt, updatedAt }
+}
+
+/** Returns a user as commands show it to people. */
+export const describeUser = (user: UserRow): string => formatRecord(showUser(user))
+
+/** Returns the user with an id or an address. Throws an `Error` with a sentence if there is none. */
+export async function findUser (db: Database, given: string): Promise<UserRow> {
+  const user = isUuid(given) ? (await findUsers(db, [given]))[0] : given.includes('\0') ? undefined : (await findUsersByEmail(db, [given]))[0]
+  if (!user) throw new Error(`There is no user ${given}.`)
+  return user
+}
+
+/** The shape of a user, for `--help`. */
+export const USER = '{ id, name, email, emailVerified, role, disabled, createdAt, updatedAt }'

@@ -1,0 +1,61 @@
+import Fastify, { type FastifyInstance } from 'fastify'
+import usher from '../../app.ts'
+import type { Database } from '../../db/tables.ts'
+import type { Caller } from '../../plugins/auth/caller.ts'
+import { explain, openData } from '../data.ts'
+import { readEnvironment } from '../environment.ts'
+import { openMailTemplates } from '../mail-templates.ts'
+import { openMailer } from '../mailer.ts'
+import type { Settings } from '../settings.ts'
+import { terminalContext } from './audit.ts'
+
+/** What a command that changes accounts gets. */
+export interface ServiceContext {
+  /** The scope of the plugin, with the functions that routes use. */
+  readonly app: FastifyInstance
+  readonly db: Database
+  /** The operator, who has every permission. */
+  readonly caller: Caller
+  readonly settings: Settings
+  readonly sendsMails: boolean
+}
+
+/**
+ * Runs the work of a command with the functions that routes use, so that changes have the same effects: account log, ended sessions,
+ * events and mails. The service is started without its routes. Mails are sent before it returns, or by a node if that takes long. Throws an
+ * `Error` with a sentence.
+ */
+export async function withService<Result> (work: (context: ServiceContext) => Promise<Result>): Promise<Result> {
+  const settings = readEnvironment()
+  const data = await openData(settings, () => {})
+  const { mailer, close } = await openMailer(settings)
+  // A migration may take long.
+  const app = Fastify({ logger: false, pluginTimeout: 0 })
+  // The plugin encapsulates everything in a scope. Its host does not see it, but Fastify tells about every scope.
+  const scopes: FastifyInstance[] = []
+  app.addHook('onRegister', (scope) => { scopes.push(scope) })
+  try {
+    await app.register(usher, {
+      databaseUrl: data.url,
+      notificationsUrl: settings.NOTIFICATIONS_URL,
+      poolSize: 2,
+      mailer,
+      mailTemplates: openMailTemplates(settings),
+      pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
+      secret: data.secret,
+      passwordUrl: settings.PASSWORD_URL,
+      publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, ''),
+      without: ['posts', 'uploads', 'graphql', 'docs', 'pages'],
+    })
+    await app.ready()
+    const scope = scopes.find((scope) => scope.hasDecorator('usherAccounts'))!
+    const caller = scope.usherAuth.createCaller({ via: 'command', ...terminalContext, isHost: true, actor: null })
+    return await work({ app: scope, db: scope.usherDatabase.db, caller, settings, sendsMails: mailer !== undefined })
+  } catch (error) {
+    throw new Error(explain(error as Error, settings), { cause: error })
+  } finally {
+    await app.close()
+    close()
+    await data.stop()
+  }
+}

@@ -1,0 +1,28 @@
+import { print } from './print.ts'
+
+/** Shows the password of the first admin, which exists nowhere else. */
+export interface FirstAdminNotice {
+  /** Keeps the credentials until `show`, so that they are the last that a start prints. */
+  keep (credentials: { email: string, password: string }): void
+  /** Prints them, if there are any: in a box on a terminal. */
+  show (): void
+}
+
+/** Creates the notice of a start. `show` must be called however the start ends. */
+export function createFirstAdminNotice (isTerminal = process.stderr.isTTY === true): FirstAdminNotice {
+  let line: string | undefined
+  return {
+    keep ({ email, password }) {
+      line = `The first admin is ${email}, password ${password} (not shown again)`
+    },
+    show () {
+      if (line !== undefined) print(isTerminal ? boxed(line) : line)
+      line = undefined
+    },
+  }
+}
+
+function boxed (line: string): string {
+  const edge = '─'.repeat(line.length + 4)
+  return `┌${edge}┐\n│  ${line}  │\n└${edge}┘`
+}

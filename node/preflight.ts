@@ -1,0 +1,85 @@
+import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
+import { access, constants, stat } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { dirname, resolve } from 'node:path'
+import { readOptions } from '../schema/read-options.ts'
+import { explain } from './data.ts'
+import { checkEnvironment } from './environment.ts'
+import { openMailTemplates } from './mail-templates.ts'
+import { print } from './print.ts'
+import type { Settings } from './settings.ts'
+
+/**
+ * Returns the settings for a start, from the environment and from `.env`. Before anything is created, it checks all of them, and whether
+ * the node can listen and has its folder (contract 14.5). Throws an `Error` with a sentence for each problem, one per line.
+ */
+export async function readStartSettings (): Promise<Settings> {
+  const { settings, errors, warnings } = checkEnvironment()
+  if (warnings.length > 0) print(...warnings)
+  const isValid = (...names: string[]) => !errors.some((error) => names.some((name) => error.startsWith(`${name} `)))
+  const checks = [
+    isValid('HOST', 'PORT') && checkPort(settings),
+    isValid('DATA_DIR') && checkFolder(settings),
+    isValid('MAIL_TEMPLATES') && checkTemplates(settings),
+    isValid('ADMIN_EMAIL', 'ADMIN_PASSWORD') && checkAdmin(settings),
+  ]
+  const problems = [...errors, ...(await Promise.all(checks)).filter((problem) => typeof problem === 'string')]
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  return settings
+}
+
+/** Returns a sentence that explains why the node cannot listen. */
+export function explainListening ({ code }: NodeJS.ErrnoException, { HOST, PORT }: Pick<Settings, 'HOST' | 'PORT'>): string {
+  return code === 'EADDRINUSE'
+    ? `PORT ${PORT} is in use on ${HOST}: stop the program that uses it, or set another PORT (0 for any free one).`
+    : `The node cannot listen on HOST ${HOST} with PORT ${PORT} (${code}): set another HOST or PORT.`
+}
+
+async function checkPort (settings: Settings): Promise<string | undefined> {
+  const server = createServer((socket) => socket.destroy())
+  try {
+    const { address } = await lookup(settings.HOST)
+    server.listen(settings.PORT, address)
+    await once(server, 'listening')
+    server.close()
+    await once(server, 'close')
+  } catch (error) {
+    return explainListening(error as NodeJS.ErrnoException, settings)
+  }
+}
+
+// The folder need not exist, but then it must be possible to create it.
+async function checkFolder ({ DATA_DIR }: Settings): Promise<string | undefined> {
+  for (let folder = resolve(DATA_DIR); ; folder = dirname(folder)) {
+    try {
+      if (!(await stat(folder)).isDirectory()) return explainFolder(folder, 'it is not a folder')
+      await access(folder, constants.W_OK | constants.X_OK)
+      return undefined
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      // ENOTDIR: one of the folders above is a file, which is found next.
+      if ((code !== 'ENOENT' && code !== 'ENOTDIR') || folder === dirname(folder)) return explainFolder(folder, `${code}`)
+    }
+  }
+}
+
+const explainFolder = (folder: string, why: string) =>
+  `DATA_DIR cannot be used, because ${folder} is not a writable folder (${why}): start the node as the user who owns it, or choose another DATA_DIR.`
+
+async function checkTemplates (settings: Settings): Promise<string | undefined> {
+  try {
+    openMailTemplates(settings)
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+async function checkAdmin (settings: Settings): Promise<string | undefined> {
+  const { ADMIN_EMAIL: email, ADMIN_PASSWORD: password } = settings
+  try {
+    if (email && password) readOptions({ databaseUrl: 'postgres://localhost/usher', admin: { email, password } })
+  } catch (error) {
+    return explain(error as Error, settings)
+  }
+}

@@ -1,0 +1,68 @@
+import { statfs } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { checkEnvironment } from '../environment.ts'
+import type { Settings } from '../settings.ts'
+import { check, failed, ok, skipped, warning, type Check } from './check.ts'
+import { checkDatabase } from './database.ts'
+
+const GIB = 1024 ** 3
+const LITTLE_BYTES = GIB
+const TOO_FEW_BYTES = GIB / 10
+
+/** Checks everything that a node needs. It changes nothing, and does not start an embedded PostgreSQL. */
+export async function checkAll (): Promise<Check[]> {
+  const { settings, errors, warnings } = checkEnvironment()
+  const isValid = (name: string) => !errors.some((error) => error.startsWith(`${name} `))
+  const [disk, mail, database] = await Promise.all([
+    isValid('DATA_DIR') ? checkDisk(settings) : [],
+    isValid('SMTP_URL') && isValid('MAIL_FROM') ? checkMail(settings) : [],
+    isValid('DATABASE_URL') && isValid('DATA_DIR') ? checkDatabase(settings) : [],
+  ])
+  return [await checkSettings(errors, warnings), ...database, disk, mail].flat()
+}
+
+function checkSettings (errors: readonly string[], warnings: readonly string[]): Promise<Check> {
+  return check('settings', () => {
+    if (errors.length > 0) return failed([...errors, ...warnings].join(' '))
+    return warnings.length > 0 ? warning(warnings.join(' ')) : ok('valid')
+  })
+}
+
+function checkDisk ({ DATA_DIR }: Settings): Promise<Check> {
+  return check('disk', async () => {
+    const folder = resolve(DATA_DIR)
+    const { bavail, blocks, bsize } = await statfsOf(folder)
+    const [free, total] = [Number(bavail) * Number(bsize), Number(blocks) * Number(bsize)]
+    const detail = `${(free / GIB).toFixed(1)} of ${(total / GIB).toFixed(1)} GiB are free for ${folder}`
+    if (free < TOO_FEW_BYTES) return failed(detail)
+    return free < LITTLE_BYTES ? warning(detail) : ok(detail)
+  })
+}
+
+// The folder may not exist before the first start.
+async function statfsOf (folder: string): ReturnType<typeof statfs> {
+  try {
+    return await statfs(folder)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || folder === dirname(folder)) throw error
+    return statfsOf(dirname(folder))
+  }
+}
+
+function checkMail ({ SMTP_URL, MAIL_FROM }: Settings): Promise<Check> {
+  return check('mail server', async () => {
+    if (!SMTP_URL) return skipped('SMTP_URL is not set: no mails are sent')
+    const { createSmtpMailer } = await import('../smtp.ts')
+    const { verify, close } = createSmtpMailer(SMTP_URL, MAIL_FROM!)
+    const { host } = new URL(SMTP_URL)
+    try {
+      await verify()
+      return ok(`${host} accepts mails`)
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException
+      return failed(`${host} cannot be used (${code ?? message}): check SMTP_URL`)
+    } finally {
+      close()
+    }
+  })
+}

@@ -1,0 +1,83 @@
+import { openDatabase } from '../../db/driver/connection.ts'
+import { listPending } from '../../db/migrations.ts'
+import { countWaiting } from '../../db/outbox/waiting.ts'
+import { listFailedDeliveries } from '../../db/outbox/failures.ts'
+import { readServerStatus } from '../../db/server-status.ts'
+import { listSigningKeys, openSigningKey } from '../../db/signing-keys.ts'
+import type { Database } from '../../db/tables.ts'
+import { join, resolve } from 'node:path'
+import { readOptions } from '../../schema/read-options.ts'
+import { explain } from '../data.ts'
+import type { Settings } from '../settings.ts'
+import { check, failed, ok, skipped, warning, type Check } from './check.ts'
+
+// The database has its own clock, which nodes follow. A large difference makes logs and certificates hard to trust.
+const CLOCK_SECONDS = 2
+const FAILURES = 1000
+
+const NAMES = ['tables', 'signing keys', 'clock', 'nodes', 'events'] as const
+
+interface Target { db: Database, schema: string, secret: string | undefined }
+
+/** Checks the database and what is stored in it. */
+export async function checkDatabase (settings: Settings): Promise<Check[]> {
+  const source = await locate(settings).catch((error: Error) => error)
+  if (source instanceof Error || source === undefined) {
+    const detail = source?.message ?? 'the embedded PostgreSQL does not run: start a node'
+    return [await check('database', () => failed(detail)), ...await skipAll()]
+  }
+  const { schema } = readOptions({ databaseUrl: source.url })
+  const log = { warn () {}, info () {}, error () {} }
+  const { db, close } = openDatabase({ database: source.url, schema, poolSize: 2, log })
+  try {
+    return await checkTables({ db, schema, secret: source.secret }, (error) => explain(error, settings))
+  } finally {
+    await close()
+  }
+}
+
+// Returns the running database, and the secret of the signing keys.
+async function locate ({ DATABASE_URL, DATA_DIR, SECRET }: Settings): Promise<{ url: string, secret: string | undefined } | undefined> {
+  if (DATABASE_URL) return { url: DATABASE_URL, secret: SECRET }
+  const [{ findRunning }, { tryRead }] = await Promise.all([import('../embedded/find-running.ts'), import('../secret.ts')])
+  const url = await findRunning(resolve(DATA_DIR))
+  return url === undefined ? undefined : { url, secret: SECRET ?? await tryRead(join(resolve(DATA_DIR), 'secret')) }
+}
+
+async function checkTables ({ db, schema, secret }: Target, explain: (error: Error) => string): Promise<Check[]> {
+  const status = await readServerStatus(db).catch((error: Error) => error)
+  if (status instanceof Error) return [await check('database', () => failed(explain(status))), ...await skipAll()]
+  const { version, isStandby, nodes, clockAhead, roundTrip } = status
+  const { pending, newer } = await listPending(db, schema).catch((error: Error) => ({ pending: error, newer: [] as string[] }))
+  // Without its tables, the rest cannot be read.
+  const hasTables = !(pending instanceof Error) && pending.length === 0
+  const onTables = (name: string, run: Parameters<typeof check>[1]) => check(name, hasTables ? run : () => skipped('the tables are not up to date'))
+  return Promise.all([
+    check('database', () => isStandby ? failed(`PostgreSQL ${version} is a standby, which accepts no writes`) : ok(`PostgreSQL ${version}, answers in ${Math.ceil(roundTrip * 1000)} ms`)),
+    check('tables', () => {
+      if (pending instanceof Error) return failed(explain(pending))
+      if (pending.length > 0) return warning(`${pending.length} migration${pending.length === 1 ? ' is' : 's are'} pending: start a node, or run "migrate"`)
+      return newer.length > 0 ? warning(`a newer version of Usher has changed them (${newer.join(', ')})`) : ok('up to date')
+    }),
+    onTables('signing keys', async () => {
+      const keys = await listSigningKeys(db)
+      if (keys.length === 0) return warning('there is none: the first start of a node creates one')
+      for (const key of keys) openSigningKey(secret, key)
+      return ok(`${keys.length}, of which ${keys.filter(({ activeIn }) => activeIn > 0).length} will sign later`)
+    }),
+    check('clock', () => {
+      const detail = `${Math.abs(clockAhead).toFixed(2)} seconds ${clockAhead < 0 ? 'behind' : 'ahead of'} the database`
+      return Math.abs(clockAhead) - roundTrip / 2 > CLOCK_SECONDS ? warning(`${detail}: set the clock of this machine`) : ok(detail)
+    }),
+    check('nodes', () => nodes > 0 ? ok(`${nodes} ${nodes === 1 ? 'process is' : 'processes are'} connected`) : warning('no node is connected')),
+    onTables('events', async () => {
+      const [waiting, lost] = await Promise.all([countWaiting(db), listFailedDeliveries(db, { limit: FAILURES })])
+      const count = (of: 'count' | 'retrying') => waiting.reduce((sum, queue) => sum + queue[of], 0)
+      const detail = `${count('count')} events and mails are waiting, ${count('retrying')} of them have failed before, ` +
+        `${lost.length === FAILURES ? 'at least ' : ''}${lost.length} were given up`
+      return count('retrying') + lost.length > 0 ? warning(`${detail}: see "events list"`) : ok(detail)
+    }),
+  ])
+}
+
+const skipAll = (): Promise<Check[]> => Promise.all(NAMES.map((name) => check(name, () => skipped('the database cannot be reached'))))

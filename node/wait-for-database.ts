@@ -1,0 +1,53 @@
+import { setTimeout } from 'node:timers/promises'
+import postgres from 'postgres'
+import { isOutage } from '../db/driver/circuit-breaker.ts'
+import type { Failure } from '../db/driver/sockets.ts'
+import { DatabaseUnavailable } from '../schema/errors.ts'
+import { nameOf } from './data.ts'
+import { print } from './print.ts'
+import { showProgress } from './progress.ts'
+import type { Settings } from './settings.ts'
+
+const PAUSE_MS = 500
+const CONNECT_SECONDS = 5
+// PostgreSQL starts, or has no connection left.
+const TEMPORARY = /^(57P03|53300)$/
+
+/**
+ * Waits until the database of `DATABASE_URL` answers, for at most `DATABASE_WAIT_SECONDS`, and prints that it waits. Other errors than an
+ * outage are left to the statements that follow. Throws `DatabaseUnavailable` when the time is over or the signal aborts.
+ */
+export async function waitForDatabase ({ DATABASE_URL, DATABASE_WAIT_SECONDS: most }: Settings, signal?: AbortSignal): Promise<void> {
+  if (!DATABASE_URL || most === 0) return
+  const since = performance.now()
+  const progress = showProgress('Waiting for the database', (seconds) => `${Math.floor(seconds)} s`)
+  let isWaiting = false
+  try {
+    for (;;) {
+      const cause = await probe(DATABASE_URL)
+      if (!cause) break
+      const passed = (performance.now() - since) / 1000
+      if (signal?.aborted || passed >= most) throw new DatabaseUnavailable({ cause })
+      if (!isWaiting) print(`DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${cause.code}): waiting for up to ${most} seconds.`)
+      isWaiting = true
+      progress.update(passed, most)
+      await setTimeout(PAUSE_MS, undefined, signal && { signal }).catch(() => {})
+    }
+  } finally {
+    progress.end()
+  }
+  if (isWaiting) print('The database can be reached.')
+}
+
+// Returns why the database cannot be reached at the moment, or undefined if it answers.
+async function probe (url: string): Promise<Failure | undefined> {
+  const sql = postgres(url, { max: 1, connect_timeout: CONNECT_SECONDS, fetch_types: false, onnotice: () => {}, backoff: () => 0 })
+  try {
+    await sql`select 1`
+  } catch (error) {
+    const { code = '' } = error as Failure
+    if (isOutage(error as Failure) || TEMPORARY.test(code)) return error as Failure
+  } finally {
+    await sql.end({ timeout: 0 })
+  }
+}

@@ -1,0 +1,21 @@
+import type { FastifyInstance } from 'fastify'
+import { replacePassword } from '../../db/password-tokens.ts'
+import type { Caller } from '../auth/caller.ts'
+
+/**
+ * Sets the password of a user for the operator, who needs neither the current one nor a link. Ends all sessions of the user, and notifies
+ * the user by mail. Returns the number of ended sessions. Throws `UserNotFound`.
+ */
+export async function setPassword (app: FastifyInstance, caller: Caller, userId: string, passwordHash: string): Promise<number> {
+  const { usherDatabase: { db }, usherAudit: audit, usherSessions: sessions, usherUndoLinks: undoLinks } = app
+  const { ended } = await db.transaction().execute(async (trx) => {
+    const replaced = await replacePassword(trx, { userId, passwordHash, actorId: caller.actor?.id ?? null })
+    await audit.add(caller, { action: 'password.reset', userId }, trx)
+    // There is no link that restores the former password, because whoever made the reset necessary may know it.
+    await undoLinks.notifyPasswordChanged(trx, replaced.email, undefined, userId)
+    await caller.confirm()
+    return replaced
+  })
+  sessions.markEnded(ended)
+  return ended.length
+}

@@ -1,0 +1,202 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import t from 'tap'
+import type { Command, Output, Values } from '../../node/commands/command.ts'
+import { commands } from '../../node/commands/index.ts'
+import { formatTable } from '../../node/commands/table.ts'
+import { describeAll, describeCommand, describeGroup } from '../../node/commands/usage.ts'
+import { createDatabase } from '../helpers/database.ts'
+import { startMailServer } from '../helpers/mail.ts'
+import { startNode } from '../helpers/node.ts'
+
+const admin = { email: 'root@example.com', password: 'horse battery staple' }
+const SECRET = 'a secret of many words'
+const DATABASE_URL = await createDatabase(t)
+const cwd = t.testdir()
+const settings = { DATABASE_URL, SECRET, DATA_DIR: join(cwd, 'data'), ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+
+// Commands read their settings from the environment of the process.
+Object.assign(process.env, { ...settings, PRINT_SECRETS: 'false' })
+
+/** Runs a command in this process, and returns its output. */
+async function run (name: string, values: Values = {}, ...args: string[]): Promise<Output> {
+  const { default: command } = await commands[name]!()
+  return await command.run(values, args) as Output
+}
+
+/** Runs a command, and returns what it prints with --json. */
+const json = async <Result>(name: string, values: Values = {}, ...args: string[]) => JSON.parse(JSON.stringify((await run(name, values, ...args)).json)) as Result
+
+interface ShownUser { id: string, email: string, role: string, disabled: boolean }
+type WithUser = { user: ShownUser, password: string | null, endedSessions: number }
+
+t.test('14.4 every command has help, and docs/operations/commands.md describes it with its options and its JSON', async (t) => {
+  const document = readFileSync(join(import.meta.dirname, '../../docs/operations/commands.md'), 'utf8')
+  const all = await describeAll(commands)
+  for (const [name, load] of Object.entries(commands)) {
+    const { default: command } = await load() as { default: Command }
+    t.match(all, new RegExp(`^  ${name} +${command.summary.slice(0, 10)}`, 'm'), name)
+    const help = describeCommand(name, command)
+    t.ok(help.startsWith(`Usage: npx fastify-usher ${[name, ...command.arguments ?? []].join(' ')}`), help)
+    const [, section = ''] = new RegExp(`^### \`${[name, ...command.arguments ?? []].join(' ')}\`\n([^]*?)(?=^##|(?![^]))`, 'm').exec(document) ?? []
+    t.not(section, '', `${name} has a section`)
+    for (const option of Object.keys(command.options)) {
+      t.match(help, `--${option}`, `${name} --${option}`)
+      t.match(section, `--${option}`, `${name} --${option} in the document`)
+    }
+    if (command.json !== undefined) t.ok(section.replaceAll(/\s+/g, ' ').includes(command.json.replaceAll(/\s+/g, ' ')), `${name}: ${command.json}`)
+  }
+  t.same([...document.matchAll(/^### `([a-z -]+?)(?: [A-Z]+)?`$/gm)].map(([, name]) => name).sort(), Object.keys(commands).sort())
+  const group = await describeGroup(commands, 'users')
+  t.equal(group.match(/^ {2}users /gm)?.length, 9)
+  t.notMatch(group, 'sessions list')
+})
+
+t.test('14.4 a table shows control characters and invisible ones as a replacement', async (t) => {
+  t.equal(formatTable(['A', 'B'], [['\u001B[31mx\u009B', null], ['y\u202E', true]]), 'A        B\n\uFFFD[31mx\uFFFD  -\ny\uFFFD       yes')
+})
+
+t.test('14.4 commands for accounts have the effects of the API', async (t) => {
+  const node = await startNode(t, { cwd, settings })
+  const status = async (headers: Record<string, string>) => (await node.fetch('/api/protected', { headers })).status
+  const login = async (email: string, password: string | null) => node.login({ email, password: `${password}` })
+  const until401 = async (headers: Record<string, string>) => { while (await status(headers) !== 401); }
+
+  await t.test('14.4 users create creates a user with a random password, who can log in', async (t) => {
+    const { user, password } = await json<WithUser>('users create', { email: 'ada@example.com', name: 'Ada' })
+    t.match(user, { email: 'ada@example.com', role: 'user', disabled: false })
+    t.equal(await status((await login(user.email, password)).headers), 200)
+    t.match((await run('users create', { email: 'bob@example.com', name: 'Bob', role: 'admin' })).text, /^User bob@example\.com was created with the id \S{36}, password \S{20} \(not shown again\)$/)
+    await t.rejects(run('users create', { email: 'ADA@example.com', name: 'Ada' }), { message: 'This email address is already taken' })
+    await t.rejects(run('users create', { email: 'x' }), { message: 'name is required; email must be an email address' })
+    await t.rejects(run('users create', { email: 'c@example.com', name: 'C', role: 'king' }), { message: /^role must be / })
+    await t.rejects(run('users create', { email: 'c@example.com', name: 'C', invite: true }), { message: 'No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.' })
+    await t.rejects(run('users show', {}, 'c@example.com'), { message: 'There is no user c@example.com.' })
+  })
+
+  await t.test('14.4 users list shows pages, searches and sorts', async (t) => {
+    type Page = { users: ShownUser[], next: string | null }
+    const first = await json<Page>('users list', { limit: '2' })
+    t.same(first.users.map(({ email }) => email), ['bob@example.com', 'ada@example.com'])
+    const second = await json<Page>('users list', { limit: '2', after: first.next! })
+    t.same([second.users.map(({ email }) => email), second.next], [[admin.email], null])
+    t.match((await run('users list', { limit: '2' })).text, `\n\nThere are more: add --after ${first.next}`)
+    t.same((await json<Page>('users list', { search: 'bo', role: 'admin' })).users.length, 1)
+    t.same((await json<Page>('users list', { sort: 'name' })).users.map(({ email }) => email), ['ada@example.com', admin.email, 'bob@example.com'])
+    await t.rejects(run('users list', { limit: 'x' }), { message: /^limit must be/ })
+    await t.rejects(run('users list', { after: 'x' }), { message: /^after must be/ })
+  })
+
+  await t.test('14.4 disable ends the sessions and prevents logins, enable permits them again', async (t) => {
+    const { password } = await json<WithUser>('users reset-password', {}, 'ada@example.com')
+    const { headers } = await login('ada@example.com', password)
+    t.equal((await run('users disable', {}, 'ADA@example.com')).text, 'ada@example.com is disabled.')
+    await until401(headers)
+    await t.rejects(login('ada@example.com', password), { message: 'login: 401' })
+    t.equal((await run('users enable', {}, 'ada@example.com')).text, 'ada@example.com is enabled.')
+    t.equal(await status((await login('ada@example.com', password)).headers), 200)
+  })
+
+  await t.test('14.4 promote and demote change the role, and a demotion ends the sessions', async (t) => {
+    const { user, password } = await json<WithUser>('users reset-password', {}, 'ada@example.com')
+    t.match(await json('users promote', {}, user.id), { user: { role: 'admin' } })
+    const { headers } = await login('ada@example.com', password)
+    t.match(await json('users demote', {}, 'ada@example.com'), { user: { role: 'user' } })
+    await until401(headers)
+  })
+
+  await t.test('14.4 reset-password replaces the password, ends all sessions, and forgets failed logins', async (t) => {
+    const before = await json<WithUser>('users reset-password', {}, 'ada@example.com')
+    const { headers } = await login('ada@example.com', before.password)
+    const after = await json<WithUser>('users reset-password', {}, 'ada@example.com')
+    t.equal(after.endedSessions, 1)
+    await until401(headers)
+    await t.rejects(login('ada@example.com', before.password), { message: 'login: 401' })
+    t.equal(await status((await login('ada@example.com', after.password)).headers), 200)
+    await t.rejects(run('users reset-password', { mail: true }, 'ada@example.com'), { message: /^No mails can be sent/ })
+  })
+
+  await t.test('14.4 sessions list shows those of a user or of all', async (t) => {
+    const { sub, sid } = JSON.parse(Buffer.from((await login(admin.email, admin.password)).token.split('.')[1]!, 'base64url').toString())
+    type List = { sessions: { id: string, userId: string, userAgent: string }[] }
+    t.match(await json<List>('sessions list', { user: admin.email }), { sessions: [{ id: sid, userId: sub, userAgent: 'node' }] })
+    t.ok((await json<List>('sessions list')).sessions.length > 1)
+    t.match(await json('users show', {}, sub), { user: { email: admin.email }, hasPassword: true, sessions: 1 })
+  })
+
+  await t.test('14.4 users delete asks for confirmation, and the last admin stays', async (t) => {
+    const { isTTY } = process.stdin
+    process.stdin.isTTY = false
+    t.teardown(() => { process.stdin.isTTY = isTTY })
+    await t.rejects(run('users delete', {}, 'bob@example.com'), { message: /repeat the command with --yes\.$/ })
+    t.match(await json('users delete', { yes: true }, 'bob@example.com'), { email: 'bob@example.com', deleted: true })
+    for (const name of ['users delete', 'users demote', 'users disable']) {
+      await t.rejects(run(name, { yes: true }, admin.email), { message: 'The last admin can be neither deleted nor demoted nor disabled' })
+    }
+  })
+
+  await t.test('14.4 audit shows what the commands have done, by user and by action', async (t) => {
+    type Page = { entries: { action: string, userAgent: string, actorId: null, userId: string }[], next: string | null }
+    const { entries } = await json<Page>('audit', { user: 'ada@example.com', limit: '1000' })
+    const ours = entries.filter(({ userAgent }) => userAgent === 'usher command line')
+    t.same(ours.map(({ action }) => action).reverse(), [
+      'user.create', 'password.reset', 'user.disable', 'user.enable', 'password.reset', 'user.role-change', 'user.role-change', 'password.reset', 'password.reset',
+    ])
+    for (const { actorId } of ours) t.equal(actorId, null)
+    const deleted = await json<Page>('audit', { action: 'user.delete', limit: '1' })
+    t.match(deleted.entries, [{ action: 'user.delete', userAgent: 'usher command line' }])
+    await t.rejects(run('audit', { action: 'nothing' }), { message: /^action must be/ })
+  })
+
+  await t.test('14.4 status finds everything in order while a node runs', async (t) => {
+    const { json: found, isFailure } = await run('status')
+    t.equal(isFailure, false)
+    const { checks } = found as { checks: { name: string, state: string, detail: string }[] }
+    const states = Object.fromEntries(checks.map(({ name, state }) => [name, state]))
+    const { settings: _, ...others } = states
+    t.match(others, { database: 'ok', tables: 'ok', 'signing keys': 'ok', nodes: 'ok', events: 'ok', 'mail server': 'skipped' })
+    t.match(checks.find(({ name }) => name === 'nodes')!.detail, '1 process is connected')
+  })
+})
+
+t.test('14.4 mails of commands are sent before they end, and status checks the mail server', async (t) => {
+  const { url, token, of } = await startMailServer(t)
+  Object.assign(process.env, { SMTP_URL: url, MAIL_FROM: 'usher@example.com', PUBLIC_URL: 'https://api.example.com' })
+  t.teardown(() => { for (const name of ['SMTP_URL', 'MAIL_FROM', 'PUBLIC_URL']) process.env[name] = '' })
+  const { user, password } = await json<WithUser>('users create', { email: 'eve@example.com', name: 'Eve', invite: true })
+  t.equal(password, null)
+  t.match(await token(user.email), /^[\w-]{43}$/)
+  t.match(await json('users reset-password', { mail: true }, user.email), { password: null, mailed: true })
+  t.match(await of(user.email, 2), [{}, { text: /https:\/\/api\.example\.com\/set-password#token=/ }])
+  await run('users reset-password', {}, user.email)
+  t.match((await of(user.email, 3)).at(-1), { text: /password/ })
+  const { checks } = await json<{ checks: { name: string, state: string }[] }>('status')
+  t.equal(checks.find(({ name }) => name === 'mail server')!.state, 'ok')
+})
+
+t.test('14.4 events list shows what has failed and what waits, and events retry delivers it again', async (t) => {
+  const sql = postgres(DATABASE_URL, { max: 1, onnotice: () => {} })
+  t.teardown(() => sql.end())
+  const ids = ['0190a0b0-0000-7000-8000-000000000001', '0190a0b0-0000-7000-8000-000000000002'] as const
+  for (const id of ids) {
+    await sql`insert into usher.failed_deliveries (id, consumer, type, subject, data, created_at, attempts, error)
+      values (${id}, 'webhook node', 'user.created', ${id}, '{}', now(), 9, 'status 500')`
+  }
+  await sql`insert into usher.outbox (consumer, type, subject, data, attempts, due_at) values ('webhook other', 'user.created', ${ids[0]}, '{}', 3, now() + interval '1 hour')`
+  type List = { failed: { id: string }[], waiting: { consumer: string, count: number, retrying: number }[] }
+  const before = await json<List>('events list')
+  t.same(before.failed.map(({ id }) => id), ids)
+  t.match(before.waiting, [{ consumer: 'webhook other', count: 1, retrying: 1 }])
+  t.match((await run('events list')).text, /^ID +CONSUMER[^]+status 500[^]+WAITING FOR/)
+  t.match(await run('status'), { json: { healthy: true } }, 'a warning is no failure')
+
+  await t.rejects(run('events retry'), { message: 'Exactly one of --id and --all is required.' })
+  await t.rejects(run('events retry', { id: 'x' }), { message: 'There is no failed event x.' })
+  t.same(await json('events retry', { id: ids[0] }), { retried: 1, attempted: 0 })
+  t.same(await json('events retry', { all: true }), { retried: 1, attempted: 1 })
+  const after = await json<List>('events list')
+  t.same(after.failed, [])
+  t.match(after.waiting, [{ consumer: 'webhook node', count: 2, retrying: 0 }, { consumer: 'webhook other', count: 1 }])
+  t.match(await sql`select 1 from usher.outbox where due_at > now()`, [], 'all are due')
+})

@@ -1,0 +1,156 @@
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { createFirstAdminNotice } from '../../node/first-admin-notice.ts'
+import { localUrl } from '../../node/local-address.ts'
+import { createPrettyLog } from '../../node/pretty-log.ts'
+import { createDatabase } from '../helpers/database.ts'
+import { spawnNode } from '../helpers/node.ts'
+import { spawnOnTerminal } from '../helpers/terminal.ts'
+
+const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
+
+t.jobs = 3
+
+/** Returns the lines of the log as a terminal shows them, without colors. */
+async function pretty (...entries: object[]): Promise<string[]> {
+  const output = new PassThrough()
+  const log = createPrettyLog(output)
+  for (const entry of entries) log.write(`${JSON.stringify(entry)}\n`)
+  output.end()
+  // eslint-disable-next-line no-control-regex
+  return (await text(output)).replaceAll(/\u001B\[[\d;]*m/g, '').split('\n').slice(0, -1)
+}
+
+t.test('14.5 the log on a terminal has one readable line per entry, and no control characters of others', async (t) => {
+  const time = new Date(2026, 0, 2, 3, 4, 5).getTime()
+  t.same(await pretty(
+    { level: 30, time, pid: 1, hostname: 'h', msg: 'a message' },
+    { level: 40, time, pid: 1, hostname: 'h', reqId: 'r-1', count: 2, user: { id: 'u' }, msg: 'a \u001B[31mwarning\u202E' },
+    { level: 50, time, err: { type: 'Error', message: 'no', stack: 'Error: no\n    at \u0007x' } }
+  ), [
+    '03:04:05 INFO  a message',
+    '03:04:05 WARN  a \uFFFD[31mwarning\uFFFD reqId=r-1 count=2 user={"id":"u"}',
+    '03:04:05 ERROR ',
+    '  Error: no',
+    '      at \uFFFDx',
+  ])
+})
+
+t.test('14.5 a start on a terminal prints readable lines, and last the password of the first admin in a box', { buffered: true }, async (t) => {
+  const DATABASE_URL = await createDatabase(t)
+  const node = spawnOnTerminal(t, [server], { cwd: t.testdir(), settings: { PORT: '0', DATABASE_URL, ADMIN_EMAIL: '', ADMIN_PASSWORD: '', SECRET: '' } })
+  const [, url] = await node.shows(/Usher listens on (http:\/\/localhost:\d+)\n/)
+  const [box] = await node.shows(/┌─+┐\n│ {2}The first admin is admin@example\.com, password \S{20} \(not shown again\) {2}│\n└─+┘\n/)
+  t.ok(node.output.endsWith(box), 'nothing follows')
+  t.match(node.output, /^\d\d:\d\d:\d\d WARN {2}SECRET is not set: /m)
+  t.notMatch(node.output, '{"level"')
+  t.equal((await fetch(`${url}/health/live`)).status, 200)
+  node.type('\u0003')
+  t.equal(await node.ended, 0)
+  t.match(node.output, 'Usher stops on SIGINT')
+})
+
+t.test('14.5 the password of the first admin is printed once, without a box elsewhere than on a terminal', async (t) => {
+  const written: string[] = []
+  const { write } = process.stderr
+  t.teardown(() => { process.stderr.write = write })
+  process.stderr.write = ((text: string) => written.push(text)) as never
+  for (const isTerminal of [true, false]) {
+    const notice = createFirstAdminNotice(isTerminal)
+    notice.show()
+    notice.keep({ email: 'a@example.com', password: 'secret' })
+    notice.show()
+    notice.show()
+  }
+  process.stderr.write = write
+  const line = 'The first admin is a@example.com, password secret (not shown again)'
+  const edge = '─'.repeat(line.length + 4)
+  t.same(written, [`┌${edge}┐\n│  ${line}  │\n└${edge}┘\n`, `${line}\n`])
+})
+
+t.test('14.5 the password of the first admin is printed although the start fails after its creation', { buffered: true }, async (t) => {
+  // The first server only checks the port. The second one is the node's.
+  const inject = `import { Server } from 'node:net'
+    const { listen } = Server.prototype
+    let count = 0
+    Server.prototype.listen = function (...args) {
+      if (++count !== 2) return listen.apply(this, args)
+      process.nextTick(() => this.emit('error', Object.assign(new Error('taken'), { code: 'EADDRINUSE' })))
+      return this
+    }`
+  const settings = { DATABASE_URL: await createDatabase(t), PRINT_SECRETS: 'true' }
+  const node = spawnNode(t, { cwd: t.testdir(), settings, inject })
+  t.equal(await node.ended, 1)
+  t.match(node.stderr, /^The first admin is admin@example\.com, password \S{20} \(not shown again\)\nPORT 0 is in use on 127\.0\.0\.1: .+\n$/)
+})
+
+t.test('14.5 the printed address is localhost, unless that leads to another program or the node listens elsewhere', async (t) => {
+  const listen = async (host: string, port = 0) => {
+    const server = createServer((socket) => socket.destroy()).listen(port, host)
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    return server.address() as AddressInfo
+  }
+  const bound = await listen('127.0.0.1')
+  const url = `http://127.0.0.1:${bound.port}`
+  t.equal(await localUrl(url, bound), `http://localhost:${bound.port}`)
+  t.equal(await localUrl('http://192.0.2.1:3000', { address: '192.0.2.1', family: 'IPv4', port: 3000 }), 'http://192.0.2.1:3000')
+  const hasIpv6 = await listen('::1', bound.port).then(() => true, () => false)
+  const { lookup } = await import('node:dns/promises')
+  const names = (await lookup('localhost', { all: true })).map(({ address }) => address)
+  if (hasIpv6 && names.includes('::1')) t.equal(await localUrl(url, bound), url, 'another program listens on ::1')
+})
+
+t.test('14.5 settings, port and data folder: all problems are reported at once, and nothing is created', { buffered: true }, async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  t.teardown(() => taken.close())
+  const { port } = taken.address() as AddressInfo
+  const cwd = t.testdir({ file: '', '.env': 'DATABSE_URL=postgres://h/d\nLOG_LEVEL=loud\n' })
+  const node = spawnNode(t, { cwd, settings: { PORT: `${port}`, DATA_DIR: 'file/data', ADMIN_EMAIL: 'a@example.com', ADMIN_PASSWORD: 'password1' } })
+  t.equal(await node.ended, 1)
+  t.equal(node.stderr, [
+    'DATABSE_URL is not a setting and has no effect: did you mean DATABASE_URL?',
+    'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace and silent.',
+    `PORT ${port} is in use on 127.0.0.1: stop the program that uses it, or set another PORT (0 for any free one).`,
+    `DATA_DIR cannot be used, because ${cwd}/file is not a writable folder (it is not a folder): start the node as the user who owns it, or choose another DATA_DIR.`,
+    'ADMIN_PASSWORD is too common\n',
+  ].join('\n'))
+})
+
+t.test('14.5 a start waits for the database and says so, and SIGTERM ends the wait', { buffered: true }, async (t) => {
+  const DATABASE_URL = 'postgres://u:secret@127.0.0.1:1/d'
+  const node = spawnNode(t, { cwd: t.testdir(), settings: { DATABASE_URL, DATABASE_WAIT_SECONDS: '3600' } })
+  await node.said(/^DATABASE_URL: "d" on 127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\): waiting for up to 3600 seconds\.\n/)
+  node.child.kill('SIGTERM')
+  t.equal(await node.ended, 0)
+  t.match(node.stderr, 'Usher stops on SIGTERM\n')
+  t.notMatch(node.stderr, 'secret')
+})
+
+t.test('14.5 a start continues when the database can be reached, and warns of an ignored ADMIN_EMAIL', { buffered: true }, async (t) => {
+  const { port, hostname, username, password, pathname } = new URL(await createDatabase(t))
+  // The database cannot be reached until something listens on this port and passes the connections on.
+  const proxy = createServer((socket) => {
+    const target = connect(Number(port), hostname)
+    for (const [one, other] of [[socket, target], [target, socket]] as const) one.on('error', () => other.destroy()).pipe(other)
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  const { port: proxied } = proxy.address() as AddressInfo
+  await new Promise((resolve) => proxy.close(resolve))
+  const settings = { DATABASE_URL: `postgres://${username}:${password}@127.0.0.1:${proxied}${pathname}`, SECRET: 'a secret of many words' }
+  const node = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, ADMIN_EMAIL: 'a@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
+  await node.said('waiting for up to 60 seconds')
+  proxy.listen(proxied, '127.0.0.1')
+  t.teardown(() => proxy.close())
+  await node.said(/The database can be reached\.\n[^]*listens on/)
+  t.notMatch(node.stderr, /^ADMIN_EMAIL/m)
+
+  const next = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, NODE_ENV: 'production', ADMIN_EMAIL: 'b@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
+  await next.said('ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make b@example.com one')
+  t.match(next.stdout, '"msg":"SMTP_URL is not set: no mails are sent, so nobody can reset a password"')
+})
