@@ -48,12 +48,16 @@ export async function run (): Promise<void> {
 }
 
 async function serve (app: FastifyInstance, settings: Settings, data: Data, setHeaders: SetHeaders): Promise<void> {
-  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES } = settings
+  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, METRICS_HOST, METRICS_PORT } = settings
   for (const warning of warningsOf(settings)) app.log.warn(warning)
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false })
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   await app.register(home)
+  if (METRICS_PORT !== undefined) {
+    const { default: metrics } = await import('./metrics/metrics.ts')
+    await app.register(metrics, { host: METRICS_HOST, port: METRICS_PORT, onListen: (url) => print(`Metrics are at ${url}`) })
+  }
   const mailer = await openMailer(app, settings)
   await app.register(usher, {
     databaseUrl: data.url,

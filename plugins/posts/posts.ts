@@ -23,7 +23,7 @@ declare module 'fastify' {
 }
 
 function createPosts (app: FastifyInstance) {
-  const { log, usherDatabase: { db, writeInTime }, usherOptions: { schema, emitter } } = app
+  const { log, usherDatabase: { db, writeInTime }, usherTelemetry: { batch }, usherOptions: { schema, emitter } } = app
 
   async function create (posts: NewPost[]): Promise<(PostRow | Error)[]> {
     const rows = await insertPosts(db, posts, { quiet: emitter !== undefined })
@@ -39,16 +39,16 @@ function createPosts (app: FastifyInstance) {
 
   return {
     /** Returns a post, or undefined if the id is unknown or malformed. */
-    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ }),
+    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, telemetry: batch('posts.read') }),
     /** Returns a page of posts, newest first. */
-    list: batchLists((query: ListPostsQuery) => listPosts(db, query)),
+    list: batchLists((query: ListPostsQuery) => listPosts(db, query), batch('posts.list')),
     /** Returns the newest posts of an author, who must exist. */
-    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys)),
+    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { telemetry: batch('posts.of-author') }),
     /**
      * Creates a post. Resolves after the commit. Rejects with `UserNotFound` or `Overloaded`, or with `InvalidToken` if the client may
      * no longer act.
      */
-    create: batchCalls(create, { size: POSTS_A_WRITE }),
+    create: batchCalls(create, { size: POSTS_A_WRITE, telemetry: batch('posts.create') }),
 
     /**
      * Creates a post in a transaction of its own. Throws `UserNotFound`, `Overloaded`, and the errors of `first`.
