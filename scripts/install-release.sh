@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs the programs that the release tests need (nginx, PgBouncer, Redis and libfaketime) from Debian's packages, if
+# Installs the programs that the release tests need (nginx, PgBouncer, Redis, Prometheus and libfaketime) from Debian's packages, if
 # they are missing.
 set -euo pipefail
 missing=()
 [ -x /usr/sbin/nginx ] || missing+=(nginx-light)
 [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
 [ -x /usr/bin/redis-server ] || missing+=(redis-server)
+[ -x /usr/bin/prometheus ] || missing+=(prometheus)
 compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(libfaketime)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
