@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { compared } from './load.ts'
 
 /** The parts besides the comparison, in the order in which they run. */
-export const parts = ['revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'overload', 'outbox', 'keyed', 'soak'] as const
+export const parts = ['revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'overload', 'outbox', 'keyed', 'metrics', 'soak'] as const
 export type Part = typeof parts[number]
 
 const works = [...compared, ...parts]

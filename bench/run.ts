@@ -8,6 +8,7 @@ import { fanout, flow } from './fanout.ts'
 import { idle } from './idle.ts'
 import { compared, type Compared } from './load.ts'
 import { keyed } from './keyed.ts'
+import { metrics } from './metrics.ts'
 import { parts, readOptions, requireOpenFiles, type Options, type Part } from './options.ts'
 import { outbox } from './outbox.ts'
 import { CONNECTIONS, overload } from './overload.ts'
@@ -18,7 +19,7 @@ import { soak } from './soak.ts'
 import { openStage, type Stage } from './stage.ts'
 
 const run: Record<Part, (stage: Stage) => Promise<Report>> = {
-  revalidate, fanout, flow, comeback, idle, scale, overload, outbox, keyed, soak,
+  revalidate, fanout, flow, comeback, idle, scale, overload, outbox, keyed, metrics, soak,
 }
 // Besides sockets, a process opens files for the database, logs and modules.
 const OTHER_FILES = 100
