@@ -33,6 +33,8 @@ import signingKeys from './plugins/auth/signing-keys.ts'
 import undoLinks from './plugins/auth/undo-links.ts'
 import userSessions from './plugins/auth/user-sessions.ts'
 import users from './plugins/users/users.ts'
+import telemetry from './plugins/telemetry.ts'
+import totals from './plugins/totals.ts'
 import throttle from './plugins/auth/throttle.ts'
 import tokens from './plugins/auth/tokens.ts'
 import visibility from './plugins/auth/visibility.ts'
@@ -72,6 +74,7 @@ export type * from './schema/hooks.ts'
 // By name it would be an alias, which a host could not extend.
 export type * from './schema/register.ts'
 export type * from './schema/usher.ts'
+export type * from './schema/metrics.ts'
 export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, TokenClaims, UsherOptions, UsherUser }
 export type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver }
 export type { WebhookOptions } from './schema/webhooks.ts'
@@ -108,12 +111,14 @@ function decorateRequest (app: FastifyInstance, name: string): void {
 // Registers the parts of the service, in the order of their dependencies. Those that can be left out are imported only if they are used.
 async function service (app: FastifyInstance): Promise<void> {
   const has = createHas(app)
+  await app.register(telemetry)
   await app.register(actor)
   await app.register(responseIsolation)
   await app.register(errors)
   await app.register(lingeringClose)
   await app.register(hooks)
   await app.register(database)
+  await app.register(totals)
   await app.register(outbox)
   await app.register(idempotency)
   await app.register(users)

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { compared } from './load.ts'
 
 /** The parts besides the comparison, in the order in which they run. */
-export const parts = ['revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'lists', 'overload', 'outbox', 'keyed', 'quotas', 'soak'] as const
+export const parts = ['revalidate', 'fanout', 'flow', 'comeback', 'idle', 'scale', 'lists', 'overload', 'outbox', 'keyed', 'quotas', 'metrics', 'soak'] as const
 export type Part = typeof parts[number]
 
 const works = [...compared, ...parts]

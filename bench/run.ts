@@ -10,6 +10,7 @@ import { idle } from './idle.ts'
 import { compared, type Compared } from './load.ts'
 import { keyed } from './keyed.ts'
 import { lists } from './lists.ts'
+import { metrics } from './metrics.ts'
 import { parts, readOptions, requireOpenFiles, type Options, type Part } from './options.ts'
 import { outbox } from './outbox.ts'
 import { CONNECTIONS, overload } from './overload.ts'
@@ -21,7 +22,7 @@ import { soak } from './soak.ts'
 import { openStage, type Stage } from './stage.ts'
 
 const run: Record<Part, (stage: Stage) => Promise<Report>> = {
-  revalidate, fanout, flow, comeback, idle, scale, lists, overload, outbox, keyed, quotas, soak,
+  revalidate, fanout, flow, comeback, idle, scale, lists, overload, outbox, keyed, quotas, metrics, soak,
 }
 // Besides sockets, a process opens files for the database, logs and modules.
 const OTHER_FILES = 100

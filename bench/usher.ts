@@ -4,6 +4,10 @@ import Fastify from 'fastify'
 import usher, { type EventName } from '../app.ts'
 
 const app = Fastify({ forceCloseConnections: true })
+if (process.env['METRICS']) {
+  const { default: metrics } = await import('../node/metrics/metrics.ts')
+  await app.register(metrics, { host: '127.0.0.1', port: 0, onListen: scrapeRegularly })
+}
 await app.register(usher, {
   databaseUrl: process.env['DATABASE_URL'],
   schema: process.env['SCHEMA'],
@@ -20,4 +24,9 @@ const handled = process.env['HANDLER']
 if (handled) app.usher.on(handled as EventName, () => {})
 await app.listen({ port: Number(process.env['PORT'] ?? 0), host: '127.0.0.1' })
 console.log(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}`)
+
+// Prometheus scrapes every 15 seconds to a minute, so this is the worst case.
+function scrapeRegularly (url: string): void {
+  setInterval(() => { fetch(url).then((response) => response.text(), () => {}) }, 1000).unref()
+}
 process.on('SIGTERM', () => { void app.close() })

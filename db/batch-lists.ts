@@ -1,4 +1,5 @@
 import { batchCalls, type Client } from './batching.ts'
+import type { BatchTelemetry } from './telemetry/batch.ts'
 
 const LISTS_IN_FLIGHT = 4
 /** The number of concurrent lists of a kind that may take long, such as searches. */
@@ -8,8 +9,10 @@ export const SEARCHES_IN_FLIGHT = 2
  * Returns a function that reads a list, and that concurrent requests for the same list share. Each statement reads one list.
  * Queries are compared as JSON.
  */
-export function batchLists<Query, Page> (list: (query: Query) => Promise<Page>, inFlight = LISTS_IN_FLIGHT): (query: Query, client?: Client) => Promise<Page> {
+export function batchLists<Query, Page> (
+  list: (query: Query) => Promise<Page>, telemetry: BatchTelemetry, inFlight = LISTS_IN_FLIGHT
+): (query: Query, client?: Client) => Promise<Page> {
   const run = async ([query]: string[]) => [await list(JSON.parse(query!) as Query)]
-  const read = batchCalls(run, { size: 1, inFlight })
+  const read = batchCalls(run, { size: 1, inFlight, telemetry })
   return (query, client) => read(JSON.stringify(query), client)
 }

@@ -1,33 +1,16 @@
+import type { Span } from '@opentelemetry/api'
 import { ClientDisconnected, Overloaded } from '../schema/errors.ts'
 import { InvalidToken } from '../schema/auth.ts'
+import type { BatchOptions, Client } from './batch-options.ts'
+
+export type { BatchOptions, Client }
 
 // The number of turns of the event loop in which a batch gathers its items. Larger batches are cheaper, because each statement
 // costs a write to the socket and wakes a PostgreSQL process.
 const TURNS = 4
 
-export interface BatchOptions {
-  /** The maximum number of concurrent batches. More would only make each batch smaller. */
-  inFlight?: number
-  /** The maximum number of items in a batch. */
-  size?: number
-  /** The maximum number of waiting items. */
-  waiting?: number
-  /** Milliseconds for which an item may wait to be sent. */
-  patience?: number
-}
-
 /** Returned by `run` in place of a result: the item was not processed, and is put into a later batch. */
 export const postponed = Symbol('postponed')
-
-/** The client that an item is processed for, such as the socket of a request. Items whose clients are all destroyed are dropped. */
-export interface Client {
-  readonly destroyed: boolean
-  /**
-   * Returns whether the client may still act. The permission for a write may end while the write waits to be sent, so it is
-   * checked again when it is sent. Absent for clients that need no permission, such as a socket that reads.
-   */
-  mayAct? (): boolean | Promise<boolean>
-}
 
 interface Waiting<Result> {
   promise: Promise<Result>
@@ -38,6 +21,8 @@ interface Waiting<Result> {
   client: Client | undefined
   /** Further clients that wait for the same item. */
   others: (Client | undefined)[] | undefined
+  /** The spans of the requests that wait for the item, if there are traces. */
+  spans: readonly Span[] | undefined
 }
 
 /**
@@ -57,12 +42,14 @@ interface Waiting<Result> {
  */
 export function batchCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error | typeof postponed)[]>,
-  { inFlight: limit = 2, size = 1000, waiting: maxWaiting = 10_000, patience = 1000 }: BatchOptions = {}
+  { inFlight: limit = 2, size = 1000, waiting: maxWaiting = 10_000, patience = 1000, telemetry }: BatchOptions = {}
 ): (item: Item, client?: Client) => Promise<Result> {
+  const tracing = telemetry?.tracing
   let waiting = new Map<Item, Waiting<Result>>()
   let inFlight = 0
   let scheduled = false
   let timer: NodeJS.Timeout | undefined
+  telemetry?.addQueue(() => waiting.size)
 
   function schedule (): void {
     if (scheduled || inFlight >= limit || waiting.size === 0) return
@@ -86,7 +73,7 @@ export function batchCalls<Item, Result> (
     schedule()
     try {
       await rejectRevoked(sent)
-      const results = sent.size === 0 ? [] : await run([...sent.keys()])
+      const results = sent.size === 0 ? [] : await send(sent)
       let index = 0
       const remaining = new Map<Item, Waiting<Result>>()
       for (const [item, entry] of sent) {
@@ -104,6 +91,16 @@ export function batchCalls<Item, Result> (
     }
   }
 
+  function send (sent: Map<Item, Waiting<Result>>): ReturnType<typeof run> {
+    const items = [...sent.keys()]
+    if (!telemetry) return run(items)
+    const entries = [...sent.values()]
+    telemetry.sent(items.length, entries[0]!.since)
+    if (!tracing) return run(items)
+    const spans = entries.flatMap((entry) => entry.spans ?? [])
+    return tracing.runBatch({ name: telemetry.name, size: items.length, spans }, () => run(items))
+  }
+
   // Puts items back in front of those that were added since. If an equal item was added, both get the same result.
   function putBack (remaining: Map<Item, Waiting<Result>>): void {
     for (const [item, entry] of remaining) {
@@ -111,6 +108,7 @@ export function batchCalls<Item, Result> (
       if (!later) continue
       entry.promise.then(later.resolve, later.reject)
       entry.others = [...entry.others ?? [], later.client, ...later.others ?? []]
+      if (tracing) entry.spans = [...entry.spans ?? [], ...later.spans ?? []]
       waiting.delete(item)
     }
     waiting = new Map([...remaining, ...waiting].sort(([, one], [, other]) => one.since - other.since))
@@ -168,18 +166,24 @@ export function batchCalls<Item, Result> (
 
   function drop (from: Map<Item, Waiting<Result>>, item: Item, entry: Waiting<Result>): void {
     from.delete(item)
-    entry.reject(isAbandoned(entry) ? new ClientDisconnected() : new Overloaded())
+    if (isAbandoned(entry)) return entry.reject(new ClientDisconnected())
+    if (telemetry) telemetry.rejected++
+    entry.reject(new Overloaded())
   }
 
   return (item, client) => {
     const known = waiting.get(item)
     if (known) {
       (known.others ??= []).push(client)
+      if (tracing) known.spans = [...known.spans ?? [], ...tracing.activeSpans()]
       return known.promise
     }
-    if (waiting.size >= maxWaiting) return Promise.reject(new Overloaded())
+    if (waiting.size >= maxWaiting) {
+      if (telemetry) telemetry.rejected++
+      return Promise.reject(new Overloaded())
+    }
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    waiting.set(item, { promise, resolve, reject, since: performance.now(), client, others: undefined })
+    waiting.set(item, { promise, resolve, reject, since: performance.now(), client, others: undefined, spans: tracing?.activeSpans() })
     watch(patience)
     schedule()
     return promise

@@ -82,13 +82,19 @@ interface Serving {
 }
 
 async function serve (app: FastifyInstance, settings: Settings, data: Data, { setHeaders, handover, isReplaced }: Serving): Promise<void> {
-  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES } = settings
+  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, METRICS_HOST, METRICS_PORT } = settings
   const announces = handover?.announces ?? true
   if (announces) for (const warning of warningsOf(settings)) app.log.warn(warning)
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false, isReplaced })
   await app.register(memory)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   await app.register(home)
+  if (METRICS_PORT !== undefined) {
+    const { default: metrics } = await import('./metrics/metrics.ts')
+    await app.register(metrics, {
+      host: METRICS_HOST, port: METRICS_PORT, isWorker: handover !== undefined, onListen: (url) => print(`Metrics are at ${url}`),
+    })
+  }
   const notice = createFirstAdminNotice()
   const { mailer, close } = await openMailer(settings)
   // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has closed.

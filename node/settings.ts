@@ -89,6 +89,8 @@ const Settings = Type.Object({
   EMAILS_VISIBLE_TO: visibleTo('anyone', 'members', 'owners'),
   UPLOADS_VISIBLE_TO: visibleTo('anyone', 'members', 'owners'),
   NODE_ENV: Type.String({ default: 'development', description: 'production, or another word' }),
+  METRICS_PORT: Type.Optional(Type.Integer({ minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535' })),
+  METRICS_HOST: Type.String({ default: '127.0.0.1', description: 'an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them' }),
   UPLOAD_MAX_BYTES: Type.Integer({
     default: 10 * MIB,
     minimum: 1,

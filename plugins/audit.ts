@@ -32,7 +32,7 @@ export interface AuditDetails {
 
 function createAudit (app: FastifyInstance) {
   const { usherDatabase: { db }, usherOptions: { auditSeconds } } = app
-  const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries))
+  const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries), { telemetry: app.usherTelemetry.batch('audit.create') })
 
   // Each kind has its own sampler, so that a flood of one kind does not hide entries of another. Requests with and without
   // a user are different kinds.

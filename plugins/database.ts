@@ -18,7 +18,8 @@ const messages = { started: 'has started', building: 'builds an index', ended: '
 
 async function createDatabase (app: FastifyInstance) {
   const { database, notificationsUrl, schema, poolSize, userFields } = app.usherOptions
-  const connection = openDatabase({ database, notificationsUrl, schema, poolSize, log: app.log })
+  const { usherTelemetry: telemetry } = app
+  const connection = openDatabase({ database, notificationsUrl, schema, poolSize, telemetry, log: app.log })
   const { db, breaker, clock, notifications, heartbeat, close } = connection
   app.addHook('onClose', close)
   const newer = await migrate(db, schema, { fields: userFields, report }).catch(giveUp)
@@ -62,4 +63,4 @@ export default fp(async function database (app) {
   app.decorate('usherDatabase', await createDatabase(app))
   // Every plugin has registered its channels by then.
   app.addHook('onReady', () => app.usherDatabase.start())
-}, { name: 'usher-database' })
+}, { name: 'usher-database', dependencies: ['usher-telemetry'] })

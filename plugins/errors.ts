@@ -40,6 +40,8 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   if (isAudited(error)) request.server.usherAudit.addRejection(request.server.usherAuth.callerOf(request), error.statusCode)
   reply.code(error.statusCode!)
   if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
+  // Outside of Usher's mount, the node handles errors of requests that no route has, which nobody counts.
+  if (error.statusCode === 503) request.server.usherRejections?.add(1, error instanceof UsherError ? error.code : 'other')
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_SECONDS)
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))

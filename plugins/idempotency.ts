@@ -52,9 +52,9 @@ export interface Claim {
   release (): void
 }
 
-function createIdempotency ({ usherDatabase: { db }, usherOptions: { secret } }: FastifyInstance) {
+function createIdempotency ({ usherDatabase: { db }, usherTelemetry: { batch }, usherOptions: { secret } }: FastifyInstance) {
   const toResultKey = createToResultKey(secret)
-  const find = batchCalls((keys: string[]) => findResults(db, keys))
+  const find = batchCalls((keys: string[]) => findResults(db, keys), { telemetry: batch('idempotency.find') })
   // The requests of this node that are in progress, by the key of the result.
   const inProgress = new Map<string, Promise<void>>()
 

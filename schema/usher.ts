@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { EventHandler, EventName, FailedDelivery } from './events.ts'
 import type { UsherPost } from './hooks.ts'
+import type { UsherMetric } from './metrics.ts'
 import type { Action, Actor, HostAction, ReadAction } from './policy.ts'
 import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from './user.ts'
 import type { UserFilters } from './user-list.ts'
@@ -179,4 +180,9 @@ export interface Usher {
    */
   on<Name extends EventName> (names: Name | readonly Name[], handler: EventHandler<Name>, options?: { name?: string | undefined }): void
   readonly events: Readonly<EventOperations>
+  /**
+   * Returns what this mount measures, with the present values (contract 14.2). It takes half a second at most, and may be called as
+   * often as a monitoring system asks.
+   */
+  metrics (): Promise<UsherMetric[]>
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs the programs that the release tests need (nginx, PgBouncer, Redis, PostgreSQL, libfaketime and systemd-analyze) from Debian's packages, if
-# they are missing.
+# Installs the programs that the release tests need (nginx, PgBouncer, Redis, PostgreSQL, Prometheus, libfaketime and systemd-analyze)
+# from Debian's packages, if they are missing.
 set -euo pipefail
 missing=()
 [ -x /usr/sbin/nginx ] || missing+=(nginx-light)
 [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
 [ -x /usr/bin/redis-server ] || missing+=(redis-server)
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
+[ -x /usr/bin/prometheus ] || missing+=(prometheus)
 compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(libfaketime)
 [ -x /usr/bin/systemd-analyze ] || missing+=(systemd)
 [ "${#missing[@]}" -eq 0 ] && exit 0

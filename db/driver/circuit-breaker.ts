@@ -9,6 +9,10 @@ import type { Failure } from './sockets.ts'
  */
 export interface CircuitBreaker {
   readonly closed: boolean
+  /** The number of statements that wait for an answer. */
+  readonly waiting: number
+  /** How often it has opened. */
+  readonly outages: number
   /** The number of results so far. If it grows, the database is answering statements. */
   readonly answers: number
   /** Closes the circuit breaker, or opens it and fails every waiting statement with `DatabaseUnavailable`. */
@@ -31,12 +35,19 @@ export interface CircuitBreaker {
 // PostgreSQL answers this many reads in a fraction of a second. With more of them, statements would only wait for longer.
 const MAX_WAITING = 10_000
 
-/** Creates a closed circuit breaker on which at most `room` statements may wait for an answer. */
-export function createCircuitBreaker ({ room = MAX_WAITING } = {}): CircuitBreaker {
+export interface CircuitBreakerOptions {
+  /** The number of statements that may wait for an answer. */
+  room?: number
+  /** Called with the seconds that each answered statement has taken. */
+  onAnswer?: ((seconds: number) => void) | undefined
+}
+
+/** Creates a closed circuit breaker. */
+export function createCircuitBreaker ({ room = MAX_WAITING, onAnswer }: CircuitBreakerOptions = {}): CircuitBreaker {
   // From each statement's reject function to the time of its start, oldest first.
   const waiting = new Map<(error: Error) => void, number>()
   let closed = true
-  let answers = 0
+  let [answers, outages] = [0, 0]
 
   function fail (reject: (error: Error) => void): void {
     waiting.delete(reject)
@@ -46,6 +57,8 @@ export function createCircuitBreaker ({ room = MAX_WAITING } = {}): CircuitBreak
   return {
     get closed () { return closed },
     get answers () { return answers },
+    get waiting () { return waiting.size },
+    get outages () { return outages },
 
     get longestWait () {
       const [oldest] = waiting.values()
@@ -53,6 +66,7 @@ export function createCircuitBreaker ({ room = MAX_WAITING } = {}): CircuitBreak
     },
 
     setClosed (next) {
+      if (closed && !next) outages++
       closed = next
       if (!closed) for (const reject of waiting.keys()) fail(reject)
     },
@@ -71,8 +85,10 @@ export function createCircuitBreaker ({ room = MAX_WAITING } = {}): CircuitBreak
       if (!closed) return Promise.reject(new DatabaseUnavailable())
       if (waiting.size >= room) return Promise.reject(new Overloaded())
       return new Promise((resolve, reject) => {
+        const since = performance.now()
         run().then((result) => {
           answers++
+          onAnswer?.((performance.now() - since) / 1000)
           if (waiting.delete(reject)) resolve(result)
           else late?.(result)
         }, (error) => {
@@ -82,7 +98,7 @@ export function createCircuitBreaker ({ room = MAX_WAITING } = {}): CircuitBreak
           if (unavailable || error.severity === 'FATAL' || error.code === UNSAFE_TRANSACTION) lost?.(error)
           reject(unavailable || isOverload(error) ? new DatabaseUnavailable({ cause: error }) : error)
         })
-        waiting.set(reject, performance.now())
+        waiting.set(reject, since)
       })
     },
   }

@@ -12,6 +12,8 @@ import { setSessions } from './session.ts'
 import type { Tables } from '../tables.ts'
 import { TransactionConnection } from './transaction-connection.ts'
 import { createTransactionPool } from './transaction-pool.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import { measureDatabase, measureStatements } from './measure-database.ts'
 
 const STATEMENT_TIMEOUT_MS = 10_000
 
@@ -26,6 +28,8 @@ export interface ConnectionOptions {
   notificationsUrl?: string | undefined
   /** The PostgreSQL schema that contains Usher's tables. */
   schema: string
+  /** Measures statements and connections, and gives statements spans. */
+  telemetry?: Telemetry
   log: Log
 }
 
@@ -41,14 +45,15 @@ export interface Connection {
 
 /** Creates the pools and everything around them. It connects on demand only. Throws a `TypeError` for an invalid URL. */
 export function openDatabase (
-  { database, notificationsUrl, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, log }: ConnectionOptions
+  { database, notificationsUrl, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, telemetry, log }: ConnectionOptions
 ): Connection {
   const options = readClientOptions(database, statementTimeout)
   const readers = Math.floor(poolSize / 2)
   const reads = createPool(options, readers)
   const writes = createPool(options, poolSize - readers)
   const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2) })
-  const breaker = createCircuitBreaker()
+  const breaker = createCircuitBreaker({ onAnswer: telemetry && measureStatements(telemetry) })
+  if (telemetry) measureDatabase(telemetry, { breaker, reads, writes, transactions })
   const backends = createBackends()
   const closing = new AbortController()
   const probe = () => Promise.all([reads, writes].map(({ sql }) => sql.unsafe('select 1')))
@@ -69,7 +74,7 @@ export function openDatabase (
     if (seconds === 0) transactions.destroy()
   }
 
-  const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions, backends }, breaker, log) }).withSchema(schema)
+  const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions, backends, tracing: telemetry?.tracing }, breaker, log) }).withSchema(schema)
   setSessions(db, () => new TransactionConnection({ ...options, connection: { ...options.connection, statement_timeout: 0 } }))
   return {
     db,

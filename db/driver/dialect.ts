@@ -12,6 +12,7 @@ import { UNSAFE_TRANSACTION, type Pool } from './pool.ts'
 import type { Failure } from './sockets.ts'
 import type { TransactionConnection } from './transaction-connection.ts'
 import type { TransactionPool } from './transaction-pool.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 
 /** The connections that the dialect sends statements on. */
 export interface Pools {
@@ -21,6 +22,8 @@ export interface Pools {
   readonly transactions: TransactionPool
   /** The PostgreSQL processes that serve these connections. */
   readonly backends: Backends
+  /** Gives statements spans, if the process has an OpenTelemetry SDK. */
+  readonly tracing: Tracing | undefined
 }
 
 /**
@@ -114,7 +117,12 @@ class PipeliningConnection implements DatabaseConnection {
     this.#pools.transactions.release(this.#transaction, this.#ended)
   }
 
-  async executeQuery<Row> ({ sql: text, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {
+  executeQuery<Row> (query: CompiledQuery): Promise<QueryResult<Row>> {
+    const { tracing } = this.#pools
+    return tracing ? tracing.runStatement(query.sql, () => this.#execute<Row>(query)) : this.#execute(query)
+  }
+
+  async #execute<Row> ({ sql: text, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {
     const rows = this.#transaction
       ? await this.#run(text, parameters)
       : await this.#share(isRead(query) ? this.#pools.reads : this.#pools.writes, text, parameters)

@@ -8,6 +8,8 @@ const FAREWELL_SECONDS = 1
 export interface Pool {
   /** The postgres.js client for the next statement. Do not keep it, because `renew` replaces it. */
   readonly sql: Sql
+  /** The number of its connections that are open. */
+  readonly open: number
   /**
    * Replaces every connection with a new one, since a half-open connection would accept statements until TCP gives it up
    * (porsager/postgres#1089).
@@ -24,7 +26,7 @@ export function createPool (options: ClientOptions, size: number): Pool {
   // The number of statements that failed because no connection could be opened. Each such attempt also causes a call of
   // `onclose`, which is not the loss of a connection.
   let unopened = 0
-  let { sql, end } = open()
+  let { sql, end, sockets } = open()
 
   function open () {
     const opened = openClient(options, size, () => {
@@ -41,11 +43,12 @@ export function createPool (options: ClientOptions, size: number): Pool {
   // with the results of other statements.
   function renew (seconds = FAREWELL_SECONDS): void {
     void end(seconds);
-    ({ sql, end } = open())
+    ({ sql, end, sockets } = open())
   }
 
   return {
     get sql () { return sql },
+    get open () { return sockets.open },
     renew,
 
     fail (failed, { code = '' }) {
@@ -68,5 +71,5 @@ const losses = new Set(['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'ECONNRESET
 function openClient (options: ClientOptions, max: number, onclose: () => void) {
   const sockets = createSockets(options)
   const sql: Sql = postgres({ ...options, ...sockets.options, max, onclose } as never)
-  return { sql, end: (seconds: number) => sql.end({ timeout: seconds }).then(sockets.destroy) }
+  return { sql, sockets, end: (seconds: number) => sql.end({ timeout: seconds }).then(sockets.destroy) }
 }

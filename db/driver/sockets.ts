@@ -13,6 +13,8 @@ export type Failure = Error & { code?: string }
 export interface Sockets {
   /** Options to add to those of the client, so that it uses these sockets. */
   readonly options: object
+  /** The number of sockets that are connected. */
+  readonly open: number
   /** Destroys all sockets and prevents new ones. */
   destroy (): void
 }
@@ -56,6 +58,7 @@ export function createSockets (clientOptions: Sql['options'], limit = Infinity):
   }
 
   return {
+    get open () { return [...sockets].filter(({ readyState }) => readyState === 'open').length },
     options: { socket: open, ...others.length > 0 && only({ host: host!, port: port! }) },
 
     destroy () {

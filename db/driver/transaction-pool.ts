@@ -20,6 +20,9 @@ export interface TransactionPoolOptions {
 
 /** The connections for transactions. They are opened on demand and used by one transaction at a time. */
 export interface TransactionPool {
+  /** The number of connections that are open, and of transactions that wait for one. */
+  readonly open: number
+  readonly waiting: number
   /** Resolves with a connection, which the caller has to release. Rejects with `Overloaded` if none becomes free in time. */
   acquire (): Promise<TransactionConnection>
   /**
@@ -82,6 +85,9 @@ export function createTransactionPool (
   }
 
   return {
+    get open () { return all.size },
+    get waiting () { return waiting.size },
+
     acquire: async () => takeIdle() ?? (all.size < size ? open() : wait()),
 
     release (connection, clean) {

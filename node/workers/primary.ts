@@ -1,5 +1,5 @@
 import { isatty } from 'node:tty'
-import Fastify from 'fastify'
+import Fastify, { type FastifyBaseLogger } from 'fastify'
 import { explain, openData, type Data } from '../data.ts'
 import { collectGarbage } from '../memory.ts'
 import { print } from '../print.ts'
@@ -39,6 +39,7 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   process.on('exit', () => supervisor?.kill())
   try {
     await serving
+    await serveMetrics(settings, log)
     // Most of the memory was needed to check the settings. This process hardly allocates any more, so V8 would keep it.
     collectGarbage().catch((err) => log.debug({ err }, 'The memory that only the start needed was not freed'))
   } catch (error) {
@@ -79,4 +80,11 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
     await supervisor?.stop()
     await data?.stop()
   }
+}
+
+async function serveMetrics ({ METRICS_HOST: host, METRICS_PORT: port }: Settings, log: FastifyBaseLogger): Promise<void> {
+  if (port === undefined) return
+  const { serveMetricsOfWorkers } = await import('../metrics/workers.ts')
+  const { url } = await serveMetricsOfWorkers({ host, port, onError: (err) => log.error({ err }, 'The metrics could not be served') })
+  print(`Metrics are at ${url}`)
 }

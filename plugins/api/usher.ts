@@ -12,7 +12,7 @@ import { createUserOperations } from './users.ts'
 /** Creates the decorator that a host gets (contract 12.1). */
 export function createUsher (app: FastifyInstance): Usher {
   const {
-    usherActor: actors, usherAuth: { authenticate, callerOf }, usherAudit: audit, usherOutbox: { on, failed, retry }, usherOptions: { schema, policy },
+    usherActor: actors, usherAuth: { authenticate, callerOf }, usherAudit: audit, usherOutbox: { on, failed, retry }, usherOptions: { schema, policy }, usherTelemetry: { metrics },
   } = app
   const perform = createPerform(app)
 
@@ -61,5 +61,6 @@ export function createUsher (app: FastifyInstance): Usher {
     uploads: Object.freeze(createUploadOperations(app, perform)),
     on,
     events: Object.freeze({ failed, retry }),
+    metrics: () => metrics.read(),
   })
 }

@@ -23,9 +23,11 @@ const impossible = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism
 /** Hashes a password without waiting in the queue, for commands. */
 export const hashPassword = (password: string): Promise<string> => hash(password, argon2id)
 
-function createPasswords ({ usherDatabase: { breaker } }: FastifyInstance) {
+function createPasswords ({ usherDatabase: { breaker }, usherTelemetry: { metrics } }: FastifyInstance) {
   // One core stays free for the event loop. Jobs beyond the bound are rejected.
   const pool = fastq.promise((job: () => Promise<unknown>) => job(), Math.max(1, availableParallelism() - 1))
+  const hashed = metrics.counter('usher_password_hashes_total', 'Passwords that were hashed or checked')
+  metrics.gauge('usher_password_hashes_pending', 'Passwords that wait to be hashed or checked', () => pool.length())
 
   async function run<Result> (job: () => Promise<Result>, client: Client | undefined): Promise<Result> {
     if (pool.length() >= WAITING) throw new Overloaded()
@@ -33,6 +35,7 @@ function createPasswords ({ usherDatabase: { breaker } }: FastifyInstance) {
       if (client?.destroyed) throw new ClientDisconnected()
       // The result could not be used without the database. Jobs that wait for their turn fail in time.
       if (!breaker.closed) throw new DatabaseUnavailable()
+      hashed.add()
       return job()
     }) as Result
   }

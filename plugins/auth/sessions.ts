@@ -28,13 +28,15 @@ declare module 'fastify' {
 export interface OpenSession { id: string, cookie: string, expiresAt: Date }
 
 function createSessions (app: FastifyInstance) {
-  const { usherDatabase: { db, notifications }, usherSigningKeys: signingKeys, usherOptions } = app
+  const { usherDatabase: { db, notifications }, usherTelemetry: { batch, metrics }, usherSigningKeys: signingKeys, usherOptions } = app
   // Ended sessions whose tokens may not have expired, and when to forget each.
   const ended = new Map<string, number>()
   // The callbacks for the end of each session.
   const watchers = new Map<string, Set<() => void>>()
   const tokenSeconds = longestLifeOf(usherOptions)
-  const readLiveToken = batchCalls((keys: TokenKey[]) => findLiveTokens(db, keys))
+  const readLiveToken = batchCalls((keys: TokenKey[]) => findLiveTokens(db, keys), { telemetry: batch('sessions.check') })
+  const revocations = metrics.counter('usher_revocations_total', 'Sessions of which this node has learned that they have ended')
+  metrics.gauge('usher_revoked_sessions', 'Ended sessions whose tokens may not have expired yet', () => ended.size, { combine: 'max' })
 
   notifications.listen(channelOf(usherOptions.schema, 'session_ended'), (id) => remember(id), reload)
 
@@ -44,6 +46,7 @@ function createSessions (app: FastifyInstance) {
       ended.delete(known)
     }
     const forgetAt = performance.now() + (tokenSeconds - secondsAgo) * 1000
+    if (!ended.has(id)) revocations.add()
     if (forgetAt > (ended.get(id) ?? 0)) ended.set(id, forgetAt)
     for (const notify of watchers.get(id) ?? []) notify()
     watchers.delete(id)

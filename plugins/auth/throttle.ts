@@ -14,6 +14,7 @@ import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { createRetries } from '../retries.ts'
 
 const LOGIN_OF_NETWORK = 'login.address'
+const OPERATIONS = ['login', 'refresh', 'reset', 'verification', 'sign-up'] as const
 const ROWS = 100_000
 const PURGE_SECONDS = 10
 const PURGE_NETWORKS_SECONDS = 3600
@@ -52,8 +53,9 @@ export interface LoginAttempt {
 }
 
 function createThrottle (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherOptions: { throttle } } = app
-  const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), { inFlight: 1 })
+  const { usherDatabase: { db }, usherTelemetry: { batch, metrics }, usherOptions: { throttle } } = app
+  const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), { inFlight: 1, telemetry: batch('login-failures.count') })
+  const throttled = metrics.counter('usher_throttled_attempts_total', 'Attempts that were rejected because a limit is used up', { label: 'operation', values: OPERATIONS })
   const rejections = createRecentRejections()
   const delay = createTarpit(app)
   const retry = createRetries(app)
@@ -72,8 +74,8 @@ function createThrottle (app: FastifyInstance) {
   function createLimit (name: string, { burst, perMinute }: typeof throttle.account) {
     const limit = { burst, interval: Math.round(60e6 / perMinute) }
     // One statement runs at a time, because a second one would only wait for the row locks of the first.
-    const take = batchCalls((attempts: Attempt[]) => charge(db, limit, attempts), { inFlight: 1 })
-    const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { inFlight: 1 })
+    const take = batchCalls((attempts: Attempt[]) => charge(db, limit, attempts), { inFlight: 1, telemetry: batch('throttle.charge') })
+    const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { inFlight: 1, telemetry: batch('throttle.refund') })
 
     return async (...subject: string[]): Promise<Charged> => {
       rejections.recall(name, ...subject)
@@ -87,11 +89,12 @@ function createThrottle (app: FastifyInstance) {
     }
   }
 
-  // Delays a rejection.
-  async function withTarpit<Result> (client: Client | undefined, charging: Promise<Result>): Promise<Result> {
+  // Counts and delays a rejection.
+  async function withTarpit<Result> (operation: typeof OPERATIONS[number], client: Client | undefined, charging: Promise<Result>): Promise<Result> {
     try {
       return await charging
     } catch (error) {
+      if (error instanceof TooManyRequests) throttled.add(1, operation)
       if (client && error instanceof TooManyRequests) await delay(client)
       throw error
     }
@@ -100,7 +103,7 @@ function createThrottle (app: FastifyInstance) {
   return {
     /** Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read. */
     rejectFlood: ({ address, client }: Source): Promise<void> =>
-      withTarpit(client, (async () => rejections.recall(LOGIN_OF_NETWORK, networkOf(address)))()),
+      withTarpit('login', client, (async () => rejections.recall(LOGIN_OF_NETWORK, networkOf(address)))()),
 
     /**
      * Charges a login to its network and its account, before the password is checked. A recognised network has a separate
@@ -111,7 +114,7 @@ function createThrottle (app: FastifyInstance) {
       const account = foldEmail(email)
       const network = networkOf(address)
       let failures = 0
-      const charged = await withTarpit(client, both(loginOfNetwork(network), async () => {
+      const charged = await withTarpit('login', client, both(loginOfNetwork(network), async () => {
         const state = await readLoginState(db, { email, network })
         failures = state.failures
         if (state.recognised) return loginOfAccountAndNetwork(account, network)
@@ -130,21 +133,21 @@ function createThrottle (app: FastifyInstance) {
     },
 
     /** Charges a refresh before it is checked. Throws `TooManyRequests`. */
-    refresh: ({ address, client }: Source): Promise<Charged> => withTarpit(client, refreshOfNetwork(networkOf(address))),
+    refresh: ({ address, client }: Source): Promise<Charged> => withTarpit('refresh', client, refreshOfNetwork(networkOf(address))),
 
     /** Charges a request for a link to set a password, whether or not there is such an account. Throws `TooManyRequests`. */
     async reset ({ email, address, client }: Source & { email: string }): Promise<void> {
-      await withTarpit(client, both(resetOfNetwork(networkOf(address)), () => resetOfAccount(foldEmail(email))))
+      await withTarpit('reset', client, both(resetOfNetwork(networkOf(address)), () => resetOfAccount(foldEmail(email))))
     },
 
     /** Charges a request for a link to verify a user's address. Throws `TooManyRequests`. */
     async verification ({ userId, email, client }: { userId: string, email: string, client: Client | undefined }): Promise<void> {
-      await withTarpit(client, both(verificationOfUser(userId), () => verificationOfAddress(foldEmail(email))))
+      await withTarpit('verification', client, both(verificationOfUser(userId), () => verificationOfAddress(foldEmail(email))))
     },
 
     /** Charges a sign-up, whether or not there is such an account. Throws `TooManyRequests`. */
     async signUp ({ email, address, client }: Source & { email: string }): Promise<void> {
-      await withTarpit(client, both(signUpOfNetwork(networkOf(address)), () => signUpOfAccount(foldEmail(email))))
+      await withTarpit('sign-up', client, both(signUpOfNetwork(networkOf(address)), () => signUpOfAccount(foldEmail(email))))
     },
 
     /** Deletes limits that have all their room again, and those beyond 100,000. Returns the number of deleted rows. */

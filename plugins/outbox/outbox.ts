@@ -12,6 +12,7 @@ import { createRetries } from '../retries.ts'
 import { createSampler } from '../sampler.ts'
 import type { Resolve } from './addresses.ts'
 import { describeError } from './describe-error.ts'
+import { measureAttempts } from './measure.ts'
 import { createWorker, type Target, type Worker, type WorkerOptions } from './worker.ts'
 
 const HANDLER_SLOTS = 16
@@ -43,6 +44,7 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
   const targets = new Map<string, Target>()
   const workers = new Map<string, Worker>()
   const retry = createRetries(app)
+  const measured = measureAttempts(app)
   let [ready, stopped] = [false, false]
 
   const wakeAll = () => { for (const worker of workers.values()) worker.wake() }
@@ -63,7 +65,7 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
     await loadConsumed(db)
     for (const target of added) {
       if (stopped) return
-      const worker = createWorker(app, target, workerOptions)
+      const worker = createWorker(app, measured(target), workerOptions)
       workers.set(target.name, worker)
       worker.start()
     }
@@ -174,4 +176,4 @@ export default fp<OutboxOptions>(async function outbox (app, options) {
   app.addHook('onReady', () => outbox.start())
   purgeRegularly(app, 'outbox', PURGE_SECONDS, outbox.purge)
   app.addHook('onClose', () => outbox.stop())
-}, { name: 'usher-outbox', dependencies: ['usher-options', 'usher-database'] })
+}, { name: 'usher-outbox', dependencies: ['usher-options', 'usher-telemetry', 'usher-database'] })

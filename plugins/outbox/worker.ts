@@ -47,12 +47,12 @@ export interface Worker {
 export function createWorker (
   app: FastifyInstance, target: Target, { pollMs = 5000, shortestMs = 1000, longestMs = 3_600_000, marginMs = 15_000 }: WorkerOptions = {}
 ): Worker {
-  const { log, usherDatabase: { db } } = app
+  const { log, usherDatabase: { db }, usherTelemetry: { batch } } = app
   const { name, types, slots, attemptMs } = target
   const leaseMs = attemptMs + marginMs
   const running = new Set<Promise<void>>()
   const [stopping, closing] = [new AbortController(), new AbortController()]
-  const settle = batchCalls((attempts: Attempt[]) => deleteDeliveries(db, attempts), { patience: Infinity })
+  const settle = batchCalls((attempts: Attempt[]) => deleteDeliveries(db, attempts), { patience: Infinity, telemetry: batch('outbox.settle') })
   let woken = Promise.withResolvers<void>()
   let loop = Promise.resolve()
 

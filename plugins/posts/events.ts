@@ -23,7 +23,7 @@ declare module 'fastify' {
 }
 
 function createEvents (app: FastifyInstance) {
-  const { usherDatabase: { db, notifications }, usherOptions: { schema, emitter } } = app
+  const { usherDatabase: { db, notifications }, usherTelemetry: { batch }, usherOptions: { schema, emitter } } = app
   const streams = new Set<PostStream>()
   let recent = new RecentPosts(0, 0)
   let [again, looking] = [false, false]
@@ -32,11 +32,11 @@ function createEvents (app: FastifyInstance) {
   let pause: PromiseWithResolvers<void> | undefined
 
   // All callers share one item, so no subscriber has to be rejected while the node or the database is slow.
-  const findSharedEnd = batchCalls(async (_: 'end'[]) => [await findEnd(db)], { patience: Infinity })
+  const findSharedEnd = batchCalls(async (_: 'end'[]) => [await findEnd(db)], { patience: Infinity, telemetry: batch('posts.end') })
   // Subscribers who reconnect together mostly resume from the same position, and share a page.
   const readPage = batchCalls(
     async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))],
-    { size: 1, waiting: Infinity, patience: Infinity }
+    { size: 1, waiting: Infinity, patience: Infinity, telemetry: batch('posts.events') }
   )
 
   const channel = channelOf(schema, 'post_created')

@@ -28,7 +28,7 @@ declare module 'fastify' {
 }
 
 function createPosts (app: FastifyInstance) {
-  const { log, usherDatabase: { db, writeInTime }, usherOptions: { schema, emitter, postsPerHour: perHour } } = app
+  const { log, usherDatabase: { db, writeInTime }, usherTelemetry: { batch }, usherOptions: { schema, emitter, postsPerHour: perHour } } = app
   const excess = createRecentExcess()
 
   async function create (posts: NewPost[]): Promise<(PostRow | Error)[]> {
@@ -38,7 +38,7 @@ function createPosts (app: FastifyInstance) {
     return rows
   }
 
-  const createInBatch = batchCalls(create, { size: POSTS_A_WRITE })
+  const createInBatch = batchCalls(create, { size: POSTS_A_WRITE, telemetry: batch('posts.create') })
 
   function announce (): void {
     emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
@@ -48,11 +48,11 @@ function createPosts (app: FastifyInstance) {
 
   return {
     /** Returns a post, or undefined if the id is unknown or malformed. */
-    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ }),
+    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, telemetry: batch('posts.read') }),
     /** Returns a page of posts, newest first. */
-    list: batchLists((query: ListPostsQuery) => listPosts(db, query)),
+    list: batchLists((query: ListPostsQuery) => listPosts(db, query), batch('posts.list')),
     /** Returns the newest posts of an author, who must exist. */
-    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys)),
+    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { telemetry: batch('posts.of-author') }),
     /**
      * Creates a post. Resolves after the commit. Rejects with `UserNotFound`, `Overloaded` or `TooManyPosts`, or with `InvalidToken` if the
      * client may no longer act.

@@ -32,7 +32,7 @@ async function createStorage (app: FastifyInstance) {
   const quota = createQuota(app)
   const installation = await installationOf(db, schema)
   await backend.claim(installation)
-  const read = batchCalls((ids: string[]) => findUploads(db, ids))
+  const read = batchCalls((ids: string[]) => findUploads(db, ids), { telemetry: app.usherTelemetry.batch('uploads.read') })
   let background = Promise.resolve()
   const closing = new AbortController()
 

@@ -13,9 +13,9 @@ const PATIENCE_MS = 10_000
  * the same user never do: they take effect in the order of the calls, except that those of the role or `disabled` by
  * somebody else do not wait.
  */
-export function createUserUpdates ({ usherDatabase: { db, writeInTime }, usherOptions: { userFields } }: FastifyInstance) {
+export function createUserUpdates ({ usherDatabase: { db, writeInTime }, usherTelemetry: { batch }, usherOptions: { userFields } }: FastifyInstance) {
   const inTurn = createInTurn()
-  const write = batchCalls(writeTogether, { size: USERS_A_WRITE, patience: PATIENCE_MS })
+  const write = batchCalls(writeTogether, { size: USERS_A_WRITE, patience: PATIENCE_MS, telemetry: batch('users.update') })
 
   // Whether the callers may still act was checked when the batch was sent. Changes that come too late are put into another batch, and then
   // that is checked again.

@@ -15,12 +15,12 @@ declare module 'fastify' {
   }
 }
 
-function createUsers ({ usherDatabase: { db }, usherOptions: { userFields } }: FastifyInstance) {
-  const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields))
-  const list = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields))
+function createUsers ({ usherDatabase: { db }, usherTelemetry: { batch }, usherOptions: { userFields } }: FastifyInstance) {
+  const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields), { telemetry: batch('users.read') })
+  const list = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields), batch('users.list'))
   // Lists do not wait for searches, of which some read many users.
-  const search = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields), SEARCHES_IN_FLIGHT)
-  const readVersion = batchCalls((ids: string[]) => findUserVersions(db, ids))
+  const search = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields), batch('users.search'), SEARCHES_IN_FLIGHT)
+  const readVersion = batchCalls((ids: string[]) => findUserVersions(db, ids), { telemetry: batch('users.version') })
 
   return {
     /** Returns a user, or undefined if the id is unknown or malformed. */
@@ -38,11 +38,11 @@ function createUsers ({ usherDatabase: { db }, usherOptions: { userFields } }: F
       return version
     },
     /** Returns the user who has an address, regardless of case, or undefined if there is none. */
-    find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields)),
+    find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields), { telemetry: batch('users.find') }),
     /** Returns a page of users, by default newest first. */
     list: (query: ListUsersQuery, client?: Client) => query.q === undefined ? list(query, client) : search(query, client),
     /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, `KeyTaken`, or `InvalidToken` if the client may no longer act. */
-    create: batchCalls((users: UserCreation[]) => insertUsers(db, users, userFields), { size: USERS_A_WRITE }),
+    create: batchCalls((users: UserCreation[]) => insertUsers(db, users, userFields), { size: USERS_A_WRITE, telemetry: batch('users.create') }),
   }
 }
 

@@ -7,6 +7,7 @@ import { extendUsherSchema } from '../../schema/extend-graphql.ts'
 import { limits } from '../../schema/graphql-limits.ts'
 import { readSdl } from '../../schema/sdl.ts'
 import { createContext, type GraphQLContext } from './context.ts'
+import { createErrorCount } from './count-errors.ts'
 import { formatExecution } from './format.ts'
 import { wantsPage } from '../pages/pages.ts'
 import { sendGraphiql } from './graphiql.ts'
@@ -48,6 +49,7 @@ const graphql: FastifyPluginAsync = async (app) => {
     done()
   })
   app.decorate('usherGraphqlLimits', createLimits(app))
+  app.decorate('usherGraphqlErrors', createErrorCount(app))
   const subscriptions = createSubscriptions(app)
   addSockets(app, PATH, subscriptions)
   await app.register(mercurius, createOptions(app, addEventStreams(app, subscriptions)))
@@ -73,7 +75,9 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
     // Every response to a POST has status 200 (contract 7.1).
     errorFormatter (execution, context) {
       const { log } = (context as { reply?: FastifyReply }).reply ?? app
-      return { statusCode: 200, response: formatExecution(execution, log) as never }
+      const response = formatExecution(execution, log)
+      app.usherGraphqlErrors(response.errors!)
+      return { statusCode: 200, response: response as never }
     },
     // mercurius also creates a context for its error handler, whose request may have a rejected body or none.
     context: (request): GraphQLContext => createContext(app, request, (request.body as Operation | null | undefined) ?? undefined),

@@ -21,14 +21,17 @@ export interface CostlyOperation {
 }
 
 /** Returns the limits of the work that GraphQL operations may cause on a node (contract 7.8). */
-export function createLimits ({ usherOptions: { graphql } }: FastifyInstance) {
+export function createLimits ({ usherOptions: { graphql }, usherTelemetry: { metrics } }: FastifyInstance) {
   const { maxCost } = graphql
+  const queue = new OperationQueue(maxCost)
+  metrics.gauge('usher_graphql_running_cost', 'Cost of the operations that run, not counting cheap ones', () => queue.running)
+  metrics.gauge('usher_graphql_operations_waiting', 'Operations that wait because of their cost', () => queue.waiting)
   const costs = new WeakMap<OperationDefinitionNode, Cost>()
 
   return {
     documents: new DocumentBudget(graphql),
     results: new ResultBudget(graphql),
-    queue: new OperationQueue(maxCost),
+    queue,
 
     /** Returns the cost of an operation, or 0 if the document does not have it. Throws `OperationTooCostly`. */
     checkCost ({ schema, document, operationName, variables }: CostlyOperation): number {

@@ -45,6 +45,10 @@ export class OperationQueue {
     this.#patience = patience
   }
 
+  /** The total cost of the operations that run, and the number of those that wait. */
+  get running (): number { return this.#running }
+  get waiting (): number { return this.#waiting }
+
   /** Returns whether an operation is so cheap that it does not have to enter the queue. */
   isFree (cost: number): boolean {
     return cost <= this.#free

@@ -7,7 +7,7 @@ import { parseSettings } from '../../node/settings.ts'
 
 const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const coverage = fileURLToPath(new URL('../../.tap/coverage', import.meta.url))
-const names = [...Object.keys(parseSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'MAIL_TEMPLATES', 'PRODUCT_COLOR', 'PRINT_SECRETS', 'WEBHOOK_URL', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS', 'WEBHOOK_ALLOW_PRIVATE']
+const names = [...Object.keys(parseSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'MAIL_TEMPLATES', 'PRODUCT_COLOR', 'PRINT_SECRETS', 'WEBHOOK_URL', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS', 'WEBHOOK_ALLOW_PRIVATE', 'METRICS_PORT']
 
 /** A node in a separate process. */
 export interface TestNode {

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { NIL as ID } from 'uuid'
 import { insertMail } from '../../db/outbox/mails.ts'
 import database from '../../plugins/database.ts'
+import telemetry from '../../plugins/telemetry.ts'
 import mailerPlugin, { type MailerOptions } from '../../plugins/mailer.ts'
 import optionsPlugin from '../../plugins/options.ts'
 import outbox from '../../plugins/outbox/outbox.ts'
@@ -31,6 +32,7 @@ async function start (t: Test, mailer: Mailer | undefined, { schema = uniqueSche
   t.teardown(() => app.close())
   const databaseUrl = await testDatabaseUrl()
   await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema, mailer, ...secret !== null && { secret } }) })
+  await app.register(telemetry)
   await app.register(database)
   await app.register(outbox, { shortestMs: 1, longestMs: 10 })
   await app.register(mailerPlugin, options)

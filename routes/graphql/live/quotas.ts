@@ -75,6 +75,9 @@ export class UnreadBytes {
     this.#limit = limit
   }
 
+  /** An upper bound of the unread bytes of all readers with many of them. */
+  get sum (): number { return this.#sum }
+
   /** Updates the unread bytes of a reader. Must be called after each write to it. */
   update (reader: Reader): void {
     const { unread } = reader

@@ -3,10 +3,14 @@ import type { GraphQLFormattedError } from 'graphql'
 /** A subscriber with this many unread bytes needs no further events for now. */
 export const ENOUGH_BYTES = 64 * 1024
 
+/** How the client is connected. */
+export type Transport = 'websocket' | 'sse'
+
 /** Where the events of one subscriber are delivered, such as a socket. */
 export interface Sink {
   /** The client's network, see `networkOf`. */
   readonly network: string
+  readonly transport: Transport
   /** Bytes that were delivered and that the client has not read yet. */
   readonly waiting: number
   /** Called before the first event, with the cursor after which the events begin. */

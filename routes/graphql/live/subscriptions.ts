@@ -6,7 +6,8 @@ import { TooManyConnections, TooManySubscriptions } from '../../../schema/graphq
 import { formatErrors } from '../format.ts'
 import { ByteBudget, Quota, UnreadBytes } from './quotas.ts'
 import { SharedOperation, type Subscriber } from './shared-operation.ts'
-import type { Sink } from './sink.ts'
+import { measureSubscriptions } from './measure.ts'
+import type { Sink, Transport } from './sink.ts'
 import { followHost } from './host-subscription.ts'
 import { openStream, render } from './subscription.ts'
 import { describe, keyOf, type Subscription } from './subscription-key.ts'
@@ -23,6 +24,9 @@ export function createSubscriptions (usher: FastifyInstance) {
   const connections = new Quota({ perNetwork: live.connectionsPerNetwork, total: live.connections, Exceeded: TooManyConnections })
   const different = new Quota({ perNetwork: live.subscriptionsPerNetwork, total: live.subscriptions, Exceeded: TooManySubscriptions })
   const ahead = new ByteBudget(live.bufferedBytes)
+  const unread = new UnreadBytes(live.unreadBytes)
+  const counts = measureSubscriptions(usher, unread, () => [...running.values()].reduce((sum, { size }) => sum + size, 0))
+  const { tracing } = usher.usherTelemetry
 
   const runningAs = (key: string): SharedOperation[] => [...running.get(key) ?? []]
 
@@ -49,7 +53,9 @@ export function createSubscriptions (usher: FastifyInstance) {
     operation.add(subscriber)
     const operations = running.get(key) ?? new Set()
     running.set(key, operations.add(operation))
-    void operation.run()
+    // The operation outlives the request of its first subscriber.
+    if (tracing) tracing.detached(() => { void operation.run() })
+    else void operation.run()
   }
 
   function leave (key: string, subscriber: Subscriber): void {
@@ -66,13 +72,20 @@ export function createSubscriptions (usher: FastifyInstance) {
 
   return {
     /** The limit of unread bytes of all sockets and event streams together. */
-    unread: new UnreadBytes(live.unreadBytes),
+    unread,
 
     /**
      * Admits a socket or an event stream from a network. Returns a function to call when it has closed. Throws
      * `TooManyConnections` or `Overloaded`.
      */
-    admit: (network: string): () => void => connections.take(network),
+    admit (network: string, transport: Transport): () => void {
+      const taken = connections.take(network)
+      const closed = counts.connection(transport)
+      return () => {
+        taken()
+        closed()
+      }
+    },
 
     /**
      * Starts delivering the events of a subscription to a sink. Resolves with a function that ends the subscription. Throws the
@@ -84,8 +97,10 @@ export function createSubscriptions (usher: FastifyInstance) {
       const ended = isExclusive ? new AbortController() : undefined
       const subscription = ended ? { ...given, stopped: ended.signal } : given
       const taken = different.take(sink.network, key)
+      const uncount = counts.subscriber(sink.transport)
       const release = () => {
         taken()
+        uncount()
         ended?.abort()
       }
       if (isHosts) return followHost(usher, subscription, sink, release)

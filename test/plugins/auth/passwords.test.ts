@@ -2,6 +2,7 @@ import { hash } from '@node-rs/argon2'
 import Fastify from 'fastify'
 import t from 'tap'
 import database from '../../../plugins/database.ts'
+import telemetry from '../../../plugins/telemetry.ts'
 import optionsPlugin from '../../../plugins/options.ts'
 import passwordsPlugin from '../../../plugins/auth/passwords.ts'
 import { readOptions } from '../../../schema/read-options.ts'
@@ -37,6 +38,7 @@ t.test('4 queued hashing is dropped if the client disconnects or the database be
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(optionsPlugin, { options: readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name) }) })
+  await app.register(telemetry)
   await app.register(database)
   await app.register(passwordsPlugin)
   const { usherPasswords: passwords, usherDatabase: { breaker } } = app

@@ -1,6 +1,7 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import database from '../../../plugins/database.ts'
+import telemetry from '../../../plugins/telemetry.ts'
 import optionsPlugin from '../../../plugins/options.ts'
 import throttlePlugin from '../../../plugins/auth/throttle.ts'
 import { readOptions } from '../../../schema/read-options.ts'
@@ -88,6 +89,7 @@ t.test('4 the number of failures is 100 by default', async (t) => {
   t.teardown(() => app.close())
   const { consecutiveFailures: _, ...limits } = throttle
   await app.register(optionsPlugin, { options: readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), throttle: limits }) })
+  await app.register(telemetry)
   await app.register(database)
   await app.register(throttlePlugin)
   await app.ready()

@@ -1,6 +1,7 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import database from '../../../plugins/database.ts'
+import telemetry from '../../../plugins/telemetry.ts'
 import mailerPlugin from '../../../plugins/mailer.ts'
 import mails from '../../../plugins/mails/mails.ts'
 import optionsPlugin from '../../../plugins/options.ts'
@@ -16,6 +17,7 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
   const given = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), mailer: inbox.mailer, signUp: true }
   const app = Fastify()
   await app.register(optionsPlugin, { options: readOptions(given) })
+  await app.register(telemetry)
   await app.register(database)
   await app.register(outbox)
   await app.register(mailerPlugin)

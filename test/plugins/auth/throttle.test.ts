@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import usher, { type UsherOptions } from '../../../app.ts'
 import type { Client } from '../../../db/batching.ts'
 import database from '../../../plugins/database.ts'
+import telemetry from '../../../plugins/telemetry.ts'
 import optionsPlugin from '../../../plugins/options.ts'
 import throttlePlugin from '../../../plugins/auth/throttle.ts'
 import { readOptions } from '../../../schema/read-options.ts'
@@ -32,6 +33,7 @@ async function openThrottle (t: Test, throttle: UsherOptions['throttle'], databa
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(optionsPlugin, { options })
+  await app.register(telemetry)
   await app.register(database)
   await app.register(throttlePlugin)
   await app.ready()

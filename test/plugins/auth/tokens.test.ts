@@ -3,6 +3,7 @@ import Fastify from 'fastify'
 import { CompactEncrypt, decodeJwt, EmbeddedJWK, jwtVerify, SignJWT, UnsecuredJWT, type JWTPayload } from 'jose'
 import t, { type Test } from 'tap'
 import database from '../../../plugins/database.ts'
+import telemetry from '../../../plugins/telemetry.ts'
 import signingKeys from '../../../plugins/auth/signing-keys.ts'
 import tokens from '../../../plugins/auth/tokens.ts'
 import { readOptions } from '../../../schema/read-options.ts'
@@ -317,6 +318,7 @@ t.test('4 the plugin of tokens', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   app.decorate('usherOptions', readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), poolSize: 2 }))
+  await app.register(telemetry)
   await app.register(database)
   await app.register(signingKeys)
   await app.register(tokens)

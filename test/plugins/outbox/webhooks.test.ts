@@ -8,6 +8,7 @@ import { Webhook as Verifier } from 'standardwebhooks'
 import t, { type Test } from 'tap'
 import { Ajv } from 'ajv'
 import database from '../../../plugins/database.ts'
+import telemetry from '../../../plugins/telemetry.ts'
 import optionsPlugin from '../../../plugins/options.ts'
 import outbox, { type OutboxOptions } from '../../../plugins/outbox/outbox.ts'
 import { insertUsers } from '../../../db/users.ts'
@@ -48,6 +49,7 @@ async function start (t: Test, webhooks: WebhookOptions[], options: OutboxOption
   t.teardown(() => app.close())
   const databaseUrl = await testDatabaseUrl()
   await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema, webhooks }) })
+  await app.register(telemetry)
   await app.register(database)
   await app.register(outbox, { shortestMs: 1, longestMs: 20, ...options })
   await app.ready()

@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, rmdir, stat, utimes, writeFile } from 'node:f
 import Fastify from 'fastify'
 import t from 'tap'
 import database from '../../../plugins/database.ts'
+import telemetry from '../../../plugins/telemetry.ts'
 import storage from '../../../plugins/uploads/storage.ts'
 import { readOptions } from '../../../schema/read-options.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
@@ -145,6 +146,7 @@ t.test('5.5 closing the app ends the check of the folder', async (t) => {
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   const uploadsDir = t.testdir({ files: { [randomUUID()]: 'x' } })
   app.decorate('usherOptions', readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir }))
+  await app.register(telemetry)
   await app.register(database)
   await app.register(storage)
   await app.ready()
@@ -162,6 +164,7 @@ t.test('1.10 a sweep while the database is unavailable does no harm', async (t) 
   const app = Fastify()
   t.teardown(() => app.close())
   app.decorate('usherOptions', readOptions({ databaseUrl: proxy.url, schema: uniqueSchema(t.name), uploadsDir: t.testdir() }))
+  await app.register(telemetry)
   await app.register(database)
   await app.register(storage)
   await app.ready()

@@ -12,6 +12,7 @@ const MIB = 1024 * 1024
 
 /** The connection of a client that reads only when it is told to. */
 class Reader implements Sink {
+  readonly transport = 'sse'
   readonly network = '192.0.2.1'
   readonly events: string[] = []
   readonly errors: unknown[] = []

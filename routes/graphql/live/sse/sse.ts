@@ -46,7 +46,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
 
   async function subscribe (operation: CheckedSubscription, request: FastifyRequest): Promise<EventStream> {
     const network = networkOf(request.ip)
-    const leave = subscriptions.admit(network)
+    const leave = subscriptions.admit(network, 'sse')
     const stream = new EventStream(subscriptions.unread)
     stream.once('close', leave)
     try {
@@ -91,6 +91,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
 function createSink (stream: EventStream, network: string): Sink {
   return {
     network,
+    transport: 'sse',
     get waiting () { return stream.unread },
     begin: (cursor) => stream.write(`${RECONNECT}${id(cursor)}\n`),
     deliver: (event, cursor) => stream.write(`${id(cursor)}${next(event)}`),
@@ -122,6 +123,7 @@ function describeError (error: GraphQLError, request: FastifyRequest, reply: Fas
   // Clients give up after an error, but reconnect if a stream ends without one. The failure is temporary, so they should reconnect.
   if (isTemporary(error)) return `${RECONNECT}\n`
   const failure = formatExecution({ errors: [error] }, request.log)
+  request.server.usherGraphqlErrors(failure.errors!)
   if (request.method === 'POST') return whole(failure)
   // A browser reconnects after any event stream, whatever its events say, unless the status is an error.
   const cause = rootOf(error)

@@ -12,6 +12,7 @@ export interface SocketSubscription extends Pick<Sink, 'network' | 'complete' | 
 export function createSocketSink (socket: BoundedSocket, connection: Duplex, { network, send, complete, fail }: SocketSubscription): Sink {
   return {
     network,
+    transport: 'websocket',
     complete,
     fail,
 

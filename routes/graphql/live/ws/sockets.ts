@@ -74,7 +74,7 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
       if (!origins.mayConnect(request)) return sendError(reply, new OriginNotAllowed())
       const network = networkOf(request.ip)
       try {
-        const leave = subscriptions.admit(network)
+        const leave = subscriptions.admit(network, 'websocket')
         reply.hijack()
         upgrade(request, network, leave)
       } catch (error) {

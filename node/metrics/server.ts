@@ -1,0 +1,75 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { isIPv6, type AddressInfo } from 'node:net'
+import { CONTENT_TYPE } from './prometheus.ts'
+
+const CONNECTIONS = 32
+// A scraper that has not sent its request or read the response within this time is disconnected.
+const PATIENCE_MS = 10_000
+
+/** Where metrics are served. */
+export interface MetricsAddress {
+  host: string
+  port: number
+}
+
+export interface MetricsServer {
+  /** The address of the metrics. */
+  readonly url: string
+  close (): Promise<void>
+}
+
+/**
+ * Serves metrics at /metrics, and nothing else. It is a server of its own, so that it can have an address that clients of the API cannot
+ * reach, and answers while the API is overloaded. Scrapes at the same time share one reading. Throws an `Error` with a sentence if the
+ * address cannot be used.
+ *
+ * @param read returns the metrics in the text format of Prometheus, in bounded time
+ * @param onError is called if it throws
+ */
+export async function serveText (
+  { host, port }: MetricsAddress, read: () => Promise<string>, onError: (error: unknown) => void
+): Promise<MetricsServer> {
+  let reading: Promise<string> | undefined
+  const server = createServer({ headersTimeout: PATIENCE_MS, requestTimeout: PATIENCE_MS, connectionsCheckingInterval: 1000 }, respond)
+  server.maxConnections = CONNECTIONS
+  server.listen(port, host)
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new Error(code === 'EADDRINUSE'
+      ? `METRICS_PORT ${port} is in use on ${host}: stop the program that uses it, or set another METRICS_PORT (0 for any free one).`
+      : `Metrics cannot be served on METRICS_HOST ${host} with METRICS_PORT ${port} (${code}): set another one.`, { cause: error })
+  }
+
+  function respond (request: IncomingMessage, response: ServerResponse): void {
+    // A request body is not read.
+    request.resume()
+    const timer = setTimeout(() => request.socket.destroy(), PATIENCE_MS).unref()
+    response.once('close', () => clearTimeout(timer))
+    const isKnown = (request.method === 'GET' || request.method === 'HEAD') && request.url!.split('?', 1)[0] === '/metrics'
+    if (!isKnown) return send(response, 404, 'Not found. Metrics are at /metrics.\n')
+    reading ??= read().finally(() => { reading = undefined })
+    reading.then((text) => send(response, 200, text, CONTENT_TYPE), (error: unknown) => {
+      onError(error)
+      send(response, 500, 'The metrics could not be read. The log has the cause.\n')
+    })
+  }
+
+  const { address, port: actual } = server.address() as AddressInfo
+  return {
+    url: `http://${isIPv6(address) ? `[${address}]` : address}:${actual}/metrics`,
+
+    async close () {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+function send (response: ServerResponse, status: number, text: string, type = 'text/plain; charset=utf-8'): void {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text), 'x-content-type-options': 'nosniff' }).end(text)
+}

@@ -1,0 +1,104 @@
+import cluster, { type Worker } from 'node:cluster'
+import { combine, lastingOf, toText, type PrometheusMetric } from './prometheus.ts'
+import { serveText, type MetricsAddress, type MetricsServer } from './server.ts'
+
+const WORKER_MS = 1000
+const GOODBYE_MS = 500
+
+/** The messages between the primary and its workers. */
+interface Message {
+  type: 'usher:read-metrics' | 'usher:metrics'
+  /** The metrics of a worker. */
+  metrics?: PrometheusMetric[]
+}
+
+export interface WorkersOptions extends MetricsAddress {
+  onError: (error: unknown) => void
+  /** Milliseconds that a worker has to answer. */
+  workerMs?: number
+}
+
+/**
+ * Serves the metrics of all workers of this process, the primary of a cluster. A worker that does not answer in time counts with its
+ * last known values. What a worker has counted remains when it ends, so that the counters of the node do not decrease: what it has
+ * counted since the last scrape is lost only if it was killed.
+ */
+export async function serveMetricsOfWorkers ({ host, port, onError, workerMs = WORKER_MS }: WorkersOptions): Promise<MetricsServer> {
+  const known = new Map<number, PrometheusMetric[]>()
+  const asked = new Map<number, () => void>()
+  let ended: PrometheusMetric[] = []
+
+  function onMessage ({ id }: Worker, message: Message): void {
+    if (message?.type !== 'usher:metrics') return
+    known.set(id, message.metrics!)
+    asked.get(id)?.()
+  }
+
+  function onExit ({ id }: Worker): void {
+    asked.get(id)?.()
+    ended = combine([ended, lastingOf(known.get(id) ?? [])])
+    known.delete(id)
+  }
+
+  // Resolves with whether the worker has answered in time.
+  function ask (worker: Worker): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const timer = setTimeout(resolve, workerMs, false)
+    asked.set(worker.id, () => resolve(true))
+    worker.send({ type: 'usher:read-metrics' } satisfies Message, (error) => { if (error) resolve(false) })
+    return promise.finally(() => {
+      clearTimeout(timer)
+      asked.delete(worker.id)
+    })
+  }
+
+  async function read (): Promise<string> {
+    const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected()) as Worker[]
+    const answered = await Promise.all(workers.map(ask))
+    const late = answered.filter((inTime) => !inTime).length
+    return toText([...combine([ended, ...known.values()]), gauge('usher_workers', 'Processes of this node that serve', workers.length),
+      gauge('usher_workers_late', 'Those that have not answered in time, and count with their last known values', late)])
+  }
+
+  cluster.on('message', onMessage).on('exit', onExit)
+  const server = await serveText({ host, port }, read, onError)
+  return {
+    url: server.url,
+    async close () {
+      await server.close()
+      cluster.off('message', onMessage).off('exit', onExit)
+    },
+  }
+}
+
+function gauge (name: string, help: string, value: number): PrometheusMetric {
+  return { name, help, type: 'gauge', aggregator: 'sum', values: [{ labels: {}, value }] }
+}
+
+/**
+ * Answers the primary from a worker. Returns a function that sends the last values, to be called before the worker ends.
+ * @param read returns the metrics of this process
+ */
+export function answerPrimary (read: () => Promise<PrometheusMetric[]>): () => Promise<void> {
+  process.on('message', onMessage)
+
+  function onMessage (message: Message): void {
+    if (message?.type === 'usher:read-metrics') void send()
+  }
+
+  // Never rejects. If the primary is gone, nobody needs the metrics.
+  async function send (): Promise<void> {
+    try {
+      const metrics = await read()
+      await new Promise<void>((resolve) => process.send!({ type: 'usher:metrics', metrics } satisfies Message, () => resolve()))
+    } catch {}
+  }
+
+  return async () => {
+    process.off('message', onMessage)
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, GOODBYE_MS)
+    if (process.connected) await Promise.race([send(), late])
+    clearTimeout(timer)
+  }
+}
