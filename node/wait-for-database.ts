@@ -24,7 +24,7 @@ export async function waitForDatabase ({ DATABASE_URL, DATABASE_WAIT_SECONDS: mo
   let isWaiting = false
   try {
     for (;;) {
-      const cause = await probe(DATABASE_URL)
+      const cause = await probe(DATABASE_URL, signal)
       if (!cause) break
       const passed = (performance.now() - since) / 1000
       if (signal?.aborted || passed >= most) throw new DatabaseUnavailable({ cause })
@@ -40,14 +40,18 @@ export async function waitForDatabase ({ DATABASE_URL, DATABASE_WAIT_SECONDS: mo
 }
 
 // Returns why the database cannot be reached at the moment, or undefined if it answers.
-async function probe (url: string): Promise<Failure | undefined> {
+async function probe (url: string, signal?: AbortSignal): Promise<Failure | undefined> {
   const sql = postgres(url, { max: 1, connect_timeout: CONNECT_SECONDS, fetch_types: false, onnotice: () => {}, backoff: () => 0 })
+  // A server that accepts connections and does not answer would delay the end of the wait.
+  const giveUp = () => { sql.end({ timeout: 0 }).catch(() => {}) }
+  signal?.addEventListener('abort', giveUp)
   try {
     await sql`select 1`
   } catch (error) {
     const { code = '' } = error as Failure
     if (isOutage(error as Failure) || TEMPORARY.test(code)) return error as Failure
   } finally {
+    signal?.removeEventListener('abort', giveUp)
     await sql.end({ timeout: 0 })
   }
 }
