@@ -1,9 +1,6 @@
-import { isIP } from 'node:net'
 import { Type, type Static } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
-import addFormats from 'ajv-formats'
-import { isColor } from '../schema/color.ts'
-import { isDatabaseUrl } from '../schema/database-url.ts'
+import { addSettingFormats } from './setting-formats.ts'
 import { webhooksOf } from './webhooks.ts'
 
 const MIB = 1024 * 1024
@@ -120,16 +117,7 @@ type Name = keyof typeof Settings.properties
 export type Settings = Readonly<Static<typeof Settings>>
 
 const ajv = new Ajv({ coerceTypes: true, useDefaults: true, allErrors: true })
-addFormats.default(ajv, { mode: 'fast', formats: ['email'] })
-ajv.addFormat('postgres', isDatabaseUrl)
-ajv.addFormat('web', isPublicUrl)
-ajv.addFormat('page', (text: string) => /^https?:\/\/[^@#\s]+$/.test(text) && URL.canParse(text))
-ajv.addFormat('smtp', (text: string) => /^smtps?:\/\/[^#\s]+$/.test(text) && URL.canParse(text))
-ajv.addFormat('mailbox', isMailbox)
-ajv.addFormat('color', isColor)
-ajv.addFormat('name', (text: string) => text.trim() !== '' && !/[\p{Cc}\p{Cs}]/u.test(text))
-ajv.addFormat('origin', isOrigin)
-ajv.addFormat('network', isNetwork)
+addSettingFormats(ajv)
 const validate = ajv.compile<Settings>(Settings)
 
 const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS']
@@ -184,25 +172,4 @@ function describe ({ instancePath, keyword, params }: ErrorObject): string {
   if (keyword === 'dependencies') return `${params.missingProperty} is required with ${params.property}.`
   const name = instancePath.split('/')[1] as Name
   return `${name} must be ${Settings.properties[name].description}.`
-}
-
-function isPublicUrl (text: string): boolean {
-  return /^https?:\/\/[^@?#\s]+$/.test(text) && URL.canParse(text)
-}
-
-function isMailbox (text: string): boolean {
-  const [, address = text] = /^[^<>@,\p{Cc}]+ <([^<>]+)>$/u.exec(text) ?? []
-  return /^[^\s<>@,]+@[^\s<>@,]+$/.test(address)
-}
-
-function isOrigin (text: string): boolean {
-  return text === '*' || (URL.canParse(text) && new URL(text).origin === text)
-}
-
-// Accepts the values of Fastify's `trustProxy`, except a number of hops. A number does not say which client to trust, so
-// Fastify trusts none, and the setting would silently have no effect.
-function isNetwork (text: string): boolean {
-  if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
-  const [address = '', bits = '1', ...rest] = text.split('/')
-  return rest.length === 0 && isIP(address) > 0 && /^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (isIP(address) === 4 ? 32 : 128)
 }

@@ -10,7 +10,7 @@ import { explain, openData } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
 import { showProgress } from '../progress.ts'
-import type { Command } from './command.ts'
+import type { Command, Output } from './command.ts'
 
 export default {
   summary: 'Write the database and the uploads to a file.',
@@ -20,11 +20,12 @@ export default {
     '  --schema <name>        the PostgreSQL schema, by default usher\n' +
     '  --uploads-dir <folder> the folder of the uploads, by default DATA_DIR/uploads',
   arguments: ['FILE'],
+  json: '{ file, rows: number, files: number, bytes: number, size: number, missing: number, missingIds: [string] }',
   options: { schema: { type: 'string' }, 'uploads-dir': { type: 'string' } },
   run: async ({ schema, 'uploads-dir': uploads }, [file = '']) => backup(file, schema as string | undefined, uploads as string | undefined),
 } satisfies Command
 
-async function backup (file: string, schemaName?: string, uploads?: string): Promise<void> {
+async function backup (file: string, schemaName?: string, uploads?: string): Promise<Output | void> {
   const settings = readEnvironment()
   const path = resolve(file)
   if (file !== '-' && existsSync(path)) throw new Error(`${path} exists: choose another name.`)
@@ -44,7 +45,10 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
       size = file === '-' ? await compress(bytes, process.stdout, update) : await writeArchive(path, bytes, update)
     })
     progress.end()
-    report(result, file === '-' ? 'standard output' : path, size, (performance.now() - began) / 1000)
+    const output = report(result, file === '-' ? 'standard output' : path, size, (performance.now() - began) / 1000)
+    // Standard output has the backup.
+    if (file !== '-') return output
+    print(output.text)
   } catch (error) {
     progress.end()
     // Its cause may be an error of the file system, which is not the fault of the database.
@@ -54,11 +58,11 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
   }
 }
 
-function report ({ rows, files, fileBytes, missing, missingIds }: Result, place: string, size: number, seconds: number): void {
+function report ({ rows, files, fileBytes, missing, missingIds }: Result, file: string, size: number, seconds: number): Output {
+  if (missing > 0) print(`The bytes of ${missing} uploads are missing or differ from their records: ${missingIds.join(', ')}${missing > missingIds.length ? ', …' : ''}`)
   const count = Object.values(rows).reduce((sum, number) => sum + number, 0)
-  const text = `${count} rows and ${files} files (${describeBytes(fileBytes)}) are in ${place}: ${describeBytes(size)}, ${seconds.toFixed(1)} seconds.`
-  if (place === 'standard output') print(text)
-  else console.log(text)
-  if (missing === 0) return
-  print(`The bytes of ${missing} uploads are missing or differ from their records: ${missingIds.join(', ')}${missing > missingIds.length ? ', …' : ''}`)
+  return {
+    text: `${count} rows and ${files} files (${describeBytes(fileBytes)}) are in ${file}: ${describeBytes(size)}, ${seconds.toFixed(1)} seconds.`,
+    json: { file, rows: count, files, bytes: fileBytes, size, missing, missingIds },
+  }
 }

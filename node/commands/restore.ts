@@ -11,7 +11,7 @@ import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
 import { showProgress } from '../progress.ts'
 import { confirm } from './confirm.ts'
-import type { Command } from './command.ts'
+import type { Command, Output } from './command.ts'
 
 interface RestoreOptions { schema?: string | undefined, uploads?: string | undefined, replaces: boolean, yes: boolean, keepsSessions: boolean }
 
@@ -26,6 +26,7 @@ export default {
     '  --schema <name>        the PostgreSQL schema, by default usher\n' +
     '  --uploads-dir <folder> the folder of the uploads, by default DATA_DIR/uploads',
   arguments: ['FILE'],
+  json: '{ file, rows: number, files: number, missing: number, release, createdAt }',
   options: {
     replace: { type: 'boolean' },
     yes: { type: 'boolean' },
@@ -42,7 +43,7 @@ export default {
   }),
 } satisfies Command
 
-async function restore (file: string, { schema: name, uploads, replaces, yes, keepsSessions }: RestoreOptions): Promise<void> {
+async function restore (file: string, { schema: name, uploads, replaces, yes, keepsSessions }: RestoreOptions): Promise<Output> {
   const settings = readEnvironment()
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...name !== undefined && { schema: name } })
   const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
@@ -66,9 +67,12 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
       },
     }, verified))
     const { release, createdAt } = verified.manifest
-    console.log(`${rows} rows and ${files} files were restored, as of ${createdAt} (release ${release}). ` +
-      (keepsSessions ? 'Sessions that have ended since then are live again.' : 'All sessions have ended.'))
     if (missing > 0) print(`${missing} uploads have no file: it was missing when the backup was made.`)
+    return {
+      text: `${rows} rows and ${files} files were restored, as of ${createdAt} (release ${release}). ` +
+        (keepsSessions ? 'Sessions that have ended since then are live again.' : 'All sessions have ended.'),
+      json: { file, rows, files, missing, release, createdAt },
+    }
   } catch (error) {
     if (error instanceof BackupError) throw error
     throw new Error(explainRestore(error as Error, schema, uploadsDir) ?? explain(explainStart(error as Error, schema), settings), { cause: error })

@@ -23,6 +23,8 @@ t.test('8 settings: each has a default or is optional', async (t) => {
     UPLOAD_QUOTA_BYTES: 1073741824,
     UPLOAD_QUOTA_FILES: 10000,
     POSTS_PER_HOUR: 10000,
+    WORKERS: 1,
+    METRICS_HOST: '127.0.0.1',
   })
 })
 
@@ -66,6 +68,9 @@ t.test('8 settings: all are read from the environment', async (t) => {
     UPLOAD_QUOTA_BYTES: '0',
     UPLOAD_QUOTA_FILES: '5',
     POSTS_PER_HOUR: '7',
+    WORKERS: 'auto',
+    METRICS_PORT: '9464',
+    METRICS_HOST: '0.0.0.0',
   }), {
     HOST: '0.0.0.0',
     PORT: 0,
@@ -101,6 +106,9 @@ t.test('8 settings: all are read from the environment', async (t) => {
     UPLOAD_QUOTA_BYTES: 0,
     UPLOAD_QUOTA_FILES: 5,
     POSTS_PER_HOUR: 7,
+    WORKERS: 'auto',
+    METRICS_PORT: 9464,
+    METRICS_HOST: '0.0.0.0',
   })
 })
 

@@ -1,0 +1,40 @@
+import { isIP } from 'node:net'
+import type { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+import { isColor } from '../schema/color.ts'
+import { isDatabaseUrl } from '../schema/database-url.ts'
+
+/** Adds the formats of settings to a validator. */
+export function addSettingFormats (ajv: Ajv): void {
+  addFormats.default(ajv, { mode: 'fast', formats: ['email'] })
+  ajv.addFormat('postgres', isDatabaseUrl)
+  ajv.addFormat('web', isPublicUrl)
+  ajv.addFormat('page', (text: string) => /^https?:\/\/[^@#\s]+$/.test(text) && URL.canParse(text))
+  ajv.addFormat('smtp', (text: string) => /^smtps?:\/\/[^#\s]+$/.test(text) && URL.canParse(text))
+  ajv.addFormat('mailbox', isMailbox)
+  ajv.addFormat('color', isColor)
+  ajv.addFormat('name', (text: string) => text.trim() !== '' && !/[\p{Cc}\p{Cs}]/u.test(text))
+  ajv.addFormat('origin', isOrigin)
+  ajv.addFormat('network', isNetwork)
+}
+
+function isPublicUrl (text: string): boolean {
+  return /^https?:\/\/[^@?#\s]+$/.test(text) && URL.canParse(text)
+}
+
+function isMailbox (text: string): boolean {
+  const [, address = text] = /^[^<>@,\p{Cc}]+ <([^<>]+)>$/u.exec(text) ?? []
+  return /^[^\s<>@,]+@[^\s<>@,]+$/.test(address)
+}
+
+function isOrigin (text: string): boolean {
+  return text === '*' || (URL.canParse(text) && new URL(text).origin === text)
+}
+
+// Accepts the values of Fastify's `trustProxy`, except a number of hops. A number does not say which client to trust, so
+// Fastify trusts none, and the setting would silently have no effect.
+function isNetwork (text: string): boolean {
+  if (['true', 'false', 'loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', bits = '1', ...rest] = text.split('/')
+  return rest.length === 0 && isIP(address) > 0 && /^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (isIP(address) === 4 ? 32 : 128)
+}
