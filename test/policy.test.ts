@@ -127,6 +127,7 @@ const rows: Record<string, Send> = {
   'GET /api/audit': rest('GET', '/api/audit'),
   'GET /api/audit?user={id}': rest('GET', ({ owner }) => `/api/audit?user=${owner.id}`),
   'POST /api/uploads': sendUpload,
+  'GET /api/uploads/usage': rest('GET', '/api/uploads/usage'),
   'GET /api/uploads/{id}': rest('GET', () => upload.json().fileUrl as string),
   'GET /api/redirect': rest('GET', '/api/redirect'),
   'GET /health/live': rest('GET', '/health/live'),

@@ -78,6 +78,7 @@ t.test('8 GET /docs/json', async (t) => {
       'PATCH /api/users/{id}': '200 400 401 403 404 409 412 413 415 429 500 503 bearer',
       'DELETE /api/users/{id}': '204 400 401 403 404 409 412 500 503 bearer',
       'POST /api/uploads': '200 400 401 403 408 409 410 413 415 422 500 503 507 bearer',
+      'GET /api/uploads/usage': '200 401 500 503 bearer',
       'GET /api/uploads/{id}': '200 206 304 401 403 404 412 416 500 503 ',
       'GET /api/redirect': '302 500 503 ',
     })
