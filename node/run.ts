@@ -17,6 +17,7 @@ import { createHeaders, type SetHeaders } from './security-headers.ts'
 import { openMailTemplates } from './mail-templates.ts'
 import { openMailer, printsSecrets } from './mailer.ts'
 import memory from './memory.ts'
+import { explainMissingClient } from './metrics/missing-client.ts'
 import { stopOnSignals } from './stop-on-signals.ts'
 import { stopWithParent } from './stop-with-parent.ts'
 import { waitForDatabase } from './wait-for-database.ts'
@@ -90,7 +91,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   await app.register(home)
   if (METRICS_PORT !== undefined) {
-    const { default: metrics } = await import('./metrics/metrics.ts')
+    const { default: metrics } = await import('./metrics/metrics.ts').catch(explainMissingClient)
     await app.register(metrics, {
       host: METRICS_HOST, port: METRICS_PORT, isWorker: handover !== undefined, onListen: (url) => print(`Metrics are at ${url}`),
     })

@@ -13,7 +13,7 @@ export type Reading = number | ReadonlyMap<string, number> | undefined
 const VALUES = 100
 const OTHER = 'other'
 
-interface Options {
+export interface Options {
   /** The name of the label. A metric has at most one, whose values are few and never come from clients. */
   label?: string
   combine?: UsherMetric['combine']

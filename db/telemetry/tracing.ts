@@ -7,7 +7,8 @@ const BATCH = createContextKey('usher batch')
 // A statement of Usher has a few kilobytes at most. One of a host's hook may have more.
 const TEXT_LENGTH = 8192
 
-interface Batch {
+/** A batch whose statement runs. */
+export interface Batch {
   /** The name and the number of the items that a statement processes. */
   readonly name: string | undefined
   readonly size: number

@@ -2,6 +2,7 @@ import { isatty } from 'node:tty'
 import Fastify, { type FastifyBaseLogger } from 'fastify'
 import { explain, openData, type Data } from '../data.ts'
 import { collectGarbage } from '../memory.ts'
+import { explainMissingClient } from '../metrics/missing-client.ts'
 import { print } from '../print.ts'
 import type { Settings } from '../settings.ts'
 import { stopOnSignals } from '../stop-on-signals.ts'
@@ -84,7 +85,7 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
 
 async function serveMetrics ({ METRICS_HOST: host, METRICS_PORT: port }: Settings, log: FastifyBaseLogger): Promise<void> {
   if (port === undefined) return
-  const { serveMetricsOfWorkers } = await import('../metrics/workers.ts')
+  const { serveMetricsOfWorkers } = await import('../metrics/workers.ts').catch(explainMissingClient)
   const { url } = await serveMetricsOfWorkers({ host, port, onError: (err) => log.error({ err }, 'The metrics could not be served') })
   print(`Metrics are at ${url}`)
 }
