@@ -8,17 +8,21 @@ export interface FirstAdminNotice {
   show (): void
 }
 
-/** Creates the notice of a start. `show` must be called however the start ends. */
+/** Creates the notice of a start. If the process ends before `show`, it prints the credentials then. */
 export function createFirstAdminNotice (isTerminal = process.stderr.isTTY === true): FirstAdminNotice {
   let line: string | undefined
   return {
     keep ({ email, password }) {
       line = `The first admin is ${email}, password ${password} (not shown again)`
+      process.once('exit', show)
     },
-    show () {
-      if (line !== undefined) print(isTerminal ? boxed(line) : line)
-      line = undefined
-    },
+    show,
+  }
+
+  function show (): void {
+    if (line !== undefined) print(isTerminal ? boxed(line) : line)
+    line = undefined
+    process.off('exit', show)
   }
 }
 

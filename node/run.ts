@@ -124,10 +124,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
       ? { onFirstAdmin: notice.keep }
       : { onNoAdmin: () => { if (announces) print(NO_ADMIN) } },
   })
-  const url = await listen(app, settings, handover?.port).catch((error) => {
-    notice.show()
-    throw error
-  })
+  const url = await listen(app, settings, handover?.port)
   if (!announces) return
   await warnIfAdminIgnored(app, email)
   if (!mailer) print('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
