@@ -85,7 +85,7 @@ t.test('14.5 the password of the first admin is printed although the start fails
   const settings = { DATABASE_URL: await createDatabase(t), PRINT_SECRETS: 'true' }
   const node = spawnNode(t, { cwd: t.testdir(), settings, inject })
   t.equal(await node.ended, 1)
-  t.match(node.stderr, /^The first admin is admin@example\.com, password \S{20} \(not shown again\)\nPORT 0 is in use on 127\.0\.0\.1: .+\n$/)
+  t.match(node.stderr, /^PORT 0 is in use on 127\.0\.0\.1: .+\nThe first admin is admin@example\.com, password \S{20} \(not shown again\)\n$/)
 })
 
 t.test('14.5 the printed address is localhost, unless that leads to another program or the node listens elsewhere', async (t) => {
