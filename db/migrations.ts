@@ -125,8 +125,6 @@ export async function listPending (db: Kysely<Tables>, schema: string): Promise<
   return { pending: Object.keys(migrations).filter((name) => !ran.has(name)), newer: listNewer(ran, schema) }
 }
 
-// During a rolling upgrade, older nodes start on a database that a newer one has migrated, so migrations only add what older versions
-// can ignore. The name of one with which older versions cannot work ends with an exclamation mark.
 // During a rolling upgrade, and to undo one, nodes start on a database that the next release has migrated, so migrations only add what the
 // previous release can ignore. A name that ends with an exclamation mark stops every release that does not know it. One that ends with an
 // exclamation mark and the name of another migration, such as `0021-drop-x!0019-y`, stops the releases that do not know that one: it removes

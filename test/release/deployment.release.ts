@@ -80,7 +80,7 @@ t.test('the instructions of the Dockerfile build a node that serves, is healthy,
   child.stderr.setEncoding('utf8').on('data', (text: string) => { stderr += text })
   const ended = once(child, 'exit')
   while (!stderr.includes('listens')) if (await Promise.race([once(child.stderr, 'data').then(() => false), ended.then(() => true)])) throw new Error(stderr)
-  const [, port = ''] = /listens on http:\/\/127\.0\.0\.1:(\d+)/.exec(stderr)!
+  const [, port = ''] = /listens on http:\/\/localhost:(\d+)/.exec(stderr)!
   const isHealthy = (PORT: string) => run(image.check[0]!, image.check.slice(1), { env: { ...env, PORT } }).then(() => true, () => false)
   t.strictSame([await isHealthy(port), await isHealthy('1')], [true, false])
   t.equal((await fetch(`http://127.0.0.1:${port}/health/ready`)).status, 200)
