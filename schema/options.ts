@@ -8,6 +8,7 @@ import type { Mail, MailTemplates } from './mail.ts'
 import { PagesOptions, type GivenPages } from './pages.ts'
 import { Without } from './parts.ts'
 import type { GivenPolicy, Policy } from './policy.ts'
+import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
 import { Email, NewPassword } from './text.ts'
 import type { ClaimsOf } from './claims.ts'
 import type { UserFields } from './user-fields.ts'
@@ -40,6 +41,7 @@ export const Settings = Type.Object({
   secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Encrypts the private signing keys and waiting mails in the database' })),
   passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Lifetime of a link to set a password' }),
   passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows' })),
+  passwordHash: PasswordHash,
   signUp: Type.Boolean({ default: false, description: 'Whether anyone may sign up; needs a mailer' }),
   pages: PagesOptions,
   auditSeconds: Type.Integer({ default: 365 * DAY, minimum: DAY, maximum: 3650 * DAY, description: 'Lifetime of the entries of the account log' }),
@@ -70,7 +72,9 @@ export const Settings = Type.Object({
 export type Given = Static<typeof Settings>
 
 /** The options of the plugin. Registering it with an unknown option fails. */
-export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' | 'live' | 'graphql' | 'pages'>>, RegisterOptions {
+export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash'>>, RegisterOptions {
+  /** The cost of password hashes. A member that is absent keeps its default, which OWASP recommends. */
+  passwordHash?: GivenPasswordHash | undefined
   /** Limits of logins, refreshes and password links. A limit that is absent keeps its default. */
   throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */

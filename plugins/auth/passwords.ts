@@ -5,6 +5,8 @@ import fastq from 'fastq'
 import fp from 'fastify-plugin'
 import type { Client } from '../../db/batching.ts'
 import { ClientDisconnected, DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
+import type { Options } from '../../schema/options.ts'
+import { MINIMUM_KIB, RECOMMENDED } from '../../schema/password-hash.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -12,18 +14,19 @@ declare module 'fastify' {
   }
 }
 
-// OWASP's minimum for argon2id, and the library's default: 19 MiB, two passes, one lane.
-const argon2id = { memoryCost: 19 * 1024, timeCost: 2, parallelism: 1 }
 const WAITING = 200
 
-// A hash that no password has. Checking it takes as long as any other check, because the time depends on the parameters only.
-const { memoryCost, timeCost, parallelism } = argon2id
-const impossible = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`
+const argon2id = ({ memoryKiB, passes }: Options['passwordHash']) => ({ memoryCost: memoryKiB, timeCost: passes, parallelism: 1 })
 
 /** Hashes a password without waiting in the queue, for commands. */
-export const hashPassword = (password: string): Promise<string> => hash(password, argon2id)
+export const hashPassword = (password: string): Promise<string> => hash(password, argon2id(RECOMMENDED))
 
-function createPasswords ({ usherDatabase: { breaker }, usherTelemetry: { metrics } }: FastifyInstance) {
+function createPasswords ({ log, usherDatabase: { breaker }, usherTelemetry: { metrics }, usherOptions: { passwordHash: cost } }: FastifyInstance) {
+  const parameters = argon2id(cost)
+  const { memoryCost, timeCost, parallelism } = parameters
+  // A hash that no password has. Checking it takes as long as any other check, because the time depends on the parameters only.
+  const impossible = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`
+  if (memoryCost * timeCost < MINIMUM_KIB) log.warn({ passwordHash: cost }, 'The option passwordHash is weaker than recommended: use it for tests only')
   // One core stays free for the event loop. Jobs beyond the bound are rejected.
   const pool = fastq.promise((job: () => Promise<unknown>) => job(), Math.max(1, availableParallelism() - 1))
   const hashed = metrics.counter('usher_password_hashes_total', 'Passwords that were hashed or checked')
@@ -45,7 +48,7 @@ function createPasswords ({ usherDatabase: { breaker }, usherTelemetry: { metric
      * Hashes a password. Throws `Overloaded` if too many jobs wait, `DatabaseUnavailable`, and `ClientDisconnected` if the client has
      * disconnected before its turn.
      */
-    hash: (password: string, client?: Client): Promise<string> => run(() => hashPassword(password), client),
+    hash: (password: string, client?: Client): Promise<string> => run(() => hash(password, parameters), client),
 
     /**
      * Returns whether a password matches a hash. Without a hash this takes the same time and returns false. Throws
@@ -58,8 +61,8 @@ function createPasswords ({ usherDatabase: { breaker }, usherTelemetry: { metric
 
     /** Returns whether a hash has weaker parameters than new ones. Hash the password again at its next login. */
     isOutdated (passwordHash: string): boolean {
-      const [, memoryCost, timeCost] = /\$m=(\d+),t=(\d+),/.exec(passwordHash)!
-      return Number(memoryCost) < argon2id.memoryCost || Number(timeCost) < argon2id.timeCost
+      const [, memory, passes] = /\$m=(\d+),t=(\d+),/.exec(passwordHash)!
+      return Number(memory) < memoryCost || Number(passes) < timeCost
     },
   }
 }
@@ -67,4 +70,4 @@ function createPasswords ({ usherDatabase: { breaker }, usherTelemetry: { metric
 /** Hashes and checks passwords with argon2id, in a bounded pool, so that logins do not slow down other requests (contract 4). */
 export default fp(async function passwords (app) {
   app.decorate('usherPasswords', createPasswords(app))
-}, { name: 'usher-passwords', dependencies: ['usher-database'] })
+}, { name: 'usher-passwords', dependencies: ['usher-options', 'usher-database', 'usher-telemetry'] })

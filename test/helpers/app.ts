@@ -45,6 +45,8 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
     poolSize: 4,
     admin: ADMIN,
     postsPerHour: 1_000_000,
+    // test/plugins/auth/passwords.test.ts tests the real ones.
+    passwordHash: { memoryKiB: 8, passes: 1 },
     throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous },
     ...options,
   }

@@ -13,7 +13,7 @@ import { openSql } from '../helpers/sql.ts'
 const WRONG = { error: 'Email or password is wrong', code: 'INVALID_CREDENTIALS' }
 const COOKIE = /^[0-9a-f-]{36}\.[\w-]{43}\.0\.[\w-]{43}$/
 
-const handles = await createUsher(t)
+const handles = await createUsher(t, { passwordHash: undefined })
 const { app, inject, createUser, login, admin, options } = handles
 const url = await app.listen({ port: 0, host: '127.0.0.1' })
 

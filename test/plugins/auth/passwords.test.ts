@@ -5,12 +5,14 @@ import database from '../../../plugins/database.ts'
 import telemetry from '../../../plugins/telemetry.ts'
 import optionsPlugin from '../../../plugins/options.ts'
 import passwordsPlugin from '../../../plugins/auth/passwords.ts'
+import type { UsherOptions } from '../../../schema/options.ts'
 import { readOptions } from '../../../schema/read-options.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { openSql } from '../../helpers/sql.ts'
+import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
-const usher = await createUsher(t)
+const usher = await createUsher(t, { passwordHash: undefined })
 
 t.test('4 in a flood of logins, those beyond the limit get 503 with Retry-After, and other requests stay fast', async (t) => {
   const { inject, admin } = usher
@@ -59,4 +61,24 @@ t.test('4 two concurrent logins with a weaker hash both succeed, and the hash is
   t.same(answers.map(({ statusCode }) => statusCode), [200, 200])
   for (const answer of answers) t.equal((await usher.inject('GET', '/api/protected', { headers: { authorization: `Bearer ${answer.json().token}` } })).statusCode, 200)
   t.match((await sql`select password_hash from users where id = ${user.id}`)[0]!['password_hash'], /\$m=19456,t=2,/)
+})
+
+t.test('4 a host chooses the cost of hashes, and one below the recommended is logged as a warning', async (t) => {
+  const shared = { schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t) }
+  const start = async (passwordHash: UsherOptions['passwordHash']) => {
+    const lines: { level: number, msg: string }[] = []
+    const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } }
+    return { ...await createUsher(t, { ...shared, passwordHash }, { logger }), lines }
+  }
+  const weak = await start({ memoryKiB: 64, passes: 1 })
+  t.match(weak.lines, [{ level: 40, msg: /passwordHash is weaker/ }])
+  const user = await weak.createUser()
+  const sql = openSql(t, weak)
+  const kept = async () => (await sql`select password_hash from users where id = ${user.id}`)[0]!['password_hash']
+  t.match(await kept(), /\$m=64,t=1,/)
+
+  const strong = await start({ memoryKiB: 7 * 1024, passes: 5 })
+  t.same(strong.lines, [])
+  await strong.login(user)
+  t.match(await kept(), /\$m=7168,t=5,/, 'hashed again at the next login')
 })
