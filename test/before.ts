@@ -7,6 +7,7 @@ import { findPrograms, run } from '../node/embedded/binaries.ts'
 import { openCluster } from '../node/embedded/cluster.ts'
 import { startEmbedded } from '../node/embedded/server.ts'
 import { folder, template } from './helpers/database.ts'
+import { prepareSchemas } from './helpers/schemas.ts'
 
 // The id of the tap process identifies a run, because tap starts both scripts.
 await mkdir(`${folder}runs`, { recursive: true })
@@ -39,6 +40,7 @@ const { url } = await start().catch(async () => {
   for (const name of ['postgres', 'template']) await rm(`${folder}${name}`, { recursive: true, force: true })
   return start()
 })
+await prepareSchemas(url)
 await writeFile(`${folder}url.${process.pid}`, url)
 await rename(`${folder}url.${process.pid}`, `${folder}url`)
 

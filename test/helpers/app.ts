@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import Fastify, { type FastifyInstance, type FastifyServerOptions, type InjectOptions, type LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
-import { testDatabaseUrl, uniqueSchema } from './database.ts'
+import { testDatabaseUrl } from './database.ts'
+import { takeSchema } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 // These limits are higher than any test needs. test/plugins/auth/throttle.test.ts and posts-quota.test.ts test the real ones.
@@ -40,7 +41,7 @@ export interface TestUsher {
 export async function createUsher (t: Test, options: UsherOptions = {}, server: FastifyServerOptions = {}): Promise<TestUsher> {
   const given: UsherOptions = {
     databaseUrl: await testDatabaseUrl(),
-    schema: uniqueSchema(t.name),
+    schema: options.schema ?? await takeSchema(t),
     uploadsDir: options.uploadsDir ?? temporaryFolder(t),
     poolSize: 4,
     admin: ADMIN,
