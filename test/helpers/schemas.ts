@@ -32,6 +32,7 @@ const empty = `
   create procedure ${SPARE}.empty(given text) language plpgsql as $$
   declare
     relation regclass;
+    deleted bigint;
     filled boolean := true;
   begin
     for round in 1..5 loop
@@ -39,7 +40,8 @@ const empty = `
       filled := false;
       for relation in select oid from pg_class where relnamespace = given::regnamespace and relkind = 'r' and relname <> 'migrations' loop
         execute format('delete from %s', relation);
-        filled := filled or found;
+        get diagnostics deleted = row_count;
+        filled := filled or deleted > 0;
       end loop;
     end loop;
     if filled then raise exception 'the schema % is never empty', given; end if;
