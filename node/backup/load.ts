@@ -1,5 +1,3 @@
-import { pipeline } from 'node:stream/promises'
-import { Readable } from 'node:stream'
 import { sql, type Kysely } from 'kysely'
 import { backupTables, isBackupTable } from '../../db/backup-tables.ts'
 import { runMigrations } from '../../db/migrations.ts'
@@ -72,8 +70,7 @@ export async function createTables (target: Target, { migrations, tables }: Mani
 
 /** Loads rows into a table. */
 export async function loadRows ({ session, schema }: Target, { name, columns }: Manifest['tables'][number], rows: AsyncIterable<Buffer>): Promise<void> {
-  const input = await session.copyIn(`copy ${quote(schema, name)} (${columns.map((column) => quote(column.name)).join(', ')}) from stdin`)
-  await pipeline(Readable.from(rows, { objectMode: false }), input)
+  await session.copyIn(`copy ${quote(schema, name)} (${columns.map((column) => quote(column.name)).join(', ')}) from stdin`, rows)
 }
 
 /** Completes tables that are loaded: sequences, indexes, triggers, and the migrations of newer releases. */

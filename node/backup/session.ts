@@ -1,6 +1,7 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import postgres, { type Sql } from 'postgres'
-import type { Readable, Writable } from 'node:stream'
 import { readClientOptions } from '../../db/driver/client-options.ts'
 import type { Tables } from '../../db/tables.ts'
 
@@ -14,8 +15,8 @@ export interface Session {
   query<Row> (text: string, parameters?: readonly (string | readonly string[])[]): Promise<Row[]>
   /** Runs a `copy … to stdout` statement. Each chunk of the stream consists of whole rows. */
   copyOut (text: string): Promise<Readable>
-  /** Runs a `copy … from stdin` statement. */
-  copyIn (text: string): Promise<Writable>
+  /** Runs a `copy … from stdin` statement with these rows. */
+  copyIn (text: string, rows: AsyncIterable<Buffer>): Promise<void>
   close (): Promise<void>
 }
 
@@ -78,13 +79,30 @@ export function openSession (database: string, schema: string, name: string): Se
       return sql.unsafe(text).readable()
     },
 
-    async copyIn (text) {
+    async copyIn (text, rows) {
       await prepare()
-      return sql.unsafe(text).writable()
+      const query = sql.unsafe(text)
+      const failure = rejectionOf(query)
+      const input = await query.writable()
+      await Promise.race([failure, pipeline(Readable.from(rows, { objectMode: false }), input)])
     },
 
     close: () => sql.end({ timeout: 0 }),
   }
+}
+
+// Rejects if a statement fails after postgres.js has resolved it with a stream. Its stream never ends if PostgreSQL reports an error after the
+// last row, such as a full disk (postgres 3.4.9, `CopyInResponse` in src/connection.js: `final` forgets the stream).
+function rejectionOf (query: object): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  promise.catch(() => {})
+  const internal = query as { reject (error: unknown): void }
+  const original = internal.reject
+  internal.reject = (error) => {
+    reject(error)
+    original(error)
+  }
+  return promise
 }
 
 /** Returns a name as it is written in SQL. */

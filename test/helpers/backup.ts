@@ -3,9 +3,14 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
 import { backupTables } from '../../db/backup-tables.ts'
-import { writeArchive } from '../../node/backup/archive.ts'
+import { createReadStream } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
+import { createGunzip } from 'node:zlib'
+import { Archive, writeArchive } from '../../node/backup/archive.ts'
 import { makeBackup, type Result } from '../../node/backup/backup.ts'
+import { SUMMARY } from '../../node/backup/format.ts'
 import { restoreBackup, verifyBackup, type Destination, type Restored } from '../../node/backup/restore.ts'
+import { readTar } from '../../node/backup/tar.ts'
 import { createFolder } from '../../plugins/uploads/folder.ts'
 import type { TestUsher } from './app.ts'
 import { nodeCommand } from './node.ts'
@@ -77,4 +82,23 @@ export async function usher (args: readonly string[], settings: Record<string, s
   const { command: [file, words], env } = nodeCommand([server, ...args])
   return promisify(execFile)(file, words, { cwd, env: { ...env, DATABASE_URL: '', ...settings } })
     .then((output) => ({ ...output, code: 0 }), (error: { stdout: string, stderr: string, code: number }) => ({ stdout: error.stdout, stderr: error.stderr, code: error.code }))
+}
+
+/**
+ * Writes a copy of a backup with correct checksums, in which `change` has replaced the content of entries. It gets each name and content, and
+ * returns the entries to write instead.
+ */
+export async function rewrite (file: string, copy: string, change: (name: string, content: Buffer) => [name: string, content: Buffer][]): Promise<void> {
+  async function * bytes () {
+    const archive = new Archive()
+    let summary
+    for await (const { name, content } of readTar(createReadStream(file).pipe(createGunzip()))) {
+      const whole = await buffer(content)
+      if (name === SUMMARY) summary = JSON.parse(whole.toString())
+      else if (!name.startsWith('checksums/')) for (const [renamed, bytes] of change(name, whole)) yield * archive.add(renamed, bytes.length, [bytes])
+    }
+    const { entries: _, checksums: __, ...rest } = summary
+    yield * archive.end(rest)
+  }
+  await writeArchive(copy, bytes(), () => {})
 }

@@ -6,8 +6,9 @@ import t, { type Test } from 'tap'
 import { sql } from 'kysely'
 import { backupTables } from '../../db/backup-tables.ts'
 import { lockMigrations, migrate, runMigrations } from '../../db/migrations.ts'
+import { partOf } from '../../node/backup/format.ts'
 import { createUsher } from '../helpers/app.ts'
-import { backUp, placeOf, restore, rowsOf, schema, structureOf, usher, withSql, type Place } from '../helpers/backup.ts'
+import { backUp, placeOf, restore, rewrite, rowsOf, schema, structureOf, usher, withSql, type Place } from '../helpers/backup.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
@@ -141,6 +142,22 @@ t.test('14.4 a file that is incomplete, damaged, of another program, format or r
   t.same(await rowsOf(place.database), before)
   t.same(await withSql(target.database, (sql) => sql`select 1 from pg_namespace where nspname = ${schema}`), [])
   t.same(readdirSync(target.uploadsDir), [])
+})
+
+t.test('14.4 a restore that the database rejects at the very end of a table fails, and nothing changes', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const [file, hostile] = [backupFile(t), backupFile(t)]
+  await backUp(place, file)
+  await source.app.close()
+  const before = await rowsOf(place.database)
+  const first = partOf('users', 0)
+  // PostgreSQL notices a second user with the same id, and a NUL byte, when it has all rows.
+  for (const [bytes, code] of [[undefined, '23505'], [Buffer.from('a\0b\n'), '22021']] as const) {
+    await rewrite(file, hostile, (name, content) => name === first ? [[name, content], [partOf('users', 1), bytes ?? content]] : [[name, content]])
+    await t.rejects(restore(hostile, place, { replaces: true }), { code })
+  }
+  t.same(await rowsOf(place.database), before)
+  t.match(await restore(file, place, { replaces: true }), { files: 0 }, 'the connection is gone')
 })
 
 t.test('14.4 data that exist are replaced on request only, and not while a node runs or another table refers to them', { buffered: true }, async (t) => {
