@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { hasMigration, listRanMigrations, lockMigrations } from '../../db/migrations.ts'
 import { backupTables, isBackupTable } from '../../db/backup-tables.ts'
 import { isUuid } from '../../db/postgres.ts'
+import { listSigningKeys, openSigningKey } from '../../db/signing-keys.ts'
 import { installationOf } from '../../db/uploads.ts'
 import type { StorageBackend } from '../../plugins/uploads/backend.ts'
 import { BackupError, RELEASE, type Manifest, type Summary } from './format.ts'
@@ -20,6 +21,8 @@ export interface Destination {
   readonly uploadsDir: string
   /** Whether sessions and signing keys are restored. */
   readonly keepsSessions: boolean
+  /** The secret with which nodes will open the signing keys. */
+  readonly secret: string | undefined
   /** Asks whether existing data may be replaced. Throws if not. Gets what there is. */
   confirm (existing: string): Promise<void>
   onBytes (total: number): void
@@ -64,6 +67,7 @@ export async function restoreBackup (destination: Destination, { manifest }: { m
       try {
         const rows = await load(target, destination, manifest, keepsSessions)
         await finishTables(target, manifest, indexes)
+        await requireSecret(target, destination)
         await renewEpoch(target, Math.max(before.epoch, manifest.epoch))
         return { rows, ...await publish(target, backend) }
       } finally {
@@ -137,6 +141,15 @@ async function load (target: Target, { file, backend, onBytes }: Destination, { 
     rows += Number(row!.count)
   }
   return rows
+}
+
+// A node could not start with another secret.
+async function requireSecret ({ trx, schema }: Target, { secret }: Destination): Promise<void> {
+  try {
+    for (const key of await listSigningKeys(trx.withSchema(schema))) openSigningKey(secret, key)
+  } catch (cause) {
+    throw new BackupError('SECRET does not open the signing keys of the backup: set the one of the source, or leave out --keep-sessions. Nothing was changed.', { cause })
+  }
 }
 
 // Publishes the files that have a record. The others were uploaded while the backup ran. Returns how many uploads have a file.

@@ -59,6 +59,7 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
       backend: openBackend({ uploadsDir }),
       uploadsDir,
       keepsSessions,
+      secret: data.secret,
       onBytes,
 
       async confirm (existing) {

@@ -1,5 +1,5 @@
-import { mkdir, open, opendir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { chown, mkdir, open, opendir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { StorageFull } from '../../schema/upload.ts'
 import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
 
@@ -10,6 +10,7 @@ export function createFolder (path: string): StorageBackend {
   const root = resolve(path)
   const folders = { temporary: join(root, 'tmp'), published: join(root, 'files') }
   const databases = join(root, 'databases')
+  let owner: Owner | undefined
   const pathOf = (stage: Stage, id: string) => join(folders[stage], id)
 
   return {
@@ -17,7 +18,8 @@ export function createFolder (path: string): StorageBackend {
 
     async claim (database) {
       try {
-        for (const folder of [...Object.values(folders), join(databases, database)]) await mkdir(folder, { recursive: true, mode: 0o700 })
+        owner = await otherOwnerOf(root)
+        for (const folder of [...Object.values(folders), join(databases, database)]) await createFolders(folder, owner)
         await sync(root)
       } catch (cause) {
         throw new Error(`usher: uploadsDir cannot be used, check that it is a writable folder: ${(cause as Error).message}`, { cause })
@@ -32,6 +34,7 @@ export function createFolder (path: string): StorageBackend {
       try {
         const file = await open(pathOf('temporary', id), 'wx', 0o600)
         try {
+          if (owner) await file.chown(owner.uid, owner.gid)
           await file.writeFile(bytes)
           await file.sync()
         } finally {
@@ -77,6 +80,24 @@ export function createFolder (path: string): StorageBackend {
       yield batch
     },
   }
+}
+
+interface Owner { readonly uid: number, readonly gid: number }
+
+// Returns the owner of a folder, or of the first one above it that exists, if this process is root and the owner is not. Commands may run as
+// root, and the node that reads what they have written runs as the owner.
+async function otherOwnerOf (folder: string): Promise<Owner | undefined> {
+  if (process.getuid?.() !== 0) return
+  for (let path = folder; ; path = dirname(path)) {
+    const found = await stat(path).catch(undefinedIfMissing)
+    if (found) return found.uid === 0 ? undefined : found
+  }
+}
+
+async function createFolders (folder: string, owner: Owner | undefined): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+  if (!first || !owner) return
+  for (let path = folder; path.length >= first.length; path = dirname(path)) await chown(path, owner.uid, owner.gid)
 }
 
 function undefinedIfMissing (error: NodeJS.ErrnoException): undefined {

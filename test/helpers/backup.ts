@@ -41,7 +41,7 @@ export async function restore (file: string, place: Place, { replaces = false, .
   const confirm = async (existing: string) => { if (!replaces) throw new Error(`there is ${existing}`) }
   const verified = await verifyBackup(file, () => {})
   return restoreBackup({
-    file, ...place, schema, backend: createFolder(place.uploadsDir), keepsSessions: false, confirm, onBytes () {}, ...options,
+    file, ...place, schema, backend: createFolder(place.uploadsDir), keepsSessions: false, secret: undefined, confirm, onBytes () {}, ...options,
   }, verified)
 }
 

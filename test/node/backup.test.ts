@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
@@ -105,7 +105,10 @@ t.test('14.4 sessions end with a restore, unless they are kept', { buffered: tru
     return [(await there.inject('GET', '/api/protected', { headers: user.headers })).statusCode, refreshed.statusCode]
   }
   t.same(await status({}), [401, 401])
-  t.same(await status({ keepsSessions: true }), [200, 200])
+  t.same(await status({ keepsSessions: true, secret: 'a secret of the test' }), [200, 200])
+  for (const secret of [undefined, 'another secret']) {
+    await t.rejects(restore(file, await emptyPlace(t), { keepsSessions: true, secret }), { message: /^SECRET does not open the signing keys of the backup/ })
+  }
 })
 
 t.test('14.4 a file that is incomplete, damaged, of another program, format or release is refused, and nothing changes', { buffered: true }, async (t) => {
@@ -158,6 +161,21 @@ t.test('14.4 a restore that the database rejects at the very end of a table fail
   }
   t.same(await rowsOf(place.database), before)
   t.match(await restore(file, place, { replaces: true }), { files: 0 }, 'the connection is gone')
+})
+
+t.test('14.4 what root restores belongs to the owner of the folder', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const { id } = await upload(source, 'text')
+  const file = backupFile(t)
+  await backUp(place, file)
+  const target = await emptyPlace(t)
+  // Only root can give a folder away. Others own everything in any case.
+  const uid = process.getuid!() || 65534
+  chownSync(target.uploadsDir, uid, -1)
+  const uploadsDir = join(target.uploadsDir, 'new', 'folder')
+  await restore(file, { ...target, uploadsDir })
+  const paths = ['', 'files', 'tmp', `files/${id}`, '..'].map((path) => join(uploadsDir, path))
+  t.same(paths.map((path) => statSync(path).uid), paths.map(() => uid))
 })
 
 t.test('14.4 data that exist are replaced on request only, and not while a node runs or another table refers to them', { buffered: true }, async (t) => {
