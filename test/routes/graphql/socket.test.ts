@@ -4,6 +4,7 @@ import { WebSocket } from 'ws'
 import { createUsher } from '../../helpers/app.ts'
 import { createPost, hostOf, openSocket, post, protocols } from '../../helpers/graphql.ts'
 
+const LONG = `of_${'many_'.repeat(40)}words`
 const POSTS = 'subscription { postCreated { title } }'
 
 t.test('the socket', { jobs: 20 }, async (t) => {
@@ -38,6 +39,8 @@ t.test('the socket', { jobs: 20 }, async (t) => {
         { type: start, id: '1', payload: { query: POSTS, mutation: POSTS } },
         { type: start, id: '1', payload: { query: POSTS, variables: [] } },
         { type: start, id: '1', payload: { query: POSTS, operationName: 1 } },
+        // The sentence about it is longer than a close frame may be.
+        { type: start, id: '1', payload: { query: `query ($${LONG}: Int) { posts(first: $${LONG}) { nodes { id } } }`, variables: { [LONG]: 'x'.repeat(2000) } } },
       ]) {
         const socket = await fresh(t, protocol)
         socket.send(message)

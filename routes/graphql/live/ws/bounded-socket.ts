@@ -8,6 +8,9 @@ import { CloseCode } from './close-codes.ts'
 // escaped: 10 * 64 KiB * 2. More than that are responses to the client's own messages.
 const UNREAD_BYTES = 2 * 1024 * 1024
 
+// A control frame has at most 125 bytes (RFC 6455, 5.5), two of which are the code.
+const REASON_BYTES = 123
+
 export interface BoundedSocketOptions {
   messages: MessageRateOptions
   /** The limit of unread bytes that all connections of the node share. */
@@ -56,8 +59,9 @@ export class BoundedSocket implements Reader {
     this.#socket.once('close', listener)
   }
 
-  close (code?: number, reason?: string): void {
-    this.#socket.close(code, reason)
+  /** Closes the socket. A reason that is longer than a close frame may be is cut off. */
+  close (code?: number, reason = ''): void {
+    this.#socket.close(code, new TextDecoder().decode(Buffer.from(reason).subarray(0, REASON_BYTES), { stream: true }))
     this.#pauseOrResume()
   }
 
