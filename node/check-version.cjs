@@ -2,6 +2,8 @@
 // JavaScript, where `node/require-node.ts` does the same.
 const [major, minor] = process.versions.node.split('.').map(Number)
 if (major < 22 || (major === 22 && minor < 18)) {
-  process.stderr.write(`Usher needs Node.js 22.18 or later; this is ${process.versions.node}.\n`)
+  const isInstalled = require('node:fs').existsSync(require('node:path').join(__dirname, '../node_modules/node'))
+  const advice = isInstalled ? '' : ' Run "npm ci" first: it brings Node.js 24.'
+  process.stderr.write(`Usher needs Node.js 22.18 or later; this is ${process.versions.node}.${advice}\n`)
   process.exit(1)
 }

@@ -12,6 +12,6 @@ export function maskSetting (name: string, value: unknown): unknown {
 // A list of hosts is no valid URL for Node, so the text is not parsed. Also invalid values are masked, which may be other forms of a URL.
 function maskUrl (text: string): string {
   return text
-    .replace(/^([a-z][\w+.-]*:\/\/[^/?#@:]*):.*@/i, `$1:${MASK}@`)
+    .replace(/^([a-z][\w+.-]*:\/\/[^@:]*):.*@/i, `$1:${MASK}@`)
     .replaceAll(/([?&;][^=&;]*(?:password|passphrase|pass|secret|token|key)[^=&;]*=)[^&;]*/gi, `$1${MASK}`)
 }

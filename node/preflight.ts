@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
-import { access, constants, stat } from 'node:fs/promises'
+import { access, constants, stat, statfs } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { dirname, resolve } from 'node:path'
 import { readOptions } from '../schema/read-options.ts'
@@ -9,6 +9,9 @@ import { checkEnvironment } from './environment.ts'
 import { openMailTemplates } from './mail-templates.ts'
 import { print } from './print.ts'
 import type { Settings } from './settings.ts'
+
+// The type of the file system of /proc.
+const PROC = 0x9fa0
 
 /**
  * Returns the settings for a start, from the environment and from `.env`. Before anything is created, it checks all of them, and whether
@@ -31,9 +34,9 @@ export async function readStartSettings (): Promise<Settings> {
 
 /** Returns a sentence that explains why the node cannot listen. */
 export function explainListening ({ code }: NodeJS.ErrnoException, { HOST, PORT }: Pick<Settings, 'HOST' | 'PORT'>): string {
-  return code === 'EADDRINUSE'
-    ? `PORT ${PORT} is in use on ${HOST}: stop the program that uses it, or set another PORT (0 for any free one).`
-    : `The node cannot listen on HOST ${HOST} with PORT ${PORT} (${code}): set another HOST or PORT.`
+  if (code === 'EADDRINUSE') return `PORT ${PORT} is in use on ${HOST}: stop the program that uses it, or set another PORT (0 for any free one).`
+  const advice = code === 'EACCES' && PORT < 1024 ? ' Ports below 1024 need a privilege, or a proxy in front.' : ''
+  return `The node cannot listen on HOST ${HOST} with PORT ${PORT} (${code}): set another HOST or PORT.${advice}`
 }
 
 async function checkPort (settings: Settings): Promise<string | undefined> {
@@ -55,6 +58,8 @@ async function checkFolder ({ DATA_DIR }: Settings): Promise<string | undefined>
     try {
       if (!(await stat(folder)).isDirectory()) return explainFolder(folder, 'it is not a folder')
       await access(folder, constants.W_OK | constants.X_OK)
+      // root may write to it, but creating a folder there fails, and Node.js would try forever.
+      if ((await statfs(folder)).type === PROC) return explainFolder(folder, 'it is no place for files')
       return undefined
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException

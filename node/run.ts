@@ -25,6 +25,7 @@ import { audiences, type Policy } from '../schema/policy.ts'
 import type { Settings } from './settings.ts'
 import { webhooksOf } from './webhooks.ts'
 import { takeHandover, type Handover } from './workers/handover.ts'
+import { workersOf } from './workers/count.ts'
 import { obeyPrimary } from './workers/worker.ts'
 
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
@@ -128,7 +129,9 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
   if (!announces) return
   await warnIfAdminIgnored(app, email)
   if (!mailer) print('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
-  print(`Usher listens on ${url}`, `  data: ${data.location}`, `  docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+  print(`Usher listens on ${url}`, `  data: ${data.location}`, `  log in: ${url}/login, docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+  // Its parent is the primary, which may itself be the child of npm.
+  if (handover) print(`  workers: ${workersOf(settings)}, replaced by SIGHUP to process ${process.ppid}`)
   notice.show()
 }
 

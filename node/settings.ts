@@ -1,5 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Ajv, type ErrorObject } from 'ajv'
+import { hasUnencodedPassword, PASSWORD_ENCODING } from '../schema/database-url.ts'
 import { addSettingFormats } from './setting-formats.ts'
 import { webhooksOf } from './webhooks.ts'
 
@@ -143,12 +144,13 @@ export function parseSettings (environment: Readonly<Record<string, string | und
 export function checkSettings (environment: Readonly<Record<string, string | undefined>>): { settings: Settings, errors: string[] } {
   const given = settingNames.filter((name) => environment[name])
   const settings = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)])) as unknown as Settings
-  const errors = validate(settings) ? [] : validate.errors!.map(describe)
+  const errors = validate(settings) ? [] : validate.errors!.map((error) => describe(error, environment))
   const { SMTP_URL, PUBLIC_URL, PASSWORD_URL, SIGN_UP } = settings
   if (SIGN_UP === true && !SMTP_URL) errors.push('SMTP_URL is required with SIGN_UP.')
   if (SIGN_UP === true && !PUBLIC_URL) errors.push('PUBLIC_URL is required with SIGN_UP.')
   // Links in mails need a public address. The address at which the node listens is usually not reachable for their readers.
   if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) errors.push('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
+  if (settings.PORT === settings.METRICS_PORT && settings.PORT !== 0) errors.push('PORT and METRICS_PORT must differ.')
   if (!errors.some((error) => error.startsWith('WEBHOOK_'))) errors.push(...checkWebhooks(settings))
   return { settings: Object.freeze(settings), errors: [...new Set(errors)] }
 }
@@ -168,8 +170,9 @@ function parse (name: string, text: string): string | string[] {
   return lists.includes(name) ? text.split(',').map((item) => item.trim()) : text
 }
 
-function describe ({ instancePath, keyword, params }: ErrorObject): string {
+function describe ({ instancePath, keyword, params }: ErrorObject, environment: Readonly<Record<string, string | undefined>>): string {
   if (keyword === 'dependencies') return `${params.missingProperty} is required with ${params.property}.`
   const name = instancePath.split('/')[1] as Name
-  return `${name} must be ${Settings.properties[name].description}.`
+  const advice = params['format'] === 'postgres' && hasUnencodedPassword(environment[name]!) ? ` ${PASSWORD_ENCODING}` : ''
+  return `${name} must be ${Settings.properties[name].description}.${advice}`
 }

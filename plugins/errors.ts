@@ -1,12 +1,18 @@
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { InternalError, InvalidInput, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError } from '../schema/errors.ts'
+import { refusalOf } from '../db/driver/circuit-breaker.ts'
+import {
+  DatabaseUnavailable, InternalError, InvalidInput, Overloaded, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError,
+} from '../schema/errors.ts'
 import { IdempotencyKeyInUse } from '../schema/idempotency.ts'
 import { WrongPassword } from '../schema/password.ts'
 import { challengeOf } from '../schema/auth.ts'
 import { sendIsolated } from './response-isolation.ts'
+import { createSampler } from './sampler.ts'
 
 const RETRY_AFTER_SECONDS = '1'
+
+const isNew = createSampler()
 
 /** Sets the error handler, which sends every error in one of the two shapes of contract 1.2 and 1.3. */
 export default fp(async function errors (app) {
@@ -39,12 +45,22 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
   if (isAudited(error)) request.server.usherAudit.addRejection(request.server.usherAuth.callerOf(request), error.statusCode)
   reply.code(error.statusCode!)
-  if (error.statusCode! >= 500) request.log.error({ err: error.cause ?? error }, error.message)
+  if (error.statusCode! >= 500) logFailure(error, request.log)
   // Outside of Usher's mount, the node handles errors of requests that no route has, which nobody counts.
   if (error.statusCode === 503) request.server.usherRejections?.add(1, error instanceof UsherError ? error.code : 'other')
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_SECONDS)
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
+}
+
+// An outage is logged once, by the circuit breaker, and metrics count rejections. A line for each request would be a flood. Why PostgreSQL
+// could not run a statement, such as a full disk, is logged once a minute.
+function logFailure (error: FastifyError | InvalidInput, log: FastifyBaseLogger): void {
+  const err = error.cause ?? error
+  if (!(error instanceof DatabaseUnavailable || error instanceof Overloaded)) return log.error({ err }, error.message)
+  log.debug({ err }, error.message)
+  const { code, message: reason } = refusalOf(error) ?? {}
+  if (code !== undefined && isNew(code)) log.warn({ code, reason }, 'The database could not run a statement')
 }
 
 function respond (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {

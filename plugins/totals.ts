@@ -17,6 +17,7 @@ export default fp(async function totals (app) {
   let known: Totals | undefined
   let reading: Promise<void> | undefined
   let nextAt = 0
+  let isClosing = false
 
   // Never rejects.
   async function read (): Promise<void> {
@@ -32,10 +33,14 @@ export default fp(async function totals (app) {
   }
 
   metrics.beforeRead(async () => {
-    if (!reading && performance.now() >= nextAt) reading = read()
+    if (!isClosing && !reading && performance.now() >= nextAt) reading = read()
     await Promise.race([reading, delay(PATIENCE_MS, undefined, { ref: false })])
   })
-  app.addHook('onClose', () => reading)
+  // The database closes next. Metrics can still be read, such as the last values of a worker, and show the last known totals.
+  app.addHook('onClose', async () => {
+    isClosing = true
+    await reading
+  })
   const add = (name: string, help: string, read: (totals: Totals) => number): void =>
     metrics.gauge(name, help, () => known && read(known), { combine: 'max' })
   add('usher_stored_files', 'Files in the storage of uploads', ({ files }) => files)

@@ -1,7 +1,7 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
-import { isDatabaseUrl } from './database-url.ts'
+import { hasUnencodedPassword, isDatabaseUrl, PASSWORD_ENCODING } from './database-url.ts'
 import { readHooks } from './hooks.ts'
 import { readGraphql } from './host-graphql.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
@@ -89,7 +89,8 @@ function readDatabase (databaseUrl: unknown, sql: Sql | undefined): string | Sql
 function readDatabaseUrl (name: string, given: unknown): string {
   if (typeof given === 'string' && isDatabaseUrl(given)) return given
   // The message does not contain the value, because it may contain a password.
-  throw optionError(`${name} must be a URL such as postgres://user:password@host:5432/database`)
+  const advice = typeof given === 'string' && hasUnencodedPassword(given) ? `. ${PASSWORD_ENCODING}` : ''
+  throw optionError(`${name} must be a URL such as postgres://user:password@host:5432/database${advice}`)
 }
 
 function isEmitter (given: unknown): boolean {

@@ -114,6 +114,13 @@ export function isOutage (error: Failure): boolean {
   return outages.has(error.code ?? '')
 }
 
+/** Returns why PostgreSQL could not run a statement at the moment, or undefined if an error has another cause, such as an outage. */
+export function refusalOf (error: unknown): Failure | undefined {
+  if (!(error instanceof DatabaseUnavailable)) return undefined
+  const cause = error.cause as Failure | undefined
+  return cause?.code === undefined || isOutage(cause) ? undefined : cause
+}
+
 // PostgreSQL is available, but could not run this statement at the moment. The client may try again.
 function isOverload ({ code = '' }: Failure): boolean {
   return overloads.has(code) || /^(08|28|53)...$/.test(code)

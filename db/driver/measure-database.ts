@@ -14,7 +14,7 @@ export function measureDatabase (
   { metrics }: Telemetry, { breaker, reads, writes, transactions }: Pick<Pools, 'reads' | 'writes' | 'transactions'> & { breaker: CircuitBreaker }
 ): void {
   metrics.gauge('usher_database_available', 'Whether statements are sent: 0 while the circuit breaker is open', () => Number(breaker.closed), { combine: 'min' })
-  metrics.count('usher_database_outages_total', 'How often the circuit breaker has opened', () => breaker.outages)
+  metrics.count('usher_database_outages_total', 'How often the circuit breaker has opened: in each process, and again after failed probes', () => breaker.outages)
   metrics.gauge('usher_database_statements_waiting', 'Statements that wait for an answer', () => breaker.waiting)
   metrics.gauge('usher_database_longest_wait_seconds', 'Time for which the oldest of them has waited', () => breaker.longestWait / 1000, { combine: 'max' })
   metrics.gauge('usher_database_connections', 'Open connections for reads, for writes, and for transactions', () => new Map([

@@ -1,6 +1,7 @@
 import { createPublicKey } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { refusalOf } from '../../db/driver/circuit-breaker.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { isEncrypted } from '../../db/encryption.ts'
@@ -96,7 +97,12 @@ async function createSigningKeys (app: FastifyInstance) {
     await load('keys')
     const { problem } = newest()
     if (problem) log.error({ err: problem }, 'The newest signing key cannot be used')
-    renewing = renewing.then(renew).catch((err) => log.error({ err }, 'The signing keys could not be renewed'))
+    renewing = renewing.then(renew).catch(reportFailure('The signing keys could not be renewed'))
+  }
+
+  // An outage is logged once, by the circuit breaker, and the keys are read again.
+  function reportFailure (message: string): (err: unknown) => void {
+    return (err) => log[err instanceof DatabaseUnavailable && !refusalOf(err) ? 'debug' : 'error']({ err }, message)
   }
 
   function onChange (): void {
@@ -105,7 +111,7 @@ async function createSigningKeys (app: FastifyInstance) {
   }
 
   function look (): void {
-    refresh().catch((err) => log.error({ err }, 'The signing keys could not be read'))
+    refresh().catch(reportFailure('The signing keys could not be read'))
   }
 
   // Rotates the keys if that is due, and deletes those that are not needed any more. A trigger then notifies all nodes,

@@ -1,22 +1,29 @@
 import { readFile } from 'node:fs/promises'
-import type { FastifyReply } from 'fastify'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Negotiator from 'negotiator'
+import { addVary } from '../../plugins/vary.ts'
 import type { CompressedPage } from './graphiql-page.ts'
 
 const BUILT = new URL('graphiql-page.json', import.meta.url)
 
 let page: Promise<CompressedPage> | undefined
 
-/** Sends GraphiQL. The page is loaded on the first request and kept compressed. */
-export async function sendGraphiql (reply: FastifyReply): Promise<void> {
+/** Sends GraphiQL. The page is loaded on the first request and kept compressed, and decompressed for clients that do not accept gzip. */
+export async function sendGraphiql (request: FastifyRequest, reply: FastifyReply): Promise<void> {
   page ??= readPage()
   const { body, policy } = await page
+  const isCompressed = new Negotiator(request.raw).encoding(['gzip', 'identity']) === 'gzip'
+  if (isCompressed) reply.header('content-encoding', 'gzip')
+  addVary(reply, 'Accept')
+  addVary(reply, 'Accept-Encoding')
+  const sent = isCompressed ? body : await promisify(gunzip)(body)
   // Not returned: awaiting a reply throws if the client disconnects before it is sent.
   reply
     .header('content-security-policy', policy)
-    .header('content-encoding', 'gzip')
-    .header('vary', 'Accept')
     .type('text/html; charset=utf-8')
-    .send(body)
+    .send(sent)
 }
 
 // The package has the page ready. In a clone it is created.

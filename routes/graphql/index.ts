@@ -95,7 +95,7 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
           request.body = readOperation(app.graphql.schema, request.body, request.headers)
           done()
         } else if (wantsPage(request)) {
-          sendGraphiql(reply).catch(done)
+          sendGraphiql(request, reply).catch(done)
         } else {
           reply.code(405).header('allow', 'POST').send({ error: 'GET is not allowed here', code: 'METHOD_NOT_ALLOWED' })
         }

@@ -37,6 +37,11 @@ t.test('9 an invalid option makes the start fail with a sentence that names it',
     [{ databaseUrl: 5432 }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ databaseUrl: 'mysql://user:secret@host/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ databaseUrl: 'postgres://user:secret@ho st:x/db' }, 'databaseUrl must be a URL such as postgres://user:password@host:5432/database'],
+    ...['p@ss/word', '12/ab', 'pa#ss', 'pa?ss', 'pa%ss'].map((password): [object, string] => [
+      { databaseUrl: `postgres://user:${password}@host/db` },
+      'databaseUrl must be a URL such as postgres://user:password@host:5432/database. ' +
+        'Characters such as / # ? % @ in the password must be percent-encoded (/ is %2F).',
+    ]),
     [{ ...needed, notificationsUrl: 'mysql://user:secret@host/db' }, 'notificationsUrl must be a URL such as postgres://user:password@host:5432/database'],
     [{ sql: 'postgres://' }, 'sql must be a client created by postgres.js'],
     [{ sql: () => {} }, 'sql must be a client created by postgres.js'],

@@ -55,14 +55,16 @@ t.test('8 npm start: Ctrl-C stops the node and PostgreSQL', { buffered: true }, 
 t.test('8 a version of Node.js that is too old gets one sentence, although it cannot read TypeScript', async (t) => {
   const { start } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts
   const [, check = ''] = /^node --require (\S+) node\/server\.ts$/.exec(start) ?? []
-  const run = async (version: string) => {
+  const run = async (version: string, cwd = root) => {
     const code = `Object.defineProperty(process.versions, 'node', { value: '${version}' }); require('${check}')`
-    const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '-e', code], { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '-e', code], { cwd, stdio: ['ignore', 'ignore', 'pipe'] })
     const [said, [status]] = await Promise.all([text(child.stderr), once(child, 'close')])
     return { said, status }
   }
   t.same(await run('20.20.2'), { said: 'Usher needs Node.js 22.18 or later; this is 20.20.2.\n', status: 1 })
   t.same(await run('22.18.0'), { said: '', status: 0 })
+  const clone = t.testdir({ node: { 'check-version.cjs': readFileSync(join(root, check)) } })
+  t.same(await run('20.20.2', clone), { said: 'Usher needs Node.js 22.18 or later; this is 20.20.2. Run "npm ci" first: it brings Node.js 24.\n', status: 1 })
 })
 
 t.test('14.5 a node that npm start has started stops when its shell ends without passing a signal on', { buffered: true }, async (t) => {

@@ -112,8 +112,15 @@ t.test('8 settings: all are read from the environment', async (t) => {
   })
 })
 
+t.test('8 settings: a URL of a database may have several hosts, options and a percent-encoded password; two ports of 0 do not collide', async (t) => {
+  const urls = ['p%40ss%2Fword%25', 'p@ss', 'p,w'].map((password) => `postgres://usher:${password}@[::1]:5432/usher?host=/var/run&sslmode=require`)
+  for (const DATABASE_URL of [...urls, 'postgres://one:1,two:2/usher?user=me', 'postgresql:///usher']) t.match(parseSettings({ DATABASE_URL }), { DATABASE_URL })
+  t.match(parseSettings({ PORT: '0', METRICS_PORT: '0' }), { PORT: 0, METRICS_PORT: 0 })
+})
+
 const port = 'PORT must be a whole number from 0 (any free port) to 65535.'
 const database = 'DATABASE_URL must be an address such as postgres://user:password@host:5432/database.'
+const encoding = 'Characters such as / # ? % @ in the password must be percent-encoded (/ is %2F).'
 const site = 'PUBLIC_URL must be an address such as https://api.example.com.'
 const email = 'ADMIN_EMAIL must be an email address of at most 254 characters.'
 const password = 'ADMIN_PASSWORD must be a password of 8 to 256 characters.'
@@ -149,7 +156,11 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ DATABASE_URL: 'mysql://u:secret@h/d' }, database],
   [{ DATABASE_URL: 'localhost' }, database],
   [{ DATABASE_URL: 'postgres://u:secret@h:port/d' }, database],
-  [{ DATABASE_URL: 'postgres://u:%zz@h/d' }, database],
+  ...['p@ss/word', '12/ab', 'q/8Zk+3==', 'pa#ss', '12#ss', 'pa?ss', '12?ss', '12?a=ss', 'pa%ss', '%zz', 'p@s,s', '/', '@/'].map((password): typeof bad[number] =>
+    [{ DATABASE_URL: `postgres://usher:${password}@127.0.0.1:5477/usher` }, `${database} ${encoding}`]),
+  [{ NOTIFICATIONS_URL: 'postgres://u:p/w@h/d', DATABASE_URL: 'postgres://h/d' }, `${database.replace('DATABASE', 'NOTIFICATIONS')} ${encoding}`],
+  [{ PORT: '3000', METRICS_PORT: '3000' }, 'PORT and METRICS_PORT must differ.'],
+  [{ METRICS_PORT: '3000' }, 'PORT and METRICS_PORT must differ.'],
   [{ PUBLIC_URL: 'api.example.com' }, site],
   [{ PUBLIC_URL: 'ftp://api.example.com' }, site],
   [{ PUBLIC_URL: 'https://api.example.com/?x' }, site],
@@ -226,6 +237,7 @@ t.test('14.4 settings: secrets and passwords in URLs are masked', async (t) => {
     ['postgres://usher:hid@d:en/@one:1,two:2/usher?sslmode=require', 'postgres://usher:********@one:1,two:2/usher?sslmode=require'],
     ['postgres://one/usher?user=usher&password=hidden', 'postgres://one/usher?user=usher&password=********'],
     ['mysql://u:hidden@h:port', 'mysql://u:********@h:port'],
+    ['postgres://us/er:hid@d/en@one/usher', 'postgres://us/er:********@one/usher'],
     ['https://example.com:8443/a', 'https://example.com:8443/a'],
     ['PORT', 'PORT'],
   ]

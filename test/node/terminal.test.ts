@@ -1,9 +1,11 @@
+import { existsSync } from 'node:fs'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { explainListening } from '../../node/preflight.ts'
 import { createFirstAdminNotice } from '../../node/first-admin-notice.ts'
 import { localUrl } from '../../node/local-address.ts'
 import { createPrettyLog } from '../../node/pretty-log.ts'
@@ -120,6 +122,17 @@ t.test('14.5 settings, port and data folder: all problems are reported at once, 
     `DATA_DIR cannot be used, because ${cwd}/file is not a writable folder (it is not a folder): start the node as the user who owns it, or choose another DATA_DIR.`,
     'ADMIN_PASSWORD is too common\n',
   ].join('\n'))
+})
+
+t.test('14.5 a DATA_DIR in /proc and a METRICS_PORT like PORT are reported at once', { buffered: true, skip: !existsSync('/proc/self') }, async (t) => {
+  const node = spawnNode(t, { cwd: t.testdir(), settings: { PORT: '3000', METRICS_PORT: '3000', DATA_DIR: '/proc/x' } })
+  t.equal(await node.ended, 1)
+  t.match(node.stderr, /^PORT and METRICS_PORT must differ\.\nDATA_DIR cannot be used, because \/proc is not a writable folder \(.+\): start the node as .+\n$/)
+})
+
+t.test('14.5 explains why a port below 1024 cannot be used', async (t) => {
+  t.match(explainListening({ code: 'EACCES' } as NodeJS.ErrnoException, { HOST: '::1', PORT: 80 }), /another HOST or PORT\. Ports below 1024 need a privilege, or a proxy in front\.$/)
+  t.notMatch(explainListening({ code: 'EACCES' } as NodeJS.ErrnoException, { HOST: '::1', PORT: 8080 }), 'privilege')
 })
 
 t.test('14.5 a start waits for the database and says so, and SIGTERM ends the wait', { buffered: true }, async (t) => {

@@ -33,7 +33,7 @@ const unlike = (answers: Record<string, number>, expected: string[]) =>
   Object.fromEntries(Object.entries(answers).filter(([answer]) => !expected.includes(answer)))
 
 t.test('14.1 two workers', { buffered: true }, async (t) => {
-  const { node, cwd } = await startWorkers(t)
+  const { node, cwd } = await startWorkers(t, { METRICS_PORT: '0' })
   const { headers } = await node.login(admin)
 
   t.test('14.1 two processes serve one port, and what people need to know is printed once', async (t) => {
@@ -41,6 +41,7 @@ t.test('14.1 two workers', { buffered: true }, async (t) => {
     t.strictSame([one.pid, two.pid].sort(), workersOf(node).sort())
     t.not(node.child.pid, one.pid)
     for (const text of [/listens on/g, /Mails are neither/g]) t.equal(node.stderr.match(text)?.length, 1, `${text}`)
+    t.match(node.stderr, `\n  workers: 2, replaced by SIGHUP to process ${node.child.pid}\n`)
     t.equal(node.stdout.match(/SECRET is not set/g)?.length, 1)
   })
 
@@ -79,6 +80,10 @@ t.test('14.1 two workers', { buffered: true }, async (t) => {
     t.strictSame(unlike(traffic.answers, ['200', '201']), {})
     t.strictSame(workersOf(node).filter((pid) => before.includes(pid)), [])
     t.equal((await node.fetch('/api/users')).status, 401)
+  })
+
+  t.test('14.2 workers that end log no warning, although they send their last metrics', async (t) => {
+    t.same(node.stdout.split('\n').filter((line) => /"level":[45]0/.test(line) && /totals|destroyed/.test(line)), [])
   })
 
   t.test('14.1 if a new worker cannot start, SIGHUP leaves the others serving', async (t) => {

@@ -9,6 +9,8 @@ import usher from '../../app.ts'
 import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 import { createUsher } from '../helpers/app.ts'
 import { startDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { DatabaseUnavailable } from '../../schema/errors.ts'
+import { purgeRegularly } from '../../plugins/purge.ts'
 import { createLoad } from '../helpers/load.ts'
 import { createProxy } from '../helpers/proxy.ts'
 import { until } from '../helpers/until.ts'
@@ -85,6 +87,40 @@ t.test('4 1.10 while only notifications are unavailable, all requests succeed, a
     t.strictSame(lines, ['The notifications of the database are unavailable', 'The notifications of the database are available again'],
       'each change is logged once')
   }
+})
+
+t.test('1.10 an outage is one line of the log, not one for each request and each purge', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const lines: { level: number, msg: string, reqId?: string }[] = []
+  const logger = { level: 'debug', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } }
+  const { inject, options } = await createUsher(t, { databaseUrl: proxy.url }, { logger })
+  lines.length = 0
+  proxy.refuse()
+  await until('away', async () => (await inject('GET', '/api/users')).statusCode === 503)
+  await until('it is logged', () => lines.some(({ msg }) => msg === 'The database is unavailable'))
+  for (let request = 0; request < 3; request++) t.equal((await inject('GET', '/api/users')).statusCode, 503)
+  const purging = Fastify({ logger })
+  purgeRegularly(purging, 'rows', 3600, async () => { throw new DatabaseUnavailable() })
+  await purging.ready()
+  await purging.close()
+  t.ok(lines.some(({ level, msg }) => level === 20 && msg === 'Old data could not be deleted'))
+  t.same(lines.filter(({ level }) => level > 30).map(({ msg }) => msg), ['The database is unavailable'])
+  await proxy.listen()
+  await until('back', async () => (await inject('GET', '/api/users')).statusCode === 200)
+
+  const sql = postgres(await testDatabaseUrl())
+  t.teardown(() => sql.end())
+  lines.length = 0
+  await sql.begin(async (sql) => {
+    await sql`lock table ${sql(options.schema!)}.users in access exclusive mode`
+    for (let request = 0; request < 2; request++) {
+      const response = inject('GET', '/api/users')
+      await until('it waits', async () => (await sql`select pg_cancel_backend(pid) from pg_locks
+        where not granted and relation = ${`${options.schema!}.users`}::regclass`).length > 0)
+      t.equal((await response).statusCode, 503)
+    }
+  })
+  t.match(lines.filter(({ level }) => level > 30), [{ level: 40, msg: 'The database could not run a statement', code: '57014' }], 'why PostgreSQL itself refuses')
 })
 
 t.test('1.10 if only the connection of notifications is terminated, no request gets 503', async (t) => {

@@ -257,10 +257,15 @@ t.test('7.1 a rejection by a hook of the host also has status 200, with the host
 t.test('7.1 a browser gets GraphiQL, which loads nothing from other origins', async (t) => {
   const { inject } = usher
   for (let round = 0; round < 2; round++) {
-    const response = await inject('GET', '/graphql', { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } })
+    const response = await inject('GET', '/graphql', { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'accept-encoding': 'gzip, deflate, br' } })
     t.equal(response.statusCode, 200)
-    t.match(response.headers, { 'content-type': 'text/html; charset=utf-8', 'content-encoding': 'gzip', vary: 'Accept', 'content-security-policy': /default-src 'none'/ })
+    t.match(response.headers, { 'content-type': 'text/html; charset=utf-8', 'content-encoding': 'gzip', vary: 'Accept, Accept-Encoding', 'content-security-policy': /default-src 'none'/ })
     t.match(String(gunzipSync(response.rawPayload)), /<title>Usher GraphiQL<\/title>/)
+  }
+  for (const encoding of ['identity', 'br', 'gzip;q=0']) {
+    const { headers, body } = await inject('GET', '/graphql', { headers: { accept: 'text/html', 'accept-encoding': encoding } })
+    t.match(headers, { 'content-encoding': undefined, vary: 'Accept, Accept-Encoding' })
+    t.match(body, '<title>Usher GraphiQL</title>', encoding)
   }
 })
 
