@@ -1,12 +1,13 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, readFile, rename } from 'node:fs/promises'
+import { cp, mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir, userInfo } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
+import { parseEnv, promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { parseAllDocuments } from 'yaml'
-import { parseSettings } from '../../node/settings.ts'
+import { checkSettings as checkGiven, parseSettings } from '../../node/settings.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
@@ -111,14 +112,49 @@ t.test('the manifests of Kubernetes fit together and use settings and routes tha
   t.equal(template.spec.volumes[0].persistentVolumeClaim.claimName, claim.metadata.name)
   const environment = Object.fromEntries(container.env.map(({ name, value }: { name: string, value: string }) => [name, value]))
   checkSettings(t, Object.keys({ ...environment, ...secret.stringData }))
-  t.doesNotThrow(() => parseSettings({ ...environment, ...secret.stringData }))
+  checkPlaceholders(t, { ...environment, ...secret.stringData })
   for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) t.match(container[probe].httpGet.path, /^\/health\/(live|ready)$/)
 })
 
-t.test('systemd accepts the unit', async (t) => {
-  const { stderr } = await run('systemd-analyze', ['verify', '--man=no', join(root, 'deploy/usher.service')])
+t.test('systemd accepts the units', async (t) => {
+  const units = ['usher.service', 'usher-backup.service', 'usher-backup.timer'].map((name) => join(root, 'deploy/systemd', name))
+  const { stderr } = await run('systemd-analyze', ['verify', '--man=no', ...units])
   t.equal(stderr, '')
 })
+
+t.test('the template of settings for systemd has settings that exist', async (t) => {
+  const settings = parseEnv(await read('systemd/settings.env'))
+  checkSettings(t, Object.keys(settings))
+  checkPlaceholders(t, settings)
+})
+
+t.test("14.4 the command usher of systemd's installation has the settings of its folder", async (t) => {
+  const folder = temporaryFolder(t)
+  const installed = join(folder, 'node_modules/fastify-usher')
+  await mkdir(join(installed, 'dist/node'), { recursive: true })
+  await symlink(join(root, 'node/server.ts'), join(installed, 'dist/node/server.js'))
+  const name = 'Ada\'s "Notes" $HOME #1'
+  await writeFile(join(folder, '.env'), `PRODUCT_NAME=\`${name}\`\nSECRET="a secret of many words"`)
+  const values = { user: userInfo().username, folder, node: process.execPath }
+  const script = Object.entries(values).reduce((text, [name, value]) => text.replace(new RegExp(`^${name}=.*$`, 'm'), () => `${name}='${value}'`), await read('systemd/usher'))
+  const file = join(folder, 'usher')
+  await writeFile(file, script, { mode: 0o755 })
+  const { stdout } = await run(file, ['config', '--json'], { cwd: tmpdir(), env })
+  const { settings, errors } = JSON.parse(stdout) as { settings: { name: string, value: string, source: string }[], errors: string[] }
+  t.strictSame(errors, [])
+  t.match(settings.find((setting) => setting.name === 'PRODUCT_NAME'), { value: name, source: '.env' })
+})
+
+// A node must not start with the secrets of an example.
+function checkPlaceholders (t: Test, settings: NodeJS.Dict<string>): void {
+  const isPlaceholder = (value: string | undefined) => /^<.*>$/.test(value ?? '')
+  const names = Object.keys(settings).filter((name) => isPlaceholder(settings[name]))
+  t.strictSame(['SECRET', 'ADMIN_PASSWORD', 'DATABASE_URL'].filter((name) => !names.includes(name)), [])
+  const { errors } = checkGiven(settings)
+  t.strictSame(names.filter((name) => !errors.some((sentence) => sentence.startsWith(`${name} must be `))), [])
+  const replaced = { ...settings, ...SECRETS, DATABASE_URL: settings['DATABASE_URL']!.slice(1, -1), PUBLIC_URL: 'https://example.com' }
+  t.strictSame(checkGiven(replaced).errors, [])
+}
 
 function checkSettings (t: Test, names: readonly string[]): void {
   const known = Object.keys(parseSettings({ DATABASE_URL: 'postgres://localhost/usher', ...SECRETS, PUBLIC_URL: 'https://example.com', SMTP_URL: 'smtp://localhost', MAIL_FROM: 'usher@example.com' }))

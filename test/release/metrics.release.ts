@@ -1,11 +1,13 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
 import t from 'tap'
+import { parse } from 'yaml'
 import { createDatabase } from '../helpers/database.ts'
 import { startNode } from '../helpers/node.ts'
 import { freePort, runProgram } from '../helpers/program.ts'
@@ -99,4 +101,15 @@ t.test("14.2 Prometheus' own linter accepts the metrics", async (t) => {
   const [code] = await ended
   t.equal(said, '')
   t.equal(code, 0)
+})
+
+t.test('14.2 Prometheus accepts the alert rules, and the node has their metrics', async (t) => {
+  const file = fileURLToPath(new URL('../../deploy/prometheus/alerts.yaml', import.meta.url))
+  const { stdout } = await promisify(execFile)('/usr/bin/promtool', ['check', 'rules', file])
+  t.match(stdout, 'SUCCESS')
+  const metrics = await (await fetch(url)).text()
+  const { groups } = parse(await readFile(file, 'utf8')) as { groups: { rules: { expr: string }[] }[] }
+  const names = groups.flatMap(({ rules }) => rules.flatMap(({ expr }) => [...expr.matchAll(/(\w+)\{/g)].map(([, name]) => name!)))
+  t.ok(names.length > 5)
+  t.strictSame(names.filter((name) => name !== 'up' && !new RegExp(`^${name}[ {]`, 'm').test(metrics)), [])
 })
