@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { hasMigration, listRanMigrations, lockMigrations } from '../../db/migrations.ts'
 import { backupTables, isBackupTable } from '../../db/backup-tables.ts'
 import { isUuid } from '../../db/postgres.ts'
+import { listSigningKeys, openSigningKey } from '../../db/signing-keys.ts'
 import { installationOf } from '../../db/uploads.ts'
 import type { StorageBackend } from '../../plugins/uploads/backend.ts'
 import { BackupError, RELEASE, type Manifest, type Summary } from './format.ts'
@@ -20,6 +21,8 @@ export interface Destination {
   readonly uploadsDir: string
   /** Whether sessions and signing keys are restored. */
   readonly keepsSessions: boolean
+  /** Must open the signing keys of the backup if they are restored. */
+  readonly secret?: string | undefined
   /** Asks whether existing data may be replaced. Throws if not. Gets what there is. */
   confirm (existing: string): Promise<void>
   onBytes (total: number): void
@@ -46,7 +49,7 @@ export async function verifyBackup (file: string, onBytes: (total: number) => vo
  * before its commit, so that a failure leaves the old data. Throws `BackupError`, and the errors of the database.
  */
 export async function restoreBackup (destination: Destination, { manifest }: { manifest: Manifest }): Promise<Restored> {
-  const { database, schema, backend, keepsSessions } = destination
+  const { database, schema, backend, keepsSessions, secret } = destination
   const session = openSession(database, schema, 'usher-restore')
   try {
     const before = await inspect(session, destination)
@@ -64,6 +67,7 @@ export async function restoreBackup (destination: Destination, { manifest }: { m
       try {
         const rows = await load(target, destination, manifest, keepsSessions)
         await finishTables(target, manifest, indexes)
+        if (keepsSessions) await checkSecret(target, secret)
         await renewEpoch(target, Math.max(before.epoch, manifest.epoch))
         return { rows, ...await publish(target, backend) }
       } finally {
@@ -137,6 +141,15 @@ async function load (target: Target, { file, backend, onBytes }: Destination, { 
     rows += Number(row!.count)
   }
   return rows
+}
+
+// With another secret, no node could start. The transaction is rolled back.
+async function checkSecret ({ trx }: Target, secret: string | undefined): Promise<void> {
+  try {
+    for (const key of await listSigningKeys(trx)) openSigningKey(secret, key)
+  } catch (cause) {
+    throw new BackupError('SECRET does not open the signing keys of the backup: set the one of the source, or leave out --keep-sessions.', { cause })
+  }
 }
 
 // Publishes the files that have a record. The others were uploaded while the backup ran. Returns how many uploads have a file.

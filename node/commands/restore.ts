@@ -56,9 +56,10 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
       file,
       database: settings.NOTIFICATIONS_URL ?? data.url,
       schema,
-      backend: openBackend({ uploadsDir }),
+      backend: openBackend({ uploadsDir }, { inheritsOwner: true }),
       uploadsDir,
       keepsSessions,
+      secret: data.secret,
       onBytes,
 
       async confirm (existing) {

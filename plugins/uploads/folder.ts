@@ -1,15 +1,20 @@
-import { mkdir, open, opendir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { chown, mkdir, open, opendir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { StorageFull } from '../../schema/upload.ts'
 import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
 
 const ENTRIES_A_BATCH = 100
 
-/** Creates the backend that stores uploads as files of a folder. The name of each file is its id. */
-export function createFolder (path: string): StorageBackend {
+/**
+ * Creates the backend that stores uploads as files of a folder. The name of each file is its id.
+ * @param options.inheritsOwner whether a process of root gives what it creates to the owner of the folder, or of the nearest folder above
+ * that exists, so that a node of that user can read it
+ */
+export function createFolder (path: string, { inheritsOwner = false }: { inheritsOwner?: boolean } = {}): StorageBackend {
   const root = resolve(path)
   const folders = { temporary: join(root, 'tmp'), published: join(root, 'files') }
   const databases = join(root, 'databases')
+  let owner: Owner | undefined
   const pathOf = (stage: Stage, id: string) => join(folders[stage], id)
 
   return {
@@ -17,7 +22,8 @@ export function createFolder (path: string): StorageBackend {
 
     async claim (database) {
       try {
-        for (const folder of [...Object.values(folders), join(databases, database)]) await mkdir(folder, { recursive: true, mode: 0o700 })
+        if (inheritsOwner && process.getuid?.() === 0) owner = await ownerOf(root)
+        for (const folder of [...Object.values(folders), join(databases, database)]) await createFor(owner, folder)
         await sync(root)
       } catch (cause) {
         throw new Error(`usher: uploadsDir cannot be used, check that it is a writable folder: ${(cause as Error).message}`, { cause })
@@ -32,6 +38,7 @@ export function createFolder (path: string): StorageBackend {
       try {
         const file = await open(pathOf('temporary', id), 'wx', 0o600)
         try {
+          if (owner) await file.chown(owner.uid, owner.gid)
           await file.writeFile(bytes)
           await file.sync()
         } finally {
@@ -77,6 +84,19 @@ export function createFolder (path: string): StorageBackend {
       yield batch
     },
   }
+}
+
+interface Owner { uid: number, gid: number }
+
+// Returns the owner of a folder, or of the nearest one above that exists.
+async function ownerOf (folder: string): Promise<Owner> {
+  return await stat(folder).catch(undefinedIfMissing) ?? ownerOf(dirname(folder))
+}
+
+async function createFor (owner: Owner | undefined, folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+  if (!owner || first === undefined) return
+  for (let created = folder; created.length >= first.length; created = dirname(created)) await chown(created, owner.uid, owner.gid)
 }
 
 function undefinedIfMissing (error: NodeJS.ErrnoException): undefined {

@@ -3,6 +3,6 @@ import type { StorageBackend } from './backend.ts'
 import { createFolder } from './folder.ts'
 
 /** Returns the storage backend that the options select. It is not used before `claim` is called. */
-export function openBackend ({ uploadsDir }: Pick<Options, 'uploadsDir'>): StorageBackend {
-  return createFolder(uploadsDir)
+export function openBackend ({ uploadsDir }: Pick<Options, 'uploadsDir'>, options: { inheritsOwner?: boolean } = {}): StorageBackend {
+  return createFolder(uploadsDir, options)
 }

@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { sql } from 'kysely'
 import { backupTables } from '../../db/backup-tables.ts'
 import { lockMigrations, migrate, runMigrations } from '../../db/migrations.ts'
+import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { createUsher } from '../helpers/app.ts'
 import { backUp, placeOf, restore, rowsOf, schema, structureOf, usher, withSql, type Place } from '../helpers/backup.ts'
 import { openConnection } from '../helpers/connection.ts'
@@ -104,7 +105,41 @@ t.test('14.4 sessions end with a restore, unless they are kept', { buffered: tru
     return [(await there.inject('GET', '/api/protected', { headers: user.headers })).statusCode, refreshed.statusCode]
   }
   t.same(await status({}), [401, 401])
-  t.same(await status({ keepsSessions: true }), [200, 200])
+  t.same(await status({ keepsSessions: true, secret: 'a secret of the test' }), [200, 200])
+})
+
+t.test('14.4 sessions are not kept without the secret of the backup, and the old data stay', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t, { secret: 'a secret of the test' })
+  const file = backupFile(t)
+  await backUp(place, file)
+  await source.createUser()
+  await source.app.close()
+  const before = await rowsOf(place.database)
+  const message = 'SECRET does not open the signing keys of the backup: set the one of the source, or leave out --keep-sessions.'
+  for (const secret of [undefined, 'another secret of the test']) {
+    await t.rejects(restore(file, place, { replaces: true, keepsSessions: true, secret }), { message })
+    t.same(await rowsOf(place.database), before)
+  }
+})
+
+t.test('14.4 files that root restores belong to the owner of the folder, or of the one above it', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const { id } = await upload(source, 'of the node')
+  const file = backupFile(t)
+  await backUp(place, file)
+  await source.app.close()
+  const self = process.getuid!()
+  const owner = self === 0 ? 65_534 : self
+  const parent = temporaryFolder(t)
+  if (self === 0) chownSync(parent, owner, owner)
+  const uploadsDir = join(parent, 'data', 'uploads')
+  const backend = openBackend({ uploadsDir }, { inheritsOwner: true })
+  const target = { database: await createDatabase(t), uploadsDir }
+  for (const replaces of [false, true]) {
+    await restore(file, target, { backend, replaces })
+    const paths = ['..', '.', 'tmp', 'files', 'databases', `files/${id}`, ...readdirSync(join(uploadsDir, 'databases')).map((name) => `databases/${name}`)]
+    for (const path of paths) t.equal(statSync(join(uploadsDir, path)).uid, owner, path)
+  }
 })
 
 t.test('14.4 a file that is incomplete, damaged, of another program, format or release is refused, and nothing changes', { buffered: true }, async (t) => {
@@ -258,16 +293,19 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
   t.match(made, { code: 0, stderr: '', stdout: /^\d+ rows and 1 files \(10 bytes\) are in \S+b\.tar\.gz: [\d.]+ KiB, [\d.]+ seconds\.\n$/ })
   t.same(readdirSync(cwd), ['b.tar.gz'])
   const target = await emptyPlace(t)
-  const [again, nowhere, none, busy, done] = await Promise.all([
+  const [again, nowhere, none, admin, shown, busy, done] = await Promise.all([
     usher(['backup', 'b.tar.gz', ...folder], settings, cwd),
     usher(['backup', 'none/b.tar.gz', ...folder], settings, cwd),
     usher(['backup', 'c.tar.gz'], { DATA_DIR: join(cwd, 'none') }, cwd),
+    usher(['admin', 'create', '--email', 'a@example.com'], { DATA_DIR: join(cwd, 'none') }, cwd),
+    usher(['users', 'promote', 'a@example.com'], { DATA_DIR: join(cwd, 'none') }, cwd),
     usher(['restore', 'b.tar.gz', ...folder], settings, cwd),
     usher(['restore', 'b.tar.gz', '--uploads-dir', target.uploadsDir], { ...settings, DATABASE_URL: target.database }, cwd),
   ])
   t.match(again, { code: 1, stderr: /b\.tar\.gz exists: choose another name\.\n$/ })
   t.match(nowhere, { code: 1, stderr: /b\.tar\.gz cannot be written \(ENOENT\): check the folder and its permissions\.\n$/ })
-  t.match(none, { code: 1, stderr: /^There is no database in .+: check DATA_DIR, or set DATABASE_URL\.\n$/ })
+  for (const refused of [none, admin, shown]) t.match(refused, { code: 1, stderr: /^There is no database in .+: check DATA_DIR, or set DATABASE_URL\.\n$/ })
+  t.notOk(existsSync(join(cwd, 'none')), 'no database is created')
   t.match(busy, { code: 1, stderr: /^Nodes or commands of Usher use the database \(\d+ connections\): stop all of them first\.\n$/ })
   t.match(done, { code: 0, stderr: '', stdout: /^\d+ rows and 1 files were restored, as of \S+ \(release \S+\)\. All sessions have ended\.\n$/ })
   await source.app.close()
