@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import postgres from 'postgres'
 import { StartError } from '../db/start-errors.ts'
@@ -26,6 +27,12 @@ const settingOf = {
   'pages.productName': 'PRODUCT_NAME',
   'pages.color': 'PRODUCT_COLOR',
   notificationsUrl: 'NOTIFICATIONS_URL',
+}
+
+/** Throws an `Error` with a sentence if the settings name an embedded database that does not exist, so that a command creates none. */
+export function requireDatabase ({ DATABASE_URL, DATA_DIR }: Settings): void {
+  if (DATABASE_URL || existsSync(resolve(DATA_DIR, 'postgres'))) return
+  throw new Error(`There is no database in ${resolve(DATA_DIR)}: check DATA_DIR, or set DATABASE_URL.`)
 }
 
 /** Returns where the data are. Without `DATABASE_URL`, starts the embedded PostgreSQL if it does not run yet. */

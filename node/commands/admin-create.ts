@@ -6,7 +6,7 @@ import { createParser } from '../../schema/validator.ts'
 import { terminalContext } from './audit.ts'
 import { PASSWORD_HELP, passwordOption, readPassword } from './password-input.ts'
 import { withDatabase } from './with-database.ts'
-import type { Command } from './command.ts'
+import { WrongArguments, type Command } from './command.ts'
 
 const NewAdmin = Type.Object({ email: Email, name: Name, password: NewPassword })
 const parse = createParser(NewAdmin)
@@ -20,14 +20,15 @@ export default {
   options: { email: { type: 'string' }, name: { type: 'string', default: 'Admin' }, ...passwordOption },
 
   async run ({ email, name, 'password-stdin': readsPassword }) {
+    if (email === undefined) throw new WrongArguments('--email is required.')
     const { password, shown } = await readPassword(readsPassword)
     const admin = parse({ email, name, password })
-    return withDatabase(async ({ db }) => {
+    return withDatabase(async ({ db, location }) => {
       const passwordHash = await hashPassword(password)
       const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, context: terminalContext }])
       if (user instanceof Error) throw new Error(`${admin.email} is taken: give that user the role admin instead.`, { cause: user })
       return {
-        text: `Admin ${admin.email} was created${shown === null ? '.' : `, password ${shown} (not shown again)`}`,
+        text: `Admin ${admin.email} was created in ${location}${shown === null ? '.' : `, password ${shown} (not shown again)`}`,
         json: { id: user!.id, email: admin.email, password: shown },
       }
     })

@@ -6,7 +6,7 @@ import { readOptions } from '../../schema/read-options.ts'
 import { compress, writeArchive } from '../backup/archive.ts'
 import { makeBackup, type Result } from '../backup/backup.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
-import { explain, openData } from '../data.ts'
+import { explain, openData, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
 import { showProgress } from '../progress.ts'
@@ -30,9 +30,7 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
   const path = resolve(file)
   if (file !== '-' && existsSync(path)) throw new Error(`${path} exists: choose another name.`)
   if (file === '-' && process.stdout.isTTY) throw new Error('A backup is not written to a terminal: redirect the output, or name a file.')
-  if (!settings.DATABASE_URL && !existsSync(resolve(settings.DATA_DIR, 'postgres'))) {
-    throw new Error(`There is no database in ${resolve(settings.DATA_DIR)}: check DATA_DIR, or set DATABASE_URL.`)
-  }
+  requireDatabase(settings)
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...schemaName !== undefined && { schema: schemaName } })
   const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
   const data = await openData(settings, () => {})

@@ -3,6 +3,9 @@ import type { ParseArgsConfig } from 'node:util'
 type Options = NonNullable<ParseArgsConfig['options']>
 export type Values = Record<string, string | boolean | undefined>
 
+/** Thrown by a command if its arguments are wrong. The process then exits with 2. */
+export class WrongArguments extends Error {}
+
 /** What a command has found or done. */
 export interface Output {
   /** For people, without the last line break. */
@@ -26,7 +29,7 @@ export interface Command {
   options: Options
   /**
    * Runs the command with the values of its options and of its arguments. Returns what is printed, unless the command prints by itself.
-   * Rejects with an `Error` whose message is printed, and the process exits with 1.
+   * Rejects with an `Error` whose message is printed, and the process exits with 1, or with 2 for `WrongArguments`.
    */
   run (values: Values, args: readonly string[]): Promise<Output | void>
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { print } from '../print.ts'
-import type { Command, Values } from './command.ts'
+import { WrongArguments, type Command, type Values } from './command.ts'
 import { describeAll, describeCommand, describeGroup, namesIn, PROGRAM, type Commands } from './usage.ts'
 
 /** All commands. A command is loaded when it is run, so that the node does not load what its start does not need. */
@@ -68,7 +68,7 @@ async function run (command: Command, values: Values, positionals: readonly stri
     if (output.isFailure) process.exitCode = 1
   } catch (error) {
     print((error as Error).message)
-    process.exit(1)
+    process.exit(error instanceof WrongArguments ? 2 : 1)
   }
 }
 

@@ -12,7 +12,7 @@ export default {
   options: {},
   run: () => withDatabase(
     async ({ location }) => ({ text: `The database is up to date: ${location}`, json: { location } }),
-    { waits: true, report: createReport() }
+    { creates: true, waits: true, report: createReport() }
   ),
 } satisfies Command
 

@@ -6,7 +6,7 @@ import type { Database } from '../../db/tables.ts'
 import type { Options } from '../../schema/options.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import type { Settings } from '../settings.ts'
-import { explain, openData } from '../data.ts'
+import { explain, openData, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { waitForDatabase } from '../wait-for-database.ts'
 
@@ -22,14 +22,16 @@ export interface CommandContext {
 
 /**
  * Runs the work of a command on the node's database, which is brought up to date first. An embedded PostgreSQL is started if
- * none runs. Nodes may run meanwhile and are notified of changes. Throws an `Error` with a sentence.
+ * none runs, and must exist. Nodes may run meanwhile and are notified of changes. Throws an `Error` with a sentence.
+ * @param options.creates whether an embedded database is created if there is none
  * @param options.waits whether to wait for a database that cannot be reached, as a node does
  * @param options.report receives what the migrations do
  */
 export async function withDatabase<Result> (
-  work: (context: CommandContext) => Promise<Result>, { waits = false, report }: { waits?: boolean, report?: ReportStep } = {}
+  work: (context: CommandContext) => Promise<Result>, { creates = false, waits = false, report }: { creates?: boolean, waits?: boolean, report?: ReportStep } = {}
 ): Promise<Result> {
   const settings = readEnvironment()
+  if (!creates) requireDatabase(settings)
   if (waits) await waitForDatabase(settings).catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
   const data = await openData(settings, () => {})
   try {

@@ -2,7 +2,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../../app.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Caller } from '../../plugins/auth/caller.ts'
-import { explain, openData } from '../data.ts'
+import { explain, openData, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { openMailTemplates } from '../mail-templates.ts'
 import { openMailer } from '../mailer.ts'
@@ -27,6 +27,7 @@ export interface ServiceContext {
  */
 export async function withService<Result> (work: (context: ServiceContext) => Promise<Result>): Promise<Result> {
   const settings = readEnvironment()
+  requireDatabase(settings)
   const data = await openData(settings, () => {})
   const { mailer, close } = await openMailer(settings)
   // A migration may take long.

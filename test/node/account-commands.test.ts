@@ -69,7 +69,7 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     t.equal(await status((await login(user.email, password)).headers), 200)
     t.match((await run('users create', { email: 'bob@example.com', name: 'Bob', role: 'admin' })).text, /^User bob@example\.com was created with the id \S{36}, password \S{20} \(not shown again\)$/)
     await t.rejects(run('users create', { email: 'ADA@example.com', name: 'Ada' }), { message: 'This email address is already taken' })
-    await t.rejects(run('users create', { email: 'x' }), { message: 'name is required; email must be an email address' })
+    await t.rejects(run('users create', { email: 'x' }), { message: '--name is required.' })
     await t.rejects(run('users create', { email: 'c@example.com', name: 'C', role: 'king' }), { message: /^role must be / })
     await t.rejects(run('users create', { email: 'c@example.com', name: 'C', invite: true }), { message: 'No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.' })
     await t.rejects(run('users show', {}, 'c@example.com'), { message: 'There is no user c@example.com.' })

@@ -48,9 +48,9 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
     ['users show', 2, 'users show needs USER.\nSee npx fastify-usher users show --help.\n'],
     ['migrate --force', 2, "Unknown option '--force'.\nSee npx fastify-usher migrate --help.\n"],
     ['sessions end --all please', 2, "Unexpected argument 'please'.\nSee npx fastify-usher sessions end --help.\n"],
-    ['sessions end', 1, 'Exactly one of --user, --id and --all is required.\n'],
+    ['sessions end', 2, 'Exactly one of --user, --id and --all is required.\n'],
     ['sessions end --user nobody@example.com', 1, 'There is no user nobody@example.com.\n'],
-    ['admin create', 1, 'email is required\n'],
+    ['admin create', 2, '--email is required.\n'],
     ['admin create --email x', 1, 'email must be an email address\n'],
   ]
   await Promise.all(wrong.map(async ([args, status, said]) => {
@@ -73,10 +73,10 @@ t.test('usher migrate updates a database, and other commands work while a node r
   t.test('admin create creates an admin with a given or a random password', async (t) => {
     const made = await usher('admin create --email second@example.com')
     t.equal(made.code, 0)
-    const [, password = ''] = /^Admin second@example.com was created, password (\S{20}) \(not shown again\)\n$/.exec(made.stdout)!
+    const [, password = ''] = /^Admin second@example.com was created in database "[^"]+" on [^@]+, password (\S{20}) \(not shown again\)\n$/.exec(made.stdout)!
     t.equal(await status((await node.login({ email: 'second@example.com', password })).headers), 200)
 
-    t.same(await usher('admin create --email third@example.com --name Third --password-stdin', { input: 'a long passphrase\n' }), { stdout: 'Admin third@example.com was created.\n', stderr: '', code: 0 })
+    t.match(await usher('admin create --email third@example.com --name Third --password-stdin', { input: 'a long passphrase\n' }), { stdout: /^Admin third@example\.com was created in database .+\.\n$/, stderr: '', code: 0 })
     const { headers } = await node.login({ email: 'third@example.com', password: 'a long passphrase' })
     const { user } = await (await node.fetch('/api/protected', { headers })).json() as { user: object }
     t.match(user, { name: 'Third', role: 'admin' })

@@ -5,7 +5,7 @@ import type { Database } from '../../../db/tables.ts'
 import { findCredentials, findUsers } from '../../../db/users.ts'
 import { terminalContext } from '../audit.ts'
 import { withDatabase } from '../with-database.ts'
-import type { Command } from '../command.ts'
+import { WrongArguments, type Command } from '../command.ts'
 
 export default {
   summary: 'End sessions on every node at once.',
@@ -18,7 +18,7 @@ export default {
 
   async run ({ user, id, all }) {
     const chosen = [user, id, all].filter((value) => value !== undefined)
-    if (chosen.length !== 1) throw new Error('Exactly one of --user, --id and --all is required.')
+    if (chosen.length !== 1) throw new WrongArguments('Exactly one of --user, --id and --all is required.')
     return withDatabase(async ({ db }) => {
       const count = await db.transaction().execute(async (trx) => {
         if (id) return end(trx, String(id))

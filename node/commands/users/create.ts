@@ -1,6 +1,6 @@
 import { userInputs } from '../../../schema/user-inputs.ts'
 import { noFields } from '../../../schema/user-fields.ts'
-import type { Command } from '../command.ts'
+import { WrongArguments, type Command } from '../command.ts'
 import { PASSWORD_HELP, passwordOption, readPassword } from '../password-input.ts'
 import { withService } from '../with-service.ts'
 import { showUser, USER } from './shown.ts'
@@ -16,7 +16,8 @@ export default {
   options: { email: { type: 'string' }, name: { type: 'string' }, role: { type: 'string' }, invite: { type: 'boolean' }, ...passwordOption },
 
   async run ({ email, name, role, invite, 'password-stdin': isGiven }) {
-    if (invite && isGiven) throw new Error('Only one of --invite and --password-stdin is possible.')
+    for (const [option, value] of Object.entries({ email, name })) if (value === undefined) throw new WrongArguments(`--${option} is required.`)
+    if (invite && isGiven) throw new WrongArguments('Only one of --invite and --password-stdin is possible.')
     const { password, shown } = invite ? { password: undefined, shown: null } : await readPassword(isGiven)
     const given = userInputs(noFields).creation.parse({ email, name, role, password })
     return withService(async ({ app, caller, sendsMails }) => {
