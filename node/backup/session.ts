@@ -80,7 +80,18 @@ export function openSession (database: string, schema: string, name: string): Se
 
     async copyIn (text) {
       await prepare()
-      return sql.unsafe(text).writable()
+      const copy = sql.unsafe(text)
+      // When the server reports an error after the last chunk, postgres.js rejects the statement, which was already resolved with the
+      // stream, and the stream would never finish (porsager/postgres#1173).
+      const { reject } = copy as unknown as { reject: (error: Error) => void }
+      const stream = copy.writable()
+      Object.assign(copy, {
+        reject (error: Error) {
+          reject(error)
+          void stream.then((input) => input.destroy(error), () => {})
+        },
+      })
+      return stream
     },
 
     close: () => sql.end({ timeout: 0 }),

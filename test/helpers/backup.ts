@@ -1,10 +1,13 @@
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
 import { backupTables } from '../../db/backup-tables.ts'
-import { writeArchive } from '../../node/backup/archive.ts'
+import { Archive, writeArchive } from '../../node/backup/archive.ts'
 import { makeBackup, type Result } from '../../node/backup/backup.ts'
+import { SUMMARY, type Summary } from '../../node/backup/format.ts'
 import { restoreBackup, verifyBackup, type Destination, type Restored } from '../../node/backup/restore.ts'
 import { createFolder } from '../../plugins/uploads/folder.ts'
 import type { TestUsher } from './app.ts'
@@ -38,6 +41,20 @@ export async function restore (file: string, place: Place, { replaces = false, .
   return restoreBackup({
     file, ...place, schema, backend: createFolder(place.uploadsDir), keepsSessions: false, confirm, onBytes () {}, ...options,
   }, verified)
+}
+
+/** Unpacks a backup into a folder, and writes another one with the entries that `change` returns. Its checksums are correct. */
+export async function rewriteBackup (file: string, folder: string, target: string, change: (entries: [name: string, content: Buffer][]) => [string, Buffer][]): Promise<void> {
+  execFileSync('tar', ['-xzf', file, '-C', folder])
+  const names = execFileSync('tar', ['-tzf', file], { encoding: 'utf8' }).trim().split('\n').filter((name) => name !== SUMMARY && !name.startsWith('checksums'))
+  const entries = change(names.map((name) => [name, readFileSync(join(folder, name))]))
+  const { rows, files, fileBytes, missing } = JSON.parse(readFileSync(join(folder, SUMMARY), 'utf8')) as Summary
+  async function * bytes () {
+    const archive = new Archive()
+    for (const [name, content] of entries) yield * archive.add(name, content.length, [content])
+    yield * archive.end({ rows, files, fileBytes, missing })
+  }
+  await writeArchive(target, bytes(), () => {})
 }
 
 /** Runs a function on a connection to a database, in the schema of Usher. */

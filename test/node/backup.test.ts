@@ -7,7 +7,7 @@ import { sql } from 'kysely'
 import { backupTables } from '../../db/backup-tables.ts'
 import { lockMigrations, migrate, runMigrations } from '../../db/migrations.ts'
 import { createUsher } from '../helpers/app.ts'
-import { backUp, placeOf, restore, rowsOf, schema, structureOf, usher, withSql, type Place } from '../helpers/backup.ts'
+import { backUp, placeOf, restore, rewriteBackup, rowsOf, schema, structureOf, usher, withSql, type Place } from '../helpers/backup.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
@@ -141,6 +141,21 @@ t.test('14.4 a file that is incomplete, damaged, of another program, format or r
   t.same(await rowsOf(place.database), before)
   t.same(await withSql(target.database, (sql) => sql`select 1 from pg_namespace where nspname = ${schema}`), [])
   t.same(readdirSync(target.uploadsDir), [])
+})
+
+t.test('14.4 rows that a table does not accept end a restore with a message, and nothing changes', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const [file, hostile] = [backupFile(t), backupFile(t)]
+  await backUp(place, file)
+  await source.app.close()
+  const before = await rowsOf(place.database)
+  const part = 'tables/users/00000001.copy'
+  await rewriteBackup(file, temporaryFolder(t), hostile, (entries) => entries.flatMap(([name, content]) => name === 'tables/users/00000000.copy' ? [[name, content], [part, content]] : [[name, content]]))
+  await t.rejects(restore(hostile, place, { replaces: true }), { message: /^The rows of users in the backup cannot be restored \(23505: .*\)\. Nothing was changed/ }, 'duplicates in the last part')
+  await rewriteBackup(file, temporaryFolder(t), hostile, (entries) => entries.flatMap(([name, content]) => name === 'tables/users/00000000.copy' ? [[name, content], [part, Buffer.from('a\0b\n')]] : [[name, content]]))
+  await t.rejects(restore(hostile, place, { replaces: true }), { message: /^The rows of users in the backup cannot be restored \(22...: / }, 'a row that is not one')
+  t.same(await rowsOf(place.database), before)
+  t.same(await withSql(place.database, (sql) => sql`select 1 from pg_stat_activity where datname = current_database() and application_name = 'usher-restore'`), [])
 })
 
 t.test('14.4 data that exist are replaced on request only, and not while a node runs or another table refers to them', { buffered: true }, async (t) => {
