@@ -145,17 +145,35 @@ t.test('14.4 a file that is incomplete, damaged, of another program, format or r
 
 t.test('14.4 rows that a table does not accept end a restore with a message, and nothing changes', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
-  const [file, hostile] = [backupFile(t), backupFile(t)]
+  const [file, hostile, other] = [backupFile(t), backupFile(t), backupFile(t)]
   await backUp(place, file)
   await source.app.close()
   const before = await rowsOf(place.database)
   const part = 'tables/users/00000001.copy'
   await rewriteBackup(file, temporaryFolder(t), hostile, (entries) => entries.flatMap(([name, content]) => name === 'tables/users/00000000.copy' ? [[name, content], [part, content]] : [[name, content]]))
   await t.rejects(restore(hostile, place, { replaces: true }), { message: /^The rows of users in the backup cannot be restored \(23505: .*\)\. Nothing was changed/ }, 'duplicates in the last part')
-  await rewriteBackup(file, temporaryFolder(t), hostile, (entries) => entries.flatMap(([name, content]) => name === 'tables/users/00000000.copy' ? [[name, content], [part, Buffer.from('a\0b\n')]] : [[name, content]]))
-  await t.rejects(restore(hostile, place, { replaces: true }), { message: /^The rows of users in the backup cannot be restored \(22...: / }, 'a row that is not one')
+  await rewriteBackup(file, temporaryFolder(t), other, (entries) => entries.flatMap(([name, content]) => name === 'tables/users/00000000.copy' ? [[name, content], [part, Buffer.from('a\0b\n')]] : [[name, content]]))
+  await t.rejects(restore(other, place, { replaces: true }), { message: /^The rows of users in the backup cannot be restored \(22...: / }, 'a row that is not one')
   t.same(await rowsOf(place.database), before)
   t.same(await withSql(place.database, (sql) => sql`select 1 from pg_stat_activity where datname = current_database() and application_name = 'usher-restore'`), [])
+})
+
+t.test('14.4 of two backups to the same file at once, one fails with a message, and the other is complete', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const folder = temporaryFolder(t)
+  const file = join(folder, 'backup.tar.gz')
+  const other = await startSource(t)
+  // The second one begins and ends while the first one writes.
+  let isFirst = true
+  const first = backUp(place, file, async () => {
+    if (!isFirst) return
+    isFirst = false
+    await backUp(other.place, file)
+  })
+  await t.rejects(first, { message: `${file} exists: choose another name.` })
+  await source.app.close()
+  t.same(readdirSync(folder), ['backup.tar.gz'], 'no partial file is left')
+  await restore(file, await emptyPlace(t))
 })
 
 t.test('14.4 data that exist are replaced on request only, and not while a node runs or another table refers to them', { buffered: true }, async (t) => {
