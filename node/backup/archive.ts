@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
+import { link, lstat, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Writable } from 'node:stream'
@@ -57,23 +57,34 @@ export class Archive {
 
 /**
  * Writes bytes to a file, compressed. The file gets its name when it is complete and durable. Before, it has another name, and if
- * writing fails, it is removed. Throws `BackupError` if the file cannot be written, and the errors of `bytes`.
+ * writing fails, it is removed. Throws `BackupError` if the file exists or cannot be written, and the errors of `bytes`.
  * @param onBytes receives the number of compressed bytes so far
  */
 export async function writeArchive (file: string, bytes: AsyncIterable<Uint8Array>, onBytes: (total: number) => void): Promise<number> {
-  const partial = `${file}.partial`
+  // Another backup may be writing to the same name.
+  const partial = `${file}.${randomBytes(6).toString('hex')}.partial`
   try {
-    // What a killed backup has left is replaced.
-    await rm(partial, { force: true })
     const output = createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true })
     const size = await compress(bytes, output, onBytes)
-    await rename(partial, file)
+    await publish(partial, file)
     await syncFolder(dirname(file))
     return size
   } catch (error) {
     await rm(partial, { force: true }).catch(() => {})
     throw explainWrite(error as NodeJS.ErrnoException, file, partial)
   }
+}
+
+// A link, unlike a rename, fails if the file exists. Some file systems have no links.
+async function publish (partial: string, file: string): Promise<void> {
+  try {
+    await link(partial, file)
+  } catch (error) {
+    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code!)) throw error
+    if (await lstat(file).catch(() => undefined)) throw Object.assign(new Error('the file exists'), { code: 'EEXIST', path: partial })
+    return rename(partial, file)
+  }
+  await rm(partial)
 }
 
 /** Writes bytes to a stream, compressed. Returns their number. */
@@ -95,6 +106,7 @@ function explainWrite (error: NodeJS.ErrnoException, file: string, partial: stri
   const { code, path, syscall } = error
   const isOurs = path === partial || path === dirname(file) || (path === undefined && syscall === 'write')
   if (!isOurs) return error
+  if (code === 'EEXIST') return new BackupError(`${file} exists: choose another name.`, { cause: error })
   if (['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code!)) {
     return new BackupError(`There is no space for ${file} (${code}): free some, or choose another disk. The incomplete file was removed.`, { cause: error })
   }

@@ -1,3 +1,5 @@
+import { pipeline } from 'node:stream/promises'
+import { Readable } from 'node:stream'
 import { sql, type Kysely } from 'kysely'
 import { backupTables, isBackupTable } from '../../db/backup-tables.ts'
 import { runMigrations } from '../../db/migrations.ts'
@@ -68,9 +70,17 @@ export async function createTables (target: Target, { migrations, tables }: Mani
   return indexes.map(({ definition }) => definition)
 }
 
-/** Loads rows into a table. */
+/** Loads rows into a table. Throws `BackupError` if the table does not accept them. */
 export async function loadRows ({ session, schema }: Target, { name, columns }: Manifest['tables'][number], rows: AsyncIterable<Buffer>): Promise<void> {
-  await session.copyIn(`copy ${quote(schema, name)} (${columns.map((column) => quote(column.name)).join(', ')}) from stdin`, rows)
+  const input = await session.copyIn(`copy ${quote(schema, name)} (${columns.map((column) => quote(column.name)).join(', ')}) from stdin`)
+  try {
+    await pipeline(Readable.from(rows, { objectMode: false }), input)
+  } catch (error) {
+    const { code, message } = error as { code?: string, message: string }
+    // Invalid values, and violated constraints.
+    if (!/^2[23]...$/.test(code ?? '')) throw error
+    throw new BackupError(`The rows of ${name} in the backup cannot be restored (${code}: ${message}). Nothing was changed: restore another backup.`, { cause: error })
+  }
 }
 
 /** Completes tables that are loaded: sequences, indexes, triggers, and the migrations of newer releases. */

@@ -1,7 +1,6 @@
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import postgres, { type Sql } from 'postgres'
+import type { Readable, Writable } from 'node:stream'
 import { readClientOptions } from '../../db/driver/client-options.ts'
 import type { Tables } from '../../db/tables.ts'
 
@@ -15,8 +14,8 @@ export interface Session {
   query<Row> (text: string, parameters?: readonly (string | readonly string[])[]): Promise<Row[]>
   /** Runs a `copy … to stdout` statement. Each chunk of the stream consists of whole rows. */
   copyOut (text: string): Promise<Readable>
-  /** Runs a `copy … from stdin` statement with these rows. */
-  copyIn (text: string, rows: AsyncIterable<Buffer>): Promise<void>
+  /** Runs a `copy … from stdin` statement. */
+  copyIn (text: string): Promise<Writable>
   close (): Promise<void>
 }
 
@@ -79,30 +78,24 @@ export function openSession (database: string, schema: string, name: string): Se
       return sql.unsafe(text).readable()
     },
 
-    async copyIn (text, rows) {
+    async copyIn (text) {
       await prepare()
-      const query = sql.unsafe(text)
-      const failure = rejectionOf(query)
-      const input = await query.writable()
-      await Promise.race([failure, pipeline(Readable.from(rows, { objectMode: false }), input)])
+      const copy = sql.unsafe(text)
+      // When the server reports an error after the last chunk, postgres.js rejects the statement, which was already resolved with the
+      // stream, and the stream would never finish (porsager/postgres#1173).
+      const { reject } = copy as unknown as { reject: (error: Error) => void }
+      const stream = copy.writable()
+      Object.assign(copy, {
+        reject (error: Error) {
+          reject(error)
+          void stream.then((input) => input.destroy(error), () => {})
+        },
+      })
+      return stream
     },
 
     close: () => sql.end({ timeout: 0 }),
   }
-}
-
-// Rejects if a statement fails after postgres.js has resolved it with a stream. Its stream never ends if PostgreSQL reports an error after the
-// last row, such as a full disk (postgres 3.4.9, `CopyInResponse` in src/connection.js: `final` forgets the stream).
-function rejectionOf (query: object): Promise<never> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  promise.catch(() => {})
-  const internal = query as { reject (error: unknown): void }
-  const original = internal.reject
-  internal.reject = (error) => {
-    reject(error)
-    original(error)
-  }
-  return promise
 }
 
 /** Returns a name as it is written in SQL. */

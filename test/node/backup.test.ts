@@ -149,18 +149,37 @@ t.test('14.4 a file that is incomplete, damaged, of another program, format or r
 
 t.test('14.4 a restore that the database rejects at the very end of a table fails, and nothing changes', { buffered: true }, async (t) => {
   const { source, place } = await startSource(t)
-  const [file, hostile] = [backupFile(t), backupFile(t)]
+  const file = backupFile(t)
   await backUp(place, file)
   await source.app.close()
   const before = await rowsOf(place.database)
   const first = partOf('users', 0)
   // PostgreSQL notices a second user with the same id, and a NUL byte, when it has all rows.
   for (const [bytes, code] of [[undefined, '23505'], [Buffer.from('a\0b\n'), '22021']] as const) {
+    const hostile = backupFile(t)
     await rewrite(file, hostile, (name, content) => name === first ? [[name, content], [partOf('users', 1), bytes ?? content]] : [[name, content]])
-    await t.rejects(restore(hostile, place, { replaces: true }), { code })
+    await t.rejects(restore(hostile, place, { replaces: true }), { message: new RegExp(`^The rows of users in the backup cannot be restored \\(${code}: .*\\)\\. Nothing was changed`) })
   }
   t.same(await rowsOf(place.database), before)
   t.match(await restore(file, place, { replaces: true }), { files: 0 }, 'the connection is gone')
+})
+
+t.test('14.4 of two backups to the same file at once, one fails with a message, and the other is complete', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const folder = temporaryFolder(t)
+  const file = join(folder, 'backup.tar.gz')
+  const other = await startSource(t)
+  // The second one begins and ends while the first one writes.
+  let isFirst = true
+  const first = backUp(place, file, async () => {
+    if (!isFirst) return
+    isFirst = false
+    await backUp(other.place, file)
+  })
+  await t.rejects(first, { message: `${file} exists: choose another name.` })
+  await source.app.close()
+  t.same(readdirSync(folder), ['backup.tar.gz'], 'no partial file is left')
+  await restore(file, await emptyPlace(t))
 })
 
 t.test('14.4 what root restores belongs to the owner of the folder', { buffered: true }, async (t) => {
