@@ -6,7 +6,7 @@ import { formatTable } from './table.ts'
 
 export default {
   summary: 'Show every setting, and where its value comes from.',
-  details: 'Secrets and passwords in URLs are not shown. The exit code is 1 if a setting is invalid.',
+  details: 'Secrets, credentials in URLs and invalid URLs are not shown. The exit code is 1 if a setting is invalid.',
   json: '{ settings: [{ name, value or null, source: environment, .env or default }], errors: [sentence], warnings: [sentence] }',
   options: {},
 

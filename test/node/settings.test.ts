@@ -230,20 +230,28 @@ t.test('14.5 settings: a name that is close to that of a setting produces a warn
   t.same(meant({ DATABASE_URL: 'x', DATABASE_URLS: 'x' }), [], 'a setting that is set is not misspelled')
 })
 
-t.test('14.4 settings: secrets and passwords in URLs are masked', async (t) => {
+t.test('14.4 settings: secrets and credentials in URLs are masked, and invalid URLs are not shown', async (t) => {
   t.same(['SECRET', 'ADMIN_PASSWORD', 'S3_SECRET_ACCESS_KEY'].map((name) => maskSetting(name, 'hidden')), Array(3).fill('********'))
   t.same(maskSetting('WEBHOOK_SECRET', ['hidden', 'hidden']), '********')
-  const urls: [given: string, shown: string][] = [
-    ['postgres://usher:hid@d:en/@one:1,two:2/usher?sslmode=require', 'postgres://usher:********@one:1,two:2/usher?sslmode=require'],
-    ['postgres://one/usher?user=usher&password=hidden', 'postgres://one/usher?user=usher&password=********'],
-    ['mysql://u:hidden@h:port', 'mysql://u:********@h:port'],
-    ['postgres://us/er:hid@d/en@one/usher', 'postgres://us/er:********@one/usher'],
-    ['https://example.com:8443/a', 'https://example.com:8443/a'],
-    ['PORT', 'PORT'],
+  const urls: [name: string, given: string, shown: string][] = [
+    ['DATABASE_URL', 'postgres://usher:hidden@one:1,two:2/usher?sslmode=require', 'postgres://usher:********@one:1,two:2/usher?sslmode=require'],
+    ['DATABASE_URL', 'postgres://one/usher?user=usher&password=hidden', 'postgres://one/usher?user=usher&password=********'],
+    ['DATABASE_URL', 'postgres://usher@one/usher', 'postgres://usher@one/usher'],
+    ['SMTP_URL', 'smtps://user:hidden@mail.example.com', 'smtps://********@mail.example.com'],
+    ['SMTP_URL', 'smtps://hidden@mail.example.com', 'smtps://********@mail.example.com'],
+    ['WEBHOOK_URL', 'https://hidden@hooks.example.com/hidden', 'https://hooks.example.com/********'],
+    ['PASSWORD_URL', 'https://app.example.com/', 'https://app.example.com/'],
+    ['PUBLIC_URL', 'https://example.com:8443/a', 'https://example.com:8443/a'],
   ]
-  for (const [given, shown] of urls) t.equal(maskSetting('DATABASE_URL', given), shown)
+  for (const [name, given, shown] of urls) t.equal(maskSetting(name, given), shown)
+  // The password may be anywhere in a value with a mistake.
+  const mistaken = [
+    '"postgres://user:hidden@db:5432/usher"', 'host=db user=x password=hidden dbname=usher', ' postgres://u:hidden@h/d', 'user:hidden@host/db',
+    'postgres:/u:hidden@h/d', 'mysql://u:hidden@h:port', 'postgres://us/er:hid@d/en@one/usher', 'postgres://usher:hid@d:en/@one:1,two:2/usher',
+  ]
+  for (const given of mistaken) t.equal(maskSetting('DATABASE_URL', given), '(invalid, not shown)', given)
+  for (const given of ['smtp://user:hidden', 'user:hidden@mail', 'PORT']) t.equal(maskSetting('SMTP_URL', given), '(invalid, not shown)', given)
   t.equal(maskSetting('PRINT_SECRETS', true), true)
-  t.equal(maskSetting('PASSWORD_URL', 'https://app.example.com/'), 'https://app.example.com/')
 })
 
 t.test('8 a version of Node.js that is too old is rejected with one sentence', async (t) => {
