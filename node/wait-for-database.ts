@@ -1,24 +1,31 @@
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import postgres from 'postgres'
 import { isOutage } from '../db/driver/circuit-breaker.ts'
 import type { Failure } from '../db/driver/sockets.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
-import { nameOf } from './data.ts'
+import { explain, nameOf } from './data.ts'
 import { print } from './print.ts'
 import { showProgress } from './progress.ts'
 import type { Settings } from './settings.ts'
 
 const PAUSE_MS = 500
 const CONNECT_SECONDS = 5
+// A pooler that is paused, or a server that is frozen, accepts connections and does not answer.
+const ANSWER_MS = 5000
 // PostgreSQL starts, or has no connection left.
 const TEMPORARY = /^(57P03|53300)$/
+
+/** Throws an `Error` with a sentence if the database of `DATABASE_URL` does not answer at once. */
+export async function requireAnswer (settings: Settings): Promise<void> {
+  await waitForDatabase({ ...settings, DATABASE_WAIT_SECONDS: 0 }).catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
+}
 
 /**
  * Waits until the database of `DATABASE_URL` answers, for at most `DATABASE_WAIT_SECONDS`, and prints that it waits. Other errors than an
  * outage are left to the statements that follow. Throws `DatabaseUnavailable` when the time is over or the signal aborts.
  */
 export async function waitForDatabase ({ DATABASE_URL, DATABASE_WAIT_SECONDS: most }: Settings, signal?: AbortSignal): Promise<void> {
-  if (!DATABASE_URL || most === 0) return
+  if (!DATABASE_URL) return
   const since = performance.now()
   const progress = showProgress('Waiting for the database', (seconds) => `${Math.floor(seconds)} s`)
   let isWaiting = false
@@ -31,7 +38,7 @@ export async function waitForDatabase ({ DATABASE_URL, DATABASE_WAIT_SECONDS: mo
       if (!isWaiting) print(`DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${cause.code}): waiting for up to ${most} seconds.`)
       isWaiting = true
       progress.update(passed, most)
-      await setTimeout(PAUSE_MS, undefined, signal && { signal }).catch(() => {})
+      await delay(PAUSE_MS, undefined, signal && { signal }).catch(() => {})
     }
   } finally {
     progress.end()
@@ -42,15 +49,21 @@ export async function waitForDatabase ({ DATABASE_URL, DATABASE_WAIT_SECONDS: mo
 // Returns why the database cannot be reached at the moment, or undefined if it answers.
 async function probe (url: string, signal?: AbortSignal): Promise<Failure | undefined> {
   const sql = postgres(url, { max: 1, connect_timeout: CONNECT_SECONDS, fetch_types: false, onnotice: () => {}, backoff: () => 0 })
-  // A server that accepts connections and does not answer would delay the end of the wait.
   const giveUp = () => { sql.end({ timeout: 0 }).catch(() => {}) }
   signal?.addEventListener('abort', giveUp)
+  let isSilent = false
+  const timer = setTimeout(() => {
+    isSilent = true
+    giveUp()
+  }, ANSWER_MS)
   try {
     await sql`select 1`
   } catch (error) {
+    if (isSilent) return Object.assign(new Error('the database does not answer'), { code: 'it does not answer' })
     const { code = '' } = error as Failure
     if (isOutage(error as Failure) || TEMPORARY.test(code)) return error as Failure
   } finally {
+    clearTimeout(timer)
     signal?.removeEventListener('abort', giveUp)
     await sql.end({ timeout: 0 })
   }

@@ -10,6 +10,7 @@ import { explain, openData, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
 import { showProgress } from '../progress.ts'
+import { requireAnswer } from '../wait-for-database.ts'
 import type { Command, Output } from './command.ts'
 
 export default {
@@ -33,6 +34,7 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
   requireDatabase(settings)
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...schemaName !== undefined && { schema: schemaName } })
   const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
+  await requireAnswer(settings)
   const data = await openData(settings, () => {})
   const progress = showProgress('Backing up', describeBytes)
   const began = performance.now()

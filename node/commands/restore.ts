@@ -11,6 +11,7 @@ import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
 import { showProgress } from '../progress.ts'
 import { confirm } from './confirm.ts'
+import { requireAnswer } from '../wait-for-database.ts'
 import type { Command, Output } from './command.ts'
 
 interface RestoreOptions { schema?: string | undefined, uploads?: string | undefined, replaces: boolean, yes: boolean, keepsSessions: boolean }
@@ -50,6 +51,7 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
   const total = await stat(file).then(({ size }) => size, () => 0)
   const verified = await withProgress('Verifying', total, (onBytes) => verifyBackup(file, onBytes))
   // An embedded database is created only now.
+  await requireAnswer(settings)
   const data = await openData(settings, () => {})
   try {
     const { rows, files, missing } = await withProgress('Restoring', total, (onBytes) => restoreBackup({

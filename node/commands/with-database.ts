@@ -8,7 +8,7 @@ import { readOptions } from '../../schema/read-options.ts'
 import type { Settings } from '../settings.ts'
 import { explain, openData, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
-import { waitForDatabase } from '../wait-for-database.ts'
+import { requireAnswer, waitForDatabase } from '../wait-for-database.ts'
 
 /** What a command that works on the database gets. */
 export interface CommandContext {
@@ -33,6 +33,7 @@ export async function withDatabase<Result> (
   const settings = readEnvironment()
   if (!creates) requireDatabase(settings)
   if (waits) await waitForDatabase(settings).catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
+  else await requireAnswer(settings)
   const data = await openData(settings, () => {})
   try {
     const options = readOptions({ databaseUrl: data.url, secret: data.secret })

@@ -7,6 +7,7 @@ import { readEnvironment } from '../environment.ts'
 import { openMailTemplates } from '../mail-templates.ts'
 import { openMailer } from '../mailer.ts'
 import type { Settings } from '../settings.ts'
+import { requireAnswer } from '../wait-for-database.ts'
 import { terminalContext } from './audit.ts'
 
 /** What a command that changes accounts gets. */
@@ -28,6 +29,7 @@ export interface ServiceContext {
 export async function withService<Result> (work: (context: ServiceContext) => Promise<Result>): Promise<Result> {
   const settings = readEnvironment()
   requireDatabase(settings)
+  await requireAnswer(settings)
   const data = await openData(settings, () => {})
   const { mailer, close } = await openMailer(settings)
   // A migration may take long.

@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path'
 import { readOptions } from '../../schema/read-options.ts'
 import { explain } from '../data.ts'
 import type { Settings } from '../settings.ts'
+import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
 
 // The database has its own clock, which nodes follow. A large difference makes logs and certificates hard to trust.
@@ -21,7 +22,7 @@ interface Target { db: Database, schema: string, secret: string | undefined }
 
 /** Checks the database and what is stored in it. */
 export async function checkDatabase (settings: Settings): Promise<Check[]> {
-  const source = await locate(settings).catch((error: Error) => error)
+  const source = await requireAnswer(settings).then(() => locate(settings)).catch((error: Error) => error)
   if (source instanceof Error || source === undefined) {
     const detail = source?.message ?? 'the embedded PostgreSQL does not run: start a node'
     return [await check('database', () => failed(detail)), ...await skipAll()]

@@ -9,6 +9,7 @@ import { explainListening } from '../../node/preflight.ts'
 import { createFirstAdminNotice } from '../../node/first-admin-notice.ts'
 import { localUrl } from '../../node/local-address.ts'
 import { createPrettyLog } from '../../node/pretty-log.ts'
+import { usher } from '../helpers/backup.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { spawnNode } from '../helpers/node.ts'
 import { spawnOnTerminal } from '../helpers/terminal.ts'
@@ -166,4 +167,23 @@ t.test('14.5 a start continues when the database can be reached, and warns of an
   const next = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, NODE_ENV: 'production', ADMIN_EMAIL: 'b@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
   await next.said('ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make b@example.com one')
   t.match(next.stdout, '"msg":"SMTP_URL is not set: no mails are sent, so nobody can reset a password"')
+})
+
+t.test('14.5 a database that accepts connections and does not answer: a start and commands say so, and end', { buffered: true }, async (t) => {
+  // The messages of a login that succeeds, and nothing after them.
+  const welcome = Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I', 'latin1')
+  const silent = createServer((socket) => {
+    socket.once('data', () => socket.write(welcome)).on('error', () => {})
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => silent.close())
+  await once(silent, 'listening')
+  const settings = { DATABASE_URL: `postgres://usher@127.0.0.1:${(silent.address() as AddressInfo).port}/usher?sslmode=disable`, DATABASE_WAIT_SECONDS: '1' }
+  const cwd = t.testdir()
+  const [start, ...commands] = await Promise.all([[], ['status'], ['users', 'list'], ['users', 'create', '--name', 'A', '--email', 'a@example.com']].map((args) => usher(args, settings, cwd)))
+  t.equal(start!.code, 1)
+  t.match(start!.stderr, /cannot be reached \(it does not answer\)/)
+  for (const { code, stdout, stderr } of commands) {
+    t.equal(code, 1)
+    t.match(stdout + stderr, /cannot be reached \(it does not answer\)/)
+  }
 })
