@@ -6,6 +6,7 @@ import { dirname, resolve } from 'node:path'
 import { readOptions } from '../schema/read-options.ts'
 import { explain } from './data.ts'
 import { checkEnvironment } from './environment.ts'
+import { explainMetrics } from './metrics/address.ts'
 import { openMailTemplates } from './mail-templates.ts'
 import { print } from './print.ts'
 import type { Settings } from './settings.ts'
@@ -23,6 +24,7 @@ export async function readStartSettings (): Promise<Settings> {
   const isValid = (...names: string[]) => !errors.some((error) => names.some((name) => error.startsWith(`${name} `)))
   const checks = [
     isValid('HOST', 'PORT') && checkPort(settings),
+    isValid('METRICS_HOST', 'METRICS_PORT') && checkMetricsPort(settings),
     isValid('DATA_DIR') && checkFolder(settings),
     isValid('MAIL_TEMPLATES') && checkTemplates(settings),
     isValid('ADMIN_EMAIL', 'ADMIN_PASSWORD') && checkAdmin(settings),
@@ -40,16 +42,28 @@ export function explainListening ({ code }: NodeJS.ErrnoException, { HOST, PORT 
 }
 
 async function checkPort (settings: Settings): Promise<string | undefined> {
-  const server = createServer((socket) => socket.destroy())
   try {
     const { address } = await lookup(settings.HOST)
-    server.listen(settings.PORT, address)
-    await once(server, 'listening')
-    server.close()
-    await once(server, 'close')
+    await tryToListen(settings.PORT, address)
   } catch (error) {
     return explainListening(error as NodeJS.ErrnoException, settings)
   }
+}
+
+async function checkMetricsPort ({ METRICS_HOST, METRICS_PORT }: Settings): Promise<string | undefined> {
+  try {
+    if (METRICS_PORT !== undefined) await tryToListen(METRICS_PORT, METRICS_HOST)
+  } catch (error) {
+    return explainMetrics(error as NodeJS.ErrnoException, { host: METRICS_HOST, port: METRICS_PORT! })
+  }
+}
+
+async function tryToListen (port: number, host: string): Promise<void> {
+  const server = createServer((socket) => socket.destroy())
+  server.listen(port, host)
+  await once(server, 'listening')
+  server.close()
+  await once(server, 'close')
 }
 
 // The folder need not exist, but then it must be possible to create it.

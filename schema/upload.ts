@@ -4,7 +4,7 @@ import { block, Id, line } from './text.ts'
 import { defineError } from './errors.ts'
 
 export const UploadNotFound = defineError('UPLOAD_NOT_FOUND', 'Upload not found', 404)
-export const QuotaExceeded = defineError('QUOTA_EXCEEDED', 'Your uploads would take more space than you have, or are too many: delete some first', 413)
+export const QuotaExceeded = defineError('QUOTA_EXCEEDED', 'Your uploads would take more space than you have, or are too many', 413)
 export const StorageFull = defineError('STORAGE_FULL', 'The file cannot be stored now', 507)
 
 const file = { contentMediaType: 'application/octet-stream', description: 'The file' }

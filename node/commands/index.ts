@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { print } from '../print.ts'
+import { printable } from '../printable.ts'
 import { WrongArguments, type Command, type Values } from './command.ts'
 import { describeAll, describeCommand, describeGroup, namesIn, PROGRAM, type Commands } from './usage.ts'
 
@@ -64,13 +65,16 @@ async function run (command: Command, values: Values, positionals: readonly stri
   try {
     const output = await command.run(values, positionals)
     if (!output) return
-    console.log(values['json'] ? JSON.stringify(output.json, null, 2) : output.text)
+    console.log(values['json'] ? JSON.stringify(output.json, null, 2) : printableLines(output.text))
     if (output.isFailure) process.exitCode = 1
   } catch (error) {
-    print((error as Error).message)
+    print(printableLines((error as Error).message))
     process.exit(error instanceof WrongArguments ? 2 : 1)
   }
 }
+
+// Arguments, backups and rows of the database may contain sequences that control the terminal.
+const printableLines = (text: string): string => text.split('\n').map(printable).join('\n')
 
 // Returns the command with which the words begin. The words after it are its arguments.
 function nameIn (words: readonly string[]): string | undefined {
@@ -92,6 +96,6 @@ async function readVersion (): Promise<string> {
 }
 
 function reject (sentence: string, where = `${PROGRAM} --help`): void {
-  print(sentence, `See ${where}.`)
+  print(printableLines(sentence), `See ${where}.`)
   process.exit(2)
 }

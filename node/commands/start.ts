@@ -1,7 +1,6 @@
 import * as fastify from 'fastify'
 import { readEnvironment } from '../environment.ts'
 import { readStartSettings } from '../preflight.ts'
-import { workersOf } from '../workers/count.ts'
 import { isWorker } from '../workers/handover.ts'
 import type { Command } from './command.ts'
 
@@ -19,7 +18,8 @@ async function start (): Promise<void> {
   const inherited = { ...process.env }
   // The primary has checked the port of its workers, and uses it.
   const settings = isWorker() ? readEnvironment() : await readStartSettings()
-  if (workersOf(settings) > 1 && !isWorker()) {
+  // Also with one core: SIGHUP replaces the worker.
+  if ((settings.WORKERS === 'auto' || settings.WORKERS > 1) && !isWorker()) {
     const { runPrimary } = await import('../workers/primary.ts')
     return runPrimary(settings, inherited)
   }

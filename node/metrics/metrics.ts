@@ -2,7 +2,8 @@ import cluster from 'node:cluster'
 import fp from 'fastify-plugin'
 import { measureProcess, toPrometheus, toText } from './prometheus.ts'
 import { RequestDurations } from './request-durations.ts'
-import { serveText, type MetricsAddress } from './server.ts'
+import type { MetricsAddress } from './address.ts'
+import { serveText } from './server.ts'
 import { answerPrimary } from './workers.ts'
 
 export interface MetricsOptions extends MetricsAddress {

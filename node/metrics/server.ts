@@ -1,17 +1,12 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { isIPv6, type AddressInfo } from 'node:net'
+import { explainMetrics, type MetricsAddress } from './address.ts'
 import { CONTENT_TYPE } from './prometheus.ts'
 
 const CONNECTIONS = 32
 // A scraper that has not sent its request or read the response within this time is disconnected.
 const PATIENCE_MS = 10_000
-
-/** Where metrics are served. */
-export interface MetricsAddress {
-  host: string
-  port: number
-}
 
 export interface MetricsServer {
   /** The address of the metrics. */
@@ -37,10 +32,7 @@ export async function serveText (
   try {
     await once(server, 'listening')
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new Error(code === 'EADDRINUSE'
-      ? `METRICS_PORT ${port} is in use on ${host}: stop the program that uses it, or set another METRICS_PORT (0 for any free one).`
-      : `Metrics cannot be served on METRICS_HOST ${host} with METRICS_PORT ${port} (${code}): set another one.`, { cause: error })
+    throw new Error(explainMetrics(error as NodeJS.ErrnoException, { host, port }), { cause: error })
   }
 
   function respond (request: IncomingMessage, response: ServerResponse): void {

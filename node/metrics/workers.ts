@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import { combine, lastingOf, toText, type PrometheusMetric } from './prometheus.ts'
-import { serveText, type MetricsAddress, type MetricsServer } from './server.ts'
+import type { MetricsAddress } from './address.ts'
+import { serveText, type MetricsServer } from './server.ts'
 
 const WORKER_MS = 1000
 const GOODBYE_MS = 500

@@ -34,6 +34,8 @@ export function obeyPrimary ({ log, server, stop }: WorkerOptions): () => boolea
     // Without this, Node.js would end the process at once.
     cluster.worker!.exitedAfterDisconnect = true
     log.error('The primary process of the node is gone, this worker stops')
+    // Listening would never begin without the primary, and stopping waits for it.
+    if (!server.listening) process.exit(1)
     end(1)
   })
   return () => isReplaced

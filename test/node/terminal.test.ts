@@ -109,17 +109,20 @@ t.test('14.5 the printed address is localhost, unless that leads to another prog
 })
 
 t.test('14.5 settings, port and data folder: all problems are reported at once, and nothing is created', { buffered: true }, async (t) => {
-  const taken = createServer().listen(0, '127.0.0.1')
-  await once(taken, 'listening')
-  t.teardown(() => taken.close())
-  const { port } = taken.address() as AddressInfo
+  const [port, metricsPort] = await Promise.all([1, 2].map(async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    t.teardown(() => taken.close())
+    return (taken.address() as AddressInfo).port
+  }))
   const cwd = t.testdir({ file: '', '.env': 'DATABSE_URL=postgres://h/d\nLOG_LEVEL=loud\n' })
-  const node = spawnNode(t, { cwd, settings: { PORT: `${port}`, DATA_DIR: 'file/data', ADMIN_EMAIL: 'a@example.com', ADMIN_PASSWORD: 'password1' } })
+  const node = spawnNode(t, { cwd, settings: { PORT: `${port}`, METRICS_PORT: `${metricsPort}`, DATA_DIR: 'file/data', ADMIN_EMAIL: 'a@example.com', ADMIN_PASSWORD: 'password1' } })
   t.equal(await node.ended, 1)
   t.equal(node.stderr, [
     'DATABSE_URL is not a setting and has no effect: did you mean DATABASE_URL?',
     'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace and silent.',
     `PORT ${port} is in use on 127.0.0.1: stop the program that uses it, or set another PORT (0 for any free one).`,
+    `METRICS_PORT ${metricsPort} is in use on 127.0.0.1: stop the program that uses it, or set another METRICS_PORT (0 for any free one).`,
     `DATA_DIR cannot be used, because ${cwd}/file is not a writable folder (it is not a folder): start the node as the user who owns it, or choose another DATA_DIR.`,
     'ADMIN_PASSWORD is too common\n',
   ].join('\n'))
@@ -185,5 +188,16 @@ t.test('14.5 a database that accepts connections and does not answer: a start an
   for (const { code, stdout, stderr } of commands) {
     t.equal(code, 1)
     t.match(stdout + stderr, /cannot be reached \(it does not answer\)/)
+  }
+})
+
+t.test('14.5 arguments that commands repeat cannot control the terminal', { buffered: true }, async (t) => {
+  const hostile = 'a\u001B[31mb\u001B]52;c;eA==\u0007'
+  for (const [args, code] of [[[hostile], 2], [['restore', hostile], 1], [['status', `--${hostile}`], 2]] as const) {
+    const { stderr, ...result } = await usher(args, {}, t.testdir())
+    t.equal(result.code, code)
+    t.match(stderr, 'a\uFFFD[31mb\uFFFD]52')
+    // eslint-disable-next-line no-control-regex
+    t.notMatch(stderr, /[\u001B\u0007]/)
   }
 })

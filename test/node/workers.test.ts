@@ -105,6 +105,17 @@ t.test('14.1 two workers', { buffered: true }, async (t) => {
   })
 })
 
+t.test('14.1 with WORKERS=auto on one core, SIGHUP replaces the only worker', { buffered: true }, async (t) => {
+  const cwd = temporaryFolder(t)
+  const settings = { WORKERS: 'auto', DATABASE_URL: await createDatabase(t), DATA_DIR: cwd, LOG_LEVEL: 'debug' }
+  const oneCore = "import os from 'node:os'; import { syncBuiltinESMExports } from 'node:module'; os.availableParallelism = () => 1; syncBuiltinESMExports()"
+  const node = await startNode(t, { cwd, settings, inject: oneCore })
+  const [first] = await serving(node, 1)
+  node.child.kill('SIGHUP')
+  await serving(node, 1, [first!])
+  t.equal((await node.fetch('/health/ready')).status, 200)
+})
+
 t.test('14.1 Ctrl-C, which reaches all processes, stops the node in order', { buffered: true }, async (t) => {
   const { node, pids } = await startWorkers(t, { ADMIN_EMAIL: '', ADMIN_PASSWORD: '', PRINT_SECRETS: 'true' })
   const [, password = ''] = node.stderr.match(/The first admin is admin@example\.com, password (\S+)/)!
