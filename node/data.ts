@@ -56,6 +56,7 @@ export async function openData (settings: Settings, log: (line: string) => void)
 /** Returns a sentence for an error, which names the setting at fault if there is one. */
 export function explain (error: Error, { DATABASE_URL }: Settings): string {
   if (DATABASE_URL && error instanceof DatabaseUnavailable) {
+    if (error.cause instanceof postgres.PostgresError) return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${error.cause.message}.`
     const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
     return `DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${code ?? 'it does not respond'}).`
   }

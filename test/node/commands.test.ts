@@ -201,6 +201,10 @@ t.test('14.4 config and status say what is wrong, exit with 1, and create nothin
   ])
   for (const { stdout, stderr } of [config, status]) t.notMatch(stdout + stderr, 'hidden')
 
+  const wrong = { DATABASE_URL: `postgres://usher:wrong@127.0.0.1:${port}${pathname}`, SECRET: 'a secret of many words' }
+  const [unknown, list] = await Promise.all([usher('status', { cwd, settings: wrong }), usher('users list', { cwd, settings: wrong })])
+  for (const output of [unknown!.stdout, list!.stderr]) t.match(output, /reports: password authentication failed for user "usher"/)
+
   const stopped = await usher('status', { cwd, settings: { DATABASE_URL: '', SECRET: 'a secret of many words' } })
   t.match(stopped, { code: 1, stdout: /^database +failed +the embedded PostgreSQL does not run: start a node$/m })
   t.same(await readdir(cwd), ['.env'])
