@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { sql, type Kysely, type RawBuilder } from 'kysely'
 import { openSession } from './driver/session.ts'
+import { lockNotFree, PATIENCE_MS, type MigrationStep } from './migration-steps.ts'
 import type { Tables } from './tables.ts'
 
 /** An index that a migration creates. */
@@ -18,28 +19,28 @@ export async function createIndexes (trx: Kysely<Tables>, indexes: readonly Migr
   for (const { name, on } of indexes) await sql`create index ${sql.id(name)} on ${on}`.execute(trx)
 }
 
+type IndexStep = Pick<MigrationStep, 'state' | 'done' | 'total'>
+type ReportIndex = (step: IndexStep & { index: string }) => void
+
 const LOOK_MS = 1000
+// Characters of a statement that PostgreSQL shows to others, at least.
+const KNOWN = 100
 
 /**
  * Creates those of the indexes that are missing, while others read and write the table. A build that has failed leaves an invalid index,
- * which is dropped and built again.
- * @param report receives the number of blocks, of how many
+ * which is dropped and built again. A build waits for transactions that began before it. Throws a `StartError` if it has waited for one of
+ * them for five minutes.
+ * @param report receives the number of blocks, of how many, and that a build waits
  */
 export async function buildIndexes (
-  db: Kysely<Tables>, schema: string, indexes: readonly MigrationIndex[], report: (index: string, done: number, total: number) => void
+  db: Kysely<Tables>, schema: string, indexes: readonly MigrationIndex[], report: ReportIndex, patience = PATIENCE_MS
 ): Promise<void> {
   for (const { name, on } of indexes) {
     const isValid = await findIndex(db, schema, name)
     if (isValid) continue
-    if (isValid === false) await runAlone(db, sql`drop index concurrently if exists ${sql.id(schema, name)}`)
-    const ended = new AbortController()
-    const watching = watch(db, ended.signal, (done, total) => report(name, done, total))
-    try {
-      await runAlone(db, sql`create index concurrently ${sql.id(name)} on ${on}`)
-    } finally {
-      ended.abort()
-      await watching
-    }
+    const run = (statement: RawBuilder<unknown>) => runAlone(db, statement, (step) => report({ index: name, ...step }), patience)
+    if (isValid === false) await run(sql`drop index concurrently if exists ${sql.id(schema, name)}`)
+    await run(sql`create index concurrently ${sql.id(name)} on ${on}`)
   }
 }
 
@@ -52,23 +53,51 @@ async function findIndex (db: Kysely<Tables>, schema: string, name: string): Pro
 }
 
 // These statements must not be in a transaction, and take longer than the timeout of the statements of the pools.
-async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>): Promise<void> {
+async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, report: (step: IndexStep) => void, patience: number): Promise<void> {
   const session = openSession(db)
+  const ended = new AbortController()
+  let isTooLong = false
   try {
-    await session.run(statement.compile(db).sql)
+    // PostgreSQL then ends the statement when this process is killed. Not every operating system can.
+    await session.run("set client_connection_check_interval = '5s'").catch(() => {})
+    const text = statement.compile(db).sql
+    const cancel = async (pid: number) => {
+      isTooLong = true
+      await sql`select pg_cancel_backend(${pid}::integer)`.execute(db)
+    }
+    const watching = watch(db, text, { signal: ended.signal, report, patience, cancel })
+    await session.run(text).finally(() => {
+      ended.abort()
+      return watching
+    })
+  } catch (error) {
+    if (isTooLong) throw lockNotFree('the build of an index', patience)
+    throw error
   } finally {
     session.destroy()
   }
 }
 
-// A failed look changes nothing about the build.
-async function watch (db: Kysely<Tables>, signal: AbortSignal, report: (done: number, total: number) => void): Promise<void> {
+interface Watch { signal: AbortSignal, report: (step: IndexStep) => void, patience: number, cancel: (pid: number) => Promise<void> }
+
+// Reports what a statement does, when that has changed. A failed look changes nothing about the statement. It is found by its text, because a
+// pooler may run it on any connection.
+async function watch (db: Kysely<Tables>, text: string, { signal, report, patience, cancel }: Watch): Promise<void> {
+  let [last, waitsSince] = ['', 0]
   try {
     for (;;) {
       await delay(LOOK_MS, undefined, { signal, ref: false })
-      const { rows: [found] } = await sql<{ done: string, total: string }>`
-        select blocks_done as done, blocks_total as total from pg_stat_progress_create_index where datname = current_database() limit 1`.execute(db)
-      if (found) report(Number(found.done), Number(found.total))
+      const { rows: [found] } = await sql<{ pid: number, waits: boolean, done: string | null, total: string | null }>`
+        select pid, coalesce(wait_event_type = 'Lock', false) as waits, blocks_done as done, blocks_total as total
+        from pg_stat_activity left join pg_stat_progress_create_index using (pid)
+        where pg_stat_activity.datname = current_database() and state = 'active' and left(query, ${KNOWN}) = left(${text}, ${KNOWN}) limit 1`.execute(db)
+      if (!found) continue
+      const state = `${found.waits} ${found.done}`
+      if (state !== last && found.waits) report({ state: 'waiting' })
+      else if (state !== last && found.done !== null) report({ state: 'building', done: Number(found.done), total: Number(found.total) })
+      last = state
+      waitsSince = found.waits ? waitsSince || performance.now() : 0
+      if (waitsSince > 0 && performance.now() - waitsSince > patience) await cancel(found.pid)
     }
   } catch {}
 }

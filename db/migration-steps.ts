@@ -24,7 +24,8 @@ export type ReportStep = (step: MigrationStep) => void
 const LOCK_TIMEOUT_MS = 200
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5000
-const PATIENCE_MS = 300_000
+/** How long a migration waits for a lock. */
+export const PATIENCE_MS = 300_000
 const POLL_MS = 200
 const LOCK_NOT_AVAILABLE = '55P03'
 
@@ -51,14 +52,18 @@ export async function inShortTransaction (
     } catch (error) {
       if (!isLocked(error)) throw error
       if (performance.now() > until) {
-        throw new StartError(`a migration of the schema "${schema}" did not get a lock for ${Math.round(patience / 1000)} seconds, because another transaction has ` +
-          'it. End that transaction (see pg_stat_activity, the oldest xact_start) and start again. What has been migrated so far remains')
+        throw lockNotFree(`a migration of the schema "${schema}"`, patience)
       }
       onWait()
       await delay(pause * (0.5 + Math.random()))
     }
   }
 }
+
+/** Returns the error of a migration that has waited for too long. */
+export const lockNotFree = (what: string, patience: number): StartError =>
+  new StartError(`${what} did not get a lock for ${Math.round(patience / 1000)} seconds, because another transaction has ` +
+    'it. End that transaction (see pg_stat_activity, the oldest xact_start) and start again. What has been migrated so far remains')
 
 function isLocked (error: unknown): boolean {
   const { code, cause } = error as { code?: string, cause?: { code?: string } }

@@ -77,7 +77,7 @@ async function change (db: Kysely<Tables>, schema: string, fields: UserFields, r
     if (ran.has(name)) continue
     report({ migration: name, state: 'started' })
     const indexes = typeof migration === 'function' ? [] : migration.indexes(schema)
-    await buildIndexes(db, schema, indexes, (index, done, total) => report({ migration: name, state: 'building', index, done, total }))
+    await buildIndexes(db, schema, indexes, (step) => report({ migration: name, ...step }))
     await inShortTransaction(db, schema, async (trx) => {
       if ((await listRan(trx, schema, 0)).has(name)) return
       if (typeof migration === 'function') await migration(trx.withSchema(schema), schema)

@@ -1,8 +1,10 @@
 import postgres, { type Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import { sql as raw } from 'kysely'
+import { buildIndexes } from '../../db/migration-indexes.ts'
 import { inShortTransaction, type MigrationStep } from '../../db/migration-steps.ts'
 import { migrate, migrations } from '../../db/migrations.ts'
+import { userListIndexes } from '../../db/migrations/user-lists.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'
@@ -79,6 +81,27 @@ t.test('14.3 a migration that gets no lock gives up with a sentence', async (t) 
     const migrating = inShortTransaction(db, schema, async (trx) => { await raw`lock table ${raw.id(schema, 'uploads')}`.execute(trx) }, () => {}, 0)
     await t.rejects(migrating, { message: /^usher: a migration of the schema .* did not get a lock .* End that transaction/ })
   })
+})
+
+t.test('14.3 a build of an index that waits for a transaction says so, and gives up with a sentence', async (t) => {
+  const { schema, sql, db } = await createOlder(t)
+  const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const long = sql.begin(async (sql) => {
+    await sql`lock table users in row exclusive mode`
+    held.resolve()
+    await release.promise
+  })
+  await held.promise
+  const indexes = userListIndexes(schema)
+  await t.rejects(buildIndexes(db, schema, indexes, () => {}, 0), { message: /^usher: the build of an index did not get a lock .* End that transaction/ })
+  const steps: MigrationStep[] = []
+  // The invalid index that the first build has left is dropped first, which waits, too.
+  const migrated = migrate(db, schema, { report: (step) => steps.push(step) })
+  await until('it waits', () => steps.some(({ migration, state, index }) => migration === '0017-user-lists' && state === 'waiting' && index !== undefined))
+  release.resolve()
+  await Promise.all([long, migrated])
+  t.same(await indexesOf(sql, schema), INDEXES)
+  t.equal(steps.filter(({ state }) => state === 'waiting').length, 1, 'it says so once')
 })
 
 t.test('14.3 migrations only add, and build no index that blocks writers of a table that exists', async (t) => {
