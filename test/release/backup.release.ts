@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID, createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
@@ -72,8 +72,10 @@ t.test('14.4 there are a million rows and a thousand files', async () => {
 })
 
 t.test('14.4 a backup that is killed halfway, or finds the disk full, leaves no file that looks complete', async (t) => {
-  await usher(['backup', file], source, { kill: async () => existsSync(`${file}.partial`) && statSync(`${file}.partial`).size > 10 * MIB })
+  const partial = () => readdirSync(folder).filter((name) => /^backup\..*\.partial$/.test(name)).map((name) => join(folder, name))
+  await usher(['backup', file], source, { kill: async () => partial().some((path) => statSync(path).size > 10 * MIB) })
   t.notOk(existsSync(file))
+  for (const path of partial()) await rm(path)
   const full = await usher(['backup', file], source, { limit: 20 * 1024 })
   t.equal(full.code, 1)
   t.match(full.stderr, /^There is no space for \S+ \((EFBIG|ENOSPC)\): free some, or choose another disk\. The incomplete file was removed\.\n/m)
