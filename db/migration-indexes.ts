@@ -62,8 +62,8 @@ async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, rep
     await session.run("set client_connection_check_interval = '5s'").catch(() => {})
     const text = statement.compile(db).sql
     const cancel = async (pid: number) => {
-      isTooLong = true
       await sql`select pg_cancel_backend(${pid}::integer)`.execute(db)
+      isTooLong = true
     }
     const watching = watch(db, text, { signal: ended.signal, report, patience, cancel })
     await session.run(text).finally(() => {
@@ -84,20 +84,22 @@ interface Watch { signal: AbortSignal, report: (step: IndexStep) => void, patien
 // pooler may run it on any connection.
 async function watch (db: Kysely<Tables>, text: string, { signal, report, patience, cancel }: Watch): Promise<void> {
   let [last, waitsSince] = ['', 0]
-  try {
-    for (;;) {
-      await delay(LOOK_MS, undefined, { signal, ref: false })
-      const { rows: [found] } = await sql<{ pid: number, waits: boolean, done: string | null, total: string | null }>`
-        select pid, coalesce(wait_event_type = 'Lock', false) as waits, blocks_done as done, blocks_total as total
-        from pg_stat_activity left join pg_stat_progress_create_index using (pid)
-        where pg_stat_activity.datname = current_database() and state = 'active' and left(query, ${KNOWN}) = left(${text}, ${KNOWN}) limit 1`.execute(db)
-      if (!found) continue
-      const state = `${found.waits} ${found.done}`
-      if (state !== last && found.waits) report({ state: 'waiting' })
-      else if (state !== last && found.done !== null) report({ state: 'building', done: Number(found.done), total: Number(found.total) })
-      last = state
-      waitsSince = found.waits ? waitsSince || performance.now() : 0
-      if (waitsSince > 0 && performance.now() - waitsSince > patience) await cancel(found.pid)
-    }
-  } catch {}
+  while (await delay(LOOK_MS, true, { signal, ref: false }).catch(() => false)) {
+    const found = await look(db, text).catch(() => undefined)
+    if (!found) continue
+    const state = `${found.waits} ${found.done}`
+    if (state !== last && found.waits) report({ state: 'waiting' })
+    else if (state !== last && found.done !== null) report({ state: 'building', done: Number(found.done), total: Number(found.total) })
+    last = state
+    waitsSince = found.waits ? waitsSince || performance.now() : 0
+    if (waitsSince > 0 && performance.now() - waitsSince > patience) await cancel(found.pid).catch(() => {})
+  }
+}
+
+async function look (db: Kysely<Tables>, text: string) {
+  const { rows: [found] } = await sql<{ pid: number, waits: boolean, done: string | null, total: string | null }>`
+    select pid, coalesce(wait_event_type = 'Lock', false) as waits, blocks_done as done, blocks_total as total
+    from pg_stat_activity left join pg_stat_progress_create_index using (pid)
+    where pg_stat_activity.datname = current_database() and state = 'active' and left(query, ${KNOWN}) = left(${text}, ${KNOWN}) limit 1`.execute(db)
+  return found
 }

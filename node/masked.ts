@@ -16,7 +16,8 @@ export function maskSetting (name: string, value: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => maskSetting(name, item))
   if (typeof value !== 'string' || !isUrl(name)) return value
   if (ofDatabase.includes(name)) return isDatabaseUrl(value) ? maskParameters(maskPassword(value)) : INVALID
-  if (!URL.canParse(value) || !/^[a-z]+:\/\//i.test(value)) return INVALID
+  // What follows the host has no such characters, unless a password has them that are not percent-encoded.
+  if (!URL.canParse(value) || !/^[a-z]+:\/\/[^/?#]*([/?][^@#]*)?$/i.test(value)) return INVALID
   // Services that receive webhooks often have the credential in the path.
   if (name === 'WEBHOOK_URL') return `${new URL(value).origin}/${MASK}`
   return maskParameters(value.replace(/^([a-z]+:\/\/)[^/?#]*@/i, `$1${MASK}@`))

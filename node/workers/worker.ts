@@ -22,6 +22,8 @@ export interface WorkerOptions {
 export function obeyPrimary ({ log, server, stop }: WorkerOptions): () => boolean {
   let isReplaced = false
   const end = createEnd(log, stop)
+  let hasListened = server.listening
+  server.once('listening', () => { hasListened = true })
   for (const signal of SIGNALS) process.on(signal, () => {})
   process.on('message', (message) => {
     const order = orderIn(message)
@@ -35,7 +37,7 @@ export function obeyPrimary ({ log, server, stop }: WorkerOptions): () => boolea
     cluster.worker!.exitedAfterDisconnect = true
     log.error('The primary process of the node is gone, this worker stops')
     // Listening would never begin without the primary, and stopping waits for it.
-    if (!server.listening) process.exit(1)
+    if (!hasListened) process.exit(1)
     end(1)
   })
   return () => isReplaced

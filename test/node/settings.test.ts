@@ -250,7 +250,7 @@ t.test('14.4 settings: secrets and credentials in URLs are masked, and invalid U
     'postgres:/u:hidden@h/d', 'mysql://u:hidden@h:port', 'postgres://us/er:hid@d/en@one/usher', 'postgres://usher:hid@d:en/@one:1,two:2/usher',
   ]
   for (const given of mistaken) t.equal(maskSetting('DATABASE_URL', given), '(invalid, not shown)', given)
-  for (const given of ['smtp://user:hidden', 'user:hidden@mail', 'PORT']) t.equal(maskSetting('SMTP_URL', given), '(invalid, not shown)', given)
+  for (const given of ['smtp://user:hidden', 'user:hidden@mail', 'smtp://user:hid/den@mail', 'smtp://user:1#hidden@mail', 'smtp://user:h@id/den@mail', 'PORT']) t.equal(maskSetting('SMTP_URL', given), '(invalid, not shown)', given)
   t.equal(maskSetting('PRINT_SECRETS', true), true)
 })
 
