@@ -36,7 +36,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     'dist/app.d.ts',
     ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'retry', 'session'].map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/migrate.d.ts',
-    ...['claims', 'events', 'hooks', 'host-graphql', 'limits', 'mail', 'metrics', 'options', 'pages', 'policy', 'register', 'user', 'user-fields', 'user-list', 'usher', 'webhooks']
+    ...['claims', 'events', 'hooks', 'host-graphql', 'limits', 'mail', 'metrics', 'options', 'pages', 'password-hash', 'policy', 'register', 'user', 'user-fields', 'user-list', 'usher', 'webhooks']
       .map((name) => `dist/schema/${name}.d.ts`).sort(),
     'dist/testing/index.d.ts',
   ])
