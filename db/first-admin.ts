@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
+import { insertAuditEntries, type AuditContext } from './audit.ts'
 import { storeUserEvent } from './outbox/store.ts'
 import { allowPauses, lock } from './postgres.ts'
 import type { Database, UserRow } from './tables.ts'
@@ -16,6 +17,9 @@ export interface FirstAdmin {
   /** Runs in the transaction, if an existing user becomes the admin or if there is a new one. */
   also?: ((trx: Database, user: UserRow, isNew: boolean) => Promise<void>) | undefined
 }
+
+// No user and no client has caused it.
+const context: AuditContext = { actorId: null, sessionId: null, address: '', userAgent: 'usher first admin' }
 
 /**
  * Creates the first admin if there is no admin. If many nodes start at the same time, only one creates it. An existing user with
@@ -35,6 +39,8 @@ export async function insertFirstAdmin (db: Database, { name = 'Admin', email, p
     const isNew = user.id === id
     await storeUserEvent(trx, isNew ? 'user.created' : 'user.updated', user.id, null)
     if (!isNew) await storeUserEvent(trx, 'password.changed', user.id, null)
+    const actions = isNew ? ['user.create'] as const : ['user.role-change', 'password.change'] as const
+    await insertAuditEntries(trx, actions.map((action) => ({ ...context, action, userId: user.id })))
     await also?.(trx, user, isNew)
     return true
   })

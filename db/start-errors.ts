@@ -40,6 +40,11 @@ const remedies: { codes: RegExp, explain: (error: postgres.PostgresError, schema
       'user, and grant usage on the schema and all privileges on its tables and sequences to this one',
   },
   {
+    // The statement or the lock has waited until its limit.
+    codes: /^(57014|55P03)$/,
+    explain: (_, schema) => `another program has locked tables of the schema "${schema}", for example a restore or a migration. Start again when it has ended`,
+  },
+  {
     codes: /^28...$/,
     explain: ({ message, code }) => `PostgreSQL rejects the login (${code}: ${message}). Check the user and the password of the database URL`,
   },

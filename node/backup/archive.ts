@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, rmSync } from 'node:fs'
 import { link, lstat, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -63,6 +63,8 @@ export class Archive {
 export async function writeArchive (file: string, bytes: AsyncIterable<Uint8Array>, onBytes: (total: number) => void): Promise<number> {
   // Another backup may be writing to the same name.
   const partial = `${file}.${randomBytes(6).toString('hex')}.partial`
+  const removePartial = () => rmSync(partial, { force: true })
+  process.once('exit', removePartial)
   try {
     const output = createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true })
     const size = await compress(bytes, output, onBytes)
@@ -72,6 +74,8 @@ export async function writeArchive (file: string, bytes: AsyncIterable<Uint8Arra
   } catch (error) {
     await rm(partial, { force: true }).catch(() => {})
     throw explainWrite(error as NodeJS.ErrnoException, file, partial)
+  } finally {
+    process.off('exit', removePartial)
   }
 }
 
@@ -87,7 +91,7 @@ async function publish (partial: string, file: string): Promise<void> {
   await rm(partial)
 }
 
-/** Writes bytes to a stream, compressed. Returns their number. */
+/** Writes bytes to a stream, compressed. Returns their number. Throws `BackupError` if the reader of the stream has ended, and the errors of `bytes`. */
 export async function compress (bytes: AsyncIterable<Uint8Array>, output: Writable, onBytes: (total: number) => void): Promise<number> {
   let size = 0
   async function * counted (chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -98,7 +102,10 @@ export async function compress (bytes: AsyncIterable<Uint8Array>, output: Writab
     }
   }
   // Level 1, because the file should be written about as fast as the disk allows. Uploads are mostly compressed already.
-  await pipeline(bytes, createGzip({ level: 1 }), counted, output)
+  await pipeline(bytes, createGzip({ level: 1 }), counted, output).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE' || error.syscall !== 'write') throw error
+    throw new BackupError('The program that reads the output has ended, so the backup is incomplete.', { cause: error })
+  })
   return size
 }
 

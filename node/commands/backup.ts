@@ -6,11 +6,12 @@ import { readOptions } from '../../schema/read-options.ts'
 import { compress, writeArchive } from '../backup/archive.ts'
 import { makeBackup, type Result } from '../backup/backup.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
-import { explain, openData, requireDatabase } from '../data.ts'
+import { explain, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
 import { showProgress } from '../progress.ts'
 import { requireAnswer } from '../wait-for-database.ts'
+import { openCommandData } from './command-data.ts'
 import type { Command, Output } from './command.ts'
 
 export default {
@@ -35,7 +36,7 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...schemaName !== undefined && { schema: schemaName } })
   const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
   await requireAnswer(settings)
-  const data = await openData(settings, () => {})
+  const data = await openCommandData(settings)
   const progress = showProgress('Backing up', describeBytes)
   const began = performance.now()
   let size = 0

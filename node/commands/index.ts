@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
+import { InvalidInput } from '../../schema/errors.ts'
 import { print } from '../print.ts'
 import { printable } from '../printable.ts'
+import { isInterrupted } from './command-data.ts'
 import { WrongArguments, type Command, type Values } from './command.ts'
 import { describeAll, describeCommand, describeGroup, namesIn, PROGRAM, type Commands } from './usage.ts'
 
@@ -68,8 +70,10 @@ async function run (command: Command, values: Values, positionals: readonly stri
     console.log(values['json'] ? JSON.stringify(output.json, null, 2) : printableLines(output.text))
     if (output.isFailure) process.exitCode = 1
   } catch (error) {
+    // What a signal ends stops in order first.
+    if (isInterrupted()) return
     print(printableLines((error as Error).message))
-    process.exit(error instanceof WrongArguments ? 2 : 1)
+    process.exit(error instanceof WrongArguments || error instanceof InvalidInput ? 2 : 1)
   }
 }
 

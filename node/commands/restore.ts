@@ -6,10 +6,11 @@ import { readOptions } from '../../schema/read-options.ts'
 import { StorageFull } from '../../schema/upload.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
 import { restoreBackup, verifyBackup } from '../backup/restore.ts'
-import { explain, openData } from '../data.ts'
+import { explain } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
 import { showProgress } from '../progress.ts'
+import { openCommandData } from './command-data.ts'
 import { confirm } from './confirm.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import type { Command, Output } from './command.ts'
@@ -52,7 +53,7 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
   const verified = await withProgress('Verifying', total, (onBytes) => verifyBackup(file, onBytes))
   // An embedded database is created only now.
   await requireAnswer(settings)
-  const data = await openData(settings, () => {})
+  const data = await openCommandData(settings)
   try {
     const { rows, files, missing } = await withProgress('Restoring', total, (onBytes) => restoreBackup({
       file,

@@ -6,9 +6,10 @@ import type { Database } from '../../db/tables.ts'
 import type { Options } from '../../schema/options.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import type { Settings } from '../settings.ts'
-import { explain, openData, requireDatabase } from '../data.ts'
+import { explain, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { requireAnswer, waitForDatabase } from '../wait-for-database.ts'
+import { openCommandData } from './command-data.ts'
 
 /** What a command that works on the database gets. */
 export interface CommandContext {
@@ -34,7 +35,7 @@ export async function withDatabase<Result> (
   if (!creates) requireDatabase(settings)
   if (waits) await waitForDatabase(settings).catch((error: Error) => { throw new Error(explain(error, settings), { cause: error }) })
   else await requireAnswer(settings)
-  const data = await openData(settings, () => {})
+  const data = await openCommandData(settings)
   try {
     const options = readOptions({ databaseUrl: data.url, secret: data.secret })
     const log = { warn () {}, info () {}, error () {} }

@@ -2,13 +2,14 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../../app.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Caller } from '../../plugins/auth/caller.ts'
-import { explain, openData, requireDatabase } from '../data.ts'
+import { explain, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { openMailTemplates } from '../mail-templates.ts'
 import { openMailer } from '../mailer.ts'
 import type { Settings } from '../settings.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { terminalContext } from './audit.ts'
+import { openCommandData } from './command-data.ts'
 
 /** What a command that changes accounts gets. */
 export interface ServiceContext {
@@ -30,7 +31,7 @@ export async function withService<Result> (work: (context: ServiceContext) => Pr
   const settings = readEnvironment()
   requireDatabase(settings)
   await requireAnswer(settings)
-  const data = await openData(settings, () => {})
+  const data = await openCommandData(settings)
   const { mailer, close } = await openMailer(settings)
   // A migration may take long.
   const app = Fastify({ logger: false, pluginTimeout: 0 })

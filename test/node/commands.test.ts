@@ -51,7 +51,10 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
     ['sessions end', 2, 'Exactly one of --user, --id and --all is required.\n'],
     ['sessions end --user nobody@example.com', 1, 'There is no user nobody@example.com.\n'],
     ['admin create', 2, '--email is required.\n'],
-    ['admin create --email x', 1, 'email must be an email address\n'],
+    ['admin create --email x', 2, 'email must be an email address\n'],
+    ['users list --role boss', 2, 'role must be one of admin, user\n'],
+    ['audit --limit 0', 2, 'limit must be between 1 and 1000\n'],
+    ['events retry', 2, 'Exactly one of --id and --all is required.\n'],
   ]
   await Promise.all(wrong.map(async ([args, status, said]) => {
     const { stdout, stderr, code } = await usher(args)
@@ -82,7 +85,7 @@ t.test('usher migrate updates a database, and other commands work while a node r
     t.match(user, { name: 'Third', role: 'admin' })
 
     t.same(await usher('admin create --email THIRD@example.com'), { stdout: '', stderr: 'THIRD@example.com is taken: give that user the role admin instead.\n', code: 1 })
-    t.same(await usher('admin create --email fourth@example.com --password-stdin', { input: 'password1' }), { stdout: '', stderr: 'password is too common\n', code: 1 })
+    t.same(await usher('admin create --email fourth@example.com --password-stdin', { input: 'password1' }), { stdout: '', stderr: 'password is too common\n', code: 2 })
   })
 
   t.test('sessions end ends one session, those of a user or all, and the node rejects their tokens', async (t) => {

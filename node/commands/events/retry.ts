@@ -2,7 +2,7 @@ import { listFailedDeliveries, retryFailedDelivery } from '../../../db/outbox/fa
 import { attemptNow } from '../../../db/outbox/waiting.ts'
 import type { Database } from '../../../db/tables.ts'
 import { showProgress } from '../../progress.ts'
-import type { Command } from '../command.ts'
+import { WrongArguments, type Command } from '../command.ts'
 import { withDatabase } from '../with-database.ts'
 
 const AT_ONCE = 1000
@@ -16,7 +16,7 @@ export default {
   options: { id: { type: 'string' }, all: { type: 'boolean' } },
 
   async run ({ id, all }) {
-    if ((id === undefined) === (all === undefined)) throw new Error('Exactly one of --id and --all is required.')
+    if ((id === undefined) === (all === undefined)) throw new WrongArguments('Exactly one of --id and --all is required.')
     return withDatabase(async ({ db, options }) => {
       if (id !== undefined && !await retryFailedDelivery(db, String(id))) throw new Error(`There is no failed event ${id}.`)
       const retried = all ? await retryAll(db) : 1

@@ -1,13 +1,18 @@
 import { EVERYBODY, listUsers } from '../../../db/user-lists.ts'
 import { Type } from '@sinclair/typebox'
 import { decodeUserCursor, encodeUserCursor, ListUsers } from '../../../schema/user-list.ts'
+import { roles } from '../../../schema/user.ts'
 import { createParser } from '../../../schema/validator.ts'
 import type { Command } from '../command.ts'
 import { formatTable } from '../table.ts'
 import { withDatabase } from '../with-database.ts'
 import { showUser, USER } from './shown.ts'
 
-const parse = createParser(Type.Omit(ListUsers, ['fields']))
+// A role that no user has is no error of a request, but probably a typing error on the command line.
+const parse = createParser(Type.Composite([
+  Type.Object({ role: Type.Optional(Type.Unsafe<string>({ type: 'string', enum: roles })) }),
+  Type.Omit(ListUsers, ['fields', 'role']),
+]))
 
 export default {
   summary: 'List users, newest first.',

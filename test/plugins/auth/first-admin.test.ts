@@ -15,14 +15,22 @@ async function start (t: Test, options: UsherOptions) {
   await app.ready()
   const admins = async () => (await app.inject('/api/users')).json().map(({ email, role }: { email: string, role: string }) => [email, role])
   const login = async (payload: object) => (await app.inject({ method: 'POST', url: '/api/auth/login', payload })).statusCode
-  return { app, admins, login }
+  /** The entries of the account log that the first admin has caused. */
+  const entries = async (payload: object) => {
+    const { token } = (await app.inject({ method: 'POST', url: '/api/auth/login', payload })).json()
+    const audit = await app.inject({ url: '/api/audit', headers: { authorization: `Bearer ${token}` } })
+    return audit.json().filter(({ userAgent }: { userAgent: string }) => userAgent === 'usher first admin')
+      .map(({ action, actorId }: { action: string, actorId: string | null }) => [action, actorId]).sort()
+  }
+  return { admins, login, entries }
 }
 
 t.test('4 the first start creates the admin of the options', async (t) => {
   const admin = { email: 'Root@Example.com', password: 'a good long password' }
-  const { admins, login } = await start(t, { schema: uniqueSchema(t.name), admin })
+  const { admins, login, entries } = await start(t, { schema: uniqueSchema(t.name), admin })
   t.same(await admins(), [['Root@Example.com', 'admin']])
   t.equal(await login(admin), 200)
+  t.same(await entries(admin), [['user.create', null]])
 })
 
 t.test('4 without that option it creates admin@example.com with a random password, printed once, by one of many nodes', async (t) => {
@@ -84,9 +92,10 @@ t.test('4 if there is no admin, an existing user with that address becomes the a
   const user = await handles.createUser({ email: 'Next@example.com' })
   await openSql(t, handles)`delete from users where id = ${handles.admin.id}`
   const next = { email: 'next@example.com', password: 'the new password' }
-  const { admins, login } = await start(t, { ...handles.options, admin: next })
+  const { admins, login, entries } = await start(t, { ...handles.options, admin: next })
   t.same(await admins(), [['Next@example.com', 'admin']])
   t.same([await login(next), await login(user)], [200, 401])
+  t.same(await entries(next), [['password.change', null], ['user.role-change', null]])
 })
 
 t.test('4 an invalid first admin stops the start with one sentence', async (t) => {

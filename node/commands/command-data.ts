@@ -1,0 +1,25 @@
+import { constants } from 'node:os'
+import { openData, type Data } from '../data.ts'
+import type { Settings } from '../settings.ts'
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+let interrupted = false
+
+/** Returns whether a signal ends the command. Its failures are then not worth a message. */
+export const isInterrupted = (): boolean => interrupted
+
+/**
+ * Opens the data for a command. If a signal ends the command, an embedded PostgreSQL that nobody else uses is stopped first. It would
+ * otherwise run until a node has used it. A second signal ends the process at once.
+ */
+export async function openCommandData (settings: Settings): Promise<Data> {
+  const opening = openData(settings, () => {})
+  for (const signal of SIGNALS) {
+    process.once(signal, () => {
+      interrupted = true
+      void opening.then(({ stop }) => stop(), () => {}).then(() => process.exit(128 + constants.signals[signal]))
+    })
+  }
+  return opening
+}
