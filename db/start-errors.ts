@@ -1,5 +1,6 @@
 import postgres from 'postgres'
 import { DatabaseUnavailable } from '../schema/errors.ts'
+import { PROGRAM } from '../schema/program.ts'
 import { isOutage } from './driver/circuit-breaker.ts'
 import type { Failure } from './driver/sockets.ts'
 
@@ -36,7 +37,7 @@ const remedies: { codes: RegExp, explain: (error: postgres.PostgresError, schema
   {
     codes: /^42501$/,
     explain: ({ message }, schema) => `the database user lacks a privilege for the schema "${schema}" (${message}). Grant it, for example with ` +
-      `create schema "${schema}" authorization <user>. To create and change the tables as another user, run migrate() or "fastify-usher migrate" as that ` +
+      `create schema "${schema}" authorization <user>. To create and change the tables as another user, run migrate() or "${PROGRAM} migrate" as that ` +
       'user, and grant usage on the schema and all privileges on its tables and sequences to this one',
   },
   {

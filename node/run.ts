@@ -22,6 +22,7 @@ import { stopOnSignals } from './stop-on-signals.ts'
 import { stopWithParent } from './stop-with-parent.ts'
 import { waitForDatabase } from './wait-for-database.ts'
 import { audiences, type Policy } from '../schema/policy.ts'
+import { PROGRAM } from '../schema/program.ts'
 import type { Settings } from './settings.ts'
 import { webhooksOf } from './webhooks.ts'
 import { takeHandover, type Handover } from './workers/handover.ts'
@@ -29,7 +30,7 @@ import { workersOf } from './workers/count.ts'
 import { obeyPrimary } from './workers/worker.ts'
 
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
-  'Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "npx fastify-usher admin create --email <address>".'
+  `Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "${PROGRAM} admin create --email <address>".`
 
 /**
  * Runs the node until a signal stops it, or as one of several workers until the primary stops it. Throws an `Error` with a sentence

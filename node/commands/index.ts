@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { InvalidInput } from '../../schema/errors.ts'
+import { PROGRAM } from '../../schema/program.ts'
 import { print } from '../print.ts'
 import { printable } from '../printable.ts'
 import { isInterrupted } from './command-data.ts'
 import { WrongArguments, type Command, type Values } from './command.ts'
-import { describeAll, describeCommand, describeGroup, namesIn, PROGRAM, type Commands } from './usage.ts'
+import { describeAll, describeCommand, describeGroup, namesIn, type Commands } from './usage.ts'
 
 /** All commands. A command is loaded when it is run, so that the node does not load what its start does not need. */
 export const commands: Commands = {

@@ -1,7 +1,5 @@
+import { PROGRAM } from '../../schema/program.ts'
 import type { Command } from './command.ts'
-
-/** The name that works wherever the package is installed. `npx usher` would run another package. */
-export const PROGRAM = 'npx fastify-usher'
 
 /** The commands by their names, each with a function that loads it. */
 export type Commands = Readonly<Record<string, () => Promise<{ default: Command }>>>

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import { PROGRAM } from '../../schema/program.ts'
 import type { Programs } from './binaries.ts'
 import { isAlive, readMajorVersion, readPort, readRunning, writePort, type Cluster, type Running } from './cluster.ts'
 import { launch, type Failure, type Launched } from './launch.ts'
@@ -96,7 +97,7 @@ async function findOrLaunch ({ cluster, programs, settings, limits, log, signal 
 // A new major version cannot read the files of another one, and the package has the programs of one version only.
 const explainVersion = ({ data }: Cluster, version: string): string =>
   `The database in ${data} was created by PostgreSQL ${version}, and this release has another version. With the release of Usher that has run ` +
-  'until now, run "npx fastify-usher backup FILE". Then, with this release, choose a new DATA_DIR and run "npx fastify-usher restore FILE".'
+  `until now, run "${PROGRAM} backup FILE". Then, with this release, choose a new DATA_DIR and run "${PROGRAM} restore FILE".`
 
 /**
  * Returns whether a server may be launched in place of the recorded one. The launch tells PostgreSQL that the recorded process is

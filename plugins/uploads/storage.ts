@@ -6,6 +6,7 @@ import { isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow } from '../../db/uploads.ts'
 import type { ResultKey } from '../../schema/idempotency.ts'
+import { PROGRAM } from '../../schema/program.ts'
 import { UploadNotFound } from '../../schema/upload.ts'
 import type { ByteRange, Stage } from './backend.ts'
 import { measure, type Measures } from './measure.ts'
@@ -89,7 +90,7 @@ async function createStorage (app: FastifyInstance) {
       bytes += strays.reduce((sum, { size }) => sum + size, 0)
     }
     if (files === 0) return
-    log.warn({ folder: backend.location, files, bytes }, 'Stored files have no record. They are kept; "npx fastify-usher uploads clean" removes them')
+    log.warn({ folder: backend.location, files, bytes }, `Stored files have no record. They are kept; "${PROGRAM} uploads clean" removes them`)
   }
 
   return {

@@ -38,7 +38,7 @@ t.test('14.4 every command has help, and docs/operations/commands.md describes i
     const { default: command } = await load() as { default: Command }
     t.match(all, new RegExp(`^  ${name} +${command.summary.slice(0, 10)}`, 'm'), name)
     const help = describeCommand(name, command)
-    t.ok(help.startsWith(`Usage: npx fastify-usher ${[name, ...command.arguments ?? []].join(' ')}`), help)
+    t.ok(help.startsWith(`Usage: npm start -- ${[name, ...command.arguments ?? []].join(' ')}`), help)
     const [, section = ''] = new RegExp(`^### \`${[name, ...command.arguments ?? []].join(' ')}\`\n([^]*?)(?=^##|(?![^]))`, 'm').exec(document) ?? []
     t.not(section, '', `${name} has a section`)
     for (const option of Object.keys(command.options)) {

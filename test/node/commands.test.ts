@@ -38,16 +38,16 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
   for (const [command, usage] of [['start', 'start'], ['sessions end', 'sessions end [options]']] as const) {
     const help = await usher(`${command} --help`)
     t.equal(help.code, 0)
-    t.ok(help.stdout.startsWith(`Usage: npx fastify-usher ${usage}\n\n`), help.stdout)
+    t.ok(help.stdout.startsWith(`Usage: npm start -- ${usage}\n\n`), help.stdout)
   }
   const wrong: [string, number, string][] = [
-    ['nothing', 2, 'There is no command nothing.\nSee npx fastify-usher --help.\n'],
-    ['constructor', 2, 'There is no command constructor.\nSee npx fastify-usher --help.\n'],
-    ['users', 2, 'users needs a command: list, show, create, promote, demote, disable, enable, reset-password, delete.\nSee npx fastify-usher users --help.\n'],
-    ['users nothing', 2, 'There is no command users nothing.\nSee npx fastify-usher users --help.\n'],
-    ['users show', 2, 'users show needs USER.\nSee npx fastify-usher users show --help.\n'],
-    ['migrate --force', 2, "Unknown option '--force'.\nSee npx fastify-usher migrate --help.\n"],
-    ['sessions end --all please', 2, "Unexpected argument 'please'.\nSee npx fastify-usher sessions end --help.\n"],
+    ['nothing', 2, 'There is no command nothing.\nSee npm start -- --help.\n'],
+    ['constructor', 2, 'There is no command constructor.\nSee npm start -- --help.\n'],
+    ['users', 2, 'users needs a command: list, show, create, promote, demote, disable, enable, reset-password, delete.\nSee npm start -- users --help.\n'],
+    ['users nothing', 2, 'There is no command users nothing.\nSee npm start -- users --help.\n'],
+    ['users show', 2, 'users show needs USER.\nSee npm start -- users show --help.\n'],
+    ['migrate --force', 2, "Unknown option '--force'.\nSee npm start -- migrate --help.\n"],
+    ['sessions end --all please', 2, "Unexpected argument 'please'.\nSee npm start -- sessions end --help.\n"],
     ['sessions end', 2, 'Exactly one of --user, --id and --all is required.\n'],
     ['sessions end --user nobody@example.com', 1, 'There is no user nobody@example.com.\n'],
     ['admin create', 2, '--email is required.\n'],
@@ -62,7 +62,7 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
   }))
   const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
   t.same(await usher('--version'), { stdout: `${version}\n`, stderr: '', code: 0 })
-  t.match((await usher('sessions --help')).stdout, /^Usage: npx fastify-usher sessions <command> \[options\]\n\n {2}sessions list /)
+  t.match((await usher('sessions --help')).stdout, /^Usage: npm start -- sessions <command> \[options\]\n\n {2}sessions list /)
   const unreachable = await usher('migrate', { settings: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } })
   t.same([unreachable.code, unreachable.stderr], [1, 'DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).\n'])
 })

@@ -9,6 +9,6 @@ t.test('14.4 a database of an older major version is not opened, and the error s
   const dataDir = await prepareFolder(t)
   await writeFile(join(dataDir, 'postgres/data/PG_VERSION'), '15\n')
   await t.rejects(startEmbedded({ dataDir, settings: quick }), {
-    message: /was created by PostgreSQL 15, .+ "npx fastify-usher backup FILE"\. Then, with this release, choose a new DATA_DIR and run "npx fastify-usher restore FILE"\.$/,
+    message: /was created by PostgreSQL 15, .+ "npm start -- backup FILE"\. Then, with this release, choose a new DATA_DIR and run "npm start -- restore FILE"\.$/,
   })
 })

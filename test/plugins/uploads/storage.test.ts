@@ -87,7 +87,7 @@ t.test('5.5 a start removes temporary files and files of deleted users, and repo
   const lines: string[] = []
   await createUsher(t, first.options, { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   await until('the files are reported', () => lines.length)
-  t.match(JSON.parse(lines[0]!), { level: 40, folder: `${folder}/files`, files: 150, bytes: 150, msg: /They are kept; "npx fastify-usher uploads clean" removes them/ })
+  t.match(JSON.parse(lines[0]!), { level: 40, folder: `${folder}/files`, files: 150, bytes: 150, msg: /They are kept; "npm start -- uploads clean" removes them/ })
   t.same((await readdir(`${folder}/files`)).sort(), before.filter((name) => name !== ownerless).sort())
   t.same(await readdir(`${folder}/tmp`), ['young'])
   t.equal((await first.inject('GET', `/api/uploads/${id}`)).body, 'kept')
