@@ -4,8 +4,8 @@ import { PROGRAM } from '../schema/program.ts'
 import { isOutage } from './driver/circuit-breaker.ts'
 import type { Failure } from './driver/sockets.ts'
 
-/** The oldest version of PostgreSQL that Usher is written for. */
-export const OLDEST_POSTGRESQL = 14
+/** The oldest version of PostgreSQL that Usher is tested with. The PostgreSQL project does not support an older one either. */
+export const OLDEST_POSTGRESQL = 15
 
 /** An error that stops the start. Its message names Usher, the PostgreSQL schema and the remedy. It never contains a password. */
 export class StartError extends Error {
