@@ -37,6 +37,7 @@ t.test('8 the account log', async (t) => {
     const session = sessionOf(user)
     const byAdmin = { actorId: admin.id, userId: user.id, sessionId: sessionOf(admin) }
     t.same((await read(usher, admin.headers)).map(({ action, actorId, userId, sessionId }) => ({ action, actorId, userId, sessionId })), [
+      { action: 'user.create', actorId: null, userId: admin.id, sessionId: null },
       { action: 'login', actorId: admin.id, userId: admin.id, sessionId: sessionOf(admin) },
       { action: 'user.create', ...byAdmin },
       { action: 'login', actorId: user.id, userId: user.id, sessionId: session },
