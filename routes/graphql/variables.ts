@@ -1,8 +1,10 @@
 import { getOperationAST, getVariableValues, type DocumentNode, type GraphQLSchema } from 'graphql'
 import { limits, limitExceeded } from '../../schema/graphql-limits.ts'
 
-// Variables of at most this many characters do no harm, even if each of fifty errors quotes all of them.
-const SMALL = 1000
+// Variables that graphql-js quotes with at most this many characters do no harm, even if each of fifty errors quotes all of them.
+const SMALL = 500
+// The characters that a quote has around a value: `, "": ` and those of a string or an object.
+const AROUND_A_VALUE = 6
 
 /**
  * Returns whether variables have so many characters that they must be checked before the execution. Throws a `GraphQLError` if they
@@ -16,9 +18,9 @@ export function areLarge (variables: object): boolean {
     for (const name in object) {
       if (++values > limits.values) throw limitExceeded(`The variables have more than ${limits.values} values`)
       const value = (object as Record<string, unknown>)[name]
-      characters += name.length
-      if (typeof value === 'string') characters += value.length
-      else if (typeof value === 'object' && value !== null) rest.push(value)
+      characters += name.length + AROUND_A_VALUE
+      if (typeof value === 'object' && value !== null) rest.push(value)
+      else characters += String(value).length
     }
   }
   return characters > SMALL

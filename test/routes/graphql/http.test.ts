@@ -179,6 +179,15 @@ t.test('GraphQL over HTTP', async (t) => {
         t.ok(response.body.length < 3000, `${response.body.length} characters`)
       }
     }
+    // Each of up to fifty errors quotes the whole input if it is small.
+    for (let count = 10; count <= 150; count += 20) {
+      for (const value of [1, 1.234567890123456e-300, 'x', {}, null]) {
+        const input = Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, value]))
+        const response = await post(usher, { query, variables: { input } })
+        t.match(response.errors![0], { message: /^Variable "\$input" got invalid value \{/ }, `${count} of ${JSON.stringify(value)}`)
+        t.ok(JSON.stringify(response).length < 40_000, `${JSON.stringify(response).length} characters`)
+      }
+    }
   })
 
   t.test('7.3 a success has data, a failure has errors, the same each time (given)', async (t) => {
