@@ -2,7 +2,8 @@ import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 
-const { inject, createUser, admin } = await createUsher(t)
+const usher = await createUsher(t)
+const { inject, createUser, admin } = usher
 
 async function list (query = ''): Promise<string[]> {
   return (await inject('GET', `/api/users${query}`)).json().map(({ id }: { id: string }) => id)
@@ -116,4 +117,18 @@ t.test('2.1 the Link header leads through all pages, without gaps or duplicates'
     t.match((await app.inject('/accounts/api/users')).headers.link, /limit=100&after=/)
     t.equal((await app.inject('/accounts/api/users?limit=1000')).json().length, 1000)
   })
+})
+
+t.test('2.1 a page of many users, which concurrent requests share, reaches each of them whole', async (t) => {
+  const sql = openSql(t, usher)
+  await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'Zoë ישראל ' || n, n || '@large.example', 'user' from generate_series(1, 400) n`
+  const responses = await Promise.all(Array.from({ length: 5 }, () => inject('GET', '/api/users?role=user&limit=1000')))
+  for (const { headers, body, rawPayload } of responses) {
+    t.equal(headers['content-type'], 'application/json; charset=utf-8')
+    t.equal(headers['content-length'], `${rawPayload.length}`)
+    t.same(JSON.parse(body).map(({ name }: { name: string }) => name).filter((name: string) => name.startsWith('Zoë')).sort(), Array.from({ length: 400 }, (_, index) => `Zoë ישראל ${index + 1}`).sort())
+  }
+  const head = await inject('HEAD', '/api/users?role=user&limit=1000')
+  t.equal(head.headers['content-length'], responses[0]!.headers['content-length'])
+  t.equal(head.headers.etag, responses[0]!.headers.etag)
 })
