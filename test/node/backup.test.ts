@@ -124,7 +124,18 @@ t.test('14.4 a file that is incomplete, damaged, of another program, format or r
     await t.rejects(restore(file, target), { message }, name)
     await t.rejects(restore(file, place, { replaces: true }), { message }, `${name}, into a database with data`)
   }
-  const flipped = (bytes: Buffer, at: number) => Buffer.from(bytes).fill(bytes[at]! ^ 1, at, at + 1)
+  const isSame = (bytes: Buffer) => {
+    try {
+      return gunzipSync(bytes).equals(tar)
+    } catch {
+      return false
+    }
+  }
+  // Some bits of a compressed file have no meaning: the next one that has is changed.
+  const flipped = (bytes: Buffer, at: number): Buffer => {
+    const changed = Buffer.from(bytes).fill(bytes[at]! ^ 1, at, at + 1)
+    return isSame(changed) ? flipped(bytes, at + 1) : changed
+  }
   const edited = (from: string, to: string) => gzipSync(Buffer.from(tar.toString('latin1').replace(from, to), 'latin1'))
 
   for (const part of [0.3, 0.7, 0.99]) await refused(good.subarray(0, good.length * part), part < 0.5 ? /is incomplete|beginning is damaged/ : /is incomplete: its end is missing/, `${part} of it`)
