@@ -15,11 +15,18 @@ export const isInterrupted = (): boolean => interrupted
  */
 export async function openCommandData (settings: Settings): Promise<Data> {
   const opening = openData(settings, () => {})
-  for (const signal of SIGNALS) {
-    process.once(signal, () => {
-      interrupted = true
-      void opening.then(({ stop }) => stop(), () => {}).then(() => process.exit(128 + constants.signals[signal]))
-    })
+  const onSignal = (signal: NodeJS.Signals) => {
+    interrupted = true
+    stopListening()
+    void opening.then(({ stop }) => stop(), () => {}).then(() => process.exit(128 + constants.signals[signal]))
   }
-  return opening
+  const stopListening = () => { for (const signal of SIGNALS) process.off(signal, onSignal) }
+  for (const signal of SIGNALS) process.on(signal, onSignal)
+  try {
+    const data = await opening
+    return { ...data, stop: () => data.stop().finally(stopListening) }
+  } catch (error) {
+    stopListening()
+    throw error
+  }
 }
