@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Ajv, type ErrorObject } from 'ajv'
+import { Ajv } from 'ajv'
 import { hasUnencodedPassword, PASSWORD_ENCODING } from '../schema/database-url.ts'
 import { addSettingFormats } from './setting-formats.ts'
 import { webhooksOf } from './webhooks.ts'
@@ -98,17 +98,6 @@ const Settings = Type.Object({
   UPLOAD_QUOTA_BYTES: limit(1024 * MIB, 'of bytes'),
   UPLOAD_QUOTA_FILES: limit(10_000, 'of files'),
   POSTS_PER_HOUR: limit(10_000, 'of posts'),
-}, {
-  dependencies: {
-    ADMIN_EMAIL: ['ADMIN_PASSWORD'],
-    ADMIN_PASSWORD: ['ADMIN_EMAIL'],
-    SMTP_URL: ['MAIL_FROM'],
-    NOTIFICATIONS_URL: ['DATABASE_URL'],
-    WEBHOOK_URL: ['WEBHOOK_SECRET'],
-    WEBHOOK_SECRET: ['WEBHOOK_URL'],
-    WEBHOOK_EVENTS: ['WEBHOOK_URL'],
-    WEBHOOK_ALLOW_PRIVATE: ['WEBHOOK_URL'],
-  },
 })
 
 type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
@@ -117,14 +106,30 @@ type Name = keyof typeof Settings.properties
 /** The validated settings of the node (contract 8), with their defaults. */
 export type Settings = Readonly<Static<typeof Settings>>
 
-const ajv = new Ajv({ coerceTypes: true, useDefaults: true, allErrors: true })
+// A setting that is given needs another one.
+const required: Readonly<Partial<Record<Name, Name>>> = {
+  ADMIN_EMAIL: 'ADMIN_PASSWORD',
+  ADMIN_PASSWORD: 'ADMIN_EMAIL',
+  SMTP_URL: 'MAIL_FROM',
+  NOTIFICATIONS_URL: 'DATABASE_URL',
+  WEBHOOK_URL: 'WEBHOOK_SECRET',
+  WEBHOOK_SECRET: 'WEBHOOK_URL',
+  WEBHOOK_EVENTS: 'WEBHOOK_URL',
+  WEBHOOK_ALLOW_PRIVATE: 'WEBHOOK_URL',
+}
+
+const ajv = new Ajv({ coerceTypes: true })
 addSettingFormats(ajv)
-const validate = ajv.compile<Settings>(Settings)
 
 const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS']
 
 /** The names of all settings. */
 export const settingNames: readonly string[] = Object.keys(Settings.properties)
+
+// Each setting has a validator of its own, because compiling those of settings that are not given would take a tenth of the start.
+const properties = Object.entries(Settings.properties)
+const schemas = Object.fromEntries(properties.map(([name, schema]) => [name, Type.Object({ [name]: schema })]))
+const defaults = Object.fromEntries(properties.filter(([, schema]) => 'default' in schema).map(([name, schema]) => [name, schema.default]))
 
 /**
  * Reads the settings from an environment. An empty variable counts as absent, and unknown variables are ignored. Throws an
@@ -142,9 +147,12 @@ export function parseSettings (environment: Readonly<Record<string, string | und
  * names. The values of those are then not what their types say.
  */
 export function checkSettings (environment: Readonly<Record<string, string | undefined>>): { settings: Settings, errors: string[] } {
-  const given = settingNames.filter((name) => environment[name])
-  const settings = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)])) as unknown as Settings
-  const errors = validate(settings) ? [] : validate.errors!.map((error) => describe(error, environment))
+  const given = settingNames.filter((name) => environment[name]) as Name[]
+  const parsed = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
+  const settings = { ...structuredClone(defaults), ...parsed } as unknown as Settings
+  const errors = given.filter((name) => required[name] && !given.includes(required[name])).map((name) => `${required[name]} is required with ${name}.`)
+  // This also turns the text into a number or a boolean.
+  for (const name of given) if (!ajv.validate(schemas[name]!, settings)) errors.push(describe(name, environment[name]!))
   const { SMTP_URL, PUBLIC_URL, PASSWORD_URL, SIGN_UP } = settings
   if (SIGN_UP === true && !SMTP_URL) errors.push('SMTP_URL is required with SIGN_UP.')
   if (SIGN_UP === true && !PUBLIC_URL) errors.push('PUBLIC_URL is required with SIGN_UP.')
@@ -170,9 +178,8 @@ function parse (name: string, text: string): string | string[] {
   return lists.includes(name) ? text.split(',').map((item) => item.trim()) : text
 }
 
-function describe ({ instancePath, keyword, params }: ErrorObject, environment: Readonly<Record<string, string | undefined>>): string {
-  if (keyword === 'dependencies') return `${params.missingProperty} is required with ${params.property}.`
-  const name = instancePath.split('/')[1] as Name
-  const advice = params['format'] === 'postgres' && hasUnencodedPassword(environment[name]!) ? ` ${PASSWORD_ENCODING}` : ''
-  return `${name} must be ${Settings.properties[name].description}.${advice}`
+function describe (name: Name, text: string): string {
+  const { description, format } = Settings.properties[name]
+  const advice = format === 'postgres' && hasUnencodedPassword(text) ? ` ${PASSWORD_ENCODING}` : ''
+  return `${name} must be ${description}.${advice}`
 }

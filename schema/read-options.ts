@@ -52,18 +52,26 @@ const ofFastify: ReadonlySet<string> = new Set(['id', 'params', 'raw', 'query', 
 
 const optionError = (message: string) => new Error(`usher: ${message}`)
 
-// Only the schemas of the options that are given are compiled. Compiling all of them would take a tenth of the start.
+// Compiled when an option is given for the first time, because compiling all of them would take a tenth of the start, and kept, because
+// a process may register the plugin many times.
+const parsers = new Map<string, ReturnType<typeof createParser>>()
+
 function parseLimits (given: object): Given {
-  const properties = Object.entries(Settings.properties)
-  const isGiven = ([name]: [string, unknown]) => given[name as keyof typeof given] !== undefined
-  const parse = createParser(Type.Object(Object.fromEntries(properties.filter(isGiven))))
-  const defaults = properties.filter((property) => !isGiven(property)).map(([name, schema]) => [name, defaultOf(schema)])
-  try {
-    const parsed = Object.entries(parse(given)).filter(([, value]) => value !== undefined)
-    return Object.fromEntries([...defaults, ...parsed]) as Given
-  } catch (error) {
-    throw optionError((error as Error).message)
-  }
+  const problems: string[] = []
+  const options = Object.entries(Settings.properties).map(([name, schema]) => {
+    const value: unknown = given[name as never]
+    if (value === undefined) return [name, defaultOf(schema)]
+    const parse = parsers.get(name) ?? createParser(Type.Object({ [name]: schema }))
+    parsers.set(name, parse)
+    try {
+      return [name, parse({ [name]: value })[name]]
+    } catch (error) {
+      problems.push((error as Error).message)
+      return [name]
+    }
+  })
+  if (problems.length > 0) throw optionError(problems.join('; '))
+  return Object.fromEntries(options) as Given
 }
 
 function defaultOf ({ default: value, properties }: TSchema): unknown {
