@@ -53,13 +53,20 @@ export default fp(async function bodyDeadline (app) {
 }, { name: 'usher-body-deadline', dependencies: ['usher-options'] })
 
 function limit (request: IncomingMessage, payload: Readable, milliseconds: number): void {
-  const timer = setTimeout(() => {
+  let last: NodeJS.Immediate | undefined
+  // The node may have been busy. What has arrived meanwhile is read before the deadline counts.
+  const timer = setTimeout(() => { last = setImmediate(fail) }, milliseconds)
+  // With `app.inject`, no event shows that a body is not read, and the timer would keep the process alive.
+  timer.unref()
+  const clear = () => {
+    clearTimeout(timer)
+    clearImmediate(last)
+  }
+  for (const event of ['end', 'close', 'error']) payload.once(event, clear)
+
+  function fail (): void {
     late.add(request)
     // Fastify listens to this event and sends the error. `destroy` would close the connection before the response is sent.
     payload.emit('error', new BodyStalled())
-  }, milliseconds)
-  // With `app.inject`, no event shows that a body is not read, and the timer would keep the process alive.
-  timer.unref()
-  const clear = () => clearTimeout(timer)
-  for (const event of ['end', 'close', 'error']) payload.once(event, clear)
+  }
 }

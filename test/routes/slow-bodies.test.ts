@@ -19,6 +19,9 @@ const CREATE = { query: 'mutation { createPost(input: { title: "A", content: "B"
 const sessionOf = ({ token }: LoggedIn) => decodeJwt(token).sid as string
 const logout = ({ inject }: TestUsher, { headers }: LoggedIn) => inject('POST', '/api/auth/logout', { headers })
 
+/** Keeps this process, and so the node, from doing anything. */
+const block = (milliseconds: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+
 const usher = await createUsher(t)
 
 t.test('1.12 if the session ends while the body arrives, the response is 401 and nothing is written', async (t) => {
@@ -179,17 +182,24 @@ t.test('1.13 a JSON body that takes too long gets 408, and the connection is clo
   })
 })
 
-t.test('1.13 the deadline ends when the body has arrived', async (t) => {
-  const { admin } = impatient
+t.test('1.13 the deadline ends when the body has arrived, also if the node is too busy to read it then', async (t) => {
+  const seconds = 3
+  const usher = await createUsher(t, { bodySeconds: seconds })
+  const { admin } = usher
   // The response takes longer than the deadline of the body.
-  const sql = openSql(t, impatient)
-  const request = await beginRequest(t, impatient, 'PUT', `/api/users/${admin.id}`, admin.headers, { name: 'Renamed', email: admin.email })
-  await sql.begin(async (trx) => {
+  const locked = await openSql(t, usher).begin(async (trx) => {
     await trx`select from users where id = ${admin.id} for update`
+    const request = await beginRequest(t, usher, 'PUT', `/api/users/${admin.id}`, admin.headers, { name: 'Renamed', email: admin.email })
     request.finish()
-    await delay(500)
+    await delay(1000 * seconds)
+    return request
   })
-  t.match(await request.answer, /^HTTP\/1\.1 200 /)
+  t.match(await locked.answer, /^HTTP\/1\.1 200 /)
+
+  const request = await beginRequest(t, usher, 'POST', '/api/users', admin.headers, { ...NEW, email: 'busy@example.com' })
+  request.finish()
+  block(1000 * seconds)
+  t.match(await request.answer, /^HTTP\/1\.1 201 /)
 })
 
 t.test('1.13 9 the deadline also applies to a body that a hook of the host transforms', async (t) => {
