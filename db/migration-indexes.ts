@@ -38,7 +38,13 @@ export async function buildIndexes (
   for (const { name, on } of indexes) {
     const isValid = await findIndex(db, schema, name)
     if (isValid) continue
-    const run = (statement: RawBuilder<unknown>) => runAlone(db, statement, (step) => report({ index: name, ...step }), patience)
+    let last: IndexStep['state'] | undefined
+    // Both statements may wait for the same transaction.
+    const tell = (step: IndexStep) => {
+      if (step.state !== 'waiting' || last !== 'waiting') report({ index: name, ...step })
+      last = step.state
+    }
+    const run = (statement: RawBuilder<unknown>) => runAlone(db, statement, tell, patience)
     if (isValid === false) await run(sql`drop index concurrently if exists ${sql.id(schema, name)}`)
     await run(sql`create index concurrently ${sql.id(name)} on ${on}`)
   }
