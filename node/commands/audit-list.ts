@@ -6,7 +6,7 @@ import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
 import { createParser } from '../../schema/validator.ts'
 import type { Command } from './command.ts'
 import { formatTable } from './table.ts'
-import { findUser } from './users/shown.ts'
+import { findUser, nameUsers } from './users/shown.ts'
 import { withDatabase } from './with-database.ts'
 
 const parse = createParser(Type.Omit(ListAudit, ['user']))
@@ -26,7 +26,8 @@ export default {
       const userId = user === undefined || isUuid(String(user)) ? user as string | undefined : (await findUser(db, String(user))).id
       const { rows, next } = await listAuditEntries(db, { userId, action, limit, after: after === undefined ? undefined : decodeCursor(after) })
       const last = next && encodeCursor(next)
-      const cells = rows.map(({ at, action, userId, actorId, address, userAgent }) => [at, action, userId, actorId, address, userAgent])
+      const name = await nameUsers(db, rows.flatMap(({ userId, actorId }) => [userId, actorId]))
+      const cells = rows.map(({ at, action, userId, actorId, address, userAgent }) => [at, action, name(userId), name(actorId), address, userAgent])
       const table = formatTable(['AT', 'ACTION', 'USER', 'ACTOR', 'ADDRESS', 'USER AGENT'], cells)
       return { text: last === null ? table : `${table}\n\nThere are more: add --after ${last}`, json: { entries: rows, next: last } }
     })

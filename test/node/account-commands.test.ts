@@ -122,6 +122,7 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     type List = { sessions: { id: string, userId: string, userAgent: string }[] }
     t.match(await json<List>('sessions list', { user: admin.email }), { sessions: [{ id: sid, userId: sub, userAgent: 'node' }] })
     t.ok((await json<List>('sessions list')).sessions.length > 1)
+    t.match((await run('sessions list')).text, new RegExp(`^${sid} +${admin.email} `, 'm'), 'people get the address')
     t.match(await json('users show', {}, sub), { user: { email: admin.email }, hasPassword: true, sessions: 1 })
   })
 
@@ -146,6 +147,8 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     for (const { actorId } of ours) t.equal(actorId, null)
     const deleted = await json<Page>('audit', { action: 'user.delete', limit: '1' })
     t.match(deleted.entries, [{ action: 'user.delete', userAgent: 'usher command line' }])
+    t.match((await run('audit', { action: 'user.create' })).text, / user\.create +ada@example\.com +- /, 'people get the address')
+    t.match((await run('audit', { action: 'user.delete' })).text, new RegExp(` user\\.delete +${deleted.entries[0]!.userId} `), 'or the id of a deleted user')
     await t.rejects(run('audit', { action: 'nothing' }), { message: /^action must be/ })
   })
 

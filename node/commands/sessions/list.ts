@@ -1,7 +1,7 @@
 import { listSessions, listSessionsOf } from '../../../db/sessions.ts'
 import type { Command } from '../command.ts'
 import { formatTable } from '../table.ts'
-import { findUser } from '../users/shown.ts'
+import { findUser, nameUsers } from '../users/shown.ts'
 import { withDatabase } from '../with-database.ts'
 
 const SESSIONS = 1000
@@ -15,7 +15,8 @@ export default {
   run: ({ user: given }) => withDatabase(async ({ db }) => {
     const user = given === undefined ? undefined : await findUser(db, String(given))
     const sessions = user ? (await listSessionsOf(db, user.id)).map((row) => ({ userId: user.id, ...row })) : await listSessions(db, SESSIONS)
-    const cells = sessions.map(({ id, userId, lastUsedAt, address, userAgent }) => [id, userId, lastUsedAt, address, userAgent])
+    const name = await nameUsers(db, sessions.map(({ userId }) => userId))
+    const cells = sessions.map(({ id, userId, lastUsedAt, address, userAgent }) => [id, name(userId), lastUsedAt, address, userAgent])
     return { text: formatTable(['ID', 'USER', 'LAST USED', 'ADDRESS', 'USER AGENT'], cells), json: { sessions } }
   }),
 } satisfies Command
