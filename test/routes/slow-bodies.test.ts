@@ -127,12 +127,13 @@ t.test('1.12 a node without notifications reads the session from the database', 
 })
 
 t.test('1.12 if the session ends while a password is being hashed, the response is 401 and no user is created', async (t) => {
+  const usher = await createUsher(t, { passwordHash: undefined })
   const sql = openSql(t, usher)
   const admin = await usher.createUser({ role: 'admin' })
   const password = 'correct horse battery'
   const change = usher.inject('PUT', '/api/auth/password', { headers: admin.headers, payload: { currentPassword: admin.password, password } })
-  // These logins occupy the threads that hash, so that the creation below has to wait.
-  const logins = Array.from({ length: 12 }, () => usher.inject('POST', '/api/auth/login', { payload: { email: 'nobody@example.com', password } }))
+  // These logins occupy the threads that hash, so that the creation below has to wait. Hashes have their usual cost here.
+  const logins = Array.from({ length: 30 }, () => usher.inject('POST', '/api/auth/login', { payload: { email: 'nobody@example.com', password } }))
   const creation = usher.inject('POST', '/api/users', { headers: admin.headers, payload: { ...NEW, password } })
   t.equal((await logout(usher, admin)).statusCode, 204)
   t.equal((await creation).statusCode, 401)
