@@ -14,6 +14,8 @@ export const folder = fileURLToPath(new URL('../../.tap/usher/', import.meta.url
 /** The folder of a database cluster that is copied and never started. */
 export const template = `${folder}template`
 
+const INSUFFICIENT_PRIVILEGE = '42501'
+
 /**
  * Returns the URL of the PostgreSQL server that test/before.ts has started. All test files share it, so each uses its
  * own schema.
@@ -39,7 +41,11 @@ export async function createDatabase (t: Test): Promise<string> {
     await sql.unsafe(statement).finally(() => sql.end())
   }
   await run(`create database ${name}`)
-  t.teardown(() => run(`drop database ${name} with (force)`))
+  // PostgreSQL may be vacuuming the database, and only a superuser may end that process.
+  const drop = () => run(`drop database ${name} with (force)`).then(() => true, (error: { code?: string }) => {
+    if (error.code !== INSUFFICIENT_PRIVILEGE) throw error
+  })
+  t.teardown(() => until('the database is dropped', drop))
   return Object.assign(new URL(url), { pathname: name }).href
 }
 
