@@ -6,27 +6,28 @@ import { create, createTwo, outcomeOf, somebody } from '../helpers/idempotency.t
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
+type Step = PromiseWithResolvers<void>
+
 t.test('10.4 if the first request fails on another node, the repeat that waits for it is performed', async (t) => {
-  const [hasBegun, mayFail] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  let fails = false
-  const [one, two] = await createTwo(t, {
-    hooks: {
-      async onUserCreate () {
-        if (!fails) return
-        fails = false
-        hasBegun.resolve()
-        await mayFail.promise
-        throw Object.assign(new Error('no'), { statusCode: 400 })
-      },
+  const [hasBegun, mayFail, mayCommit] = Array.from({ length: 3 }, () => Promise.withResolvers<void>()) as [Step, Step, Step]
+  let calls: (() => Promise<void>)[] = []
+  const [one, two] = await createTwo(t, { hooks: { onUserCreate: async () => calls.shift()?.() } })
+  calls = [
+    async () => {
+      hasBegun.resolve()
+      await mayFail.promise
+      throw Object.assign(new Error('no'), { statusCode: 400 })
     },
-  })
-  fails = true
+    // If the repeat was committed before the first request fails, that one would return its result.
+    () => mayCommit.promise,
+  ]
   const given = somebody()
   const first = create(one, 'key', given)
   await hasBegun.promise
   const repeat = create(two, 'key', given)
   mayFail.resolve()
   t.equal((await first).statusCode, 400)
+  mayCommit.resolve()
   t.match(outcomeOf(await repeat), { status: 201, replayed: undefined })
 })
 
