@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import type { AddressInfo } from 'node:net'
 import { resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import { explain, openData, type Data } from './data.ts'
@@ -31,6 +32,9 @@ import { obeyPrimary } from './workers/worker.ts'
 
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
   `Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "${PROGRAM} admin create --email <address>".`
+
+// How long a stop waits for a start in progress.
+const START_MS = 3_000
 
 /**
  * Runs the node until a signal stops it, or as one of several workers until the primary stops it. Throws an `Error` with a sentence
@@ -70,10 +74,11 @@ export async function run (settings: Settings): Promise<void> {
     return openData(settings, (line) => app.log.info(line))
   }
 
-  // A start in progress is awaited first. The database is stopped last, because requests in flight need it.
+  // An app can only be closed when it has started. A start that takes long, such as a migration of a large table, ends with the process,
+  // and the next start continues it. The database is stopped last, because requests in flight need it.
   async function stop (): Promise<void> {
-    await serving.catch(() => {})
-    await app.close()
+    const hasEnded = await Promise.race([serving.then(() => true, () => true), delay(START_MS, false)])
+    if (hasEnded) await app.close()
     await opening.then((data) => data.stop(), () => {})
   }
 }

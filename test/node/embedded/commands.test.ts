@@ -87,3 +87,25 @@ t.test('14.4 a node that starts while tables are locked says what to wait for', 
     t.match(node.stderr, /another program has locked tables of the schema "usher", for example a restore or a migration\. Start again when it has ended/)
   })
 })
+
+t.test('8 a signal ends a node whose migration waits, and the next start continues it', { buffered: true }, async (t) => {
+  const cwd = folder(t)
+  const settings = { DATABASE_URL: await createDatabase(t) }
+  t.equal(await usher(t, ['migrate'], cwd, settings).ended, 0)
+  const sql = postgres(settings.DATABASE_URL, { max: 1, onnotice: () => {} })
+  t.teardown(() => sql.end({ timeout: 0 }))
+  const names = async () => (await sql`select name from usher.migrations order by name`).map(({ name }) => name)
+  const all = await names()
+  await sql`alter table usher.sign_ups drop column fields`
+  await sql`delete from usher.migrations where name = '0014-sign-up-fields'`
+  await sql.begin(async (sql) => {
+    await sql`lock table usher.sign_ups in access exclusive mode`
+    const node = spawnNode(t, { cwd, settings })
+    await until('the migration waits', () => node.stdout.includes('a migration waits for a lock'))
+    node.child.kill('SIGTERM')
+    t.equal(await node.ended, 0)
+  })
+  t.equal((await names()).length, all.length - 1)
+  await startNode(t, { cwd, settings })
+  t.same(await names(), all)
+})
