@@ -51,7 +51,8 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
     throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous },
     ...options,
   }
-  const app = Fastify({ forceCloseConnections: true, ...server })
+  // A start takes seconds on a busy machine.
+  const app = Fastify({ forceCloseConnections: true, pluginTimeout: 0, ...server })
   t.teardown(() => app.close())
   await app.register(usher, given)
   await app.ready()

@@ -22,6 +22,7 @@ export function openHost (t: Test): FastifyInstance {
   let requests = 0
   const app = Fastify({
     forceCloseConnections: true,
+    pluginTimeout: 0,
     bodyLimit: 4096,
     genReqId: () => `host-${++requests}`,
     requestIdHeader: 'x-host-id',

@@ -23,7 +23,7 @@ export async function startWithEvents (t: Test, options: UsherOptions = {}): Pro
     admin,
     ...options,
   }
-  const app = Fastify({ forceCloseConnections: true })
+  const app = Fastify({ forceCloseConnections: true, pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(usher, given)
   app.usher.on(eventNames, (event) => { events.push(event) })
