@@ -59,15 +59,21 @@ t.test('10.4 writes without a key succeed although the keys of others in their s
   })).json()
   const keyed = Promise.all(keys.map(send))
   const plain = Promise.all([send(), send()])
+  let areDone = false
+  Promise.all([keyed, plain]).then(() => { areDone = true }, () => {})
+  let stored = 0
   for (const [index, key] of keys.entries()) {
-    const { blocks, store, commit } = others[index]!
-    await until('the statement waits', async () => await blocks() > 0)
+    const { blocks, store, commit, rollback } = others[index]!
+    await until('the statement waits', async () => areDone || await blocks() > 0)
     const next = others[index + 1]?.insert()
-    if (next) await until('the next transaction waits behind it', async () => await blocks() > 1)
-    await store(key)
-    await commit()
+    if (next) await until('the next transaction waits behind it', async () => areDone || await blocks() > 1)
+    // On a busy machine the writes have several statements, of which one may be ahead of the next transaction.
+    const isFirst = await store(key).then(() => true, () => false)
+    await (isFirst ? commit() : rollback())
+    if (isFirst) stored++
     await next
   }
+  t.not(stored, 0)
   for (const { data } of await plain) t.type(data?.createPost.id, 'string')
   for (const response of await keyed) t.type(response.data?.createPost.id, 'string', JSON.stringify(response))
   t.equal((await sql`select from posts`).length, keys.length + 2)
@@ -93,6 +99,7 @@ async function otherNode (sql: ReturnType<typeof openSql>, { admin }: TestUsher)
         from (select id, position, epoch, author_id as "authorId", title, content, created_at as "createdAt" from posts where id = ${id}) post`
     },
     commit: () => connection`commit`,
+    rollback: () => connection`rollback`,
     release: connection.release,
   }
 }
