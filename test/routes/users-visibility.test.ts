@@ -5,6 +5,7 @@ import { createUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { openEvents } from '../helpers/events.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
 import { upload } from '../helpers/uploads.ts'
+import { until } from '../helpers/until.ts'
 
 const HIDDEN = { email: null, emailVerified: null, disabled: null }
 const FIELDS = 'id email emailVerified disabled'
@@ -179,8 +180,9 @@ t.test('11.1 a rule of the host decides by reader and owner, and a rejected read
   t.same([await read(everything, owner), await read(everything, admin)], ['FORBIDDEN', 'yes'])
   t.equal(await read(`{ post(id: "${another.id}") { id } }`, owner), 'FORBIDDEN', 'who may not read it does not learn whether it exists')
   t.equal((await inject('GET', `/api/users/${owner.id}`, { headers: another.headers })).statusCode, 403)
-  const entries = (await inject('GET', `/api/audit?user=${another.id}&action=access.denied`, { headers: admin.headers })).json()
-  t.equal(entries.length, 1)
+  const entries = async () => (await inject('GET', `/api/audit?user=${another.id}&action=access.denied`, { headers: admin.headers })).json()
+  await until('the rejection is in the account log', async () => (await entries()).length > 0)
+  t.equal((await entries()).length, 1)
   const nested = await post(usher, { query: '{ posts { nodes { author { id } } } }' }, admin)
   t.notOk(nested.errors)
 })

@@ -160,13 +160,19 @@ t.test('4 a change of the password does not count if the client disconnects befo
   const isCharged = async () => (await sql`select from throttle where key like 'login.account-and-address %' and free_at > now()`).length > 0
   await until('the login of the user is refunded', async () => !await isCharged())
   // These keep the threads that check passwords busy, because hashes have their usual cost here.
-  const others = Promise.all(Array.from({ length: 100 }, (_, index) => attempt(usher, wrong(`${index}@example.com`), `198.51.100.${index}`)))
+  const busy = new AbortController()
+  let number = 0
+  const others = Promise.all(Array.from({ length: 100 }, async () => {
+    while (!busy.signal.aborted) await attempt(usher, wrong(`${++number}@example.com`), `10.0.${number >> 8}.${number & 255}`)
+  }))
+  await until('a password was checked, so others wait', () => number > 100)
 
   const body = JSON.stringify({ currentPassword: user.password, password: 'quiet lantern river' })
   const change = request({ port, method: 'PUT', path: '/api/auth/password', headers: { ...user.headers, 'content-type': 'application/json' } }).on('error', () => {})
   change.end(body)
   await until('charged', isCharged)
   change.destroy()
+  busy.abort()
   await until('withdrawn', async () => !await isCharged())
   await others
   t.equal(await attempt(usher, user), 200, 'the password is the same as before')
