@@ -12,6 +12,8 @@ import { nodeCommand, spawnNode, startNode, type ServingNode } from '../../helpe
 import { until } from '../../helpers/until.ts'
 
 const server = fileURLToPath(new URL('../../../node/server.ts', import.meta.url))
+// What a command shows that takes longer than five seconds.
+const PROGRESS = /^(Backing up: .+\n)*$/
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const adminSettings = { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
 
@@ -44,7 +46,7 @@ t.test('14.4 a signal ends a command, and the PostgreSQL that it has started is 
   child.kill('SIGINT')
   child.stdout.resume()
   t.equal(await ended, 130)
-  t.equal(await stderr, '', 'what the signal interrupts is no failure')
+  t.match(await stderr, PROGRESS, 'what the signal interrupts is no failure')
   t.equal(await isDown(`${cwd}/data`), true)
 })
 
@@ -68,7 +70,7 @@ t.test('14.4 a backup that nobody reads to its end says so, and one that a signa
     await until('there is a partial file', async () => (await readdir(cwd)).some((name) => name.endsWith('.partial')))
     killed.child.kill('SIGTERM')
     t.equal(await killed.ended, 143)
-    t.equal(await killed.stderr, '')
+    t.match(await killed.stderr, PROGRESS)
   })
   t.same(await readdir(cwd), ['data'])
 })
