@@ -28,8 +28,10 @@ function usher (t: Test, args: string[], cwd: string, settings: Record<string, s
 async function upload (node: ServingNode): Promise<void> {
   const { headers: { authorization } } = await node.login(admin)
   const body = new FormData()
+  body.set('description', 'Random bytes')
   body.set('file', new Blob([randomBytes(1024 * 1024)]), 'random.bin')
-  await node.fetch('/api/uploads', { method: 'POST', headers: { authorization: authorization! }, body })
+  const { status } = await node.fetch('/api/uploads', { method: 'POST', headers: { authorization: authorization! }, body })
+  if (status !== 200) throw new Error(`upload: ${status}`)
 }
 
 t.test('14.4 a signal ends a command, and the PostgreSQL that it has started is stopped first', { buffered: true }, async (t) => {
