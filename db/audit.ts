@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { AuditAction } from '../schema/audit.ts'
+import { replanned } from './driver/replanned.ts'
 import { toPage, type Page } from './page.ts'
 import { isUuid } from './postgres.ts'
 import type { Database } from './tables.ts'
@@ -67,7 +68,7 @@ export async function listAuditEntries (db: Database, { userId, action, limit, a
 export async function deleteOldAuditEntries (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
   // Ids are UUIDv7: this is the lowest id that an entry of the period to keep can have.
   const first = uuid({ msecs: Date.now() - seconds * 1000, random: new Uint8Array(16), seq: 0 })
-  const { numDeletedRows } = await db
+  const { numDeletedRows } = await replanned(db)
     .with('old', (cte) => cte.selectFrom('audit').select('id').where('id', '<', first).orderBy('id').limit(limit).forUpdate().skipLocked())
     .deleteFrom('audit').where('id', 'in', ({ selectFrom }) => selectFrom('old').select('id'))
     .executeTakeFirstOrThrow()

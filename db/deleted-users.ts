@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { permits, type Match } from '../schema/entity-tag.ts'
 import { PreconditionFailed } from '../schema/errors.ts'
 import { UserInUse, UserNotFound } from '../schema/user.ts'
+import { replanned } from './driver/replanned.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
 import { whileLocked } from './locked-users.ts'
 import { actorValue, storeUserEvent, storing } from './outbox/store.ts'
@@ -80,7 +81,7 @@ export async function purgeDeletedUsers (db: Database, limit: number): Promise<P
 // Starts with the newest posts, because lists start there. Stores the position of the last deleted post, because a later step
 // would otherwise visit the index entries of all posts that are already deleted.
 async function deletePosts (trx: Database, ids: readonly string[], limit: number): Promise<number> {
-  const statement = trx
+  const statement = replanned(trx)
     .with('old', (cte) => cte.selectFrom('deleted_users').where('user_id', '=', anyOf(ids))
       .innerJoinLateral((lateral) => lateral.selectFrom('posts').select('id')
         .whereRef('author_id', '=', 'user_id').whereRef('position', '<', 'posts_below')
@@ -98,7 +99,7 @@ async function deletePosts (trx: Database, ids: readonly string[], limit: number
 
 // `deleteOwnerlessUploads` later removes the files, each before its record.
 async function disownUploads (trx: Database, ids: readonly string[], limit: number): Promise<number> {
-  const statement = trx.with('old', (cte) => cte.selectFrom('uploads').selectAll().where('user_id', '=', anyOf(ids)).limit(limit).forUpdate())
+  const statement = replanned(trx).with('old', (cte) => cte.selectFrom('uploads').selectAll().where('user_id', '=', anyOf(ids)).limit(limit).forUpdate())
   const { numUpdatedRows } = await storing(statement, trx, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(null)) })
     .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').set({ user_id: null }).executeTakeFirstOrThrow()
   return Number(numUpdatedRows)
@@ -110,7 +111,7 @@ async function disownUploads (trx: Database, ids: readonly string[], limit: numb
  * complete, because they are data about those others. So does the entry of the deletion itself, which shows who requested it.
  */
 async function blankAuditEntries (trx: Database, ids: readonly string[], limit: number): Promise<number> {
-  const rows = await trx
+  const rows = await replanned(trx)
     .with('old', (cte) => cte.selectFrom('deleted_users').where('deleted_users.user_id', '=', anyOf(ids))
       .innerJoinLateral((lateral) => lateral.selectFrom('audit').select('id')
         .whereRef('audit.user_id', '=', 'deleted_users.user_id').whereRef('id', '<', 'audit_below')

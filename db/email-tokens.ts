@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { EmailVerified } from '../schema/email-verification.ts'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken } from '../schema/user.ts'
+import { replanned } from './driver/replanned.ts'
 import { insertMail, type NewMail } from './outbox/mails.ts'
 import { storeUserEvent } from './outbox/store.ts'
 import { violates } from './postgres.ts'
@@ -113,7 +114,7 @@ async function setEmail (trx: Database, userId: string, email: string): Promise<
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
 export async function deleteExpiredEmailTokens (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await db.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) =>
+  const { numDeletedRows } = await replanned(db).deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) =>
     selectFrom('email_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

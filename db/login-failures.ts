@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
+import { replanned } from './driver/replanned.ts'
 import type { Database } from './tables.ts'
 
 /** Returns a text that is equal for all spellings of an e-mail address that differ only in case. */
@@ -54,7 +55,7 @@ export async function clearLoginFailures (db: Database, email: string): Promise<
  * displace the count of an account that is under attack. Returns the number of deleted counts.
  */
 export async function deleteLowestLoginFailures (db: Database, { keep, limit }: { keep: number, limit: number }): Promise<number> {
-  const { numDeletedRows } = await db
+  const { numDeletedRows } = await replanned(db)
     .with('beyond', (cte) => cte.selectFrom('login_failures').select(['count', 'last_failed_at'])
       .orderBy('count', 'desc').orderBy('last_failed_at', 'desc').offset(keep).limit(1))
     .with('lowest', (cte) => cte.selectFrom('login_failures').select('key')
@@ -67,7 +68,7 @@ export async function deleteLowestLoginFailures (db: Database, { keep, limit }: 
 
 /** Deletes at most `limit` recognised networks that were not used for a login for `seconds`. Returns the number of deleted networks. */
 export async function deleteUnusedNetworks (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
-  const { numDeletedRows } = await db
+  const { numDeletedRows } = await replanned(db)
     .with('unused', (cte) => cte.selectFrom('recognised_networks').select(['user_id', 'network'])
       .where('last_used_at', '<', sql<Date>`now() - make_interval(secs => ${seconds})`).limit(limit).forUpdate().skipLocked())
     .deleteFrom('recognised_networks').using('unused')

@@ -1,5 +1,6 @@
 import { sql, type RawBuilder } from 'kysely'
 import { TooManyRequests } from '../schema/errors.ts'
+import { replanned } from './driver/replanned.ts'
 import type { Database } from './tables.ts'
 
 /** How often something may be attempted: `burst` times at once, and once per `interval` in the long run. */
@@ -67,7 +68,7 @@ export async function refund (db: Database, { interval }: Limit, attempts: reado
  * rejected: to displace its row, `keep` others would have to use up theirs. Returns the number of deleted rows.
  */
 export async function deleteFreeLimits (db: Database, { keep, limit }: { keep: number, limit: number }): Promise<number> {
-  const { numDeletedRows } = await db
+  const { numDeletedRows } = await replanned(db)
     .with('beyond', (cte) => cte.selectFrom('throttle').select('free_at').orderBy('free_at', 'desc').offset(keep).limit(1))
     .with('free', (cte) => cte.selectFrom('throttle').select('key')
       .where('free_at', '<=', ({ selectFrom }) => selectFrom('beyond').select(sql<Date>`greatest(now(), max(free_at))`.as('until')))

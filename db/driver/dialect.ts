@@ -9,6 +9,7 @@ import type { CircuitBreaker } from './circuit-breaker.ts'
 import { isRead } from './is-read.ts'
 import type { Log } from './outages.ts'
 import { UNSAFE_TRANSACTION, type Pool } from './pool.ts'
+import { isReplanned } from './replanned.ts'
 import type { Failure } from './sockets.ts'
 import type { TransactionConnection } from './transaction-connection.ts'
 import type { TransactionPool } from './transaction-pool.ts'
@@ -123,9 +124,10 @@ class PipeliningConnection implements DatabaseConnection {
   }
 
   async #execute<Row> ({ sql: text, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {
+    const prepare = !isReplanned(query)
     const rows = this.#transaction
-      ? await this.#run(text, parameters)
-      : await this.#share(isRead(query) ? this.#pools.reads : this.#pools.writes, text, parameters)
+      ? await this.#run(text, parameters, prepare)
+      : await this.#share(isRead(query) ? this.#pools.reads : this.#pools.writes, text, parameters, prepare)
     // postgres.js returns an empty result for a statement that it accepted on a lost connection and never sent, see
     // `db/driver/pool.ts`.
     if (!rows.command) throw new DatabaseUnavailable()
@@ -137,7 +139,7 @@ class PipeliningConnection implements DatabaseConnection {
     throw new Error('Streaming is not supported: page by keyset instead')
   }
 
-  #share (pool: Pool, text: string, parameters: readonly unknown[]): Promise<RowList<Row[]>> {
+  #share (pool: Pool, text: string, parameters: readonly unknown[], prepare: boolean): Promise<RowList<Row[]>> {
     const { sql } = pool
     const lost = (failure: Failure) => {
       if (failure.code === UNSAFE_TRANSACTION) {
@@ -145,12 +147,12 @@ class PipeliningConnection implements DatabaseConnection {
       }
       pool.fail(sql, failure)
     }
-    return this.#breaker.run(() => sql.unsafe(text, parameters as never[], { prepare: true }), { lost })
+    return this.#breaker.run(() => sql.unsafe(text, parameters as never[], { prepare }), { lost })
   }
 
-  async #run (text: string, parameters?: readonly unknown[]): Promise<RowList<Row[]>> {
+  async #run (text: string, parameters?: readonly unknown[], prepare?: boolean): Promise<RowList<Row[]>> {
     try {
-      return await this.#breaker.run(() => this.#transaction!.run(text, parameters))
+      return await this.#breaker.run(() => this.#transaction!.run(text, parameters, prepare))
     } catch (error) {
       // There will be no answer, or the statement was given up. Further statements would have to wait behind it.
       if (error instanceof DatabaseUnavailable && !isAnswer(error.cause)) this.#transaction!.destroy()

@@ -34,12 +34,15 @@ export class TransactionConnection {
     return this.#usable
   }
 
-  /** Runs a statement. Throws if the connection was lost before, or is lost meanwhile. */
-  async run (text: string, parameters: readonly unknown[] = []): Promise<RowList<Row[]>> {
+  /**
+   * Runs a statement. Throws if the connection was lost before, or is lost meanwhile.
+   * @param prepare whether PostgreSQL keeps its plan, see `db/driver/replanned.ts`
+   */
+  async run (text: string, parameters: readonly unknown[] = [], prepare = true): Promise<RowList<Row[]>> {
     if (!this.#usable) throw connectionClosed()
     try {
       // postgres.js may never settle a statement that it received between the reset of its socket and the 'close' event.
-      return await Promise.race([this.#sql.unsafe(text, parameters as never[], { prepare: true }), this.#closed.promise])
+      return await Promise.race([this.#sql.unsafe(text, parameters as never[], { prepare }), this.#closed.promise])
     } catch (error) {
       if (isLost(error as Failure)) this.#lose()
       throw error

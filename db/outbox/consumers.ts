@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables.ts'
 
 /** A consumer of events: its name, and the names of the events that it receives. */
@@ -29,7 +30,7 @@ export async function recordConsumers (db: Database, consumers: readonly Consume
  */
 export async function deleteOldConsumers (db: Database, { days, limit }: { days: number, limit: number }): Promise<{ consumers: Consumer[], deliveries: number }> {
   const old = sql<Date>`now() - make_interval(days => ${days})`
-  const { numDeletedRows } = await db.deleteFrom('outbox').where('position', 'in', ({ selectFrom }) => selectFrom('outbox')
+  const { numDeletedRows } = await replanned(db).deleteFrom('outbox').where('position', 'in', ({ selectFrom }) => selectFrom('outbox')
     .innerJoin('event_consumers', (join) => join.onRef('event_consumers.name', '=', 'outbox.consumer').onRef('event_consumers.type', '=', 'outbox.type'))
     .where('event_consumers.seen_at', '<', old).select('outbox.position').limit(limit)).executeTakeFirstOrThrow()
   const deliveries = Number(numDeletedRows)

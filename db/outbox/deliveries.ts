@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { v4 as uuid } from 'uuid'
+import { replanned } from '../driver/replanned.ts'
 import type { Row } from '../row.ts'
 import type { Database } from '../tables.ts'
 import type { OutboxTable } from '../tables/outbox.ts'
@@ -27,7 +28,7 @@ const interval = (seconds: number) => sql`make_interval(secs => ${seconds})`
 export async function claimDeliveries (
   db: Database, { consumer, types, limit, seconds }: { consumer: string, types: readonly string[], limit: number, seconds: number }
 ): Promise<{ claimed: Delivery[], waiting: number }> {
-  const rows = await db
+  const rows = await replanned(db)
     .with('due', (cte) => cte.selectFrom('outbox').select(['position', 'subject'])
       .where('consumer', '=', consumer).where('due_at', '<=', sql<Date>`now()`).where('type', '=', sql<string>`any(${types}::text[])`)
       .orderBy('due_at').orderBy('position').limit(limit).forUpdate().skipLocked())
@@ -72,7 +73,7 @@ const given = (attempts: readonly Attempt[]) => sql<{ position: string, lease: s
  * another node has taken over meanwhile has no effect. Returns one `undefined` per attempt, for the batch.
  */
 export async function deleteDeliveries (db: Database, attempts: readonly Attempt[]): Promise<undefined[]> {
-  await db
+  await replanned(db)
     .with('done', (cte) => cte.deleteFrom('outbox').using(given(attempts))
       .whereRef('outbox.position', '=', 'given.position').whereRef('outbox.lease', '=', 'given.lease')
       .returning(['outbox.consumer', 'outbox.subject', 'outbox.position']))

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { FailedDelivery } from '../../schema/events.ts'
+import { replanned } from '../driver/replanned.ts'
 import { isUuid } from '../postgres.ts'
 import type { Database } from '../tables.ts'
 import { deleteDeliveries, type Attempt } from './deliveries.ts'
@@ -42,7 +43,7 @@ export async function retryFailedDelivery (db: Database, id: string): Promise<bo
 
 /** Deletes at most `limit` failed deliveries that are older than `days`, or beyond the newest `keep`. Returns their number. */
 export async function deleteOldFailures (db: Database, { days, keep, limit }: { days: number, keep: number, limit: number }): Promise<number> {
-  const { numDeletedRows } = await db
+  const { numDeletedRows } = await replanned(db)
     .with('beyond', (cte) => cte.selectFrom('failed_deliveries').select('failed_at').orderBy('failed_at', 'desc').offset(keep).limit(1))
     .deleteFrom('failed_deliveries').where('id', 'in', ({ selectFrom }) => selectFrom('failed_deliveries').select('id')
       .where(({ or, eb }) => or([
@@ -59,7 +60,7 @@ export async function deleteOldFailures (db: Database, { days, keep, limit }: { 
  * all nodes may have been stopped. Returns the number of each.
  */
 export async function giveUpExpired (db: Database, limit: number): Promise<{ events: number, mails: number }> {
-  const rows = await db
+  const rows = await replanned(db)
     .with('expired', (cte) => cte.deleteFrom('outbox').where('position', 'in', ({ selectFrom }) => selectFrom('outbox').select('position')
       .where('expires_at', '<=', sql<Date>`now() - interval '1 hour'`).where('due_at', '<=', sql<Date>`now() - interval '1 hour'`)
       .where(({ or, eb }) => or([eb('type', '=', MAIL), eb('attempts', '>', 0), eb('expires_at', '<=', sql<Date>`now() - interval '4 days'`)]))

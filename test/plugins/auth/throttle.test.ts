@@ -343,6 +343,17 @@ t.test('4 the table is limited: expired rows are deleted, then those that expire
   t.same(await sql`select count(*)::int as rows, min(free_at) > now() + interval '80 minutes' as latest from throttle`, [{ rows: 100_000, latest: true }])
 })
 
+t.test('4 after a flood, limits are deleted in time, although PostgreSQL has planned the deletion for a table with one row', async (t) => {
+  const app = await openThrottle(t, {})
+  const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
+  await sql`insert into throttle values ('one', now() + interval '1 hour', 1)`
+  await sql`analyze throttle`
+  // After some executions PostgreSQL would keep a plan, for each connection.
+  for (let count = 0; count < 100; count++) await app.usherThrottle.purge()
+  await sql`insert into throttle select 'more ' || n, now() + interval '1 hour', 1 from generate_series(1, 102000) n`
+  t.equal(await app.usherThrottle.purge(), 1000)
+})
+
 t.test('8 a failed cleanup is logged and does not prevent the start', async (t) => {
   const one = unlimited
   const sql = openSql(t, one)
