@@ -199,6 +199,7 @@ t.test('15.2 the account page: name, address, password, sessions', async (t) => 
   await page.getByLabel('Current password').fill(user.password)
   await button(page, 'Change password').click()
   await page.getByText('Your password is changed. All your other sessions have ended.').waitFor()
+  await page.getByRole('listitem').nth(1).waitFor({ state: 'detached' })
   t.equal(await page.getByRole('listitem').count(), 1)
 
   const elsewhere = await login({ email, password: NEXT })
