@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
 import { isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching.ts'
+import { KeyTaken } from '../../db/idempotency.ts'
 import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow } from '../../db/uploads.ts'
 import type { ResultKey } from '../../schema/idempotency.ts'
 import { PROGRAM } from '../../schema/program.ts'
@@ -36,6 +37,8 @@ async function createStorage (app: FastifyInstance) {
   const read = batchCalls((ids: string[]) => findUploads(db, ids), { telemetry: app.usherTelemetry.batch('uploads.read') })
   let background = Promise.resolve()
   const closing = new AbortController()
+  // The published files whose record is not written yet, because another node writes one under the same key, and may fail.
+  const waiting = new Set<string>()
 
   /** Runs a job in the background, after those before it. The app only closes when all have ended. */
   function later (job: () => Promise<void>): void {
@@ -113,17 +116,23 @@ async function createStorage (app: FastifyInstance) {
 
     /**
      * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws `StorageFull`,
-     * `InvalidToken`, `QuotaExceeded` or `KeyTaken`, and removes the file then.
+     * `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call it again, or `discard`.
      *
      * @param confirm runs right before the record is written, and throws if the upload must not be kept any more
      * @param once under what the result is stored
      */
     async keep (upload: NewUpload, confirm: () => Promise<void>, once?: ResultKey): Promise<void> {
       try {
-        await backend.publish(upload.id)
+        if (!waiting.has(upload.id)) await backend.publish(upload.id)
         await confirm()
         await insertUpload(db, upload, quota.ofStatement, once)
+        waiting.delete(upload.id)
       } catch (error) {
+        if (error instanceof KeyTaken) {
+          waiting.add(upload.id)
+          throw error
+        }
+        waiting.delete(upload.id)
         // If the database did not respond, the record may still be committed, so the file stays. If it is not committed, the
         // stray file is reported at the next start.
         if (!isUndecided(error)) await tryRemove('published', upload.id)
@@ -131,9 +140,10 @@ async function createStorage (app: FastifyInstance) {
       }
     },
 
-    /** Removes a temporary file that is not needed. */
+    /** Removes a file that is not kept. */
     async discard ({ id }: TemporaryFile): Promise<void> {
       await tryRemove('temporary', id)
+      if (waiting.delete(id)) await tryRemove('published', id)
     },
 
     /** Returns the record of an upload, or undefined if it does not exist. */
