@@ -52,7 +52,7 @@ export async function charge (db: Database, { burst, interval }: Limit, attempts
 
 /** Undoes the charge for attempts. Returns one `undefined` per attempt, for the batch. */
 export async function refund (db: Database, { interval }: Limit, attempts: readonly Attempt[]): Promise<undefined[]> {
-  await db
+  await replanned(db)
     .with('held', (cte) => cte.selectFrom(asked(...count(attempts))).innerJoin('throttle', 'throttle.key', 'asked.key')
       .select(['throttle.key', 'number']).orderBy('throttle.key').forUpdate('throttle'))
     .updateTable('throttle').from('held')

@@ -354,6 +354,20 @@ t.test('4 after a flood, limits are deleted in time, although PostgreSQL has pla
   t.equal(await app.usherThrottle.purge(), 1000)
 })
 
+t.test('4 after a flood, successful attempts are given back in time, although PostgreSQL has planned this for a table with one row', async (t) => {
+  const app = await openThrottle(t, {})
+  const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
+  await sql`insert into throttle values ('one', now() + interval '1 hour', 1)`
+  await sql`analyze throttle`
+  const charged = await app.usherThrottle.refresh({ address: HERE })
+  for (let count = 0; count < 100; count++) await charged.refund()
+  await sql`insert into throttle select 'more ' || n, now() + interval '1 hour', 1 from generate_series(1, 100000) n`
+  const attempts = await Promise.all(Array.from({ length: 1000 }, (_, n) => app.usherThrottle.refresh({ address: `198.18.${n >> 8}.${n & 255}` })))
+  await Promise.all(attempts.map(({ refund }) => refund()))
+  const [row] = await sql<{ used: number }[]>`select count(*)::int as used from throttle where key like 'refresh%' and free_at > now() + interval '1 second'`
+  t.equal(row!.used, 0)
+})
+
 t.test('8 a failed cleanup is logged and does not prevent the start', async (t) => {
   const one = unlimited
   const sql = openSql(t, one)
