@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Multipart } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import type { SizeLimit } from '../plugins/uploads/quota.ts'
-import { BodyStalled, InvalidInput, PayloadTooLarge, UsherError } from '../schema/errors.ts'
+import { BodyStalled, ClientDisconnected, InvalidInput, PayloadTooLarge, UsherError } from '../schema/errors.ts'
 import { basename, MAX_DESCRIPTION_BYTES, UploadInput } from '../schema/upload.ts'
 import { createParser } from '../schema/validator.ts'
 
@@ -39,11 +39,13 @@ export interface Limits extends SizeLimit {
  * Reads a multipart body into `form`. It reads to the end even if a part is wrong, because 413 comes before 400 (contract 1.7).
  * Passes the bytes of the file to `write`. Its result becomes `form.file` as soon as it is there, so that the caller can discard
  * the file if a later part fails. Throws the error of the limit, `PayloadTooLarge`, `BodyStalled`, `InvalidInput` if the body
- * is malformed, and the errors of `write`.
+ * is malformed, `ClientDisconnected`, and the errors of `write`.
  */
 export async function readForm<File> (
   request: FastifyRequest, limits: Limits, form: ReadForm<File>, write: (bytes: AsyncIterable<Uint8Array>, limit: SizeLimit) => Promise<File>
 ): Promise<void> {
+  // Its events have been emitted already, so reading it would never end.
+  if (request.raw.destroyed) throw new ClientDisconnected()
   const release = watch(request.raw, limits)
   let files = 0
   try {

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import t from 'tap'
 import { createToResultKey } from '../../schema/idempotency.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
@@ -62,6 +63,17 @@ t.test('10.4 while an upload is in progress, a repeat returns 409 before its bod
   t.match(await answer, /^HTTP\/1\.1 200 /)
   const again = await send(usher, 'key', { filename: 'notes.txt' })
   t.equal(again.headers['idempotency-replayed'], 'true')
+})
+
+t.test('10.4 an upload whose client disconnects before its body is read frees its key at once', async (t) => {
+  const usher = await createUsher(t, { uploadIdleSeconds: 3600 })
+  await usher.app.listen({ port: 0, host: '127.0.0.1' })
+  const arrived = once(usher.app.server, 'request') as Promise<[IncomingMessage]>
+  // What Node.js does if the connection is reset.
+  usher.app.server.once('request', (request: IncomingMessage) => request.destroy())
+  await open(t, usher, 'Idempotency-Key: key\r\nContent-Length: 1000')
+  await arrived
+  await until('a repeat has the key', async () => (await send(usher, 'key')).statusCode === 200)
 })
 
 t.test('10.4 an upload whose key another node has taken is stored if that one fails, and removed if it takes too long', async (t) => {
