@@ -142,7 +142,7 @@ t.test('14.1 workers complete their requests and end if the primary is killed', 
 })
 
 t.test('14.1 a node whose first worker cannot start ends with its sentence', { buffered: true }, async (t) => {
-  const node = spawnNode(t, { cwd: temporaryFolder(t), settings: { WORKERS: 'auto', DATABASE_URL: 'postgres://usher@127.0.0.1:1/usher' } })
+  const node = spawnNode(t, { cwd: temporaryFolder(t), settings: { WORKERS: 'auto', DATABASE_WAIT_SECONDS: '5', DATABASE_URL: 'postgres://usher@127.0.0.1:1/usher' } })
   t.equal(await node.ended, 1)
   t.match(node.stderr, /^DATABASE_URL: "usher" on 127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\)\.$/m)
 })
