@@ -125,26 +125,25 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
 
 t.test('4 a login that fails because the database is unavailable does not count', async (t) => {
   const proxy = await createProxy(t, `${await testDatabaseUrl()}?statement_timeout=1000`)
-  const usher = await createUsher(t, { databaseUrl: proxy.url, throttle: {} })
+  const usher = await createUsher(t, { databaseUrl: proxy.url, throttle: { account: { burst: 1, perMinute: 0.1 } } })
   const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
   const user = await usher.createUser()
-  const attempts = () => Promise.all(Array.from({ length: 10 }, () => attempt(usher, user)))
-  const unavailable = Array<number>(10).fill(503)
   const locked = (during: () => Promise<unknown>) => sql.begin(async (trx) => {
     await trx`lock table sessions`
     await during()
   })
   const isCharged = async () => (await sql`select from throttle where free_at > now() + interval '5 minutes'`).length > 0
 
-  await locked(async () => t.same(await attempts(), unavailable, 'a statement that takes too long'))
+  await locked(async () => t.equal(await attempt(usher, user), 503, 'a statement that takes too long'))
   await until('withdrawn', async () => !await isCharged())
   t.equal(await attempt(usher, user), 200)
 
   await locked(async () => {
-    const answers = attempts()
-    await until('charged', isCharged)
+    const answer = attempt(usher, user)
+    // A charge whose answer was lost is kept.
+    await until('the node knows that it is charged', async () => (await sql`select from pg_locks where relation = 'sessions'::regclass and not granted`).length > 0)
     proxy.refuse()
-    t.same(await answers, unavailable, 'an outage')
+    t.equal(await answer, 503, 'an outage')
     t.ok(await isCharged())
   })
   await proxy.listen()
@@ -179,12 +178,12 @@ t.test('4 a change of the password does not count if the client disconnects befo
 })
 
 t.test('4 a wrong password counts even if the database then fails to record it', async (t) => {
-  const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: {} })
+  const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: { account: { burst: 1 } } })
   const sql = openSql(t, usher)
   const user = await usher.createUser()
   await sql.begin(async (trx) => {
     await trx`lock table audit`
-    t.same(await Promise.all(Array.from({ length: 10 }, () => attempt(usher, wrong(user.email)))), Array<number>(10).fill(503))
+    t.equal(await attempt(usher, wrong(user.email)), 503)
   })
   t.equal(await attempt(usher, wrong(user.email)), 429)
 })
