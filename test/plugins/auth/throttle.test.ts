@@ -21,6 +21,8 @@ import { until } from '../../helpers/until.ts'
 const REFUSED = { error: 'Too many attempts, try again later', code: 'TOO_MANY_REQUESTS' }
 const HERE = '203.0.113.1'
 const ELSEWHERE = '198.51.100.7'
+// Permits no further attempt during a test, however long that takes.
+const oneAttempt = { burst: 1, perMinute: 0.01 }
 
 // Logs in from an address and returns the status.
 const attempt = async ({ inject }: TestUsher, payload: { email: string, password: string }, remoteAddress = ELSEWHERE) =>
@@ -88,9 +90,9 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
   t.test('4 after Retry-After exactly one attempt is let through', async (t) => {
     const refused = await inject('POST', '/api/auth/login', { payload: user, remoteAddress: ELSEWHERE })
     const seconds = Number(refused.headers['retry-after'])
-    await sql`update throttle set free_at = free_at - make_interval(secs => ${seconds - 2})`
+    await sql`update throttle set free_at = free_at - make_interval(secs => ${seconds - 30})`
     t.equal(await attempt(one, wrong(user.email)), 429, 'not before')
-    await sql`update throttle set free_at = free_at - interval '2 seconds'`
+    await sql`update throttle set free_at = free_at - interval '30 seconds'`
     t.same([await attempt(one, wrong(user.email)), await attempt(two, wrong(user.email))], [401, 429])
   })
 
@@ -125,7 +127,7 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
 
 t.test('4 a login that fails because the database is unavailable does not count', async (t) => {
   const proxy = await createProxy(t, `${await testDatabaseUrl()}?statement_timeout=1000`)
-  const usher = await createUsher(t, { databaseUrl: proxy.url, throttle: { account: { burst: 1, perMinute: 0.1 } } })
+  const usher = await createUsher(t, { databaseUrl: proxy.url, throttle: { account: oneAttempt } })
   const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
   const user = await usher.createUser()
   const locked = (during: () => Promise<unknown>) => sql.begin(async (trx) => {
@@ -178,7 +180,7 @@ t.test('4 a change of the password does not count if the client disconnects befo
 })
 
 t.test('4 a wrong password counts even if the database then fails to record it', async (t) => {
-  const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: { account: { burst: 1 } } })
+  const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=1000`, throttle: { account: oneAttempt } })
   const sql = openSql(t, usher)
   const user = await usher.createUser()
   await sql.begin(async (trx) => {
@@ -243,7 +245,7 @@ t.test('4 failed refreshes are throttled per network', async (t) => {
 })
 
 t.test('4 what shares a limit', async (t) => {
-  const { usherThrottle: throttle } = await openThrottle(t, { address: { burst: 1 }, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } })
+  const { usherThrottle: throttle } = await openThrottle(t, { address: oneAttempt, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } })
   const login = (address: string, email: string = crypto.randomUUID()) => throttle.login({ email, address }).then(() => true, ({ statusCode }) => statusCode)
 
   t.test('4 IPv6 addresses share a limit per /64, and an IPv4-mapped address counts as the IPv4 address', async (t) => {
@@ -285,7 +287,7 @@ t.test('4 what shares a limit', async (t) => {
 })
 
 t.test('4 rejected attempts wait in the tarpit, which slows down floods', async (t) => {
-  const app = await openThrottle(t, { address: { burst: 1 }, account: { burst: 1 }, refresh: { burst: 1 }, reset: { burst: 1 } })
+  const app = await openThrottle(t, { address: oneAttempt, account: oneAttempt, refresh: oneAttempt, reset: oneAttempt })
   const { usherThrottle: throttle } = app
   // The outcomes in the order of their arrival.
   const answered: string[] = []
