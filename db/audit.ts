@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { AuditAction } from '../schema/audit.ts'
+import { anyOf } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import { toPage, type Page } from './page.ts'
 import { isUuid } from './postgres.ts'
@@ -70,7 +71,7 @@ export async function deleteOldAuditEntries (db: Database, { seconds, limit }: {
   const first = uuid({ msecs: Date.now() - seconds * 1000, random: new Uint8Array(16), seq: 0 })
   const { numDeletedRows } = await replanned(db)
     .with('old', (cte) => cte.selectFrom('audit').select('id').where('id', '<', first).orderBy('id').limit(limit).forUpdate().skipLocked())
-    .deleteFrom('audit').where('id', 'in', ({ selectFrom }) => selectFrom('old').select('id'))
+    .deleteFrom('audit').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { permits, type Match } from '../schema/entity-tag.ts'
 import { PreconditionFailed } from '../schema/errors.ts'
 import { UserInUse, UserNotFound } from '../schema/user.ts'
+import { anyOf } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
 import { whileLocked } from './locked-users.ts'
@@ -71,8 +72,8 @@ export async function purgeDeletedUsers (db: Database, limit: number): Promise<P
     const entries = await blankAuditEntries(trx, ids, limit)
     const done = Math.max(posts, uploads, entries) < limit
     if (done) {
-      await trx.deleteFrom('recognised_networks').where('user_id', '=', anyOf(ids)).execute()
-      await trx.deleteFrom('deleted_users').where('user_id', '=', anyOf(ids)).execute()
+      await trx.deleteFrom('recognised_networks').where('user_id', '=', among(ids)).execute()
+      await trx.deleteFrom('deleted_users').where('user_id', '=', among(ids)).execute()
     }
     return { more: !done || queued.length === USERS_A_STEP, uploads }
   })
@@ -82,16 +83,16 @@ export async function purgeDeletedUsers (db: Database, limit: number): Promise<P
 // would otherwise visit the index entries of all posts that are already deleted.
 async function deletePosts (trx: Database, ids: readonly string[], limit: number): Promise<number> {
   const statement = replanned(trx)
-    .with('old', (cte) => cte.selectFrom('deleted_users').where('user_id', '=', anyOf(ids))
+    .with('old', (cte) => cte.selectFrom('deleted_users').where('user_id', '=', among(ids))
       .innerJoinLateral((lateral) => lateral.selectFrom('posts').select('id')
         .whereRef('author_id', '=', 'user_id').whereRef('position', '<', 'posts_below')
         .orderBy('position', 'desc').limit(limit).as('post'), (join) => join.onTrue())
       .select('post.id').limit(limit))
-    .with('gone', (cte) => cte.deleteFrom('posts').where('id', 'in', ({ selectFrom }) => selectFrom('old').select('id')).returning(['id', 'author_id', 'title', 'position']))
+    .with('gone', (cte) => cte.deleteFrom('posts').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id'))).returning(['id', 'author_id', 'title', 'position']))
     .with('lowest', (cte) => cte.selectFrom('gone').groupBy('author_id')
       .select((query) => ['author_id', query.fn.min('position').as('position'), query.fn.countAll<number>().as('count')]))
   const rows = await storing(statement, trx, 'post.deleted', { from: 'gone', ...postData('gone', 'gone.author_id', actorValue(null)) })
-    .updateTable('deleted_users').from('lowest').whereRef('user_id', '=', 'author_id')
+    .updateTable('deleted_users').from('lowest').whereRef('user_id', '=', 'author_id').where('user_id', '=', among(ids))
     .set((query) => ({ posts_below: query.ref('lowest.position') }))
     .returning('lowest.count').execute()
   return sum(rows)
@@ -99,9 +100,9 @@ async function deletePosts (trx: Database, ids: readonly string[], limit: number
 
 // `deleteOwnerlessUploads` later removes the files, each before its record.
 async function disownUploads (trx: Database, ids: readonly string[], limit: number): Promise<number> {
-  const statement = replanned(trx).with('old', (cte) => cte.selectFrom('uploads').selectAll().where('user_id', '=', anyOf(ids)).limit(limit).forUpdate())
+  const statement = replanned(trx).with('old', (cte) => cte.selectFrom('uploads').selectAll().where('user_id', '=', among(ids)).limit(limit).forUpdate())
   const { numUpdatedRows } = await storing(statement, trx, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(null)) })
-    .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').set({ user_id: null }).executeTakeFirstOrThrow()
+    .updateTable('uploads').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id'))).set({ user_id: null }).executeTakeFirstOrThrow()
   return Number(numUpdatedRows)
 }
 
@@ -112,23 +113,23 @@ async function disownUploads (trx: Database, ids: readonly string[], limit: numb
  */
 async function blankAuditEntries (trx: Database, ids: readonly string[], limit: number): Promise<number> {
   const rows = await replanned(trx)
-    .with('old', (cte) => cte.selectFrom('deleted_users').where('deleted_users.user_id', '=', anyOf(ids))
+    .with('old', (cte) => cte.selectFrom('deleted_users').where('deleted_users.user_id', '=', among(ids))
       .innerJoinLateral((lateral) => lateral.selectFrom('audit').select('id')
         .whereRef('audit.user_id', '=', 'deleted_users.user_id').whereRef('id', '<', 'audit_below')
         .orderBy('id', 'desc').limit(limit).as('entry'), (join) => join.onTrue())
       .select(['deleted_users.user_id', 'entry.id']).limit(limit))
-    .with('blanked', (cte) => cte.updateTable('audit').from('old').whereRef('audit.id', '=', 'old.id')
+    .with('blanked', (cte) => cte.updateTable('audit').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))
       .where('action', '<>', 'user.delete')
       .where(({ or, eb }) => or([eb('actor_id', '=', eb.ref('audit.user_id')), eb('actor_id', 'is', null)]))
       .set({ address: '', user_agent: '' }))
     .with('lowest', (cte) => cte.selectFrom('old').groupBy('user_id')
       .select((query) => ['user_id', sql<string>`(array_agg(id order by id))[1]`.as('id'), query.fn.countAll<number>().as('count')]))
-    .updateTable('deleted_users').from('lowest').whereRef('deleted_users.user_id', '=', 'lowest.user_id')
+    .updateTable('deleted_users').from('lowest').whereRef('deleted_users.user_id', '=', 'lowest.user_id').where('deleted_users.user_id', '=', among(ids))
     .set((query) => ({ audit_below: query.ref('lowest.id') }))
     .returning('lowest.count').execute()
   return sum(rows)
 }
 
-const anyOf = (ids: readonly string[]) => sql<string>`any(${ids}::uuid[])`
+const among = (ids: readonly string[]) => sql<string>`any(${ids}::uuid[])`
 
 const sum = (rows: readonly { count: number }[]) => rows.reduce((total, { count }) => total + Number(count), 0)

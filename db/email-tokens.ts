@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { EmailVerified } from '../schema/email-verification.ts'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken } from '../schema/user.ts'
+import { anyOf } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import { insertMail, type NewMail } from './outbox/mails.ts'
 import { storeUserEvent } from './outbox/store.ts'
@@ -114,7 +115,7 @@ async function setEmail (trx: Database, userId: string, email: string): Promise<
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
 export async function deleteExpiredEmailTokens (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) =>
-    selectFrom('email_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirstOrThrow()
+  const { numDeletedRows } = await replanned(db).deleteFrom('email_tokens').where('hash', '=', ({ selectFrom }) =>
+    anyOf(selectFrom('email_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { AuditAction } from '../schema/audit.ts'
+import { anyOf } from './any-of.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { replanned } from './driver/replanned.ts'
 import { actorValue, sessionEndOf, storing } from './outbox/store.ts'
@@ -66,8 +67,8 @@ export async function listEndedSessions (db: Database, within: number): Promise<
 
 /** Deletes at most `limit` expired sessions, except those that another node is deleting. Returns the number of deleted sessions. */
 export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
-  const statement = replanned(db).with('ended', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) =>
-    selectFrom('sessions').select('id').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).returning(['id', 'user_id']))
+  const statement = replanned(db).with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', ({ selectFrom }) =>
+    anyOf(selectFrom('sessions').select('id').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).returning(['id', 'user_id']))
   const { count } = await storing(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
     .selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
   return Number(count)
@@ -78,7 +79,7 @@ export async function deleteExpiredSessions (db: Database, limit: number): Promi
  * deleting. Returns the number of deleted records.
  */
 export async function deleteEndedSessions (db: Database, secondsAgo: number, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('ended_sessions').where('id', 'in', ({ selectFrom }) =>
-    selectFrom('ended_sessions').select('id').where('ended_at', '<', sql<Date>`now() - ${seconds(secondsAgo)}`).limit(limit).forUpdate().skipLocked()).executeTakeFirst()
+  const { numDeletedRows } = await replanned(db).deleteFrom('ended_sessions').where('id', '=', ({ selectFrom }) =>
+    anyOf(selectFrom('ended_sessions').select('id').where('ended_at', '<', sql<Date>`now() - ${seconds(secondsAgo)}`).limit(limit).forUpdate().skipLocked())).executeTakeFirst()
   return Number(numDeletedRows)
 }

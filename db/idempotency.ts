@@ -1,5 +1,6 @@
 import { sql, type QueryCreator, type SelectQueryBuilder } from 'kysely'
 import type { ResultKey } from '../schema/idempotency.ts'
+import { anyOf, ctid } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import { violates } from './postgres.ts'
 import type { PostRow } from './posts.ts'
@@ -174,11 +175,10 @@ export async function deleteExpiredResults (db: Database, limit: number): Promis
 // Does not wait for rows that another transaction has locked, because other requests wait for this statement.
 async function deleteExpired (db: Database, choose: (query: ExpiredResults) => ExpiredResults): Promise<number> {
   const { numDeletedRows } = await replanned(db)
-    .with('old', (cte) => choose(cte.selectFrom('idempotency_keys').select(['key', 'part']).where('expires_at', '<=', sql<Date>`now()`)).forUpdate().skipLocked())
-    .deleteFrom('idempotency_keys').using('old')
-    .whereRef('idempotency_keys.key', '=', 'old.key').whereRef('idempotency_keys.part', '=', 'old.part')
+    .deleteFrom('idempotency_keys').where(ctid, '=', ({ selectFrom }) =>
+      anyOf(choose(selectFrom('idempotency_keys').select(ctid.as('ctid')).where('expires_at', '<=', sql<Date>`now()`)).forUpdate().skipLocked()))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
 
-type ExpiredResults = SelectQueryBuilder<Tables, 'idempotency_keys', { key: string, part: string }>
+type ExpiredResults = SelectQueryBuilder<Tables, 'idempotency_keys', { ctid: string }>

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
+import { anyOf, ctid } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import type { Database } from './tables.ts'
 
@@ -61,7 +62,7 @@ export async function deleteLowestLoginFailures (db: Database, { keep, limit }: 
     .with('lowest', (cte) => cte.selectFrom('login_failures').select('key')
       .where(sql<boolean>`(count, last_failed_at) <= (select count, last_failed_at from beyond)`)
       .orderBy('count').orderBy('last_failed_at').limit(limit).forUpdate().skipLocked())
-    .deleteFrom('login_failures').where('key', 'in', ({ selectFrom }) => selectFrom('lowest').select('key'))
+    .deleteFrom('login_failures').where('key', '=', ({ selectFrom }) => anyOf(selectFrom('lowest').select('key')))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
@@ -69,10 +70,8 @@ export async function deleteLowestLoginFailures (db: Database, { keep, limit }: 
 /** Deletes at most `limit` recognised networks that were not used for a login for `seconds`. Returns the number of deleted networks. */
 export async function deleteUnusedNetworks (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
   const { numDeletedRows } = await replanned(db)
-    .with('unused', (cte) => cte.selectFrom('recognised_networks').select(['user_id', 'network'])
-      .where('last_used_at', '<', sql<Date>`now() - make_interval(secs => ${seconds})`).limit(limit).forUpdate().skipLocked())
-    .deleteFrom('recognised_networks').using('unused')
-    .whereRef('recognised_networks.user_id', '=', 'unused.user_id').whereRef('recognised_networks.network', '=', 'unused.network')
+    .deleteFrom('recognised_networks').where(ctid, '=', ({ selectFrom }) => anyOf(selectFrom('recognised_networks').select(ctid.as('ctid'))
+      .where('last_used_at', '<', sql<Date>`now() - make_interval(secs => ${seconds})`).limit(limit).forUpdate().skipLocked()))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

@@ -3,6 +3,7 @@ import { InvalidToken } from '../schema/auth.ts'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { WrongPassword } from '../schema/password.ts'
 import { UserNotFound } from '../schema/user.ts'
+import { anyOf } from './any-of.ts'
 import { insertAuditEntries, type NewAuditEntry } from './audit.ts'
 import { replanned } from './driver/replanned.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
@@ -149,7 +150,7 @@ export async function replacePassword (
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
 export async function deleteExpiredPasswordTokens (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('password_tokens').where('hash', 'in', ({ selectFrom }) =>
-    selectFrom('password_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirstOrThrow()
+  const { numDeletedRows } = await replanned(db).deleteFrom('password_tokens').where('hash', '=', ({ selectFrom }) =>
+    anyOf(selectFrom('password_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

@@ -1,5 +1,6 @@
 import { sql, type RawBuilder } from 'kysely'
 import { TooManyPosts } from '../schema/post.ts'
+import { anyOf } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import type { Database } from './tables.ts'
 
@@ -48,7 +49,8 @@ export async function findExceeded (db: Database, actorIds: readonly (string | n
 /** Deletes at most `limit` rows whose hour has ended. Returns the number of deleted rows. */
 export async function deleteOldRates (db: Database, limit: number): Promise<number> {
   const { numDeletedRows } = await replanned(db)
-    .with('old', (cte) => cte.selectFrom('post_rates').select('user_id').where(isOver('since')).orderBy('since').limit(limit).forUpdate().skipLocked())
-    .deleteFrom('post_rates').using('old').whereRef('post_rates.user_id', '=', 'old.user_id').executeTakeFirstOrThrow()
+    .deleteFrom('post_rates').where('user_id', '=', ({ selectFrom }) => anyOf(selectFrom('post_rates').select('user_id')
+      .where(isOver('since')).orderBy('since').limit(limit).forUpdate().skipLocked()))
+    .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

@@ -3,6 +3,7 @@ import { v7 as uuid } from 'uuid'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken, type Role } from '../schema/user.ts'
 import { noFields, type UserField } from '../schema/user-fields.ts'
+import { anyOf } from './any-of.ts'
 import { auditColumns } from './audit.ts'
 import { replanned } from './driver/replanned.ts'
 import { mailColumns, mailValues, type NewMail } from './outbox/mails.ts'
@@ -126,7 +127,7 @@ export async function confirmSignUp (
 
 /** Deletes at most `limit` expired sign-ups. Returns the number of deleted rows. */
 export async function deleteExpiredSignUps (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('sign_ups').where('hash', 'in', ({ selectFrom }) =>
-    selectFrom('sign_ups').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirstOrThrow()
+  const { numDeletedRows } = await replanned(db).deleteFrom('sign_ups').where('hash', '=', ({ selectFrom }) =>
+    anyOf(selectFrom('sign_ups').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

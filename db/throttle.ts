@@ -1,5 +1,6 @@
 import { sql, type RawBuilder } from 'kysely'
 import { TooManyRequests } from '../schema/errors.ts'
+import { anyOf } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import type { Database } from './tables.ts'
 
@@ -52,12 +53,12 @@ export async function charge (db: Database, { burst, interval }: Limit, attempts
 
 /** Undoes the charge for attempts. Returns one `undefined` per attempt, for the batch. */
 export async function refund (db: Database, { interval }: Limit, attempts: readonly Attempt[]): Promise<undefined[]> {
+  const [keys, counts] = count(attempts)
   await replanned(db)
-    .with('held', (cte) => cte.selectFrom(asked(...count(attempts))).innerJoin('throttle', 'throttle.key', 'asked.key')
-      .select(['throttle.key', 'number']).orderBy('throttle.key').forUpdate('throttle'))
-    .updateTable('throttle').from('held')
-    .set({ free_at: sql<Date>`throttle.free_at - ${times(interval, sql`held.number`)}` })
-    .whereRef('throttle.key', '=', 'held.key')
+    .with('held', (cte) => cte.selectFrom('throttle').select('key').where('key', '=', sql<string>`any(${keys}::text[])`).orderBy('key').forUpdate())
+    .updateTable('throttle').from(asked(keys, counts))
+    .set({ free_at: sql<Date>`throttle.free_at - ${times(interval, sql`asked.number`)}` })
+    .whereRef('throttle.key', '=', 'asked.key').where('throttle.key', '=', ({ selectFrom }) => anyOf(selectFrom('held').select('key')))
     .execute()
   return attempts.map(() => undefined)
 }
@@ -73,7 +74,7 @@ export async function deleteFreeLimits (db: Database, { keep, limit }: { keep: n
     .with('free', (cte) => cte.selectFrom('throttle').select('key')
       .where('free_at', '<=', ({ selectFrom }) => selectFrom('beyond').select(sql<Date>`greatest(now(), max(free_at))`.as('until')))
       .orderBy('free_at').limit(limit).forUpdate().skipLocked())
-    .deleteFrom('throttle').where('key', 'in', ({ selectFrom }) => selectFrom('free').select('key'))
+    .deleteFrom('throttle').where('key', '=', ({ selectFrom }) => anyOf(selectFrom('free').select('key')))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

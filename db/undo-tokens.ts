@@ -1,6 +1,7 @@
 import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken } from '../schema/user.ts'
+import { anyOf } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
 import { clearLoginFailures, foldEmail } from './login-failures.ts'
@@ -100,7 +101,7 @@ export async function undoChange (trx: Database, { hash, userId }: { hash: Uint8
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
 export async function deleteExpiredUndoTokens (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('undo_tokens').where('hash', 'in', ({ selectFrom }) =>
-    selectFrom('undo_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked()).executeTakeFirstOrThrow()
+  const { numDeletedRows } = await replanned(db).deleteFrom('undo_tokens').where('hash', '=', ({ selectFrom }) =>
+    anyOf(selectFrom('undo_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { anyOf } from '../any-of.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables.ts'
 
@@ -30,9 +31,9 @@ export async function recordConsumers (db: Database, consumers: readonly Consume
  */
 export async function deleteOldConsumers (db: Database, { days, limit }: { days: number, limit: number }): Promise<{ consumers: Consumer[], deliveries: number }> {
   const old = sql<Date>`now() - make_interval(days => ${days})`
-  const { numDeletedRows } = await replanned(db).deleteFrom('outbox').where('position', 'in', ({ selectFrom }) => selectFrom('outbox')
+  const { numDeletedRows } = await replanned(db).deleteFrom('outbox').where('position', '=', ({ selectFrom }) => anyOf(selectFrom('outbox')
     .innerJoin('event_consumers', (join) => join.onRef('event_consumers.name', '=', 'outbox.consumer').onRef('event_consumers.type', '=', 'outbox.type'))
-    .where('event_consumers.seen_at', '<', old).select('outbox.position').limit(limit)).executeTakeFirstOrThrow()
+    .where('event_consumers.seen_at', '<', old).select('outbox.position').limit(limit))).executeTakeFirstOrThrow()
   const deliveries = Number(numDeletedRows)
   if (deliveries === limit) return { consumers: [], deliveries }
   const gone = await db.deleteFrom('event_consumers').where('seen_at', '<', old).returning(['name', 'type']).execute()

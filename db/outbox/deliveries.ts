@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { v4 as uuid } from 'uuid'
+import { anyOf } from '../any-of.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Row } from '../row.ts'
 import type { Database } from '../tables.ts'
@@ -19,6 +20,9 @@ export type Attempt = Pick<Delivery, 'position' | 'lease'>
 // its success may wake the next one before a concurrent statement makes that wait.
 const WAIT_SECONDS = 2
 
+// The following deliveries of a subject are found by comparisons of rows that only the index `outbox_subject` has in order. With `=` and
+// `>` PostgreSQL would read all rows by their positions if it takes the table for empty (`db/any-of.ts`).
+
 const interval = (seconds: number) => sql`make_interval(secs => ${seconds})`
 
 /**
@@ -34,10 +38,11 @@ export async function claimDeliveries (
       .orderBy('due_at').orderBy('position').limit(limit).forUpdate().skipLocked())
     .with('first', (cte) => cte.selectFrom('due').innerJoinLateral((lateral) => lateral.selectFrom('outbox')
       .select(['outbox.position as first', 'outbox.due_at', 'outbox.lease'])
-      .where('outbox.consumer', '=', consumer).whereRef('outbox.subject', '=', 'due.subject')
-      .orderBy('outbox.position').limit(1).as('head'), (join) => join.onTrue())
+      .where(sql<boolean>`(outbox.consumer, outbox.subject) >= (${consumer}, due.subject)`)
+      .orderBy('outbox.consumer').orderBy('outbox.subject').orderBy('outbox.position').limit(1).as('head'), (join) => join.onTrue())
       .select(['due.position', 'head.first', 'head.due_at', 'head.lease']))
     .updateTable('outbox').from('first').whereRef('outbox.position', '=', 'first.position')
+    .where('outbox.position', '=', ({ selectFrom }) => anyOf(selectFrom('due').select('position')))
     .set({
       lease: sql<string | null>`case when first.first = outbox.position then ${uuid()}::uuid end`,
       attempts: sql<number>`outbox.attempts + (first.first = outbox.position)::integer`,
@@ -76,12 +81,15 @@ export async function deleteDeliveries (db: Database, attempts: readonly Attempt
   await replanned(db)
     .with('done', (cte) => cte.deleteFrom('outbox').using(given(attempts))
       .whereRef('outbox.position', '=', 'given.position').whereRef('outbox.lease', '=', 'given.lease')
+      .where('outbox.position', '=', sql<string>`any(${attempts.map(({ position }) => position)}::bigint[])`)
       .returning(['outbox.consumer', 'outbox.subject', 'outbox.position']))
     .with('next', (cte) => cte.selectFrom('done').innerJoinLateral((lateral) => lateral.selectFrom('outbox').select('outbox.position')
-      .whereRef('outbox.consumer', '=', 'done.consumer').whereRef('outbox.subject', '=', 'done.subject')
-      .whereRef('outbox.position', '>', 'done.position').orderBy('outbox.position').limit(1).as('following'), (join) => join.onTrue())
+      .select(['outbox.consumer', 'outbox.subject'])
+      .where(sql<boolean>`(outbox.consumer, outbox.subject, outbox.position) > (done.consumer, done.subject, done.position)`)
+      .orderBy('outbox.consumer').orderBy('outbox.subject').orderBy('outbox.position').limit(1).as('following'), (join) => join
+      .onRef('following.consumer', '=', 'done.consumer').onRef('following.subject', '=', 'done.subject'))
       .select('following.position'))
-    .updateTable('outbox').from('next').whereRef('outbox.position', '=', 'next.position').where('outbox.lease', 'is', null)
+    .updateTable('outbox').where('position', '=', ({ selectFrom }) => anyOf(selectFrom('next').select('position'))).where('lease', 'is', null)
     .set({ due_at: sql<Date>`clock_timestamp()` })
     .execute()
   return attempts.map(() => undefined)

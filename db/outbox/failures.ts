@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { FailedDelivery } from '../../schema/events.ts'
+import { anyOf } from '../any-of.ts'
 import { replanned } from '../driver/replanned.ts'
 import { isUuid } from '../postgres.ts'
 import type { Database } from '../tables.ts'
@@ -45,11 +46,11 @@ export async function retryFailedDelivery (db: Database, id: string): Promise<bo
 export async function deleteOldFailures (db: Database, { days, keep, limit }: { days: number, keep: number, limit: number }): Promise<number> {
   const { numDeletedRows } = await replanned(db)
     .with('beyond', (cte) => cte.selectFrom('failed_deliveries').select('failed_at').orderBy('failed_at', 'desc').offset(keep).limit(1))
-    .deleteFrom('failed_deliveries').where('id', 'in', ({ selectFrom }) => selectFrom('failed_deliveries').select('id')
+    .deleteFrom('failed_deliveries').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('failed_deliveries').select('id')
       .where(({ or, eb }) => or([
         eb('failed_at', '<', sql<Date>`now() - make_interval(days => ${days})`),
         eb('failed_at', '<=', sql<Date>`(select failed_at from beyond)`),
-      ])).orderBy('failed_at').limit(limit).forUpdate().skipLocked())
+      ])).orderBy('failed_at').limit(limit).forUpdate().skipLocked()))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
@@ -61,10 +62,10 @@ export async function deleteOldFailures (db: Database, { days, keep, limit }: { 
  */
 export async function giveUpExpired (db: Database, limit: number): Promise<{ events: number, mails: number }> {
   const rows = await replanned(db)
-    .with('expired', (cte) => cte.deleteFrom('outbox').where('position', 'in', ({ selectFrom }) => selectFrom('outbox').select('position')
+    .with('expired', (cte) => cte.deleteFrom('outbox').where('position', '=', ({ selectFrom }) => anyOf(selectFrom('outbox').select('position')
       .where('expires_at', '<=', sql<Date>`now() - interval '1 hour'`).where('due_at', '<=', sql<Date>`now() - interval '1 hour'`)
       .where(({ or, eb }) => or([eb('type', '=', MAIL), eb('attempts', '>', 0), eb('expires_at', '<=', sql<Date>`now() - interval '4 days'`)]))
-      .orderBy('expires_at').limit(limit).forUpdate().skipLocked())
+      .orderBy('expires_at').limit(limit).forUpdate().skipLocked()))
       .returning(['id', 'consumer', 'type', 'subject', 'data', 'created_at', 'attempts']))
     .with('failed', (cte) => cte.insertInto('failed_deliveries').columns(failureColumns)
       .expression(({ selectFrom, val }) => selectFrom('expired').where('type', '<>', MAIL)

@@ -3,6 +3,7 @@ import { request, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import usher, { type UsherOptions } from '../../../app.ts'
@@ -304,6 +305,9 @@ t.test('4 rejected attempts wait in the tarpit, which slows down floods', async 
     const client = { destroyed: false }
     await all(client)
     t.same(take(), refused('let through'))
+    // From then on the node rejects from memory, so that no busy database delays an answer for longer than the tarpit does.
+    await Promise.all(Array.from({ length: 20 }, () => all()))
+    take()
     const asked = all(client)
     await all()
     t.same(take(), refused('TOO_MANY_REQUESTS'), 'those whose client nobody keeps waiting come first')
@@ -315,7 +319,8 @@ t.test('4 rejected attempts wait in the tarpit, which slows down floods', async 
   t.test('4 at most a thousand attempts are delayed at once', async (t) => {
     const client = { destroyed: false }
     const held = Array.from({ length: 1010 }, () => ask('refresh', throttle.refresh({ address: HERE, client })))
-    await until('what is not held', () => answered.length === 10)
+    await turn()
+    t.equal(answered.length, 10)
     client.destroyed = true
     await Promise.all(held)
     t.same(take().filter((answer) => answer === 'refresh: CLIENT_DISCONNECTED').length, 1000)
@@ -344,30 +349,26 @@ t.test('4 the table is limited: expired rows are deleted, then those that expire
   t.same(await sql`select count(*)::int as rows, min(free_at) > now() + interval '80 minutes' as latest from throttle`, [{ rows: 100_000, latest: true }])
 })
 
-t.test('4 after a flood, limits are deleted in time, although PostgreSQL has planned the deletion for a table with one row', async (t) => {
-  const app = await openThrottle(t, {})
-  const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
-  await sql`insert into throttle values ('one', now() + interval '1 hour', 1)`
-  await sql`analyze throttle`
-  // After some executions PostgreSQL would keep a plan, for each connection.
-  for (let count = 0; count < 100; count++) await app.usherThrottle.purge()
-  await sql`insert into throttle select 'more ' || n, now() + interval '1 hour', 1 from generate_series(1, 102000) n`
-  t.equal(await app.usherThrottle.purge(), 1000)
-})
+// What PostgreSQL may know of a table to which a flood then adds rows.
+for (const [known, rows] of [['with one row', 1], ['that was empty', 0]] as const) {
+  t.test(`4 after a flood, limits are deleted and attempts given back in time, although PostgreSQL has analyzed a table ${known}`, async (t) => {
+    const app = await openThrottle(t, {})
+    const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
+    await sql`insert into throttle select 'old ' || n, now() + interval '1 hour', 1 from generate_series(1, 60) n`
+    await sql`delete from throttle where key <> ${rows === 1 ? 'old 1' : ''}`
+    await sql`analyze throttle`
+    // After some executions PostgreSQL would keep a plan, for each connection.
+    const charged = await app.usherThrottle.refresh({ address: HERE })
+    for (let count = 0; count < 100; count++) await Promise.all([app.usherThrottle.purge(), charged.refund()])
+    await sql`insert into throttle select 'more ' || n, now() + interval '1 hour', 1 from generate_series(1, 102000) n`
 
-t.test('4 after a flood, successful attempts are given back in time, although PostgreSQL has planned this for a table with one row', async (t) => {
-  const app = await openThrottle(t, {})
-  const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
-  await sql`insert into throttle values ('one', now() + interval '1 hour', 1)`
-  await sql`analyze throttle`
-  const charged = await app.usherThrottle.refresh({ address: HERE })
-  for (let count = 0; count < 100; count++) await charged.refund()
-  await sql`insert into throttle select 'more ' || n, now() + interval '1 hour', 1 from generate_series(1, 100000) n`
-  const attempts = await Promise.all(Array.from({ length: 1000 }, (_, n) => app.usherThrottle.refresh({ address: `198.18.${n >> 8}.${n & 255}` })))
-  await Promise.all(attempts.map(({ refund }) => refund()))
-  const [row] = await sql<{ used: number }[]>`select count(*)::int as used from throttle where key like 'refresh%' and free_at > now() + interval '1 second'`
-  t.equal(row!.used, 0)
-})
+    const attempts = await Promise.all(Array.from({ length: 1000 }, (_, n) => app.usherThrottle.refresh({ address: `198.18.${n >> 8}.${n & 255}` })))
+    await Promise.all(attempts.map(({ refund }) => refund()))
+    const [row] = await sql<{ used: number }[]>`select count(*)::int as used from throttle where key like 'refresh%' and free_at > now() + interval '1 second'`
+    t.equal(row!.used, 0)
+    t.equal(await app.usherThrottle.purge(), 1000)
+  })
+}
 
 t.test('8 a failed cleanup is logged and does not prevent the start', async (t) => {
   const one = unlimited
