@@ -11,7 +11,7 @@ import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
 import { showProgress } from '../progress.ts'
 import { requireAnswer } from '../wait-for-database.ts'
-import { openCommandData } from './command-data.ts'
+import { isInterrupted, openCommandData } from './command-data.ts'
 import type { Command, Output } from './command.ts'
 
 export default {
@@ -47,9 +47,9 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
     })
     progress.end()
     const output = report(result, file === '-' ? 'standard output' : path, size, (performance.now() - began) / 1000)
-    // Standard output has the backup.
     if (file !== '-') return output
-    print(output.text)
+    // Standard output has the backup. A signal may arrive when it is just complete; the exit code then says that it may not be.
+    if (!isInterrupted()) print(output.text)
   } catch (error) {
     progress.end()
     // Its cause may be an error of the file system, which is not the fault of the database.
