@@ -28,7 +28,8 @@ t.test('8 the node caches compiled code for the next start, and frees memory tha
   const first = await startNode(t, connected(t, { LOG_LEVEL: 'debug' }, { compileCache: true }))
   while (!first.stdout.includes('The memory that only the start needed was freed')) await once(first.child.stdout!, 'data')
   t.match(first.stdout, '"status":"fulfilled"')
-  t.equal((await first.fetch(unknown)).status, 404)
+  // While a busy machine frees memory, the database may count as unavailable for a moment.
+  await until('the node answers', async () => (await first.fetch(unknown)).status === 404)
   t.equal(await stopNode(first), 0)
   t.equal((await readdir(kept)).length, 1, 'the cache of this version of Node.js')
 

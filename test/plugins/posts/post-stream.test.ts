@@ -49,7 +49,8 @@ t.test('7.7 a stream yields every post after its position once and in order, wha
     const ordered = yielded.every((position, index) => index === 0 || position > yielded[index - 1]!)
     const missed = wanted.filter((position) => !yielded.includes(position) && !deleted.has(position))
     const invented = yielded.filter((position) => !wanted.includes(position))
-    t.equal(stream.position, Math.max(start, source.recent.until), 'everything has been read')
+    // A post that was yielded and deleted before it was announced is behind the recent ones.
+    t.equal(stream.position, Math.max(start, source.recent.until, yielded.at(-1) ?? 0), 'everything has been read')
     return ordered && missed.length === 0 && invented.length === 0
   }), { numRuns: 100 })
 })
