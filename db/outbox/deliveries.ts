@@ -20,9 +20,6 @@ export type Attempt = Pick<Delivery, 'position' | 'lease'>
 // its success may wake the next one before a concurrent statement makes that wait.
 const WAIT_SECONDS = 2
 
-// The following deliveries of a subject are found by comparisons of rows that only the index `outbox_subject` has in order. With `=` and
-// `>` PostgreSQL would read all rows by their positions if it takes the table for empty (`db/any-of.ts`).
-
 const interval = (seconds: number) => sql`make_interval(secs => ${seconds})`
 
 /**
@@ -38,6 +35,8 @@ export async function claimDeliveries (
       .orderBy('due_at').orderBy('position').limit(limit).forUpdate().skipLocked())
     .with('first', (cte) => cte.selectFrom('due').innerJoinLateral((lateral) => lateral.selectFrom('outbox')
       .select(['outbox.position as first', 'outbox.due_at', 'outbox.lease'])
+      // Only the index `outbox_subject` has this order. With `=` PostgreSQL would read all rows by their positions if it takes the table
+      // for empty (`db/any-of.ts`).
       .where(sql<boolean>`(outbox.consumer, outbox.subject) >= (${consumer}, due.subject)`)
       .orderBy('outbox.consumer').orderBy('outbox.subject').orderBy('outbox.position').limit(1).as('head'), (join) => join.onTrue())
       .select(['due.position', 'head.first', 'head.due_at', 'head.lease']))
@@ -83,8 +82,9 @@ export async function deleteDeliveries (db: Database, attempts: readonly Attempt
       .whereRef('outbox.position', '=', 'given.position').whereRef('outbox.lease', '=', 'given.lease')
       .where('outbox.position', '=', sql<string>`any(${attempts.map(({ position }) => position)}::bigint[])`)
       .returning(['outbox.consumer', 'outbox.subject', 'outbox.position']))
-    .with('next', (cte) => cte.selectFrom('done').innerJoinLateral((lateral) => lateral.selectFrom('outbox').select('outbox.position')
-      .select(['outbox.consumer', 'outbox.subject'])
+    .with('next', (cte) => cte.selectFrom('done').innerJoinLateral((lateral) => lateral.selectFrom('outbox')
+      .select(['outbox.consumer', 'outbox.subject', 'outbox.position'])
+      // As above.
       .where(sql<boolean>`(outbox.consumer, outbox.subject, outbox.position) > (done.consumer, done.subject, done.position)`)
       .orderBy('outbox.consumer').orderBy('outbox.subject').orderBy('outbox.position').limit(1).as('following'), (join) => join
       .onRef('following.consumer', '=', 'done.consumer').onRef('following.subject', '=', 'done.subject'))
