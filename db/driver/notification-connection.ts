@@ -13,6 +13,7 @@ const HEARTBEAT_MS = 25
 const IDLE_HEARTBEAT_MS = 200
 const IDLE_AFTER_MS = 500
 const SUSPICION_MS = 50
+const SLICE_MS = 100
 // More time than later attempts have: no request waits during the start, and several nodes may start on a busy machine.
 const FIRST_CONNECT_MS = 5000
 
@@ -173,11 +174,23 @@ export function openNotificationConnection (options: NotificationConnectionOptio
 
 const unanswered = (): Failure => Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' })
 
-// Calls `callback` after a time. Returns a function that cancels this. If the event loop itself was busy for so long, an answer
-// may have arrived that has not been read yet, so two more turns of the loop are awaited.
+// Calls `callback` after a time. Returns a function that cancels this. A slice counts as its length even if it takes longer, because the
+// process was paused or the machine is busy: the database may then be as slow as this process. Answers may also have arrived that have not
+// been read yet, so two more turns of the event loop are awaited.
 function after (milliseconds: number, callback: () => void): () => void {
   let cancelled = false
-  const timer = setTimeout(() => setImmediate(() => setImmediate(() => { if (!cancelled) callback() })), milliseconds).unref()
+  let remaining = milliseconds
+  let timer = next()
+
+  function next (): NodeJS.Timeout {
+    const slice = Math.min(remaining, SLICE_MS)
+    remaining -= slice
+    return setTimeout(() => {
+      if (remaining > 0) timer = next()
+      else setImmediate(() => setImmediate(() => { if (!cancelled) callback() }))
+    }, slice).unref()
+  }
+
   return () => {
     cancelled = true
     clearTimeout(timer)

@@ -44,6 +44,24 @@ t.test('4 a node that was paused rejects tokens of sessions that ended meanwhile
   t.equal((await sql`select from posts`).length, 0, 'nothing was written')
 })
 
+t.test('1.10 a node does not take its own pause for an outage', async (t) => {
+  const url = await createDatabase(t)
+  const proxy = await createProxy(t, url)
+  const node = await startNode(t, { cwd: t.testdir(), settings: { DATABASE_URL: proxy.url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' } })
+  const read = () => node.fetch('/api/users').then(({ status }) => status)
+  t.equal(await read(), 200)
+  proxy.freeze()
+  // Within this time the node sends heartbeats, which remain unanswered.
+  await delay(100)
+  node.child.kill('SIGSTOP')
+  await delay(2000)
+  const waiting = read()
+  node.child.kill('SIGCONT')
+  await delay(100)
+  proxy.thaw()
+  t.equal(await waiting, 200)
+})
+
 t.test('4 1.10 if the database responds after 350 ms, valid tokens are accepted, and those of ended sessions are rejected', async (t) => {
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)
