@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { refusalOf } from '../db/driver/circuit-breaker.ts'
-import { DatabaseUnavailable } from '../schema/errors.ts'
+import { isConsequence } from '../db/driver/circuit-breaker.ts'
 
 /** How many rows one statement deletes. A statement that runs longer would delay others. */
 export const ROWS_A_PURGE = 1000
@@ -25,8 +24,7 @@ export function purgeRegularly (app: FastifyInstance, data: string, seconds: num
     try {
       while (!closing.signal.aborted && await purge() === ROWS_A_PURGE);
     } catch (err) {
-      // An outage is logged once, by the circuit breaker.
-      app.log[err instanceof DatabaseUnavailable && !refusalOf(err) ? 'debug' : 'warn']({ err, data }, 'Old data could not be deleted')
+      app.log[isConsequence(err) ? 'debug' : 'warn']({ err, data }, 'Old data could not be deleted')
     }
     if (!closing.signal.aborted) timer = setTimeout(start, seconds * 1000 * (0.5 + Math.random())).unref()
   }

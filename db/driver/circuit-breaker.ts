@@ -114,6 +114,11 @@ export function isOutage (error: Failure): boolean {
   return outages.has(error.code ?? '')
 }
 
+/** Returns whether a failure is a consequence of an outage, which the log reports once (`db/driver/outages.ts`). */
+export function isConsequence (error: unknown): boolean {
+  return error instanceof DatabaseUnavailable && refusalOf(error) === undefined
+}
+
 /** Returns why PostgreSQL could not run a statement at the moment, or undefined if an error has another cause, such as an outage. */
 export function refusalOf (error: unknown): Failure | undefined {
   if (!(error instanceof DatabaseUnavailable)) return undefined

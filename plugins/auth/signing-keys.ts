@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { refusalOf } from '../../db/driver/circuit-breaker.ts'
+import { isConsequence } from '../../db/driver/circuit-breaker.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { isEncrypted } from '../../db/encryption.ts'
@@ -102,7 +102,7 @@ async function createSigningKeys (app: FastifyInstance) {
 
   // An outage is logged once, by the circuit breaker, and the keys are read again.
   function reportFailure (message: string): (err: unknown) => void {
-    return (err) => log[err instanceof DatabaseUnavailable && !refusalOf(err) ? 'debug' : 'error']({ err }, message)
+    return (err) => log[isConsequence(err) ? 'debug' : 'error']({ err }, message)
   }
 
   function onChange (): void {

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
-import { isUndecided } from '../../db/driver/circuit-breaker.ts'
+import { isConsequence, isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { KeyTaken } from '../../db/idempotency.ts'
 import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow } from '../../db/uploads.ts'
@@ -64,8 +64,8 @@ async function createStorage (app: FastifyInstance) {
     try {
       const swept = await deleteOwnerlessUploads(db, RECORDS_A_SWEEP, (id) => tryRemove('published', id))
       if (swept === RECORDS_A_SWEEP && !closing.signal.aborted) later(sweep)
-    } catch (error) {
-      log.error({ err: error }, 'Uploads of deleted users could not be removed')
+    } catch (err) {
+      log[isConsequence(err) ? 'debug' : 'error']({ err }, 'Uploads of deleted users could not be removed')
     }
   }
 
@@ -76,8 +76,8 @@ async function createStorage (app: FastifyInstance) {
         await Promise.all(files.map(({ id }) => tryRemove('temporary', id)))
       }
       await reportStrays()
-    } catch (error) {
-      log.warn({ err: error }, 'The check of the upload folder was not completed')
+    } catch (err) {
+      log[isConsequence(err) ? 'debug' : 'warn']({ err }, 'The check of the upload folder was not completed')
     }
   }
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { purgeDeletedUsers } from '../../db/deleted-users.ts'
+import { isConsequence } from '../../db/driver/circuit-breaker.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 
 // This interval matters for purges that a stopped node has left unfinished, and for users who were deleted by SQL.
@@ -35,7 +36,7 @@ function createDeletedUsers (app: FastifyInstance) {
         const { more } = await purgeDeletedUsers(db, ROWS_A_PURGE)
         if (more) continueNow()
       } catch (err) {
-        log.error({ err }, 'The rows of deleted users could not be deleted')
+        log[isConsequence(err) ? 'debug' : 'error']({ err }, 'The rows of deleted users could not be deleted')
       }
       await sweep()
     },

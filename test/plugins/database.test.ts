@@ -13,6 +13,7 @@ import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { purgeRegularly } from '../../plugins/purge.ts'
 import { createLoad } from '../helpers/load.ts'
 import { createProxy } from '../helpers/proxy.ts'
+import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
 t.test('1.10 without a database at the start, ready() rejects with a message, and the process can end', async (t) => {
@@ -87,6 +88,25 @@ t.test('4 1.10 while only notifications are unavailable, all requests succeed, a
     t.strictSame(lines, ['The notifications of the database are unavailable', 'The notifications of the database are available again'],
       'each change is logged once')
   }
+})
+
+t.test('1.10 an outage that interrupts the removal of a deleted user is one line of the log', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const lines: { level: number, msg: string }[] = []
+  const logger = { level: 'debug', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } }
+  const usher = await createUsher(t, { databaseUrl: proxy.url }, { logger })
+  const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
+  const user = await usher.createUser()
+  await sql.begin(async (trx) => {
+    await trx`lock table posts in share mode`
+    const deleted = usher.inject('DELETE', `/api/users/${user.id}`, { headers: usher.admin.headers })
+    await until('the removal waits', async () => (await sql`select from pg_locks where relation = 'posts'::regclass and not granted`).length > 0)
+    proxy.refuse()
+    await deleted
+    await until('it is logged', () => lines.some(({ level, msg }) => level === 20 && msg === 'The rows of deleted users could not be deleted'))
+    await until('so is that of the files', () => lines.some(({ level, msg }) => level === 20 && msg === 'Uploads of deleted users could not be removed'))
+  })
+  t.same(lines.filter(({ level }) => level > 30).map(({ msg }) => msg), ['The database is unavailable'])
 })
 
 t.test('1.10 an outage is one line of the log, not one for each request and each purge', async (t) => {
