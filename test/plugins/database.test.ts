@@ -106,6 +106,7 @@ t.test('1.10 an outage that interrupts the removal of a deleted user is one line
     await until('it is logged', () => lines.some(({ level, msg }) => level === 20 && msg === 'The rows of deleted users could not be deleted'))
     await until('so is that of the files', () => lines.some(({ level, msg }) => level === 20 && msg === 'Uploads of deleted users could not be removed'))
   })
+  await until('so is the outage', () => lines.some(({ msg }) => msg === 'The database is unavailable'))
   t.same(lines.filter(({ level }) => level > 30).map(({ msg }) => msg), ['The database is unavailable'])
 })
 
