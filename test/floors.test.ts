@@ -82,9 +82,11 @@ t.test('source files have at most 200 lines and tests at most 500', async (t) =>
   }
 })
 
-t.test('`npm test` runs every test file once, either in a process of its own or in one of test/suites', async (t) => {
-  const own = read('.taprc').match(/^include:\n((?: {2}- .+\n)+)/m)![1]!.match(/test\/\S+/g)!.filter((pattern) => !pattern.startsWith('test/suites'))
-  const shared = list('test/suites/*.ts').flatMap((file) => [...read(file).matchAll(/'([^']+\.test\.ts)'/g)].map(([, pattern]) => `test/${pattern}`))
+t.test('`npm test` or `npm run test:system` runs every test file once, either in a process of its own or in one of test/suites', async (t) => {
+  const own = ['.taprc', 'test/system.taprc']
+    .flatMap((file) => read(file).match(/^include:\n((?: {2}- .+\n)+)/m)![1]!.match(/test\/\S+/g)!)
+    .filter((pattern) => !pattern.startsWith('test/suites'))
+  const shared = list('test/suites/**/*.ts').flatMap((file) => [...read(file).matchAll(/'([^']+\.test\.ts)'/g)].map(([, pattern]) => `test/${pattern}`))
   t.same([...own, ...shared].flatMap(list).sort(), list('test/**/*.test.ts'))
 })
 

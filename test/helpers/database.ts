@@ -49,11 +49,14 @@ export async function createDatabase (t: Test): Promise<string> {
   return Object.assign(new URL(url), { pathname: name }).href
 }
 
-/** Returns the test's folder with a database cluster in it. It is a copy, because creating a cluster takes seconds. */
-export async function prepareFolder (t: Test): Promise<string> {
-  // tap removes the folder before the teardowns run, unless a teardown was added first.
+/**
+ * Returns a folder, by default that of the test, with a database cluster in it. It is a copy, because creating a cluster takes
+ * seconds.
+ */
+export async function prepareFolder (t: Test, folder?: string): Promise<string> {
+  // tap removes the folder of a test before the teardowns run, unless a teardown was added first.
   t.teardown(() => {})
-  const dataDir = t.testdir()
+  const dataDir = folder ?? t.testdir()
   await promisify(execFile)('cp', ['-a', `${template}/postgres`, dataDir])
   return dataDir
 }

@@ -4,9 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 const PATIENCE_MS = 60_000
 // This is short enough to observe a state that lasts milliseconds, and leaves the CPU to what the test waits for.
 const POLL_MS = 1
-// A check that sends requests or statements without a pause would slow down what the test waits for. The pause is a
-// multiple of the duration of the check.
+// A check that sends requests or statements without a pause would slow down what the test waits for, and other tests. The
+// pause is a multiple of the duration of the check, and a share of the time for which it has waited.
 const PAUSE = 4
+const SHARE = 0.05
 const LONGEST_MS = 50
 
 /**
@@ -14,10 +15,10 @@ const LONGEST_MS = 50
  * that lasts. Throws after a minute.
  */
 export async function until (what: string, isSo: () => unknown, pollMs = POLL_MS): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS
+  const start = performance.now()
   for (let since = performance.now(); !await isSo(); since = performance.now()) {
     const now = performance.now()
-    if (now > deadline) throw new Error(`timed out after 60 s, waiting for: ${what}`)
-    await delay(Math.max(pollMs, Math.min(PAUSE * (now - since), LONGEST_MS)))
+    if (now > start + PATIENCE_MS) throw new Error(`timed out after 60 s, waiting for: ${what}`)
+    await delay(Math.max(pollMs, Math.min(Math.max(PAUSE * (now - since), SHARE * (now - start)), LONGEST_MS)))
   }
 }

@@ -8,7 +8,7 @@ import t from 'tap'
 import usher from '../../app.ts'
 import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 import { createUsher } from '../helpers/app.ts'
-import { startDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { createDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { purgeRegularly } from '../../plugins/purge.ts'
 import { createLoad } from '../helpers/load.ts'
@@ -57,10 +57,10 @@ t.test('4 notifications may use another URL; if it leads to another database, re
   t.equal(proxy.dialed, 1, 'one connection, for all of them')
   await app.close()
 
-  const elsewhere = await startDatabase(t)
+  const elsewhere = await createDatabase(t)
   const other = Fastify()
   t.teardown(() => other.close())
-  other.register(usher, { databaseUrl, notificationsUrl: elsewhere.url, schema: uniqueSchema(t.name), uploadsDir: elsewhere.dataDir })
+  other.register(usher, { databaseUrl, notificationsUrl: elsewhere, schema: uniqueSchema(t.name), uploadsDir: t.testdir() })
   await t.rejects(async () => other.ready(), { message: /^usher: notificationsUrl must lead to the database itself: / })
 })
 

@@ -12,9 +12,8 @@ import outbox from '../../plugins/outbox/outbox.ts'
 import { createSmtpMailer } from '../../node/smtp.ts'
 import type { Mail, Mailer } from '../../schema/options.ts'
 import { readOptions } from '../../schema/read-options.ts'
-import { createDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
-import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
-import { startNode, stopNode, type ServingNode } from '../helpers/node.ts'
+import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { createMailer, startMailServer } from '../helpers/mail.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -171,45 +170,4 @@ t.test('4.7 closing the app completes the mails that are being sent, and those o
 t.test('4.7 without a mailer the plugin provides none', async (t) => {
   const { app } = await start(t, undefined, { secret: null })
   t.equal(app.usherMailer, undefined)
-})
-
-t.test('4.7 mails of the node', async (t) => {
-  const url = await createDatabase(t)
-  const admin = { email: 'root@example.com', password: 'horse battery staple' }
-  const start = (t: Test, settings: Record<string, string> = {}) => startNode(t, { cwd: t.testdir(), settings: { DATABASE_URL: url, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, ...settings } })
-  const post = (node: ServingNode, path: string, body: object) => node.fetch(`/api/auth/password-reset${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-
-  await t.test('4.7 without SMTP_URL the link is printed on the terminal and leads to a page of the node', async (t) => {
-    const node = await start(t, { PRINT_SECRETS: 'true' })
-    t.equal((await post(node, '', admin)).status, 202)
-    const [, link = '', token = ''] = await node.said(/^Mail to root@example\.com: Set a new password\n[^]*^(http.+)#token=([\w-]{43})$/m)
-    t.equal(link, `${node.url}/set-password`)
-    t.match(await (await fetch(link)).text(), '<title>Set your password · Usher</title>')
-    t.same([(await post(node, '/confirm', { token, password: 'first of the new ones' })).status, (await post(node, '/confirm', { token, password: 'second of the new ones' })).status], [204, 400])
-    await node.login({ ...admin, password: 'first of the new ones' })
-    t.notOk(node.stdout.includes(token), 'not in the log')
-    t.equal(await stopNode(node), 0)
-  })
-
-  await t.test('4.7 it is not printed if the output is not a terminal', async (t) => {
-    const node = await start(t)
-    t.equal((await post(node, '', admin)).status, 202)
-    t.equal(await stopNode(node), 0)
-    t.match(node.stdout, 'Links to set a password are not sent: there is no mailer')
-    t.notMatch(node.stderr, 'Mail to')
-  })
-
-  await t.test('4.7 with SMTP_URL it is mailed, even if the node stops meanwhile', async (t) => {
-    const server = await startMailServer(t)
-    const node = await start(t, { NODE_ENV: 'production', SMTP_URL: server.url, MAIL_FROM: FROM, PUBLIC_URL: 'https://api.example.com/', SIGN_UP: 'true' })
-    t.equal((await post(node, '', admin)).status, 202)
-    const signUp = { name: 'Ada', email: 'ada@example.com', password: 'violet engine notes' }
-    t.equal((await node.fetch('/api/auth/sign-up', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(signUp) })).status, 202)
-    t.equal(await stopNode(node), 0)
-    const mail = server.mails.find(({ to }) => to === admin.email)
-    const signedUp = server.mails.find(({ to }) => to === signUp.email)
-    t.match(signedUp!.text, `https://api.example.com/sign-up/confirm#token=${tokenIn(signedUp!)}\n`)
-    t.match(mail!.text, `https://api.example.com/set-password#token=${tokenIn(mail!)}\n`)
-    t.notMatch(`${node.stdout}${node.stderr}`, tokenIn(mail!))
-  })
 })

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import Fastify from 'fastify'
 import fp from 'fastify-plugin'
@@ -11,9 +11,7 @@ import { mailNames, mailValues, type MailName } from '../../schema/mail.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import type { MailTemplates, UsherOptions } from '../../schema/options.ts'
 import { createUsher } from '../helpers/app.ts'
-import { createDatabase } from '../helpers/database.ts'
 import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
-import { spawnNode, startNode } from '../helpers/node.ts'
 
 const evil = 'A & B <img src=x onerror="alert(1)"> \'{{link}}\''
 const escaped = 'A &amp; B &lt;img src=x onerror=&quot;alert(1)&quot;&gt; &#39;{{link}}&#39;'
@@ -159,32 +157,4 @@ t.test('15.2 a mail server gets both forms of a mail', async (t) => {
   await mailer(mail)
   t.same(await server.of(mail.to, 1), [mail])
   t.match(server.raw[0], /^Content-Type: multipart\/alternative;/m)
-})
-
-t.test('15.2 the node has the settings PRODUCT_NAME, PRODUCT_COLOR and MAIL_TEMPLATES', async (t) => {
-  const [url, server, cwd] = [await createDatabase(t), await startMailServer(t), t.testdir({ mails: {} })]
-  const admin = { email: 'root@example.com', password: 'horse battery staple' }
-  writeFileSync(join(cwd, 'mails/password-reset.txt'), 'Subject: {{productName}}: your link\n\n{{link}}\n')
-  const settings = {
-    DATABASE_URL: url,
-    ADMIN_EMAIL: admin.email,
-    ADMIN_PASSWORD: admin.password,
-    SMTP_URL: server.url,
-    MAIL_FROM: 'usher@example.com',
-    PUBLIC_URL: 'https://api.example.com',
-    PRODUCT_NAME: 'Notes',
-    PRODUCT_COLOR: '#fe0',
-    MAIL_TEMPLATES: 'mails',
-  }
-  const node = await startNode(t, { cwd, settings })
-  await node.fetch('/api/auth/password-reset', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: admin.email }) })
-  const [mail] = await server.of(admin.email, 1)
-  t.equal(mail!.subject, 'Notes: your link')
-  t.match(mail!.html, 'background: #fe0; color: #000000')
-  t.match(await (await node.fetch('/login')).text(), '<title>Log in · Notes</title>')
-
-  writeFileSync(join(cwd, 'mails/invitation.html'), '{{name}}')
-  const failed = spawnNode(t, { cwd, settings })
-  t.equal(await failed.ended, 1)
-  t.match(failed.stderr, 'MAIL_TEMPLATES must be a folder of mail templates: invitation.html has an unknown placeholder {{name}}.')
 })

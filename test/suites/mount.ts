@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('mount/*.test.ts', 'testing/*.test.ts')
+runTogether('mount/!(loaded-modules).test.ts', 'testing/*.test.ts')

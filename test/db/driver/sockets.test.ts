@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 import usher from '../../../app.ts'
 import { startEmbedded } from '../../../node/embedded/server.ts'
 import { createUsher } from '../../helpers/app.ts'
-import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { prepareFolder, testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { freePort } from '../../helpers/program.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { until } from '../../helpers/until.ts'
@@ -19,7 +19,7 @@ import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 // A server that is read-only, like a standby, and has the same password.
 t.teardown(() => {})
 const primary = new URL(await testDatabaseUrl())
-const readOnly = await startEmbedded({ dataDir: temporaryFolder(t), settings: { fsync: 'off', default_transaction_read_only: 'on' } })
+const readOnly = await startEmbedded({ dataDir: await prepareFolder(t, temporaryFolder(t)), settings: { fsync: 'off', default_transaction_read_only: 'on' } })
 t.teardown(readOnly.stop)
 const owner = postgres(readOnly.url, { max: 1 })
 await owner.unsafe('set default_transaction_read_only = off')
