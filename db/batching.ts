@@ -8,6 +8,8 @@ export type { BatchOptions, Client }
 // The number of turns of the event loop in which a batch gathers its items. Larger batches are cheaper, because each statement
 // costs a write to the socket and wakes a PostgreSQL process.
 const TURNS = 4
+// Milliseconds after which a batch gathers no further turn. While the node is busy, a turn takes that long by itself.
+const GATHER_MS = 10
 
 /** Returned by `run` in place of a result: the item was not processed, and is put into a later batch. */
 export const postponed = Symbol('postponed')
@@ -54,13 +56,14 @@ export function batchCalls<Item, Result> (
   function schedule (): void {
     if (scheduled || inFlight >= limit || waiting.size === 0) return
     scheduled = true
-    gather(waiting.size, TURNS)
+    gather(waiting.size, TURNS, performance.now())
   }
 
   // The items of this turn of the event loop share a batch, as do those of the next turns as long as each turn adds items.
-  function gather (known: number, turns: number): void {
+  function gather (known: number, turns: number, since: number): void {
     setImmediate(() => {
-      if (turns > 1 && waiting.size > known && waiting.size < size) gather(waiting.size, turns - 1)
+      const mayGather = turns > 1 && waiting.size < size && performance.now() - since < GATHER_MS
+      if (mayGather && waiting.size > known) gather(waiting.size, turns - 1, since)
       else void flush()
     })
   }

@@ -20,6 +20,7 @@ import { createRecentExcess } from './recent-excess.ts'
 const POSTS_A_WRITE = 100
 const PURGE_SECONDS = 600
 const POSTS_A_READ = BYTES_A_STATEMENT / CONTENT_BYTES
+const COSTLY_IN_FLIGHT = 1
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -46,13 +47,19 @@ function createPosts (app: FastifyInstance) {
     })
   }
 
-  return {
+  const createReads = ({ inFlight }: { inFlight?: number } = {}) => ({
     /** Returns a post, or undefined if the id is unknown or malformed. */
-    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, telemetry: batch('posts.read') }),
+    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, inFlight, telemetry: batch('posts.read') }),
     /** Returns a page of posts, newest first. */
-    list: batchLists((query: ListPostsQuery) => listPosts(db, query), batch('posts.list')),
+    list: batchLists((query: ListPostsQuery) => listPosts(db, query), batch('posts.list'), inFlight),
     /** Returns the newest posts of an author, who must exist. */
-    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { telemetry: batch('posts.of-author') }),
+    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { inFlight, telemetry: batch('posts.of-author') }),
+  })
+
+  return {
+    ...createReads(),
+    /** The same reads for costly operations, whose statements may take long: other reads neither wait for them nor share them. */
+    costly: createReads({ inFlight: COSTLY_IN_FLIGHT }),
     /**
      * Creates a post. Resolves after the commit. Rejects with `UserNotFound`, `Overloaded` or `TooManyPosts`, or with `InvalidToken` if the
      * client may no longer act.

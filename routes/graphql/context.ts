@@ -29,7 +29,7 @@ export interface GraphQLContext extends ResultSize {
   readonly operation?: Operation | undefined
   /** The cursor after which a subscription resumes, if the transport sends one. It takes precedence over the argument `after`. */
   readonly lastEventId?: string | undefined
-  /** Ends the turn of a costly operation in the queue. */
+  /** Ends the turn of a costly operation in the queue. Operations that do not have to queue have none. */
   leaveQueue?: (() => void) | undefined
   /** The client of large reads, see `clientOfReads`. */
   readClient?: Client
@@ -43,6 +43,11 @@ export interface GraphQLContext extends ResultSize {
 export function createContext (usher: FastifyInstance, request: FastifyRequest, operation: Operation | undefined): GraphQLContext {
   const operationName = operation?.operationName
   return { usher, client: request.socket, actor: async () => usher.usherActor.in(request), request, operation, operationName, bytes: 0, reserved: 0 }
+}
+
+/** Returns the reads of posts for an operation. Costly ones have reads of their own. */
+export function postReadsOf ({ usher: { usherPosts }, leaveQueue }: GraphQLContext): Pick<FastifyInstance['usherPosts'], 'read' | 'list' | 'listOfAuthor'> {
+  return leaveQueue ? usherPosts.costly : usherPosts
 }
 
 /** Returns a client for reads of posts. It also cancels reads that have not been sent once the response is too large. */

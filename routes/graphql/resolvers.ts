@@ -10,7 +10,7 @@ import { entityTag } from '../../schema/entity-tag.ts'
 import { Forbidden } from '../../schema/errors.ts'
 import { UserNotFound } from '../../schema/user.ts'
 import { toConnection, readPage, readUsersPage } from './pagination.ts'
-import { clientOfReads, type GraphQLContext } from './context.ts'
+import { clientOfReads, postReadsOf, type GraphQLContext } from './context.ts'
 import { performOnce } from './idempotency.ts'
 import { authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, readerOfUsers } from './reading.ts'
 import { countRows } from './result-size.ts'
@@ -42,7 +42,7 @@ const resolvers = {
     },
 
     async post (_, { id }, context, info) {
-      const post = await context.usher.usherPosts.read(id, clientOfReads(context))
+      const post = await postReadsOf(context).read(id, clientOfReads(context))
       await authorizeRead(context, 'posts:read', post?.authorId)
       if (post) countRows(context, info, [post])
       return post
@@ -53,7 +53,7 @@ const resolvers = {
       const { first: limit, after } = readPage(args, (cursor) => decodePlace(cursor).position)
       const fields = [...selectedPostFields(info), 'position' as const, 'epoch' as const]
       const query = { fields, authorId: authorId ?? undefined, limit, after }
-      const { rows, next } = await context.usher.usherPosts.list(query, clientOfReads(context))
+      const { rows, next } = await postReadsOf(context).list(query, clientOfReads(context))
       countRows(context, info, rows)
       return toConnection({ rows, next: next && cursorOf(rows.at(-1)!) }, after, cursorOf)
     },
@@ -72,7 +72,7 @@ const resolvers = {
     async posts ({ id }, args, context, info) {
       await authorizeRead(context, 'posts:read', id)
       const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
-      const rows = await context.usher.usherPosts.listOfAuthor(key, clientOfReads(context))
+      const rows = await postReadsOf(context).listOfAuthor(key, clientOfReads(context))
       countRows(context, info, rows)
       return rows
     },

@@ -3,7 +3,7 @@ import type { UserRow } from '../../../db/tables.ts'
 import { InternalError } from '../../../schema/errors.ts'
 import { PostNotFound } from '../../../schema/post.ts'
 import { UserNotFound } from '../../../schema/user.ts'
-import { clientOfReads, type GraphQLContext } from '../context.ts'
+import { clientOfReads, postReadsOf, type GraphQLContext } from '../context.ts'
 import { authorizeRead, countUsers } from '../reading.ts'
 import { countRows } from '../result-size.ts'
 
@@ -48,7 +48,7 @@ const readers = {
   },
 
   async Post (id: string, context: GraphQLContext) {
-    const post = await context.usher.usherPosts.read(id, clientOfReads(context))
+    const post = await postReadsOf(context).read(id, clientOfReads(context))
     await authorizeRead(context, 'posts:read', post?.authorId)
     return post ?? new PostNotFound()
   },

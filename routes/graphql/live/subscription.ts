@@ -69,11 +69,11 @@ async function executeInTurn (
   const run = () => execute({ schema, document, variableValues: variables, operationName, rootValue: event, contextValue })
   const cost = checkCost(subscription)
   if (queue.isFree(cost)) return run()
-  const endTurn = await queue.enter(cost, EVENTS)
+  contextValue.leaveQueue = await queue.enter(cost, EVENTS)
   try {
     return await run()
   } finally {
-    endTurn()
+    contextValue.leaveQueue()
   }
 }
 
