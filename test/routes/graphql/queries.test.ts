@@ -238,3 +238,16 @@ t.test('7.3 if the author of a post is deleted while the post is read, the error
   }
   t.same((await post(usher, query)).data.posts.nodes, [])
 })
+
+t.test('1.13 a query that asks for little does not share the statement of a costly one', async (t) => {
+  const { id } = await watched.createUser()
+  const costly = '{ users(first: 50) { nodes { posts(first: 50) { id content } } } }'
+  const cheap = `{ user(id: "${id}") { posts(first: 1) { title } } }`
+  const readsOfPosts = async (...queries: string[]) => {
+    statements.length = 0
+    await Promise.all(queries.map(async (query) => t.notOk((await post(watched, { query })).errors)))
+    return statements.filter((text) => text.includes('"posts"')).map((text) => ['title', 'content'].filter((name) => text.includes(`"${name}"`)))
+  }
+  t.same((await readsOfPosts(costly, cheap)).sort(), [['content'], ['title']])
+  t.same(await readsOfPosts(cheap, `{ user(id: "${id}") { posts(first: 2) { content } } }`), [['title', 'content']], 'two that ask for little share one')
+})
