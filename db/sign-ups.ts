@@ -81,7 +81,7 @@ export interface WantedUser {
 /**
  * Creates the user of a sign-up, with a verified address, and writes an entry to the account log, as one statement. Deletes the
  * sign-up and all others with the same address. Returns the user. Throws `InvalidInput` if the sign-up does not exist, was
- * confirmed or has expired, and `EmailTaken` if a user has the address by now.
+ * confirmed or has expired, and `EmailTaken` if a user has the address meanwhile.
  * @param fields the host's fields. Those that the owner of a record may not write remain empty, unless `wanted` has them
  * @param wanted replaces the name and the fields of the sign-up, and the role `user`
  */

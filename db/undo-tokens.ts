@@ -70,7 +70,7 @@ export async function getUndoTokenOwner (db: Database, hash: Uint8Array): Promis
 /**
  * Restores the address and the password that a user had before a change, and ends all their sessions. Deletes the token, the tokens
  * of all later changes, and all other tokens of mails to the user. Returns the ids of the ended sessions, and whether the address
- * was restored. It is not if another user has it by now. Everything else is done then, and the token stays valid, so that it can
+ * was restored. If another user has it meanwhile, everything else is done and the token stays valid, so that it can
  * be used again. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired meanwhile, and `EmailTaken` if
  * another user is taking the address at the moment: call it again then.
  */

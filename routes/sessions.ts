@@ -91,7 +91,7 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.code(204).send(null)
   }
 
-  // Unlike DELETE /auth/sessions, this does the same whoever sends it: no session of the user remains.
+  // Unlike DELETE /auth/sessions, this also ends the session that sends the request.
   async function onEndAllOfUser (request: RequestOf<typeof schemas.endAllOfUser>, reply: ReplyOf<typeof schemas.endAllOfUser>) {
     await sessions.endAll(callerOf(request), idOf(request))
     return reply.code(204).send(null)

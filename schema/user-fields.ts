@@ -43,10 +43,10 @@ export type NewFieldValues = { [Name in keyof FieldValues]?: FieldValues[Name] |
 /** Values of these fields for a change. Null removes one. */
 export type ChangedFieldValues = { [Name in keyof FieldValues]?: FieldValues[Name] | null | undefined }
 
-/** Who writes the record of a user. */
+/** The relation of an actor to the record of a user, which decides which fields the actor may write. */
 export type Writer = 'admin' | 'owner' | 'other'
 
-/** Returns as whom an actor writes the record of a user. Somebody who creates a user is not its owner. */
+/** Returns the relation of an actor to the record of a user. The creator of a user is not its owner. */
 export function writerOf ({ id, role }: Person, userId?: string): Writer {
   return role === 'admin' ? 'admin' : id === userId?.toLowerCase() ? 'owner' : 'other'
 }

@@ -5,7 +5,7 @@ export interface EventConsumersTable {
   /** For example `handler welcome-mail`. */
   name: string
   type: string
-  /** When a node that has the consumer has last said so. */
+  /** When a node last reported that it has the consumer. */
   seen_at: Generated<Date>
 }
 

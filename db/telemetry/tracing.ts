@@ -19,7 +19,7 @@ export interface Batch {
 export type Tracing = ReturnType<typeof createTracing>
 
 /**
- * Returns the tracing of a mount, or undefined if the process has no OpenTelemetry SDK by now. Without one, nothing of this is used
+ * Returns the tracing of a mount, or undefined if no OpenTelemetry SDK is registered yet. Without one, nothing of this is used
  * afterwards: the hot path only compares with undefined.
  */
 export function findTracing (): Tracing | undefined {

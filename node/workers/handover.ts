@@ -11,7 +11,7 @@ export interface Handover {
   readonly port: number
   readonly poolSize: number
   readonly workers: number
-  /** Whether the worker tells people what needs to be told only once. */
+  /** Whether this worker prints what the node prints only once, such as its address. */
   readonly announces: boolean
 }
 

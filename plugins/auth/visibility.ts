@@ -111,8 +111,8 @@ function createVisibility (app: FastifyInstance) {
     showAll: (user: UserRow): UserRow => userFields.length === 0 ? user : withFields(user, { id: '', role: 'admin' }),
 
     /**
-     * Returns a text that is the same for readers to whom these actions are permitted alike, whoever owns what is read. What is
-     * rendered for one of them may be sent to the others.
+     * Returns a text that is the same for all readers who may perform these actions on the same records. What is rendered for one
+     * of them may be sent to the others.
      */
     audienceOf (reader: Actor | null, actions: readonly ReadAction[]): string {
       if (isOpen(...actions)) return ''

@@ -130,7 +130,7 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
 
 const actorIdOf = ({ actor }: Caller): string | null => actor?.id ?? null
 
-/** Creates, changes and deletes posts: one function each, whoever does it. */
+/** Creates, changes and deletes posts. REST, GraphQL and the host call the same functions. */
 export default fp(async function postChanges (app) {
   app.decorate('usherPostChanges', createPostChanges(app))
 }, { name: 'usher-post-changes', dependencies: ['usher-idempotency', 'usher-posts', 'usher-users', 'usher-auth', 'usher-hooks'] })

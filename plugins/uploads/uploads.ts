@@ -74,7 +74,7 @@ function createUploads (app: FastifyInstance) {
   }
 }
 
-/** Keeps, lists and deletes uploads: one function each, whoever does it. */
+/** Keeps, lists and deletes uploads. REST, GraphQL and the host call the same functions. */
 export default fp(async function uploads (app) {
   app.decorate('usherUploads', createUploads(app))
 }, { name: 'usher-uploads', dependencies: ['usher-database', 'usher-storage', 'usher-auth', 'usher-hooks'] })

@@ -5,7 +5,7 @@ import type { Caller } from '../auth/caller.ts'
 type Given = { role?: unknown, disabled?: unknown }
 const membersOf = (given: unknown): Given => (given ?? {}) as Given
 
-/** Returns as whom a caller writes the record of a user, or of a new user without `id`. The host writes every field. */
+/** Returns the relation of a caller to the record of a user, or to a new user without `id`. The host may write every field, like an admin. */
 export function writerOf ({ isHost, actor }: Caller, id?: string): Writer {
   if (isHost) return 'admin'
   return actor ? writerOfActor(actor, id) : 'other'
