@@ -11,10 +11,11 @@ const IDLE = 0.1
 const HEAP_GROWTH_PERCENT = 200
 
 /**
- * Lets the heap grow more than V8 would, so that it is collected less often, and frees the memory that only the start needed, a quarter of all, in the first second in which the node is idle. V8 would do
- * this by itself, but the heartbeat of the database makes it consider the node busy.
+ * Lets the heap grow more than V8 would, so that it is collected less often. Frees the memory that only the start needed, a quarter
+ * of all, in the first second in which the node is idle. V8 would do this by itself, but the heartbeat of the database makes it
+ * consider the node busy.
  *
- * This happens once, and not on a node that has been busy for a minute since its start: such a node would soon need the
+ * The memory is freed once, and not on a node that has been busy for a minute since its start: such a node would soon need the
  * memory again, and collecting a large heap takes hundreds of milliseconds, during which every request would wait.
  */
 export default fp(async function memory (app) {

@@ -20,7 +20,8 @@ import { createRecentExcess } from './recent-excess.ts'
 const POSTS_A_WRITE = 100
 const PURGE_SECONDS = 600
 const POSTS_A_READ = BYTES_A_STATEMENT / CONTENT_BYTES
-const COSTLY_IN_FLIGHT = 1
+// Statements of costly operations that run at the same time, of each kind.
+const COSTLY_IN_FLIGHT = 2
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -60,7 +60,8 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
   return withUsers(app, given)
 }
 
-// On a machine that is busy enough, a node takes PostgreSQL for unavailable and answers 503 with Retry-After, which clients are to obey.
+// If the machine is very busy, PostgreSQL responds so late that a node answers 503 with Retry-After. The helpers then try again, as
+// any client should.
 async function repeat (send: () => Promise<LightMyRequestResponse>): Promise<LightMyRequestResponse> {
   for (let tries = 0; tries < 10; tries++) {
     const response = await send()
