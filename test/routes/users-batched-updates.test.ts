@@ -13,7 +13,8 @@ const userFields = Type.Object({
   tags: Type.Optional(Type.Array(Type.String({ maxLength: 20 }), { maxItems: 5, 'x-read': 'anyone' })),
   score: Type.Optional(Type.Integer({ 'x-read': 'anyone' })),
 })
-const usher = await createUsher(t, { userFields })
+// As many connections as by default. A statement that finds all other connections busy shares one with a statement that waits for a lock.
+const usher = await createUsher(t, { userFields, poolSize: 10 })
 const { admin, inject } = usher
 const sql = openSql(t, usher)
 
