@@ -3,7 +3,7 @@ import type { BatchTelemetry } from './telemetry/batch.ts'
 
 const LISTS_IN_FLIGHT = 4
 /** The number of concurrent lists of a kind that may take long, such as searches. */
-export const SEARCHES_IN_FLIGHT = 2
+export const SLOW_LISTS_IN_FLIGHT = 2
 
 /**
  * Returns a function that reads a list, and that concurrent requests for the same list share. Each statement reads one list.

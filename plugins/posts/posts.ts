@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
-import { batchLists } from '../../db/batch-lists.ts'
+import { batchLists, SLOW_LISTS_IN_FLIGHT } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { deletePost, insertPosts, updatePost, type NewPost, type PostConditions } from '../../db/post-changes.ts'
@@ -20,8 +20,6 @@ import { createRecentExcess } from './recent-excess.ts'
 const POSTS_A_WRITE = 100
 const PURGE_SECONDS = 600
 const POSTS_A_READ = BYTES_A_STATEMENT / CONTENT_BYTES
-// Statements of costly operations that run at the same time, of each kind.
-const COSTLY_IN_FLIGHT = 2
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -48,19 +46,19 @@ function createPosts (app: FastifyInstance) {
     })
   }
 
-  const createReads = ({ inFlight }: { inFlight?: number } = {}) => ({
+  const createReads = (listsInFlight?: number) => ({
     /** Returns a post, or undefined if the id is unknown or malformed. */
-    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, inFlight, telemetry: batch('posts.read') }),
+    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, telemetry: batch('posts.read') }),
     /** Returns a page of posts, newest first. */
-    list: batchLists((query: ListPostsQuery) => listPosts(db, query), batch('posts.list'), inFlight),
+    list: batchLists((query: ListPostsQuery) => listPosts(db, query), batch('posts.list'), listsInFlight),
     /** Returns the newest posts of an author, who must exist. */
-    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { inFlight, telemetry: batch('posts.of-author') }),
+    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { telemetry: batch('posts.of-author') }),
   })
 
   return {
     ...createReads(),
     /** The same reads for costly operations, whose statements may take long: other reads neither wait for them nor share them. */
-    costly: createReads({ inFlight: COSTLY_IN_FLIGHT }),
+    costly: createReads(SLOW_LISTS_IN_FLIGHT),
     /**
      * Creates a post. Resolves after the commit. Rejects with `UserNotFound`, `Overloaded` or `TooManyPosts`, or with `InvalidToken` if the
      * client may no longer act.

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { batchLists, SEARCHES_IN_FLIGHT } from '../../db/batch-lists.ts'
+import { batchLists, SLOW_LISTS_IN_FLIGHT } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { findUsers, findUsersByEmail, findUserVersions, insertUsers, type UserCreation, type UserVersion } from '../../db/users.ts'
@@ -19,7 +19,7 @@ function createUsers ({ usherDatabase: { db }, usherTelemetry: { batch }, usherO
   const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields), { telemetry: batch('users.read') })
   const list = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields), batch('users.list'))
   // Lists do not wait for searches, of which some read many users.
-  const search = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields), batch('users.search'), SEARCHES_IN_FLIGHT)
+  const search = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields), batch('users.search'), SLOW_LISTS_IN_FLIGHT)
   const readVersion = batchCalls((ids: string[]) => findUserVersions(db, ids), { telemetry: batch('users.version') })
 
   return {

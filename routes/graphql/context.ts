@@ -46,7 +46,7 @@ export function createContext (usher: FastifyInstance, request: FastifyRequest, 
 }
 
 /** Returns the reads of posts for an operation. Costly ones have reads of their own. */
-export function postReadsOf ({ usher: { usherPosts }, leaveQueue }: GraphQLContext): Pick<FastifyInstance['usherPosts'], 'read' | 'list' | 'listOfAuthor'> {
+export function postReadsOf ({ usher: { usherPosts }, leaveQueue }: GraphQLContext): FastifyInstance['usherPosts']['costly'] {
   return leaveQueue ? usherPosts.costly : usherPosts
 }
 

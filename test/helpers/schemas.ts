@@ -27,8 +27,8 @@ const structure = `
     select md5(string_agg(replace(part, given, ''), ',' order by replace(part, given, ''))) from parts
   $$`
 
-// Returns a text that changes with the definition of anything in a schema. It takes a tenth of the time of `structure`, and differs between
-// schemas, so it only tells whether one schema is still as it was.
+// Returns a text that changes with the definition of anything in a schema. It takes less time than `structure`, and differs between schemas,
+// so it only tells whether one schema is still as it was.
 const version = `
   create function ${SPARE}.version(given text) returns text language sql as $$
     with relations as (select oid, xmin from pg_class where relnamespace = given::regnamespace),
