@@ -51,7 +51,7 @@ export interface ChangedUser {
 export interface UpdateOptions {
   /** The fields of the host. */
   fields?: UserFields | undefined
-  /** Runs in the same transaction, after the change. Without it, most changes are a single statement. */
+  /** Runs in the same transaction, after the change. */
   also?: AlsoChange | undefined
   /** The versions that the user may have. */
   match?: Match
@@ -64,7 +64,7 @@ export interface UpdateOptions {
  * Disabling a user ends them as well, and revokes the links of mails. Throws `UserNotFound`, `EmailTaken`, `LastAdmin` or
  * `PreconditionFailed`, and `InvalidToken` if the address would change and the actor's session has ended, as it does when an earlier change is undone.
  *
- * @param confirm runs in the transaction of a change that ends sessions, before it is committed, and throws if it must not take effect
+ * @param confirm runs before the transaction is committed, and throws if it must not take effect
  */
 export async function updateUser (
   db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>, { fields, also, match }: UpdateOptions = {}
@@ -72,8 +72,8 @@ export async function updateUser (
   if (!isUuid(id)) throw new UserNotFound()
   try {
     if (!user.disabled) {
-      // Most updates demote no admin, so the first attempt is a single statement without a transaction.
-      const changed = await (also ? updateAnd(also) : update(db, user.role !== 'user'))
+      // Most updates demote no admin, so the first attempt locks no other row.
+      const changed = await updateOnly()
       if (changed) return { ...changed, ended: [] }
       if (user.role !== 'user') throw await whyUnchanged(db, id, user.email, match)
     }
@@ -90,11 +90,13 @@ export async function updateUser (
     throw violates(error, 'users_email') ? new EmailTaken() : error
   }
 
-  async function updateAnd (also: AlsoChange): Promise<Omit<ChangedUser, 'ended'> | undefined> {
+  // The statement may wait for a lock. It is in a transaction because that has a connection of its own: on a shared one, statements of
+  // other requests would wait behind it.
+  async function updateOnly (): Promise<Omit<ChangedUser, 'ended'> | undefined> {
     return db.transaction().execute(async (trx) => {
       const changed = await update(trx, user.role !== 'user')
       if (!changed) return undefined
-      await also(trx, changed.user)
+      await also?.(trx, changed.user)
       await confirm()
       return changed
     })
