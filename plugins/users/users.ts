@@ -4,10 +4,12 @@ import { batchLists, SLOW_LISTS_IN_FLIGHT } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { findUsers, findUsersByEmail, findUserVersions, insertUsers, type UserCreation, type UserVersion } from '../../db/users.ts'
-import { listUsers, type ListUsersQuery } from '../../db/user-lists.ts'
+import { listUsers, type ListUsersQuery, type UserPage } from '../../db/user-lists.ts'
 import { UserNotFound } from '../../schema/user.ts'
+import { createPacing, LARGE_PAGE } from './large-pages.ts'
 
 const USERS_A_WRITE = 100
+const LARGE_LISTS_IN_FLIGHT = 1
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -17,9 +19,15 @@ declare module 'fastify' {
 
 function createUsers ({ usherDatabase: { db }, usherTelemetry: { batch }, usherOptions: { userFields } }: FastifyInstance) {
   const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields), { telemetry: batch('users.read') })
-  const list = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields), batch('users.list'))
-  // Lists do not wait for searches, of which some read many users.
-  const search = batchLists((query: ListUsersQuery) => listUsers(db, query, userFields), batch('users.search'), SLOW_LISTS_IN_FLIGHT)
+  const readPage = (query: ListUsersQuery) => listUsers(db, query, userFields)
+  const list = batchLists(readPage, batch('users.list'))
+  // Lists do not wait for searches, of which some read many users, nor for large pages.
+  const search = batchLists(readPage, batch('users.search'), SLOW_LISTS_IN_FLIGHT)
+  const pace = createPacing()
+  const listLarge = batchLists(async (query: ListUsersQuery) => {
+    await pace()
+    return readPage(query)
+  }, batch('users.list-large'), LARGE_LISTS_IN_FLIGHT)
   const readVersion = batchCalls((ids: string[]) => findUserVersions(db, ids), { telemetry: batch('users.version') })
 
   return {
@@ -40,7 +48,10 @@ function createUsers ({ usherDatabase: { db }, usherTelemetry: { batch }, usherO
     /** Returns the user who has an address, regardless of case, or undefined if there is none. */
     find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields), { telemetry: batch('users.find') }),
     /** Returns a page of users, by default newest first. */
-    list: (query: ListUsersQuery, client?: Client) => query.q === undefined ? list(query, client) : search(query, client),
+    list (query: ListUsersQuery, client?: Client): Promise<UserPage> {
+      const read = query.q !== undefined ? search : query.limit > LARGE_PAGE ? listLarge : list
+      return read(query, client)
+    },
     /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, `KeyTaken`, or `InvalidToken` if the client may no longer act. */
     create: batchCalls((users: UserCreation[]) => insertUsers(db, users, userFields), { size: USERS_A_WRITE, telemetry: batch('users.create') }),
   }

@@ -1,5 +1,5 @@
 import { Overloaded } from '../../schema/errors.ts'
-import { EventLoopLoad } from './event-loop-load.ts'
+import { EventLoopLoad } from '../../plugins/event-loop-load.ts'
 
 interface OperationQueueOptions {
   /** The number of operations that may wait. */

@@ -132,3 +132,18 @@ t.test('2.1 a page of many users, which concurrent requests share, reaches each 
   t.equal(head.headers['content-length'], responses[0]!.headers['content-length'])
   t.equal(head.headers.etag, responses[0]!.headers.etag)
 })
+
+t.test('1.13 a page of 100 users does not wait for larger ones', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'n', n || '@x.example.com', 'user' from generate_series(1, 300) n`
+  let answered = 0
+  const large = Array.from({ length: 50 }, (_, index) => usher.inject('GET', `/api/users?limit=${200 + index}`).finally(() => { answered++ }))
+  t.equal((await usher.inject('GET', '/api/users')).json().length, 100)
+  t.ok(answered < 10, `${answered} were answered before`)
+  for (const [index, response] of (await Promise.all(large)).entries()) {
+    // Those that have waited for a second are refused.
+    if (response.statusCode === 200) t.equal(response.json().length, 200 + index)
+    else t.match([response.statusCode, response.json()], [503, { code: 'OVERLOADED' }])
+  }
+})

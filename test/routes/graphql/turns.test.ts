@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { DocumentBudget } from '../../../routes/graphql/document-budget.ts'
-import { EventLoopLoad } from '../../../routes/graphql/event-loop-load.ts'
+import { EventLoopLoad } from '../../../plugins/event-loop-load.ts'
 import { OperationQueue } from '../../../routes/graphql/operation-queue.ts'
 
 t.test('1.13 operations run concurrently up to a total cost, the others wait, and networks take turns', async (t) => {

@@ -15,14 +15,19 @@ export class EventLoopLoad {
 
   /** Whether the event loop has hardly been idle in the last tenths of a second. */
   get isBusy (): boolean {
+    return this.utilization > BUSY
+  }
+
+  /** The part of the last tenths of a second in which the event loop was not idle, from 0 to 1. */
+  get utilization (): number {
     const now = performance.now()
     // Many operations may read this in the same turn.
-    if (now - this.#since < SHORTEST_MS) return this.#average > BUSY
+    if (now - this.#since < SHORTEST_MS) return this.#average
     const current = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(current, this.#before)
     this.#average += (utilization - this.#average) * (1 - Math.exp((this.#since - now) / MEMORY_MS))
     this.#before = current
     this.#since = now
-    return this.#average > BUSY
+    return this.#average
   }
 }
