@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('routes/users*.test.ts', 'plugins/users/*.test.ts', 'policy.test.ts')
+runTogether('routes/users.test.ts', 'routes/users-{batched-updates,fields*,list,model,patch,search}.test.ts')

@@ -1,4 +1,5 @@
 import Fastify from 'fastify'
+import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import usher, { type UsherOptions } from '../../../app.ts'
 import { insertFirstAdmin } from '../../../db/first-admin.ts'
@@ -14,11 +15,12 @@ async function start (t: Test, options: UsherOptions) {
   await app.ready()
   const admins = async () => (await app.inject('/api/users')).json().map(({ email, role }: { email: string, role: string }) => [email, role])
   const login = async (payload: object) => (await app.inject({ method: 'POST', url: '/api/auth/login', payload })).statusCode
-  /** The entries of the account log that the first admin has caused. */
+  /** The entries of the account log about this admin that the start has caused. */
   const entries = async (payload: object) => {
     const { token } = (await app.inject({ method: 'POST', url: '/api/auth/login', payload })).json()
     const audit = await app.inject({ url: '/api/audit', headers: { authorization: `Bearer ${token}` } })
-    return audit.json().filter(({ userAgent }: { userAgent: string }) => userAgent === 'usher first admin')
+    const { sub } = decodeJwt(token)
+    return audit.json().filter(({ userAgent, userId }: { userAgent: string, userId: string }) => userAgent === 'usher first admin' && userId === sub)
       .map(({ action, actorId }: { action: string, actorId: string | null }) => [action, actorId]).sort()
   }
   return { admins, login, entries }
