@@ -29,7 +29,7 @@ export const separate = Symbol('separate')
 
 /**
  * Returns whether a change can share a statement. One that names the address or the role, but not the name, most likely changes them, and
- * such a change needs a statement of its own.
+ * such a change needs a transaction of its own.
  */
 export const isShareable = ({ name, email, role, disabled }: Changes): boolean =>
   disabled === undefined && (name !== undefined || (email === undefined && role === undefined))

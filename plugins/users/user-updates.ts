@@ -36,7 +36,7 @@ export function createUserUpdates ({ usherDatabase: { db, writeInTime }, usherTe
   /**
    * Changes a user. Rejects with `UserNotFound`, `PreconditionFailed`, `Overloaded`, the errors of `client`, and those of `alone`.
    * @param client the client that may have to be confirmed
-   * @param alone makes the change with a statement of its own
+   * @param alone makes the change in a transaction of its own
    */
   return async function update (change: UserUpdate, client: Client, alone: () => Promise<UserRow>): Promise<UserRow> {
     const { id, changes, actorId } = change
