@@ -10,6 +10,8 @@ export class BatchTelemetry {
   readonly #waiting: (() => number)[] = []
   /** The number of items that were rejected because too many waited, or they had waited for too long. */
   rejected = 0
+  /** The number of items that were sent. */
+  total = 0
 
   constructor (name: string, tracing: Tracing | undefined, items: Histogram, waited: Histogram) {
     this.name = name
@@ -20,6 +22,7 @@ export class BatchTelemetry {
 
   /** Counts a batch that is sent. `since` is when its oldest item was added. */
   sent (items: number, since: number): void {
+    this.total += items
     this.#items.observe(items)
     this.#waited.observe((performance.now() - since) / 1000)
   }

@@ -29,5 +29,9 @@ export function createTelemetry () {
       batches.set(name, batch)
       return batch
     },
+
+    /** Returns the number of items that were sent in all batches but one. */
+    countItemsBeside: (excluded: BatchTelemetry): number =>
+      [...batches.values()].reduce((sum, batch) => batch === excluded ? sum : sum + batch.total, 0),
   }
 }

@@ -9,7 +9,6 @@ import { UserNotFound } from '../../schema/user.ts'
 import { createPacing, LARGE_PAGE } from './large-pages.ts'
 
 const USERS_A_WRITE = 100
-const LARGE_LISTS_IN_FLIGHT = 1
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -17,17 +16,18 @@ declare module 'fastify' {
   }
 }
 
-function createUsers ({ usherDatabase: { db }, usherTelemetry: { batch }, usherOptions: { userFields } }: FastifyInstance) {
+function createUsers ({ usherDatabase: { db }, usherTelemetry: { batch, countItemsBeside }, usherOptions: { userFields } }: FastifyInstance) {
   const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields), { telemetry: batch('users.read') })
   const readPage = (query: ListUsersQuery) => listUsers(db, query, userFields)
   const list = batchLists(readPage, batch('users.list'))
   // Lists do not wait for searches, of which some read many users, nor for large pages.
   const search = batchLists(readPage, batch('users.search'), SLOW_LISTS_IN_FLIGHT)
-  const pace = createPacing()
+  const largePages = batch('users.list-large')
+  const pace = createPacing(() => countItemsBeside(largePages))
   const listLarge = batchLists(async (query: ListUsersQuery) => {
     await pace()
     return readPage(query)
-  }, batch('users.list-large'), LARGE_LISTS_IN_FLIGHT)
+  }, largePages)
   const readVersion = batchCalls((ids: string[]) => findUserVersions(db, ids), { telemetry: batch('users.version') })
 
   return {
