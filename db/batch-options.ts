@@ -10,6 +10,8 @@ export interface BatchOptions {
   waiting?: number
   /** Milliseconds for which an item may wait to be sent. */
   patience?: number
+  /** Milliseconds after which a batch gathers no further turn of the event loop. */
+  gathering?: number
   /** Measures the batches, and gives their statements spans. */
   telemetry?: BatchTelemetry
 }

@@ -44,7 +44,7 @@ interface Waiting<Result> {
  */
 export function batchCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error | typeof postponed)[]>,
-  { inFlight: limit = 2, size = 1000, waiting: maxWaiting = 10_000, patience = 1000, telemetry }: BatchOptions = {}
+  { inFlight: limit = 2, size = 1000, waiting: maxWaiting = 10_000, patience = 1000, gathering = GATHER_MS, telemetry }: BatchOptions = {}
 ): (item: Item, client?: Client) => Promise<Result> {
   const tracing = telemetry?.tracing
   let waiting = new Map<Item, Waiting<Result>>()
@@ -62,7 +62,7 @@ export function batchCalls<Item, Result> (
   // The items of this turn of the event loop share a batch, as do those of the next turns as long as each turn adds items.
   function gather (known: number, turns: number, since: number): void {
     setImmediate(() => {
-      const mayGather = turns > 1 && waiting.size < size && performance.now() - since < GATHER_MS
+      const mayGather = turns > 1 && waiting.size < size && performance.now() - since < gathering
       if (mayGather && waiting.size > known) gather(waiting.size, turns - 1, since)
       else void flush()
     })
