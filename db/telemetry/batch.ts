@@ -10,8 +10,6 @@ export class BatchTelemetry {
   readonly #waiting: (() => number)[] = []
   /** The number of items that were rejected because too many waited, or they had waited for too long. */
   rejected = 0
-  /** The number of items that were sent. */
-  total = 0
 
   constructor (name: string, tracing: Tracing | undefined, items: Histogram, waited: Histogram) {
     this.name = name
@@ -22,7 +20,6 @@ export class BatchTelemetry {
 
   /** Counts a batch that is sent. `since` is when its oldest item was added. */
   sent (items: number, since: number): void {
-    this.total += items
     this.#items.observe(items)
     this.#waited.observe((performance.now() - since) / 1000)
   }
@@ -30,6 +27,11 @@ export class BatchTelemetry {
   /** Adds a function that returns the length of a queue. */
   addQueue (length: () => number): void {
     this.#waiting.push(length)
+  }
+
+  /** The number of items that were sent. */
+  get total (): number {
+    return this.#items.sum
   }
 
   get waiting (): number {

@@ -19,6 +19,9 @@ export class Histogram {
     this.#sum += value
   }
 
+  /** The sum of all values. */
+  get sum (): number { return this.#sum }
+
   read (labels: MetricLabels): HistogramSample {
     let count = 0
     const buckets = this.#bounds.map((bound, index) => {

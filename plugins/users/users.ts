@@ -16,7 +16,8 @@ declare module 'fastify' {
   }
 }
 
-function createUsers ({ usherDatabase: { db }, usherTelemetry: { batch, countItemsBeside }, usherOptions: { userFields } }: FastifyInstance) {
+function createUsers (app: FastifyInstance) {
+  const { usherDatabase: { db }, usherTelemetry: { batch, countItemsBeside }, usherOptions: { userFields } } = app
   const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields), { telemetry: batch('users.read') })
   const readPage = (query: ListUsersQuery) => listUsers(db, query, userFields)
   const list = batchLists(readPage, batch('users.list'))
