@@ -9,6 +9,7 @@ import { explainListening } from './preflight.ts'
 import { print } from './print.ts'
 import drain from './drain.ts'
 import { createFirstAdminNotice } from './first-admin-notice.ts'
+import { lowerHelperThreads } from './helper-threads.ts'
 import home from './home.ts'
 import httpDefaults from './http-defaults.ts'
 import { warnIfAdminIgnored } from './ignored-admin.ts'
@@ -95,6 +96,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
   if (announces) for (const warning of warningsOf(settings)) app.log.warn(warning)
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false, isReplaced })
   await app.register(memory)
+  await lowerHelperThreads(app.log)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })
   await app.register(home)
   if (METRICS_PORT !== undefined) {

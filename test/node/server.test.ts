@@ -1,6 +1,7 @@
-import { mkdir, readdir, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
+import { getPriority } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createDatabase, prepareFolder } from '../helpers/database.ts'
@@ -36,6 +37,19 @@ t.test('8 the node caches compiled code for the next start, and frees memory tha
   const second = await startNode(t, connected(t, {}, { compileCache: true }))
   t.equal((await second.fetch(unknown)).status, 404)
   t.match(await second.login(admin), { token: String })
+})
+
+t.test('8 requests come before the threads in which V8 collects garbage', { buffered: true }, async (t) => {
+  const node = await startNode(t, connected(t, { LOG_LEVEL: 'debug' }))
+  const { pid } = node.child
+  const threads = await Promise.all((await readdir(`/proc/${pid}/task`)).map(async (thread) =>
+    ({ name: (await readFile(`/proc/${pid}/task/${thread}/comm`, 'utf8')).trim(), priority: getPriority(Number(thread)) })))
+  const helpers = threads.filter(({ name }) => name === 'V8Worker')
+  // Node.js 22 does not name its threads.
+  t.equal(helpers.length > 0, !process.version.startsWith('v22.'))
+  t.match(helpers, helpers.map(() => ({ priority: getPriority() + 5 })))
+  t.equal(getPriority(pid), getPriority(), 'the priority of the main thread is unchanged')
+  t.match(node.stdout, `"status":"fulfilled","value":${helpers.length},"msg":"The priority of the helper threads was lowered"`)
 })
 
 t.test('8 the first start needs no settings, and the data survive restarts and kill -9', { buffered: true }, async (t) => {
