@@ -1,7 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { DocumentBudget } from '../../../routes/graphql/document-budget.ts'
-import { EventLoopLoad } from '../../../plugins/event-loop-load.ts'
 import { OperationQueue } from '../../../routes/graphql/operation-queue.ts'
 
 t.test('1.13 operations run concurrently up to a total cost, the others wait, and networks take turns', async (t) => {
@@ -48,16 +46,6 @@ t.test('1.13 while the node is busy, cheaper operations overtake the most costly
   load.isBusy = true
   await Promise.all([run('fourth', 50), run('fifth', 50)])
   t.same(started, ['first', 'third', 'second', 'fourth', 'fifth'], 'some start also while the node stays busy')
-})
-
-t.test('1.13 an event loop without idle time counts as busy until it has some', async (t) => {
-  const load = new EventLoopLoad()
-  const until = async (isBusy: boolean, pause: () => Promise<unknown>) => {
-    while (load.isBusy !== isBusy) await pause()
-  }
-  await until(true, () => new Promise(setImmediate))
-  await until(false, () => delay(10))
-  t.notOk(load.isBusy)
 })
 
 t.test('1.13 an operation waits for a limited time, and a limited number of operations wait', async (t) => {
