@@ -1,11 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { setPriority } from 'node:os'
+import { constants, getPriority, setPriority } from 'node:os'
 import type { FastifyBaseLogger } from 'fastify'
 
 const THREADS = '/proc/self/task'
 // The name of the threads in which V8 collects garbage and compiles beside the main thread.
 const HELPER = 'V8Worker'
-// By how much their priority is lower. Beside a busy main thread on the same core, they get a quarter of its time.
+// How much higher than the main thread's their nice value is, which means a lower priority. Beside a busy main thread on the same core, they get a quarter of its time.
 const NICE = 5
 
 /**
@@ -23,6 +23,8 @@ async function lower (): Promise<number> {
   const threads = await readdir(THREADS)
   const names = await Promise.all(threads.map((thread) => readFile(`${THREADS}/${thread}/comm`, 'utf8')))
   const helpers = threads.filter((_, index) => names[index]!.trim() === HELPER)
-  for (const helper of helpers) setPriority(Number(helper), NICE)
+  // The node itself may have been started with a low priority.
+  const priority = Math.min(getPriority() + NICE, constants.priority.PRIORITY_LOW)
+  for (const helper of helpers) setPriority(Number(helper), priority)
   return helpers.length
 }
