@@ -1,11 +1,13 @@
 import type { BatchTelemetry } from './telemetry/batch.ts'
 
 /** The options of `batchCalls`. */
-export interface BatchOptions {
+export interface BatchOptions<Item = never> {
   /** The maximum number of concurrent batches. More would only make each batch smaller. */
   inFlight?: number
-  /** The maximum number of items in a batch. */
+  /** The maximum number of items in a batch, or the maximum of their total weight. A single item may be heavier. */
   size?: number
+  /** Returns the weight of an item. By default, each has a weight of 1. */
+  weigh?: (item: Item) => number
   /** The maximum number of waiting items. */
   waiting?: number
   /** Milliseconds for which an item may wait to be sent. */

@@ -1,7 +1,7 @@
-import type { Span } from '@opentelemetry/api'
 import { ClientDisconnected, Overloaded } from '../schema/errors.ts'
 import { InvalidToken } from '../schema/auth.ts'
 import type { BatchOptions, Client } from './batch-options.ts'
+import { isAbandoned, type Waiting } from './waiting-item.ts'
 
 export type { BatchOptions, Client }
 
@@ -13,19 +13,6 @@ const GATHER_MS = 10
 
 /** Returned by `run` in place of a result: the item was not processed, and is put into a later batch. */
 export const postponed = Symbol('postponed')
-
-interface Waiting<Result> {
-  promise: Promise<Result>
-  resolve: (result: Result) => void
-  reject: (error: unknown) => void
-  since: number
-  /** The client that waits for the item; undefined if the item is processed in any case. */
-  client: Client | undefined
-  /** Further clients that wait for the same item. */
-  others: (Client | undefined)[] | undefined
-  /** The spans of the requests that wait for the item, if there are traces. */
-  spans: readonly Span[] | undefined
-}
 
 /**
  * Turns a function of many items into a function of one item, so that the reads or writes of concurrent requests share one
@@ -44,7 +31,7 @@ interface Waiting<Result> {
  */
 export function batchCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error | typeof postponed)[]>,
-  { inFlight: limit = 2, size = 1000, waiting: maxWaiting = 10_000, patience = 1000, gathering = GATHER_MS, telemetry }: BatchOptions = {}
+  { inFlight: limit = 2, size = 1000, weigh, waiting: maxWaiting = 10_000, patience = 1000, gathering = GATHER_MS, telemetry }: BatchOptions<Item> = {}
 ): (item: Item, client?: Client) => Promise<Result> {
   const tracing = telemetry?.tracing
   let waiting = new Map<Item, Waiting<Result>>()
@@ -120,11 +107,23 @@ export function batchCalls<Item, Result> (
 
   // Takes the oldest waiting items, usually all of them, and drops those that no client waits for any more.
   function take (): Map<Item, Waiting<Result>> {
-    const taken = waiting.size <= size ? waiting : new Map([...waiting].slice(0, size))
+    const taken = !weigh && waiting.size <= size ? waiting : new Map([...waiting].slice(0, countFitting()))
     if (taken === waiting) waiting = new Map()
     else for (const item of taken.keys()) waiting.delete(item)
     for (const [item, entry] of taken) if (isAbandoned(entry)) drop(taken, item, entry)
     return taken
+  }
+
+  // Returns the number of waiting items that fit into a batch, at least one.
+  function countFitting (): number {
+    if (!weigh) return size
+    let [count, weight] = [0, 0]
+    for (const item of waiting.keys()) {
+      weight += weigh(item)
+      if (weight > size && count > 0) break
+      count++
+    }
+    return count
   }
 
   // Rejects the items whose client may no longer act. Usually that is known in memory. A node that does not receive notifications
@@ -191,9 +190,4 @@ export function batchCalls<Item, Result> (
     schedule()
     return promise
   }
-}
-
-// Returns whether every client that waits for an item is destroyed.
-function isAbandoned ({ client, others }: Pick<Waiting<unknown>, 'client' | 'others'>): boolean {
-  return client?.destroyed === true && (others === undefined || others.every((other) => other?.destroyed))
 }

@@ -1,5 +1,4 @@
-import { sql, type ExpressionBuilder } from 'kysely'
-import { postponed } from './batching.ts'
+import { sql, type Compilable, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { toPage, type Page } from './page.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
@@ -24,11 +23,24 @@ export const postColumns = ['id', ...Object.values(columnOf)] as const
 export type PostField = keyof typeof columnOf
 export const postFields = Object.keys(columnOf) as readonly PostField[]
 
-/** A post in a list, with the requested fields. */
-export type ListedPost = Pick<PostRow, 'id'> & Partial<PostRow>
+/**
+ * A post in a list, with the requested fields. If the list has more than 64 KiB of contents, or its statement more than 1 MiB, `content` is
+ * null, and must be read afterwards.
+ */
+export type ListedPost = Pick<PostRow, 'id'> & Partial<Omit<PostRow, 'content'>> & {
+  readonly content?: string | null
+  /** The size of the content in bytes, if it was requested. */
+  readonly contentBytes?: number
+}
 
 function columnsOf (fields: ReadonlySet<string>) {
   return ['id' as const, ...postFields.filter((field) => fields.has(field)).map((field) => columnOf[field])]
+}
+
+// The members of a post in a list. `content` is an expression for its content, or null.
+function membersOf (fields: ReadonlySet<string>, content?: RawBuilder<string | null>) {
+  const requested = postFields.filter((field) => fields.has(field))
+  return ['id' as const, ...requested.map((field) => field === 'content' ? content!.as(field) : field)]
 }
 
 // The condition that a post's author was not deleted. PostgreSQL hashes the subquery, which is nearly always empty, once per
@@ -52,14 +64,28 @@ export interface ListPostsQuery {
   after?: string | undefined
 }
 
+// The most contents that a list and a statement read along with the posts, in bytes. Larger ones are read only when it is known that the
+// response has room for them.
+const BYTES_A_LIST = 64 * 1024
+/** The most contents that one statement reads for lists, in bytes, unless a single one is larger. */
+export const BYTES_A_STATEMENT = 1024 * 1024
+
+// PostgreSQL knows the size of a long text without reading it.
+const contentBytes = sql<number>`octet_length(content)`.as('contentBytes')
+
+const contentOfShortList = sql<string | null>`case when sum("contentBytes") over () <= ${sql.lit(BYTES_A_LIST)} then content end`
+
 /** Returns a page of posts, newest first, by keyset. */
 export async function listPosts (db: Database, { fields, authorId, limit, after }: ListPostsQuery): Promise<Page<ListedPost>> {
   if (authorId !== undefined && !isUuid(authorId)) return { rows: [], next: null }
-  const rows = await db.selectFrom('posts').select(columnsOf(new Set(fields))).where(visible)
+  const requested = new Set<string>(fields)
+  const page = db.selectFrom('posts').select(columnsOf(requested)).where(visible)
     .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
     .$if(after !== undefined, (query) => query.where('position', '<', after!))
     .orderBy('position', 'desc').limit(limit + 1)
-    .execute()
+  if (!requested.has('content')) return toPage(await page.execute(), limit)
+  const rows = await db.selectFrom(page.select(contentBytes).as('post'))
+    .select([...membersOf(requested, contentOfShortList), 'contentBytes']).orderBy('position', 'desc').execute()
   return toPage(rows, limit)
 }
 
@@ -90,34 +116,34 @@ export function authorPostsKey (authorId: string, first: number, fields: readonl
 // Prepared queries by the fields that they read. There are few combinations of fields.
 const selectsOfAuthors = new Map<string, ReturnType<typeof prepareSelectOfAuthors>>()
 
-/** The limit for the contents that one statement reads. A batch may have up to 100,000 rows. */
-export const BYTES_A_STATEMENT = 8 * 1024 * 1024
-
-// Limits the bytes of contents. PostgreSQL knows the size of a long text without reading it. The frame of the window ends with the
-// last row of an author, so either all contents of an author are read or none. Those of the first author are always read.
-const limitedContent = sql<string>`case
-  when asked.place = 0 or sum(octet_length(post.content)) over (order by asked.place) <= ${sql.lit(BYTES_A_STATEMENT)} then post.content
-end`
-
 function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
-  const others = ['id' as const, ...postFields.filter((field) => fields.has(field) && field !== 'content')]
-  return prepare((db, places: readonly number[], authors: readonly string[], firsts: readonly string[]) => db
-    .selectFrom(sql<{ place: number, author: string, first: number }>`unnest(
+  return prepare((db, places: readonly number[], authors: readonly string[], firsts: readonly string[]): Compilable<ListedPost & { place: number }> => {
+    const asked = sql<{ place: number, author: string, first: number }>`unnest(
       ${places}::int[], ${authors}::uuid[], ${firsts}::int[]
-    )`.as<'asked'>(sql`asked(place, author, first)`))
-    .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columnsOf(fields))
-      .whereRef('author_id', '=', 'asked.author').orderBy('position', 'desc')
-      .limit(sql<number>`asked.first`).as('post'), (join) => join.onTrue())
-    .select(others.map((field) => `post.${field}` as const)).select('asked.place')
-    .$if(fields.has('content'), (query) => query.select(limitedContent.as('content'))))
+    )`.as<'asked'>(sql`asked(place, author, first)`)
+    const posts = db.selectFrom(asked)
+      .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columnsOf(fields)).select(['position as order', contentBytes])
+        .whereRef('author_id', '=', 'asked.author').orderBy('position', 'desc')
+        .limit(sql<number>`asked.first`).as('post'), (join) => join.onTrue())
+    if (!fields.has('content')) return posts.select(membersOf(fields)).select('place')
+    const listBytes = sql<string>`sum("contentBytes") over (partition by place)`.as('listBytes')
+    return db.selectFrom(posts.selectAll('post').select(['place', listBytes]).as('post'))
+      .select([...membersOf(fields, contentOfShortLists), 'contentBytes', 'place']).orderBy('place').orderBy('order', 'desc')
+  })
 }
+
+// The contents of lists that are short enough, until the statement has enough of them.
+const contentOfShortLists = sql<string | null>`case
+  when "listBytes" <= ${sql.lit(BYTES_A_LIST)}
+  and sum("contentBytes") filter (where "listBytes" <= ${sql.lit(BYTES_A_LIST)}) over (order by place) <= ${sql.lit(BYTES_A_STATEMENT)}
+  then content
+end`
 
 /**
  * Returns the newest posts of several authors, as one statement. Each key has its own number of posts; the fields are those that
- * any of the keys requests. It does not check whether an author is deleted, because callers have just read the authors. An author
- * whose contents exceed the size limit of a statement gets `postponed`, and is read by a later one.
+ * any of the keys requests. It does not check whether an author is deleted, because callers have just read the authors.
  */
-export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<(ListedPost[] | typeof postponed)[]> {
+export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<ListedPost[][]> {
   const asked = keys.map((key) => key.split(':') as [string, string, string])
   const fields = new Set([...new Set(asked.map(([,, fields]) => fields))].join().split(','))
   const name = postFields.filter((field) => fields.has(field)).join()
@@ -125,10 +151,6 @@ export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPos
   selectsOfAuthors.set(name, select)
   const rows = await select(db, keys.map((_, place) => place), asked.map(([author]) => author), asked.map(([,first]) => first))
   const posts: ListedPost[][] = keys.map(() => [])
-  const left = new Set<number>()
-  for (const row of rows) {
-    posts[row.place]!.push(row)
-    if (row.content === null) left.add(row.place)
-  }
-  return left.size === 0 ? posts : posts.map((found, place) => left.has(place) ? postponed : found)
+  for (const row of rows) posts[row.place]!.push(row)
+  return posts
 }

@@ -40,8 +40,8 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
       const authorId = author?.toLowerCase()
       caller.authorizeReading('posts:read', authorId)
       const { rows, next } = await posts.list({ fields: postFields, authorId, limit, after: after && decodePlace(after).position })
-      const data = rows as readonly PostRow[]
-      return { data: data.map(show), page: { next: next && encodePlace(data.at(-1)!), limit } }
+      const data = await posts.complete(rows) as readonly PostRow[]
+      return { data: data.map(show), page: { next: next && encodePlace(rows.at(-1) as PostRow), limit } }
     }),
 
     update: (id, given, options) => perform(options, async (caller) => show(await changes.update(caller, idOf(id), given ?? {}))),

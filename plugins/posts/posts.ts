@@ -1,25 +1,22 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { v7 as uuid } from 'uuid'
-import { batchLists, SLOW_LISTS_IN_FLIGHT } from '../../db/batch-lists.ts'
+import { SLOW_LISTS_IN_FLIGHT } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { deletePost, insertPosts, updatePost, type NewPost, type PostConditions } from '../../db/post-changes.ts'
-import {
-  BYTES_A_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListPostsQuery, type PostRow,
-} from '../../db/posts.ts'
+import type { PostRow } from '../../db/posts.ts'
 import { deleteOldRates } from '../../db/post-rates.ts'
 import { lockAuthor } from '../../db/locked-users.ts'
 import type { Database } from '../../db/tables.ts'
 import { TooManyPosts } from '../../schema/post.ts'
-import { CONTENT_BYTES } from '../../schema/text.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import { createPostReads } from './post-reads.ts'
 import { createRecentExcess } from './recent-excess.ts'
 
-// Posts may be large, so fewer of them than other rows fit into one statement or result.
+// Posts may be large, so fewer of them than other rows fit into one statement.
 const POSTS_A_WRITE = 100
 const PURGE_SECONDS = 600
-const POSTS_A_READ = BYTES_A_STATEMENT / CONTENT_BYTES
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -46,19 +43,10 @@ function createPosts (app: FastifyInstance) {
     })
   }
 
-  const createReads = (listsInFlight?: number) => ({
-    /** Returns a post, or undefined if the id is unknown or malformed. */
-    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, telemetry: batch('posts.read') }),
-    /** Returns a page of posts, newest first. */
-    list: batchLists((query: ListPostsQuery) => listPosts(db, query), batch('posts.list'), listsInFlight),
-    /** Returns the newest posts of an author, who must exist. */
-    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { telemetry: batch('posts.of-author') }),
-  })
-
   return {
-    ...createReads(),
+    ...createPostReads(db, batch),
     /** The same reads for costly operations, whose statements may take long: other reads neither wait for them nor share them. */
-    costly: createReads(SLOW_LISTS_IN_FLIGHT),
+    costly: createPostReads(db, batch, SLOW_LISTS_IN_FLIGHT),
     /**
      * Creates a post. Resolves after the commit. Rejects with `UserNotFound`, `Overloaded` or `TooManyPosts`, or with `InvalidToken` if the
      * client may no longer act.

@@ -13,7 +13,7 @@ import { toConnection, readPage, readUsersPage } from './pagination.ts'
 import { clientOfReads, postReadsOf, type GraphQLContext } from './context.ts'
 import { performOnce } from './idempotency.ts'
 import { authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, readerOfUsers } from './reading.ts'
-import { countRows } from './result-size.ts'
+import { countRows, showsContents } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
 
@@ -53,9 +53,9 @@ const resolvers = {
       const { first: limit, after } = readPage(args, (cursor) => decodePlace(cursor).position)
       const fields = [...selectedPostFields(info), 'position' as const, 'epoch' as const]
       const query = { fields, authorId: authorId ?? undefined, limit, after }
-      const { rows, next } = await postReadsOf(context).list(query, clientOfReads(context))
-      countRows(context, info, rows)
-      return toConnection({ rows, next: next && cursorOf(rows.at(-1)!) }, after, cursorOf)
+      const { rows: listed, next } = await postReadsOf(context).list(query, clientOfReads(context))
+      const rows = await countAndComplete(context, info, listed)
+      return toConnection({ rows, next: next && cursorOf(listed.at(-1)!) }, after, cursorOf)
     },
 
     async me (_, __, context, info) {
@@ -72,9 +72,7 @@ const resolvers = {
     async posts ({ id }, args, context, info) {
       await authorizeRead(context, 'posts:read', id)
       const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
-      const rows = await postReadsOf(context).listOfAuthor(key, clientOfReads(context))
-      countRows(context, info, rows)
-      return rows
+      return countAndComplete(context, info, await postReadsOf(context).listOfAuthor(key, clientOfReads(context)))
     },
   },
 
@@ -149,6 +147,12 @@ export function createResolvers (usher: FastifyInstance) {
 
 function cursorOf ({ position, epoch }: ListedPost): string {
   return encodePlace({ position: position!, epoch: epoch! })
+}
+
+// Counts the posts of a list before the contents of a long one are read. A response that is too large costs nearly nothing that way.
+async function countAndComplete<Posts extends readonly ListedPost[]> (context: GraphQLContext, info: GraphQLResolveInfo, posts: Posts): Promise<Posts | ListedPost[]> {
+  countRows(context, info, posts)
+  return showsContents(info) ? postReadsOf(context).complete(posts, clientOfReads(context)) : posts
 }
 
 // Runs a mutation, and adds its rejection to the account log. In REST routes the error handler does that (`plugins/errors.ts`), but

@@ -11,9 +11,6 @@ const wrappers = new Set(['nodes', 'edges', 'node'])
 // For a text of fewer characters, they are counted instead of bytes, which is faster.
 const SHORT = 256
 
-// Caches the bytes of each content, because a content may be large and the aliases of a document share the rows that they read.
-const contentBytes = new WeakMap<Row, number>()
-
 const jsonBytes = new WeakMap<object, number>()
 
 type Output = readonly [name: string, times: number]
@@ -36,17 +33,17 @@ export function countRows (context: GraphQLContext, info: GraphQLResolveInfo, ro
   results.add(context, bytes)
 }
 
+/** Returns whether the response has the contents of these posts. Those of a list may have been read for the posts below them only. */
+export function showsContents (info: GraphQLResolveInfo): boolean {
+  return outputsOf(info).some(([name]) => name === 'content')
+}
+
 function lengthOf (row: Row, name: string): number {
+  if (name === 'content' && 'contentBytes' in row) return row.contentBytes as number
   const value: unknown = row[name as keyof Row]
   if (typeof value === 'object' && value !== null) return lengthOfJson(value)
   if (typeof value !== 'string') return 0
-  if (value.length < SHORT) return value.length
-  if (name !== 'content') return Buffer.byteLength(value)
-  const known = contentBytes.get(row)
-  if (known !== undefined) return known
-  const bytes = Buffer.byteLength(value)
-  contentBytes.set(row, bytes)
-  return bytes
+  return value.length < SHORT ? value.length : Buffer.byteLength(value)
 }
 
 function lengthOfJson (value: object): number {

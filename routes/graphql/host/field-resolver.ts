@@ -111,7 +111,7 @@ function viewOf (parent: any, { parentType }: GraphQLResolveInfo): unknown {
   if (!hasRows(parentType)) return parent
   let view = views.get(parent)
   if (view) return view
-  const { rowVersion, ...shown } = parent
+  const { rowVersion, contentBytes, ...shown } = parent
   view = Object.freeze(shown as object)
   views.set(parent, view)
   return view

@@ -98,6 +98,21 @@ t.test('7.8 the contents of many authors are read correctly in several statement
   for (const { posts } of data.users.nodes) for (const { content } of posts) t.equal(content.length, 65_000)
 })
 
+t.test('7.8 the contents of a response that is too large are not read', async (t) => {
+  await fill(t, usher, { authors: 1, posts: 50, content: 'x'.repeat(65_000) })
+  const read = async () => {
+    const items = (await usher.app.usher.metrics()).find(({ name }) => name === 'usher_batch_items')!
+    return items.samples.filter(({ labels }) => labels['batch'] === 'posts.read-large').reduce((sum, sample) => sum + ('sum' in sample ? sample.sum : NaN), 0)
+  }
+  const before = await read()
+  for (const query of ['{ posts(first: 50) { nodes { author { posts(first: 50) { content } } } } }', `{ ${aliases(3, 'posts(first: 50) { nodes { content } }')} }`]) {
+    t.match(await post(usher, { query }), { data: null, errors: [{ extensions: { code: 'OPERATION_TOO_COSTLY' } }] })
+    t.equal(await read(), before, query)
+  }
+  t.equal((await post(usher, { query: '{ posts(first: 50) { nodes { content } } }' })).errors, undefined)
+  t.equal(await read(), before + 50)
+})
+
 t.test('1.13 large responses share a memory budget; those beyond it get OVERLOADED, and the budget is released', async (t) => {
   const usher = await createUsher(t, { graphql: { bufferedBytes: 1024 * 1024 } })
   await fill(t, usher, { authors: 1, posts: 14, content: 'x'.repeat(65_000) })

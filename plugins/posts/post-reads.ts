@@ -1,0 +1,47 @@
+import { batchLists } from '../../db/batch-lists.ts'
+import { batchCalls, type Client } from '../../db/batching.ts'
+import {
+  BYTES_A_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListedPost, type ListPostsQuery,
+} from '../../db/posts.ts'
+import type { Database } from '../../db/tables.ts'
+import type { BatchTelemetry } from '../../db/telemetry/batch.ts'
+import { CONTENT_BYTES } from '../../schema/text.ts'
+
+// The sizes of posts that are read by id are not known before.
+const POSTS_A_READ = 8 * 1024 * 1024 / CONTENT_BYTES
+
+// The id and the size of a post with a content that a list has not read.
+type LargePost = `${string} ${number}`
+
+const idOf = (post: LargePost) => post.split(' ')[0]!
+const bytesOf = (post: LargePost) => Number(post.split(' ')[1])
+
+/**
+ * Creates the reads of posts, whose statements concurrent requests share.
+ * @param batch returns the telemetry of a kind of read
+ * @param listsInFlight the number of concurrent lists
+ */
+export function createPostReads (db: Database, batch: (name: string) => BatchTelemetry, listsInFlight?: number) {
+  const readLarge = batchCalls((posts: LargePost[]) => findPosts(db, posts.map(idOf)), { size: BYTES_A_STATEMENT, weigh: bytesOf, telemetry: batch('posts.read-large') })
+
+  return {
+    /** Returns a post, or undefined if the id is unknown or malformed. */
+    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, telemetry: batch('posts.read') }),
+
+    /** Returns a page of posts, newest first. The contents of a long page are null, see `complete`. */
+    list: batchLists((query: ListPostsQuery) => listPosts(db, query), batch('posts.list'), listsInFlight),
+
+    /** Returns the newest posts of an author, who must exist. The contents of a long list are null, see `complete`. */
+    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { telemetry: batch('posts.of-author') }),
+
+    /**
+     * Reads the contents that a list has not read, because they are more than 64 KiB. Posts that were deleted since are left out. Call it
+     * only if the contents were requested, and there is room for them.
+     */
+    async complete<Posts extends readonly ListedPost[]> (posts: Posts, client?: Client): Promise<Posts | ListedPost[]> {
+      if (posts.every(({ content }) => content !== null)) return posts
+      const read = await Promise.all(posts.map((post) => post.content === null ? readLarge(`${post.id} ${post.contentBytes!}`, client) : post))
+      return read.filter((post) => post !== undefined)
+    },
+  }
+}
