@@ -1,11 +1,12 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { freePort, runProgram } from './program.ts'
+import { findPort } from './port.ts'
+import { runProgram } from './program.ts'
 
 /** Starts nginx with `docs/nginx.conf` in front of two nodes and returns its URL. It is stopped when the test ends. */
 export async function startNginx (t: Test, folder: string, nodes: readonly { url: string }[]): Promise<string> {
-  const port = await freePort()
+  const port = await findPort()
   let site = await readFile(join(import.meta.dirname, '../../docs/nginx.conf'), 'utf8')
   const set = (what: string, value: string) => {
     if (!site.includes(what)) throw new Error(`docs/nginx.conf has no ${what}`)

@@ -2,7 +2,8 @@ import { chown, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { accountFor } from '../../node/embedded/binaries.ts'
-import { freePort, runProgram } from './program.ts'
+import { findPort } from './port.ts'
+import { runProgram } from './program.ts'
 
 /**
  * Starts PgBouncer with `docs/pgbouncer.ini`, or in another mode, until the test ends. Returns the URL of the database
@@ -10,7 +11,7 @@ import { freePort, runProgram } from './program.ts'
  */
 export async function startPgbouncer (t: Test, folder: string, databaseUrl: string, mode: 'transaction' | 'session' = 'transaction'): Promise<string> {
   const { port: databasePort, username, password } = new URL(databaseUrl)
-  const port = await freePort()
+  const port = await findPort()
   const file = join(folder, 'pgbouncer.ini')
   let settings = await readFile(join(import.meta.dirname, '../../docs/pgbouncer.ini'), 'utf8')
   const set = (what: string, value: string) => {

@@ -1,17 +1,8 @@
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { once } from 'node:events'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import type { Test } from 'tap'
 import { until } from './until.ts'
-
-/** Returns a free port of 127.0.0.1. */
-export async function freePort (): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  return port
-}
 
 /** Starts a program of this machine and resolves when it listens. The program gets a signal when the test ends. */
 export async function runProgram (

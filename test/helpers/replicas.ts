@@ -6,7 +6,8 @@ import type { Test } from 'tap'
 import { environment, findPrograms, run } from '../../node/embedded/binaries.ts'
 import { openCluster } from '../../node/embedded/cluster.ts'
 import { openSql } from './sql.ts'
-import { freePort, runProgram } from './program.ts'
+import { findPort } from './port.ts'
+import { runProgram } from './program.ts'
 import { createProxy } from './proxy.ts'
 import { until } from './until.ts'
 
@@ -42,7 +43,7 @@ export async function startReplicas (t: Test, folder: string, { synchronous = tr
   const standby = join(copy, 'data')
   await writeFile(join(standby, 'standby.signal'), '')
 
-  const [primaryPort, standbyPort] = [await freePort(), await freePort()]
+  const [primaryPort, standbyPort] = [await findPort(), await findPort()]
   const start = (data: string, port: number, settings: string[]) => {
     const words = [...runAs.before, programs.postgres, '-D', data, '-p', String(port), ...[...SETTINGS, ...settings].flatMap((setting) => ['-c', setting])]
     return runProgram(t, port, words, { ...runAs.options, env: environment(), cwd: '/', stop: 'SIGINT' })

@@ -10,7 +10,8 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { createDatabase } from '../helpers/database.ts'
 import { startNode } from '../helpers/node.ts'
-import { freePort, runProgram } from '../helpers/program.ts'
+import { findPort } from '../helpers/port.ts'
+import { runProgram } from '../helpers/program.ts'
 import { until } from '../helpers/until.ts'
 
 interface Dashboard { panels: { title: string, targets?: { expr: string }[] }[] }
@@ -64,7 +65,7 @@ async function work (round: number): Promise<void> {
 
 t.test('14.2 every query of the dashboard returns data from a Prometheus that scrapes a node', async (t) => {
   await node.fetch('/graphql?query=subscription%7BpostCreated%7Bid%7D%7D', { headers: { accept: 'text/event-stream' }, signal: following.signal })
-  const port = await freePort()
+  const port = await findPort()
   const folder = t.testdir()
   const config = { global: { scrape_interval: SCRAPE }, scrape_configs: [{ job_name: 'usher', static_configs: [{ targets: [new URL(url).host] }] }] }
   await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(config))

@@ -3,7 +3,8 @@ import redis from 'mqemitter-redis'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
 import { createPost, openSocket } from '../helpers/graphql.ts'
-import { freePort, runProgram } from '../helpers/program.ts'
+import { findPort } from '../helpers/port.ts'
+import { runProgram } from '../helpers/program.ts'
 
 /** Members that the types of mqemitter-redis leave out. */
 interface Inner { state: EventEmitter, subConn: Connection, pubConn: Connection }
@@ -12,7 +13,7 @@ interface Connection { disconnect (): void }
 const POSTS = 'subscription { postCreated { title } }'
 
 t.test('7.7 posts are announced through Redis, and still reach all subscribers while Redis is unavailable', async (t) => {
-  const port = await freePort()
+  const port = await findPort()
   const startRedis = () => runProgram(t, port, ['/usr/bin/redis-server', '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'])
   let server = await startRedis()
   const createEmitter = () => {

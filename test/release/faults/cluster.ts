@@ -8,7 +8,8 @@ import { openCluster } from '../../../node/embedded/cluster.ts'
 import { stopBackends } from '../../helpers/backends.ts'
 import { prepareFolder } from '../../helpers/database.ts'
 import { startNode, type ServingNode } from '../../helpers/node.ts'
-import { freePort, runProgram } from '../../helpers/program.ts'
+import { findPort } from '../../helpers/port.ts'
+import { runProgram } from '../../helpers/program.ts'
 import { createProxy, type Proxy } from '../../helpers/proxy.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
@@ -85,7 +86,7 @@ export async function startCluster (t: Test, nodeCount: number): Promise<Cluster
 async function startPostgreSQL (t: Test, folder: string, clock: NodeJS.ProcessEnv): Promise<string> {
   const programs = await findPrograms()
   const { runAs: way, password, data } = await openCluster(folder, programs, false, () => {})
-  const port = await freePort()
+  const port = await findPort()
   const words = [...way.before, programs.postgres, '-D', data, '-p', String(port), ...SETTINGS.flatMap((setting) => ['-c', setting])]
   await runProgram(t, port, words, { ...way.options, env: { ...environment(), ...clock }, cwd: '/', stop: 'SIGINT' })
   return `postgres://usher:${password}@127.0.0.1:${port}/usher`
