@@ -10,6 +10,9 @@ import { CONTENT_BYTES } from '../../schema/text.ts'
 // The sizes of posts that are read by id are not known before.
 const POSTS_A_READ = 8 * 1024 * 1024 / CONTENT_BYTES
 
+// The response has been admitted and its posts have been read. To give it up after a second, like other reads, would waste what it has cost.
+const PATIENCE_OF_LARGE_READS_MS = 5000
+
 // The id and the size of a post with a content that a list has not read.
 type LargePost = `${string} ${number}`
 
@@ -22,7 +25,9 @@ const bytesOf = (post: LargePost) => Number(post.split(' ')[1])
  * @param listsInFlight the number of concurrent lists
  */
 export function createPostReads (db: Database, batch: (name: string) => BatchTelemetry, listsInFlight?: number) {
-  const readLarge = batchCalls((posts: LargePost[]) => findPosts(db, posts.map(idOf)), { size: BYTES_A_STATEMENT, weigh: bytesOf, telemetry: batch('posts.read-large') })
+  const readLarge = batchCalls((posts: LargePost[]) => findPosts(db, posts.map(idOf)), {
+    size: BYTES_A_STATEMENT, weigh: bytesOf, patience: PATIENCE_OF_LARGE_READS_MS, telemetry: batch('posts.read-large'),
+  })
 
   return {
     /** Returns a post, or undefined if the id is unknown or malformed. */
