@@ -32,7 +32,11 @@ export function formatExecution ({ data, errors }: FailedExecution, log: Fastify
 // mercurius wraps the errors of parsing and validation in a single error.
 function unfold (error: GraphQLError): GraphQLError[] {
   const source = (error.originalError ?? error) as { errors?: unknown }
-  return Array.isArray(source.errors) && !(source instanceof InvalidInput) ? source.errors : [error]
+  if (!Array.isArray(source.errors) || source instanceof InvalidInput) return [error]
+  // mercurius caches these errors. Their stack traces, which nobody reads, would keep all objects of the validation until the next full
+  // collection (docs/decisions/performance.md).
+  for (const invalid of source.errors as GraphQLError[]) invalid.stack = ''
+  return source.errors
 }
 
 function format (error: GraphQLError, log: Log): GraphQLFormattedError {
