@@ -5,22 +5,34 @@ import { HttpConnection, NodeIsDown, type Target } from './http-connection.ts'
 
 export interface ProbeConfiguration { readonly target: Target, readonly control: Target, readonly userId: string }
 
-/** The longest stall that only the node can have caused. */
+/** The stalls that only the node can have caused. */
 export interface Stalls {
-  /** Milliseconds, minus the time that the trivial server took at the same moment. */
-  readonly longest: number
-  readonly path: string
-  /** Seconds since the start. */
-  readonly at: number
+  /** Those in the first seconds of the run, in which V8 has not yet compiled most of the code. */
+  readonly starting: Slow
+  /** Those after that. */
+  readonly started: Slow
   readonly p50: number
   readonly p99: number
   readonly requests: number
-  readonly overLimit: number
   /** The longest response time of the trivial server, which is the noise of the machine. */
   readonly noise: number
 }
 
+export interface Slow {
+  /** Milliseconds of the longest, minus the time that the trivial server took at the same moment. */
+  readonly longest: number
+  readonly path: string
+  /** Seconds since the start. */
+  readonly at: number
+  /** The number of requests, and how many of them took longer than the limit. */
+  readonly requests: number
+  readonly overLimit: number
+}
+
+interface Sample { path: string, at: number, milliseconds: number }
+
 const EVERY_MS = 20
+const STARTING_SECONDS = 5
 const LIMIT_MS = 50
 // Noise within this distance in time counts as noise of the same moment.
 const NEAR_MS = 100
@@ -77,15 +89,23 @@ function summarize (): Stalls {
     return { path, at: (sent - start) / 1000, milliseconds: Math.max(0, took - meanwhile) }
   })
   const sorted = samples.map(({ took }) => took).sort((a, b) => a - b)
-  const longest = excess.reduce((worst, sample) => sample.milliseconds > worst.milliseconds ? sample : worst, { path: '', at: 0, milliseconds: 0 })
+  return {
+    starting: findSlow(excess.filter(({ at }) => at < STARTING_SECONDS)),
+    started: findSlow(excess.filter(({ at }) => at >= STARTING_SECONDS)),
+    p50: sorted[Math.floor(sorted.length / 2)] ?? 0,
+    p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
+    requests: samples.length,
+    noise: noise.reduce((most, { took }) => Math.max(most, took), 0),
+  }
+}
+
+function findSlow (samples: readonly Sample[]): Slow {
+  const longest = samples.reduce((worst, sample) => sample.milliseconds > worst.milliseconds ? sample : worst, { path: '', at: 0, milliseconds: 0 })
   return {
     longest: longest.milliseconds,
     path: longest.path.replace(userId, '{id}'),
     at: longest.at,
-    p50: sorted[Math.floor(sorted.length / 2)] ?? 0,
-    p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
     requests: samples.length,
-    overLimit: excess.filter(({ milliseconds }) => milliseconds > LIMIT_MS).length,
-    noise: noise.reduce((most, { took }) => Math.max(most, took), 0),
+    overLimit: samples.filter(({ milliseconds }) => milliseconds > LIMIT_MS).length,
   }
 }
