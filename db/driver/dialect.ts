@@ -132,9 +132,7 @@ class PipeliningConnection implements DatabaseConnection {
     // `db/driver/pool.ts`.
     if (!rows.command) throw new DatabaseUnavailable()
     this.#pools.backends.add(rows.state.pid)
-    // V8 keeps the query, which holds its result, until the next full collection. The rows are taken out of the result, or all of them would
-    // become old objects (docs/decisions/performance.md).
-    return { rows: rows.splice(0) as Row[], numAffectedRows: BigInt(rows.count ?? 0) }
+    return { rows: takeRows(rows) as Row[], numAffectedRows: BigInt(rows.count ?? 0) }
   }
 
   async * streamQuery (): AsyncGenerator<never> {
@@ -161,6 +159,15 @@ class PipeliningConnection implements DatabaseConnection {
       throw error
     }
   }
+}
+
+// Takes the rows out of a result. V8 keeps the query, which holds its result, until the next full collection, and all rows would become old
+// objects (docs/decisions/performance.md). `splice` takes ten times as long, because a result is not a plain array, and an iterator three times.
+function takeRows<Row> (result: Row[]): Row[] {
+  const rows: Row[] = []
+  for (let index = 0; index < result.length; index++) rows.push(result[index]!)
+  result.length = 0
+  return rows
 }
 
 // Rejects with the error of BEGIN. The connection is then closed, because its state is unknown.
