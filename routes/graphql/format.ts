@@ -29,14 +29,21 @@ export function formatExecution ({ data, errors }: FailedExecution, log: Fastify
   return { data: data as FormattedExecutionResult['data'] ?? null, errors: formatErrors(errors!, log) }
 }
 
-// mercurius wraps the errors of parsing and validation in a single error.
-function unfold (error: GraphQLError): GraphQLError[] {
-  const source = (error.originalError ?? error) as { errors?: unknown }
-  if (!Array.isArray(source.errors) || source instanceof InvalidInput) return [error]
-  // mercurius caches these errors. Their stack traces, which nobody reads, would keep all objects of the validation until the next full
-  // collection (docs/decisions/performance.md).
-  for (const invalid of source.errors as GraphQLError[]) invalid.stack = ''
-  return source.errors
+// The code of the error in which mercurius wraps those of parsing and validation.
+const INVALID_DOCUMENT = 'MER_ERR_GQL_VALIDATION'
+
+// Returns the errors that mercurius has wrapped, or the error itself. Errors of a host may have a member `errors`, too.
+function unfold (error: GraphQLError): readonly GraphQLError[] {
+  const { code, errors } = (error.originalError ?? error) as { code?: unknown, errors?: readonly GraphQLError[] }
+  if (code !== INVALID_DOCUMENT) return [error]
+  errors!.forEach(dropStack)
+  return errors!
+}
+
+// mercurius caches the errors of invalid documents. Their stack traces, which nobody reads, would keep all objects of the validation until
+// the next full garbage collection (docs/decisions/performance.md). An error that is not about the document is logged with its stack trace.
+function dropStack (error: Error): void {
+  if (error instanceof GraphQLError) error.stack = ''
 }
 
 function format (error: GraphQLError, log: Log): GraphQLFormattedError {

@@ -25,6 +25,7 @@ const errors: Record<string, () => unknown> = {
   graphql: () => new GraphQLError('Closed', { extensions: { code: 'CLOSED', until: 'noon' } }),
   defect: () => new Error('select * from secrets'),
   text: () => 'select * from secrets',
+  list: () => Object.assign(new Error('Two are wrong'), { statusCode: 422, code: 'WRONG', errors: ['one', new Error('select * from secrets')] }),
 }
 
 const extension: GraphqlExtension = {
@@ -102,9 +103,10 @@ t.test('12.6 errors of a host: rejections and each GraphQLError are sent, others
   const usher = await createUsher(t, { graphql: extension })
   const query = 'query ($how: String!) { fails(how: $how) }'
   for (let round = 0; round < 3; round++) {
-    const [rejection, graphql, defect, text] = await Promise.all(Object.keys(errors).map(async (how) => (await post(usher, { query, variables: { how } })).errors![0]!))
+    const [rejection, graphql, defect, text, list] = await Promise.all(Object.keys(errors).map(async (how) => (await post(usher, { query, variables: { how } })).errors![0]!))
     t.match(rejection, { message: 'Not today', path: ['fails'], extensions: { code: 'NOT_TODAY' } })
     t.match(graphql, { message: 'Closed', path: ['fails'], extensions: { code: 'CLOSED', until: 'noon' } })
+    t.match(list, { message: 'Two are wrong', path: ['fails'], extensions: { code: 'WRONG' } })
     for (const error of [defect, text]) t.match(error, { message: 'The server failed', extensions: { code: 'INTERNAL_ERROR' } })
   }
 })
