@@ -132,8 +132,10 @@ function judgeNode (total: Findings, { node }: Stage, stalls: Stalls, memory: Me
   for (const crash of node.crashes) total.violation('crash', 'node', crash.slice(-500), crash)
   for (const [line, { count, example }] of node.logged) if (!isExpected(line)) total.violation('log', 'node', `${count} times: ${line}`, example)
   for (const line of new Set(node.warnings)) total.violation('log', 'node', line)
-  const { longest, at, path, overLimit, requests } = stalls.started
-  if (longest > STALL_MS) total.violation('stall', 'probe', `${longest.toFixed(0)} ms at ${at.toFixed(1)} s on GET ${path}; ${overLimit} of ${requests} requests over ${STALL_MS} ms`)
+  for (const { longest, at, path, overLimit, requests } of [stalls.starting, stalls.started]) {
+    const found = `${longest.toFixed(0)} ms at ${at.toFixed(1)} s on GET ${path}; ${overLimit} of ${requests} requests over ${STALL_MS} ms`
+    if (longest > STALL_MS) total.violation('stall', 'probe', found)
+  }
   if (!memory.isFlat) total.violation('memory', 'node', `grows from ${memory.inUse.early.toFixed(0)} to ${memory.inUse.late.toFixed(0)} MiB in use`)
 }
 

@@ -8,9 +8,9 @@ export interface ProbeConfiguration { readonly target: Target, readonly control:
 /** The stalls that only the node can have caused. */
 export interface Stalls {
   /** Those in the first seconds of the run, in which V8 has not yet compiled most of the code. */
-  readonly starting: Slow
+  readonly starting: PartStalls
   /** Those after that. */
-  readonly started: Slow
+  readonly started: PartStalls
   readonly p50: number
   readonly p99: number
   readonly requests: number
@@ -18,8 +18,9 @@ export interface Stalls {
   readonly noise: number
 }
 
-export interface Slow {
-  /** Milliseconds of the longest, minus the time that the trivial server took at the same moment. */
+/** The stalls in a part of the run. */
+export interface PartStalls {
+  /** Milliseconds of the longest one, minus the time that the trivial server took at the same moment. */
   readonly longest: number
   readonly path: string
   /** Seconds since the start. */
@@ -90,8 +91,8 @@ function summarize (): Stalls {
   })
   const sorted = samples.map(({ took }) => took).sort((a, b) => a - b)
   return {
-    starting: findSlow(excess.filter(({ at }) => at < STARTING_SECONDS)),
-    started: findSlow(excess.filter(({ at }) => at >= STARTING_SECONDS)),
+    starting: findStalls(excess.filter(({ at }) => at < STARTING_SECONDS)),
+    started: findStalls(excess.filter(({ at }) => at >= STARTING_SECONDS)),
     p50: sorted[Math.floor(sorted.length / 2)] ?? 0,
     p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
     requests: samples.length,
@@ -99,8 +100,9 @@ function summarize (): Stalls {
   }
 }
 
-function findSlow (samples: readonly Sample[]): Slow {
-  const longest = samples.reduce((worst, sample) => sample.milliseconds > worst.milliseconds ? sample : worst, { path: '', at: 0, milliseconds: 0 })
+function findStalls (samples: readonly Sample[]): PartStalls {
+  const none: Sample = { path: '', at: 0, milliseconds: 0 }
+  const longest = samples.reduce((worst, sample) => sample.milliseconds > worst.milliseconds ? sample : worst, none)
   return {
     longest: longest.milliseconds,
     path: longest.path.replace(userId, '{id}'),

@@ -16,8 +16,10 @@ export function printResult ({ seed, requests, seconds, statuses, counted, viola
     console.log(`| ${title} | ${count} | ${count === 0 ? 'held' : 'VIOLATED'} |`)
   }
   const mib = (value: number) => value.toFixed(0)
+  const { starting, started, p50, p99, noise } = stalls
   console.log(`
-longest stall ${stalls.started.longest.toFixed(1)} ms, and ${stalls.starting.longest.toFixed(1)} in the first five seconds (p50 ${stalls.p50.toFixed(1)}, p99 ${stalls.p99.toFixed(1)}, ${stalls.requests} requests; the machine alone: up to ${stalls.noise.toFixed(1)} ms)
+longest stall ${started.longest.toFixed(1)} ms, and ${starting.longest.toFixed(1)} in the first five seconds
+probe: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)}, ${stalls.requests} requests; the machine alone: up to ${noise.toFixed(1)} ms
 memory in use after full garbage collections: ${mib(memory.inUse.early)} MiB in the second quarter of the run, ${mib(memory.inUse.late)} in the last one
 resident memory ${mib(memory.resident.start)} MiB at the start, ${mib(memory.resident.peak)} at most, ${mib(memory.resident.end)} at the end
 stopped with ${stop.code} within ${stop.took.toFixed(0)} ms`)
