@@ -161,8 +161,9 @@ class PipeliningConnection implements DatabaseConnection {
   }
 }
 
-// Takes the rows out of a result. V8 keeps the query, which holds its result, until the next full collection, and all rows would become old
-// objects (docs/decisions/performance.md). `splice` takes ten times as long, because a result is not a plain array, and an iterator three times.
+// Takes the rows out of a result. V8 keeps the query, which holds its result, until the next full garbage collection, and would promote all
+// rows to the old generation (docs/decisions/performance.md). A result is not a plain array: `splice` takes ten times as long, and an
+// iterator three times.
 function takeRows<Row> (result: Row[]): Row[] {
   const rows: Row[] = []
   for (let index = 0; index < result.length; index++) rows.push(result[index]!)

@@ -10,7 +10,8 @@ import { CONTENT_BYTES } from '../../schema/text.ts'
 // The sizes of posts that are read by id are not known before.
 const POSTS_A_READ = 8 * 1024 * 1024 / CONTENT_BYTES
 
-// The response has been admitted and its posts have been read. To give it up after a second, like other reads, would waste what it has cost.
+// Other reads are given up after a second. When this one is sent, the response has been admitted and its posts have been read, which would
+// be wasted.
 const PATIENCE_OF_LARGE_READS_MS = 5000
 
 // The id and the size of a post with a content that a list has not read.

@@ -46,8 +46,9 @@ t.test('1.10 of several hosts, the one that accepts writes is used, regardless o
 })
 
 t.test('1.10 if none of several hosts accepts writes, the start fails with the reason', async (t) => {
-  await t.rejects(refusal(t, closed, standby), { code: 'DATABASE_UNAVAILABLE', message: 'usher: the database cannot be reached (READ_ONLY)' })
-  await t.rejects(refusal(t, closed, alsoClosed), { code: 'DATABASE_UNAVAILABLE', message: 'usher: the database cannot be reached (ECONNREFUSED)' })
+  const code = 'DATABASE_UNAVAILABLE'
+  await t.rejects(refusal(t, closed, standby), { code, message: 'usher: the database cannot be reached (READ_ONLY)' })
+  await t.rejects(refusal(t, closed, alsoClosed), { code, message: 'usher: the database cannot be reached (ECONNREFUSED)' })
 })
 
 t.test('1.10 when another host takes over, requests get 503 until then, and service resumes without intervention', async (t) => {
