@@ -156,6 +156,8 @@ async function service (app: FastifyInstance): Promise<void> {
   // These are sibling scopes because each parses and validates requests differently.
   await app.register(rest)
   if (has('graphql')) await app.register(import('./routes/graphql/index.ts'))
+  // The last of Usher's hooks: everything that it does for the start has been done.
+  app.addHook('onReady', async () => app.usherDatabase.setServing(true))
 }
 
 async function rest (app: FastifyInstance): Promise<void> {

@@ -38,7 +38,7 @@ export function prepare<Parameters extends readonly unknown[], Row> (build: (db:
 }
 
 /**
- * Allows a transaction to pause for ten seconds between statements instead of one (`db/driver/client-options.ts`), for example to
+ * Allows a transaction to pause for ten seconds between statements instead of three (`db/driver/client-options.ts`), for example to
  * remove files. Use it only if the locks of the transaction delay no request.
  */
 export async function allowPauses (trx: Database): Promise<void> {

@@ -20,7 +20,7 @@ async function createDatabase (app: FastifyInstance) {
   const { database, notificationsUrl, schema, poolSize, userFields } = app.usherOptions
   const { usherTelemetry: telemetry } = app
   const connection = openDatabase({ database, notificationsUrl, schema, poolSize, telemetry, log: app.log })
-  const { db, breaker, clock, notifications, heartbeat, close } = connection
+  const { db, breaker, clock, notifications, heartbeat, setServing, close } = connection
   app.addHook('onClose', close)
   const newer = await migrate(db, schema, { fields: userFields, report }).catch(giveUp)
   if (newer.length > 0) app.log.warn({ schema, migrations: newer }, 'a newer version of Usher has migrated the database')
@@ -54,6 +54,7 @@ async function createDatabase (app: FastifyInstance) {
     clock,
     notifications,
     start,
+    setServing,
     writeInTime: createWriteInTime(clock),
   }
 }

@@ -1,7 +1,8 @@
 import postgres, { type Sql } from 'postgres'
 
-// Ample, because a node sends the statements of a transaction without pauses.
-const IDLE_IN_TRANSACTION_MS = 1000
+// A node sends the statements of a transaction without pauses. On a machine with many more busy processes than cores, however, it may
+// not get to run for more than a second.
+const IDLE_IN_TRANSACTION_MS = 3000
 
 /** The parsed options of a postgres.js client; `postgres()` accepts them back. */
 export type ClientOptions = Sql['options']

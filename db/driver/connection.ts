@@ -40,6 +40,8 @@ export interface Connection {
   readonly notifications: Notifications
   /** Detects outages for statements if notifications come from another URL. The caller starts it along with `notifications`. */
   readonly heartbeat: Pick<Notifications, 'start'> | undefined
+  /** Sets whether requests are served. If not, as at first, the database has more time to answer. */
+  setServing (isServing: boolean): void
   close (): Promise<void>
 }
 
@@ -82,6 +84,11 @@ export function openDatabase (
     clock,
     notifications,
     heartbeat,
+
+    setServing (isServing) {
+      notifications.setServing(isServing)
+      heartbeat?.setServing(isServing)
+    },
 
     async close () {
       closing.abort()

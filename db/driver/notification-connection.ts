@@ -14,8 +14,6 @@ const IDLE_HEARTBEAT_MS = 200
 const IDLE_AFTER_MS = 500
 const SUSPICION_MS = 50
 const SLICE_MS = 100
-// More time than later attempts have: no request waits during the start, and several nodes may start on a busy machine.
-const FIRST_CONNECT_MS = 5000
 
 /** The statement that is sent as the heartbeat. */
 export const HEARTBEAT = 'select extract(epoch from clock_timestamp())::float8 * 1000 as time'
@@ -84,7 +82,7 @@ export function openNotificationConnection (options: NotificationConnectionOptio
   let usedAt = performance.now()
   let idleTimer: NodeJS.Timeout | undefined
 
-  const timeout = isFirst ? FIRST_CONNECT_MS : answerTime.connectDeadline
+  const timeout = answerTime.connectDeadline
   const listener = openListener(source, {
     timeout,
     onMessage: (channel, payload) => channels.get(channel)!.onMessage(payload),
@@ -144,9 +142,8 @@ export function openNotificationConnection (options: NotificationConnectionOptio
   }
 
   async function beat (): Promise<void> {
-    const isStarting = isFirst && state.name !== 'live'
     const sent = performance.now()
-    const { 0: row } = await run(HEARTBEAT, isStarting ? FIRST_CONNECT_MS : answerTime.deadline)
+    const { 0: row } = await run(HEARTBEAT, answerTime.deadline)
     const received = performance.now()
     clock?.adjust(row!.time, sent, received)
     answerTime.add(received - sent)

@@ -46,6 +46,8 @@ export interface Notifications {
   listen (channel: string, onMessage: Channel['onMessage'], onConnect?: Channel['onConnect']): void
   /** Connects. Resolves when every `onConnect` has run; rejects with the cause if the first attempt fails. */
   start (): Promise<void>
+  /** Sets whether requests are served. If not, as at first, the database has more time to answer (`db/driver/answer-time.ts`). */
+  setServing (isServing: boolean): void
   close (): Promise<void>
 }
 
@@ -97,6 +99,8 @@ export function createNotifications ({ pool, source, isSeparate, outages, clock 
     start () {
       return new Promise((resolve, reject) => { running = run(resolve).catch(reject) })
     },
+
+    setServing: answerTime.setServing,
 
     async close () {
       closing.abort()

@@ -53,6 +53,8 @@ export async function withService<Result> (work: (context: ServiceContext) => Pr
     })
     await app.ready()
     const scope = scopes.find((scope) => scope.hasDecorator('usherAccounts'))!
+    // No request waits for the command, which should not fail on a busy machine.
+    scope.usherDatabase.setServing(false)
     const caller = scope.usherAuth.createCaller({ via: 'command', ...terminalContext, isHost: true, actor: null })
     return await work({ app: scope, db: scope.usherDatabase.db, caller, settings, sendsMails: mailer !== undefined })
   } catch (error) {

@@ -12,13 +12,14 @@ export interface TestConnection extends Connection {
   query: <Row>(text: string) => Promise<Row[]>
 }
 
-/** Opens a connection to the test database through a proxy. It is closed when the test ends. */
-export async function openConnection (t: Test, options: Partial<ConnectionOptions> = {}): Promise<TestConnection> {
+/** Opens a connection to the test database through a proxy, which serves requests at once. It is closed when the test ends. */
+export async function openConnection (t: Test, { isServing = true, ...options }: Partial<ConnectionOptions> & { isServing?: boolean } = {}): Promise<TestConnection> {
   const proxy = await createProxy(t, await testDatabaseUrl())
   const logged: string[] = []
   const note = (_: object, message: string) => { logged.push(message) }
   const log = { warn: note, info: (message: string) => { logged.push(message) }, error: note }
   const connection = openDatabase({ database: proxy.url, schema: 'public', poolSize: 4, log, ...options })
+  connection.setServing(isServing)
   t.teardown(connection.close)
   const query = async <Row>(text: string) => [...(await sql.raw<Row>(text).execute(connection.db)).rows]
   return { ...connection, proxy, logged, query }

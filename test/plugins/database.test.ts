@@ -47,6 +47,25 @@ t.test('1.10 if the database fails during the start, ready() rejects, and the co
   await t.rejects(async () => app.ready(), { code: 'DATABASE_UNAVAILABLE', message: /cannot be reached \((ECONNREFUSED|ECONNRESET|CONNECTION_CLOSED)\)/ })
 })
 
+t.test('1.10 a start does not fail if the database pauses for longer than a request may wait', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  let pauses = 0
+  // This runs during the last step of the start, with a heartbeat.
+  const pause = async (): Promise<void> => {
+    pauses++
+    proxy.freeze()
+    await delay(1500)
+    proxy.thaw()
+  }
+  const { inject } = await createUsher(t, { databaseUrl: proxy.url, schema: uniqueSchema(t.name), hooks: { beforeUserCreate: pause } })
+  t.equal(pauses, 1)
+  t.equal((await inject('GET', '/health/ready')).statusCode, 200)
+
+  proxy.freeze()
+  t.equal((await inject('GET', '/api/users')).statusCode, 503, 'requests do not wait for as long')
+  proxy.thaw()
+})
+
 t.test('4 notifications may use another URL; if it leads to another database, ready() rejects', async (t) => {
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)

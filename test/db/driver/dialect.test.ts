@@ -79,7 +79,7 @@ t.test('9 Usher opens its own connections, so transforms and types of the client
 t.test('8 settings of PostgreSQL in the database URL have an effect', async (t) => {
   const { query } = await openConnection(t, { database: `${await testDatabaseUrl()}?statement_timeout=1234` })
   t.strictSame(await query('show statement_timeout'), [{ statement_timeout: '1234ms' }])
-  t.strictSame(await query('show idle_in_transaction_session_timeout'), [{ idle_in_transaction_session_timeout: '1s' }])
+  t.strictSame(await query('show idle_in_transaction_session_timeout'), [{ idle_in_transaction_session_timeout: '3s' }])
   t.strictSame(await query('show application_name'), [{ application_name: 'usher' }])
 })
 
