@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import type { AddressInfo } from 'node:net'
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { format } from 'node:util'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import { explain, openData, type Data } from './data.ts'
@@ -12,7 +13,6 @@ import { createFirstAdminNotice } from './first-admin-notice.ts'
 import { lowerHelperThreads } from './helper-threads.ts'
 import home from './home.ts'
 import httpDefaults from './http-defaults.ts'
-import { warnIfAdminIgnored } from './ignored-admin.ts'
 import { serverOptions, trustProxy } from './http-server.ts'
 import { localUrl } from './local-address.ts'
 import { createHeaders, type SetHeaders } from './security-headers.ts'
@@ -33,6 +33,9 @@ import { obeyPrimary } from './workers/worker.ts'
 
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
   `Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "${PROGRAM} admin create --email <address>".`
+
+const ADMIN_IGNORED = 'ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make %s one, run ' +
+  `"${PROGRAM} admin create --email <address>", or "users promote <address>" if the user exists.`
 
 // How long a stop waits for a start in progress.
 const START_MS = 3_000
@@ -129,13 +132,13 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
     postsPerHour: settings.POSTS_PER_HOUR,
     policy: policyOf(settings),
     admin: email && password ? { email, password } : undefined,
+    onAdminIgnored: () => { if (announces) print(format(ADMIN_IGNORED, email)) },
     ...printsSecrets(settings)
       ? { onFirstAdmin: notice.keep }
       : { onNoAdmin: () => { if (announces) print(NO_ADMIN) } },
   })
   const url = await listen(app, settings, handover?.port)
   if (!announces) return
-  await warnIfAdminIgnored(app, email)
   if (!mailer) print('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   print(`Usher listens on ${url}`, `  data: ${data.location}`, `  log in: ${url}/login, docs: ${url}/docs, GraphiQL: ${url}/graphql`)
   // Its parent is the primary, which may itself be the child of npm.

@@ -1,7 +1,7 @@
 // Options that are not in `Settings`, because they are not values.
 const others = [
   'prefix', 'logLevel', 'logSerializers', 'databaseUrl', 'sql', 'notificationsUrl', 'emitter', 'policy', 'mailer', 'mailTemplates', 'onFirstAdmin',
-  'onNoAdmin', 'hooks', 'userFields', 'claims', 'webhooks',
+  'onNoAdmin', 'onAdminIgnored', 'hooks', 'userFields', 'claims', 'webhooks',
 ]
 
 // fastify-cli passes `skipOverride`, and with `--options` the options of the Fastify server, to every plugin of an app. @fastify/autoload

@@ -115,6 +115,8 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' 
   onFirstAdmin?: ((admin: { email: string, password: string }) => void) | undefined
   /** Is called at start if the database has no admin and neither `admin` nor `onFirstAdmin` is given. */
   onNoAdmin?: (() => void) | undefined
+  /** Is called at start, instead of a warning in the log, if `admin` has no effect, because the database has another admin. */
+  onAdminIgnored?: (() => void) | undefined
 }
 
 export type { Mail, MailContent, MailName, MailTemplates, MailValues } from './mail.ts'
@@ -150,4 +152,5 @@ export interface Options extends Readonly<Given> {
   readonly webhooks: readonly Webhook[]
   readonly onFirstAdmin: UsherOptions['onFirstAdmin']
   readonly onNoAdmin: UsherOptions['onNoAdmin']
+  readonly onAdminIgnored: UsherOptions['onAdminIgnored']
 }

@@ -15,7 +15,7 @@ import { readWebhooks } from './webhooks.ts'
 export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
   const {
     prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, webhooks, onFirstAdmin, onNoAdmin,
-    hooks, userFields, claims, ...rest
+    onAdminIgnored, hooks, userFields, claims, ...rest
   } = dropToolOptions(given, Object.keys(Settings.properties), optionError)
   if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
@@ -25,6 +25,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (ofFastify.has(String(rest.actorName))) throw optionError(`actorName ${rest.actorName} is a member of Fastify's requests: choose another name`)
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
+  if (onAdminIgnored !== undefined && typeof onAdminIgnored !== 'function') throw optionError('onAdminIgnored must be a function')
   if (claims !== undefined && typeof claims !== 'function') throw optionError('claims must be a function')
   return Object.freeze({
     ...parseLimits({ ...rest, graphql: limits }),
@@ -44,6 +45,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
     webhooks: readWebhooks(webhooks),
     onFirstAdmin,
     onNoAdmin,
+    onAdminIgnored,
   })
 }
 

@@ -17,19 +17,23 @@ export default fp(async function firstAdmin (app) {
 }, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-outbox', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth'] })
 
 async function createFirstAdmin (app: FastifyInstance): Promise<void> {
-  const { log, usherDatabase: { db }, usherUsers: users, usherOptions: { schema, admin, onFirstAdmin, onNoAdmin } } = app
+  const { log, usherDatabase: { db }, usherUsers: users, usherOptions: { schema, admin, onFirstAdmin, onNoAdmin, onAdminIgnored = warn } } = app
   if (!admin && !onFirstAdmin && !onNoAdmin) return
-  if (await hasAdmin(db)) return warnIfIgnored()
+  if (await hasAdmin(db)) return reportIfIgnored()
   if (!admin && !onFirstAdmin) return onNoAdmin!()
   const given = admin ?? { email: 'admin@example.com', password: randomBytes(15).toString('base64url') }
   const created = await create(app, { name: 'Admin', role: 'admin', ...given })
   if (created && !admin) onFirstAdmin!(created)
   // Another node was faster.
-  if (!created) await warnIfIgnored()
+  if (!created) await reportIfIgnored()
 
-  // A host may always pass the option, so there is no warning if it had its effect before.
-  async function warnIfIgnored (): Promise<void> {
-    if (admin && (await users.find(admin.email))?.role !== 'admin') log.warn({ schema }, 'the option admin is ignored, because another admin exists')
+  // A host may always pass the option, so it is not reported if it had its effect before.
+  async function reportIfIgnored (): Promise<void> {
+    if (admin && (await users.find(admin.email))?.role !== 'admin') onAdminIgnored()
+  }
+
+  function warn (): void {
+    log.warn({ schema }, 'the option admin is ignored, because another admin exists')
   }
 }
 

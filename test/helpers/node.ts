@@ -1,9 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { parseSettings } from '../../node/settings.ts'
+
+// Enough for a start on a busy machine, and less than the limit of tap.
+const PATIENCE_MS = 180_000
+// The characters of the log that an error shows.
+const OUTPUT_SHOWN = 5000
 
 const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const coverage = fileURLToPath(new URL('../../.tap/coverage', import.meta.url))
@@ -87,14 +93,29 @@ export function spawnNode (t: Test, { settings = {}, cwd, program = server, inje
     get stderr () { return output.stderr },
 
     async said (text) {
-      for (;;) {
-        const match = output.stderr.match(text)
-        if (match) return match
-        const more = once(child.stderr!, 'data').then(() => true)
-        if (!await Promise.race([more, ended.then(() => false)])) throw new Error(`the node ended: ${output.stderr}`)
-      }
+      await printed(this, 'stderr', () => output.stderr.match(text))
+      return output.stderr.match(text)!
     },
   }
+}
+
+/** Resolves when the condition holds, which is checked at each new line of the log. Rejects if the node ends first. */
+export const logged = (node: TestNode, isSo: () => boolean): Promise<void> => printed(node, 'stdout', isSo)
+
+// Rejects with the output, which says what has happened instead. By its own limit, tap would end the test without it.
+async function printed (node: TestNode, stream: 'stdout' | 'stderr', isSo: () => unknown): Promise<void> {
+  const stop = new AbortController()
+  const { signal } = stop
+  const over = Promise.race([
+    node.ended.then(() => 'the node ended'),
+    delay(PATIENCE_MS, `not printed within ${PATIENCE_MS / 1000} s`, { signal, ref: false }),
+  ])
+  over.catch(() => {})
+  while (!isSo()) {
+    const reason = await Promise.race([over, once(node.child[stream]!, 'data', { signal }).then(() => undefined)])
+    if (reason !== undefined && !isSo()) throw new Error(`${reason}: ${node.stderr}\n${node.stdout.slice(-OUTPUT_SHOWN)}`)
+  }
+  stop.abort()
 }
 
 /** Starts a node and resolves when it listens. */

@@ -14,6 +14,10 @@ const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $ti
 const PATIENCE_MS = 60_000
 const PAUSE_MS = 20
 
+/** Returns the outcomes that are not expected. */
+export const unlike = (answers: Traffic['answers'], expected: readonly string[]): Traffic['answers'] =>
+  Object.fromEntries(Object.entries(answers).filter(([answer]) => !expected.includes(answer)))
+
 /**
  * Starts clients that read, create users and create posts in turn. Their connections are kept alive and are idle for
  * short times.

@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { isAlive } from '../../node/embedded/cluster.ts'
-import type { ServingNode, TestNode } from './node.ts'
+import { logged, type ServingNode, type TestNode } from './node.ts'
 
 interface Line { pid: number, msg: string, worker?: number, reqId?: string }
 
@@ -17,15 +17,6 @@ export function workersOf (node: TestNode): number[] {
   const lines = linesOf(node).filter(({ worker }) => worker !== undefined)
   const ended = new Set(lines.filter(({ msg }) => msg.startsWith('A worker has ended')).map(({ worker }) => worker))
   return lines.filter(({ msg, worker }) => msg === 'A worker listens' && !ended.has(worker)).map(({ worker }) => worker!)
-}
-
-/** Resolves when the condition holds, which is checked at each new line of the log. Rejects if the node ends first. */
-export async function logged (node: TestNode, isSo: () => boolean): Promise<void> {
-  const ended = node.ended.then(() => true)
-  while (!isSo()) {
-    const isOver = await Promise.race([ended, once(node.child.stdout!, 'data').then(() => false)])
-    if (isOver && !isSo()) throw new Error(`the node ended: ${node.stderr}`)
-  }
 }
 
 /** Resolves when a number of workers serves, none of which is one of `others`. */

@@ -1,7 +1,7 @@
 import Fastify from 'fastify'
 import postgres, { type Sql } from 'postgres'
 import t, { type Test } from 'tap'
-import usher, { migrate } from '../../app.ts'
+import usher, { migrate, type UsherOptions } from '../../app.ts'
 import { migrate as migrateTo, migrations } from '../../db/migrations.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { createDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
@@ -93,10 +93,10 @@ t.test('12.11 a database that a newer version has changed: a warning, or a failu
   const sql = connect(t, databaseUrl)
   await sql`insert into ${sql(schema)}.migrations values ('9998-future', 'later')`
   const lines: { level: number, msg: string, migrations?: string[] }[] = []
-  const start = async (admin: { email: string, password: string }) => {
+  const start = async (admin: { email: string, password: string }, more: UsherOptions = {}) => {
     const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
     t.teardown(() => app.close())
-    await app.register(usher, { ...options, admin })
+    await app.register(usher, { ...options, ...more, admin })
     await app.ready()
   }
   await start(options.admin)
@@ -104,7 +104,11 @@ t.test('12.11 a database that a newer version has changed: a warning, or a failu
   await start(options.admin)
   t.match(lines.splice(0).map(({ msg }) => msg), ['a newer version of Usher has migrated the database'], 'the admin exists')
   await start({ ...options.admin, email: 'other@example.com' })
-  t.match(lines.map(({ msg }) => msg), ['a newer version of Usher has migrated the database', 'the option admin is ignored, because another admin exists'])
+  t.match(lines.splice(0).map(({ msg }) => msg), ['a newer version of Usher has migrated the database', 'the option admin is ignored, because another admin exists'])
+  let ignored = 0
+  await start({ ...options.admin, email: 'other@example.com' }, { onAdminIgnored: () => { ignored++ } })
+  t.equal(ignored, 1)
+  t.match(lines.map(({ msg }) => msg), ['a newer version of Usher has migrated the database'], 'onAdminIgnored is called instead of a warning')
   await sql`insert into ${sql(schema)}.migrations values ('9999-drop!', 'later')`
   const { message } = await failureOf(t, { databaseUrl, schema })
   t.match(message, `a newer version of Usher has changed the schema "${schema}" so that this version cannot use it (9999-drop!): the database is at 9999-drop!, and this version knows the migrations up to ${Object.keys(migrations).at(-1)}. Start the newer version`)

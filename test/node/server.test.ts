@@ -1,12 +1,13 @@
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { getPriority } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createDatabase, prepareFolder } from '../helpers/database.ts'
 import { openSocket } from '../helpers/graphql.ts'
-import { spawnNode, startNode, stopNode, type NodeOptions } from '../helpers/node.ts'
+import { logged, spawnNode, startNode, stopNode, type NodeOptions, type TestNode } from '../helpers/node.ts'
+import { createProxy } from '../helpers/proxy.ts'
 import { until } from '../helpers/until.ts'
 
 t.jobs = 3
@@ -17,7 +18,7 @@ const databaseUrl = await createDatabase(t)
 
 /** Returns the options of a node that uses the database of this file. */
 function connected (t: Test, settings: Record<string, string> = {}, rest: Partial<NodeOptions> = {}): NodeOptions {
-  const given = { DATABASE_URL: databaseUrl, DATABASE_WAIT_SECONDS: '0', SECRET, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+  const given = { DATABASE_URL: databaseUrl, SECRET, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
   return { cwd: t.testdir(), settings: { ...given, ...settings }, ...rest }
 }
 
@@ -27,7 +28,7 @@ t.test('8 the node caches compiled code for the next start, and frees memory tha
   const kept = join(import.meta.dirname, '../../node_modules/.cache/usher')
   await rm(kept, { recursive: true, force: true })
   const first = await startNode(t, connected(t, { LOG_LEVEL: 'debug' }, { compileCache: true }))
-  while (!first.stdout.includes('The memory that only the start needed was freed')) await once(first.child.stdout!, 'data')
+  await logged(first, () => first.stdout.includes('The memory that only the start needed was freed'))
   t.match(first.stdout, '"status":"fulfilled"')
   // While a busy machine frees memory, the database may count as unavailable for a moment.
   await until('the node answers', async () => (await first.fetch(unknown)).status === 404)
@@ -39,22 +40,59 @@ t.test('8 the node caches compiled code for the next start, and frees memory tha
   t.match(await second.login(admin), { token: String })
 })
 
-t.test('8 requests come before the threads in which V8 collects garbage', { buffered: true }, async (t) => {
-  // An operator may have given the node a low priority, as with nice(1).
-  for (const added of [0, 17 - getPriority()]) {
-    const inject = `import { getPriority, setPriority } from 'node:os'; setPriority(getPriority() + ${added})`
-    const node = await startNode(t, connected(t, { LOG_LEVEL: 'debug' }, { inject }))
-    const { pid } = node.child
-    const threads = await Promise.all((await readdir(`/proc/${pid}/task`)).map(async (thread) =>
-      ({ name: (await readFile(`/proc/${pid}/task/${thread}/comm`, 'utf8')).trim(), priority: getPriority(Number(thread)) })))
-    const helpers = threads.filter(({ name }) => name === 'V8Worker')
-    // Node.js 22 does not name its threads.
-    t.equal(helpers.length > 0, !process.version.startsWith('v22.'))
-    t.match(helpers, helpers.map(() => ({ priority: Math.min(getPriority() + added + 5, 19) })))
-    t.equal(getPriority(pid), getPriority() + added, 'the priority of the main thread is unchanged')
-    t.match(node.stdout, `"status":"fulfilled","value":${helpers.length},"msg":"The priority of the helper threads was lowered"`)
-  }
+t.test('1.10 a database that stops responding just when a node has started does not end the node', { buffered: true }, async (t) => {
+  const proxy = await createProxy(t, databaseUrl)
+  // The node does not listen before there is a file named `go` in its folder.
+  const inject = `
+    import { existsSync } from 'node:fs'
+    import { Server } from 'node:http'
+    const { listen } = Server.prototype
+    Server.prototype.listen = function (...args) {
+      console.error('wants to listen')
+      const timer = setInterval(() => { if (existsSync('go')) { clearInterval(timer); listen.apply(this, args) } }, 5)
+      return this
+    }
+  `
+  const options = connected(t, { DATABASE_URL: proxy.url }, { inject })
+  const node = spawnNode(t, options)
+  await node.said('wants to listen')
+  proxy.freeze()
+  await writeFile(join(options.cwd, 'go'), '')
+  const [, url] = await node.said(/listens on (\S+)/)
+  proxy.thaw()
+  await until('the node serves', async () => (await fetch(`${url}${unknown}`)).status === 404)
 })
+
+t.test('8 requests come before the threads in which V8 collects garbage', { buffered: true }, async (t) => {
+  await requireLowHelpers(t, spawnNode(t, connected(t, { LOG_LEVEL: 'debug' })), 0)
+})
+
+t.test('8 requests come before those threads also in a node with a low priority, as with nice(1)', { buffered: true }, async (t) => {
+  const added = 17 - getPriority()
+  // On a busy machine, a whole node with this priority would take minutes to start.
+  const program = join(t.testdir(), 'program.mjs')
+  await writeFile(program, `
+    import { getPriority, setPriority } from 'node:os'
+    import { lowerHelperThreads } from ${JSON.stringify(new URL('../../node/helper-threads.ts', import.meta.url))}
+    setPriority(getPriority() + ${added})
+    await lowerHelperThreads({ debug: (details, msg) => console.log(JSON.stringify({ ...details, msg })) })
+    setInterval(() => {}, 1000)
+  `)
+  await requireLowHelpers(t, spawnNode(t, { cwd: dirname(program), program }), added)
+})
+
+async function requireLowHelpers (t: Test, node: TestNode, added: number): Promise<void> {
+  const pid = node.child.pid!
+  await logged(node, () => node.stdout.includes('The priority of the helper threads was lowered'))
+  const threads = await Promise.all((await readdir(`/proc/${pid}/task`)).map(async (thread) =>
+    ({ name: (await readFile(`/proc/${pid}/task/${thread}/comm`, 'utf8')).trim(), priority: getPriority(Number(thread)) })))
+  const helpers = threads.filter(({ name }) => name === 'V8Worker')
+  // Node.js 22 does not name its threads.
+  t.equal(helpers.length > 0, !process.version.startsWith('v22.'))
+  t.match(helpers, helpers.map(() => ({ priority: Math.min(getPriority() + added + 5, 19) })))
+  t.equal(getPriority(pid), getPriority() + added, 'the priority of the main thread is unchanged')
+  t.match(node.stdout, `"status":"fulfilled","value":${helpers.length},"msg":"The priority of the helper threads was lowered"`)
+}
 
 t.test('8 the first start needs no settings, and the data survive restarts and kill -9', { buffered: true }, async (t) => {
   const cwd = t.testdir()
@@ -322,7 +360,8 @@ t.test('8 a start that fails prints one sentence and exits with code 1', { buffe
     ['a bad setting', { PORT: 'http' }, 'PORT must be a whole number from 0 (any free port) to 65535.'],
     ['a port that is taken', { PORT: `${port}` }, `PORT ${port} is in use on 127.0.0.1: stop the program that uses it, or set another PORT (0 for any free one).`],
     ['a host that is another machine', { HOST: '192.0.2.1' }, 'The node cannot listen on HOST 192.0.2.1 with PORT 0 (EADDRNOTAVAIL): set another HOST or PORT.'],
-    ['a database that cannot be reached', { DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `DATABASE_URL: "d" on 127.0.0.1:${free} cannot be reached (ECONNREFUSED).`],
+    ['a database that cannot be reached', { DATABASE_WAIT_SECONDS: '0', DATABASE_URL: `postgres://u:secret@127.0.0.1:${free}/d` },
+      `DATABASE_URL: "d" on 127.0.0.1:${free} cannot be reached (ECONNREFUSED).`],
     ['a wrong password', { DATABASE_URL: `postgres://usher:secret@${host}${pathname}` }, `DATABASE_URL: "${pathname.slice(1)}" on ${host} reports: password authentication failed for user "usher".`],
     ['notifications from nobody', { NOTIFICATIONS_URL: `postgres://u:secret@127.0.0.1:${free}/d` }, `NOTIFICATIONS_URL cannot be used to receive notifications: connect ECONNREFUSED 127.0.0.1:${free}`],
     ['a folder that is a file', { DATABASE_URL: '', DATA_DIR: join(folder, 'file') }, `DATA_DIR cannot be used, because ${folder}/file is not a writable folder (it is not a folder): start the node as the user who owns it, or choose another DATA_DIR.`],

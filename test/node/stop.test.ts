@@ -8,7 +8,7 @@ import { prepareFolder } from '../helpers/database.ts'
 import { upgrade } from '../helpers/frames.ts'
 import { hostOf } from '../helpers/graphql.ts'
 import { startMailServer } from '../helpers/mail.ts'
-import { startNode, stopNode } from '../helpers/node.ts'
+import { logged, startNode, stopNode } from '../helpers/node.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const EVENTS = 'subscription { postCreated { content } }'
@@ -72,7 +72,7 @@ t.test('8 a node stops in order even if clients stall: it sends remaining mail, 
   })
   for (let count = 0; count < 200; count++) await post(CONTENT)
   await fetch(`${node.url}/api/auth/password-reset`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: admin.email }) })
-  while (!node.stdout.includes('A mail could not be sent: another attempt follows')) await once(node.child.stdout!, 'data')
+  await logged(node, () => node.stdout.includes('A mail could not be sent: another attempt follows'))
 
   t.equal(await stopNode(node), 0)
   t.equal((await mails.of(admin.email, 1)).length, 1, 'the deferred mail is sent')

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createDatabase } from '../helpers/database.ts'
 import { isAlive } from '../../node/embedded/cluster.ts'
-import { spawnNode, startNode } from '../helpers/node.ts'
+import { logged, spawnNode, startNode } from '../helpers/node.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
-import { startTraffic } from '../helpers/traffic.ts'
+import { startTraffic, unlike } from '../helpers/traffic.ts'
 import { until } from '../helpers/until.ts'
 import { connectionsOf, maxConnectionsFor, poolSizeOf } from '../../node/workers/count.ts'
-import { gone, logged, pinToWorkers, serving, workersOf } from '../helpers/workers.ts'
+import { gone, pinToWorkers, serving, workersOf } from '../helpers/workers.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const ROUNDS = 20
@@ -29,8 +29,14 @@ async function startWorkers (t: Test, settings: Record<string, string> = {}) {
   return { node, cwd, pids: await serving(node, 2) }
 }
 
-const unlike = (answers: Record<string, number>, expected: string[]) =>
-  Object.fromEntries(Object.entries(answers).filter(([answer]) => !expected.includes(answer)))
+/**
+ * Returns the outcomes that do not count as failures of a replacement. If a busy machine delays the database for too long, requests get
+ * 503 (contract 1.10), and the log of the same time says so.
+ */
+function acceptableWith (log: string): string[] {
+  const isDelayed = /The database is unavailable|The database answers heartbeats, but no statements/.test(log)
+  return ['200', '201', ...isDelayed ? ['503', 'DATABASE_UNAVAILABLE'] : []]
+}
 
 t.test('14.1 two workers', { buffered: true }, async (t) => {
   const { node, cwd } = await startWorkers(t, { METRICS_PORT: '0' })
@@ -71,13 +77,14 @@ t.test('14.1 two workers', { buffered: true }, async (t) => {
   t.test('14.1 SIGHUP replaces the workers without a failed request, and they read .env again', async (t) => {
     const before = workersOf(node)
     await writeFile(join(cwd, '.env'), 'USERS_VISIBLE_TO=members\n')
+    const { length } = node.stdout
     const traffic = startTraffic({ url: node.url, headers })
     await traffic.flow(ROUNDS)
     node.child.kill('SIGHUP')
     await logged(node, () => node.stdout.includes('All workers are replaced'))
     await traffic.flow(ROUNDS)
     await traffic.stop()
-    t.strictSame(unlike(traffic.answers, ['200', '201']), {})
+    t.strictSame(unlike(traffic.answers, acceptableWith(node.stdout.slice(length))), {}, `the answers: ${JSON.stringify(traffic.answers)}`)
     t.strictSame(workersOf(node).filter((pid) => before.includes(pid)), [])
     t.equal((await node.fetch('/api/users')).status, 401)
   })

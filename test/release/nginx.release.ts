@@ -8,7 +8,7 @@ import { startNginx } from '../helpers/nginx.ts'
 import { startNode, stopNode, type ServingNode } from '../helpers/node.ts'
 import { openSql } from '../helpers/sql.ts'
 import { subscribe } from '../helpers/subscriber.ts'
-import { startTraffic } from '../helpers/traffic.ts'
+import { startTraffic, unlike } from '../helpers/traffic.ts'
 import { until } from '../helpers/until.ts'
 import { findFaults, noFaults, type Write } from '../helpers/writes.ts'
 
@@ -110,6 +110,3 @@ async function post (url: string, body: object, options: RequestOptions = {}): P
   const [response] = await once(sending, 'response')
   return json(response)
 }
-
-const unlike = (answers: Record<string, number>, expected: string[]) =>
-  Object.fromEntries(Object.entries(answers).filter(([answer]) => !expected.includes(answer)))

@@ -4,11 +4,11 @@ import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { createDatabase } from '../helpers/database.ts'
-import { startNode } from '../helpers/node.ts'
+import { logged, startNode } from '../helpers/node.ts'
 import { openSql } from '../helpers/sql.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { startTraffic } from '../helpers/traffic.ts'
-import { logged, serving, workersOf } from '../helpers/workers.ts'
+import { serving, workersOf } from '../helpers/workers.ts'
 import { findFaults, noFaults } from '../helpers/writes.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
