@@ -6,6 +6,7 @@ import { timeEndedSessions } from './migrations/ended-at.ts'
 import { createEpochs } from './migrations/epochs.ts'
 import { createIdempotencyKeys } from './migrations/idempotency.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
+import { keepOneRequestAKey } from './migrations/one-request-a-key.ts'
 import { createOutbox } from './migrations/outbox.ts'
 import { createPositions } from './migrations/positions.ts'
 import { createQuotas } from './migrations/quotas.ts'
@@ -158,6 +159,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0016-idempotency': createIdempotencyKeys,
   '0017-user-lists': { indexes: userListIndexes },
   '0018-quotas': createQuotas,
+  '0019-one-request-a-key': keepOneRequestAKey,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

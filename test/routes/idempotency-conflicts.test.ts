@@ -1,9 +1,13 @@
+import type { LightMyRequestResponse } from 'fastify'
 import t from 'tap'
 import { v7 as uuid } from 'uuid'
 import { createToResultKey } from '../../schema/idempotency.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { testDatabaseUrl } from '../helpers/database.ts'
+import { createPost } from '../helpers/graphql.ts'
 import { create, createTwo, outcomeOf, somebody } from '../helpers/idempotency.ts'
 import { openSql } from '../helpers/sql.ts'
+import { fieldPart, filePart, post as upload } from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
 
 type Step = PromiseWithResolvers<void>
@@ -78,6 +82,65 @@ t.test('10.4 writes without a key succeed although the keys of others in their s
   for (const response of await keyed) t.type(response.data?.createPost.id, 'string', JSON.stringify(response))
   t.equal((await sql`select from posts`).length, keys.length + 2)
 })
+
+t.test('10.4 of two different requests with one key that two nodes receive at once, only one is performed, and can be repeated', async (t) => {
+  // In the plan that PostgreSQL keeps for repeated statements, a statement waits for other posts before it takes the lock of the key.
+  const databaseUrl = `${await testDatabaseUrl()}?plan_cache_mode=force_generic_plan`
+  const [one, two] = await createTwo(t, { databaseUrl })
+  const sql = openSql(t, one)
+  const post = await createPost(one, one.admin)
+  const greeting = [filePart('Hello'), fieldPart('description', 'A greeting')]
+  const others: Record<string, (key: string) => Promise<LightMyRequestResponse>> = {
+    'a change of a post': (key) => mutate(two, [`updatePost(id: "${post}", input: { title: "Changed" }) { id }`], key),
+    'the creation of a user': (key) => create(two, key, { name: 'Ada', email: 'ada@example.com' }),
+    'an upload': (key) => upload(two, greeting, { headers: { ...two.admin.headers, 'idempotency-key': key } }),
+    'the same mutation with other names': (key) => mutate(two, ['c', 'd'].map(creating), key),
+  }
+  for (const [index, [name, other]] of Object.entries(others).entries()) {
+    const requests = [() => mutate(one, ['a', 'b'].map(creating), `key${index}`), () => other(`key${index}`)]
+    const responses = await whilePostsWait(sql, one, requests)
+    const codes = responses.map(codeOf)
+    const performed = codes.indexOf(undefined)
+    t.match(codes[1 - performed], /^IDEMPOTENCY_KEY_(REUSED|IN_USE)$/, name)
+    t.match(outcomeOf(await requests[performed]!()), { ...outcomeOf(responses[performed]!), replayed: 'true' })
+    t.equal(codeOf(await requests[1 - performed]!()), 'IDEMPOTENCY_KEY_REUSED')
+    t.equal((await sql`delete from posts where title in ('a', 'b') returning id`).length, performed === 0 ? 2 : 0)
+  }
+})
+
+t.test('10.4 if two nodes receive the same mutation of several fields at the same time, each field is performed once', async (t) => {
+  const nodes = await createTwo(t)
+  const sql = openSql(t, nodes[0])
+  const [first, repeat] = await whilePostsWait(sql, nodes[0], nodes.map((node) => () => mutate(node, ['a', 'b', 'c'].map(creating), 'key')))
+  t.notOk(codeOf(first!))
+  t.same(repeat!.json(), first!.json())
+  t.same((await sql`select title from posts order by title`).map(({ title }) => title), ['a', 'b', 'c'])
+})
+
+const creating = (title: string) => `${title}: createPost(input: { title: "${title}", content: "B" }) { id }`
+
+const mutate = ({ inject, admin }: TestUsher, fields: readonly string[], key: string) =>
+  inject('POST', '/graphql', { headers: { ...admin.headers, 'idempotency-key': key }, payload: { query: `mutation { ${fields.join(' ')} }` } })
+
+const codeOf = (response: LightMyRequestResponse): string | undefined => response.json().errors?.[0].extensions.code ?? response.json().code
+
+// Sends requests, of which the first one creates posts, while a transaction makes new posts wait: each once the one before waits or is done.
+async function whilePostsWait (sql: ReturnType<typeof openSql>, usher: TestUsher, requests: readonly (() => Promise<LightMyRequestResponse>)[]) {
+  const { insert, blocks, rollback, release } = await otherNode(sql, usher)
+  let done = 0
+  const sent: Promise<LightMyRequestResponse>[] = []
+  try {
+    await insert()
+    for (const send of requests) {
+      sent.push(send().finally(() => { done++ }))
+      await until('it waits or is done', async () => done + await blocks() === sent.length)
+    }
+  } finally {
+    await rollback()
+    release()
+  }
+  return Promise.all(sent)
+}
 
 const query = 'mutation { createPost(input: { title: "A", content: "B" }) { id } }'
 
