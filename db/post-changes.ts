@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import { InvalidToken } from '../schema/auth.ts'
 import type { Match } from '../schema/entity-tag.ts'
 import { Overloaded, PreconditionFailed } from '../schema/errors.ts'
 import type { ResultKey } from '../schema/idempotency.ts'
@@ -8,6 +9,7 @@ import { UserNotFound } from '../schema/user.ts'
 import { isInTime } from './driver/write-in-time.ts'
 import { admitting, detectConflict, isAdmitted, isolateConflicts, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
+import { findEndedSessions, hasLiveSession, isLiveSession, requireLiveSession } from './live-sessions.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
 import { counting, findExceeded, joinCounted } from './post-rates.ts'
@@ -31,14 +33,16 @@ export interface NewPost {
   content: string
   /** The user who creates or changes it. Null, or absent, if it is not a user. */
   actorId?: string | null | undefined
+  /** The session of the actor, which must not have ended. Null, or absent, if there is none. */
+  sessionId?: string | null | undefined
   /** Under what the result is stored. */
   once?: ResultKey | undefined
 }
 
 /**
- * Creates posts, as one statement. Returns the created posts in the order of their positions, which is the order of `posts`. A post
- * whose author is unknown yields `UserNotFound`, one whose key is taken yields `KeyTaken`, and neither affects the others. PostgreSQL
- * notifies the nodes at the commit.
+ * Creates posts, as one statement. Returns the created posts in the order of their positions, which is the order of `posts`. In place of
+ * a post that was not created, there is an error, which does not affect the others: `InvalidToken` if the session of its actor has ended,
+ * `KeyTaken` if its key is taken, `UserNotFound` if its author is unknown. PostgreSQL notifies the nodes at the commit.
  *
  * The authors' rows are locked, so that no author is deleted before the commit. If another transaction has locked an author's row,
  * such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row would block all new posts:
@@ -56,12 +60,14 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
   const keyed = keyedOf(ids, posts.map(({ once }) => once))
+  const sessions = posts.map(({ sessionId = null }) => sessionId)
   const isLimited = perHour > 0 && actors.some((actor) => actor !== null)
-  const admitted = keyed ? isAdmitted('given.id') : sql<boolean>`true`
+  const admitted = keyed ? sql<boolean>`${hasLiveSession('session')} and ${isAdmitted('given.id')}` : hasLiveSession('session')
   const given = (keyed ? admitting(db, keyed) : db)
-    .with('given', (cte) => cte.selectFrom(sql<Record<'id' | 'author' | 'title' | 'content' | 'actor', string>>`unnest(
-      ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[], ${actors}::uuid[]
-    )`.as<'posts'>(sql`posts(id, author, title, content, actor)`)).selectAll())
+    .with('given', (cte) => cte.selectFrom(sql<Record<'id' | 'author' | 'title' | 'content' | 'actor' | 'session', string>>`unnest(
+      ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[],
+      ${actors}::uuid[], ${sessions}::uuid[]
+    )`.as<'posts'>(sql`posts(id, author, title, content, actor, session)`)).selectAll())
     .with('authors', (cte) => cte.selectFrom('users').select('id')
       .where('id', '=', sql<string>`any(${authors}::uuid[])`).orderBy('id').forKeyShare().skipLocked()) as unknown as Database
   const statement = (isLimited ? counting(given, admitted) : given)
@@ -79,9 +85,11 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
   const created = inOrder(ids, written)
   if (written.length === posts.length) return created as PostRow[]
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
+  const ended = await findEndedSessions(db, sessions)
   const exceeded = isLimited ? await findExceeded(db, actors, perHour) : undefined
   return created.map((row, index) => {
     if (row) return row
+    if (ended.has(sessions[index])) return new InvalidToken()
     if (refused?.has(ids[index]!)) return new KeyTaken()
     if (!known.has(authors[index]?.toLowerCase() ?? '')) return new UserNotFound()
     return exceeded?.get(actors[index]!) ?? new Overloaded()
@@ -104,50 +112,58 @@ export interface PostConditions {
   once?: ResultKey | undefined
 }
 
-/** Updates the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, and `KeyTaken` if the key `once` is taken. */
+/**
+ * Updates the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `InvalidToken` if the session has ended, and
+ * `KeyTaken` if the key `once` is taken.
+ */
 export async function updatePost (
-  db: Database, id: string, { title, content, actorId = null }: Partial<NewPost>, { until, match, once }: PostConditions
+  db: Database, id: string, { title, content, actorId = null, sessionId }: Partial<NewPost>, { until, match, once }: PostConditions
 ): Promise<PostRow> {
   const versions = versionsOf(match)
   const keyed = keyedOf([id], [once])
   const statement = (keyed ? admitting(db, keyed) : db).with('updated', (cte) => cte.updateTable('posts')
     .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
-    .where('id', '=', id).where(isInTime(until)).$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
+    .where('id', '=', id).where(isInTime(until)).where(isLiveSession(sessionId))
+    .$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(postColumns))
   const query = storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
-  if (!keyed) return await query.selectFrom('updated').selectAll().executeTakeFirst() ?? await whyUnchanged(db, id, match)
+  if (!keyed) return await query.selectFrom('updated').selectAll().executeTakeFirst() ?? await whyUnchanged(db, id, match, sessionId)
   const { written: [post], refused } = toOutcome<PostRow>(await detectConflict(() => keeping(query, 'post-update', 'updated').selectFrom('updated')
     .fullJoin(refusedWrites, 'refusals.refused_id', 'updated.id').selectAll('updated').select('refused_id').execute()))
   if (refused.size > 0) throw new KeyTaken()
-  return post ?? await whyUnchanged(db, id, match)
+  return post ?? await whyUnchanged(db, id, match, sessionId)
 }
 
 /**
- * Deletes a post. Throws `PostNotFound`, `PreconditionFailed`, and `KeyTaken` if the key `once` is taken.
- * @param actorId the user who deletes it
+ * Deletes a post. Throws what `updatePost` throws.
+ * @param actor the user who deletes it, and the session
  */
-export async function deletePost (db: Database, id: string, actorId: string | null, { until, match, once }: PostConditions): Promise<void> {
+export async function deletePost (
+  db: Database, id: string, { actorId = null, sessionId }: Pick<NewPost, 'actorId' | 'sessionId'>, { until, match, once }: PostConditions
+): Promise<void> {
   const versions = versionsOf(match)
   const keyed = keyedOf([id], [once])
   const statement = (keyed ? admitting(db, keyed) : db).with('deleted', (cte) => cte.deleteFrom('posts')
-    .where('id', '=', id).where(isInTime(until)).$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
+    .where('id', '=', id).where(isInTime(until)).where(isLiveSession(sessionId))
+    .$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(['id', 'author_id', 'title']))
   const query = storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
   if (!keyed) {
-    await query.selectFrom('deleted').select('id').executeTakeFirst() ?? await whyUnchanged(db, id, match)
+    await query.selectFrom('deleted').select('id').executeTakeFirst() ?? await whyUnchanged(db, id, match, sessionId)
     return
   }
   const author = query.with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
   const { written, refused } = toOutcome(await detectConflict(() => keeping(author, 'post-deletion', 'known', false).selectFrom('known')
     .fullJoin(refusedWrites, 'refusals.refused_id', 'known.id').select(['known.id', 'refused_id']).execute()))
   if (refused.size > 0) throw new KeyTaken()
-  if (written.length === 0) await whyUnchanged(db, id, match)
+  if (written.length === 0) await whyUnchanged(db, id, match, sessionId)
 }
 
 // Throws why a change has matched no row.
-async function whyUnchanged (db: Database, id: string, match: Match): Promise<never> {
+async function whyUnchanged (db: Database, id: string, match: Match, sessionId: string | null | undefined): Promise<never> {
+  await requireLiveSession(db, sessionId)
   if (versionsOf(match) === null) throw new PostNotFound()
   throw await db.selectFrom('posts').select('id').where('id', '=', id).executeTakeFirst() ? new PreconditionFailed() : new PostNotFound()
 }

@@ -4,6 +4,7 @@ import type { ResultKey } from '../schema/idempotency.ts'
 import { QuotaExceeded } from '../schema/upload.ts'
 import { admitting, detectConflict, isAdmitted, keeping, keyedOf, KeyTaken, type StoredResult } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
+import { isLiveSession, requireLiveSession } from './live-sessions.ts'
 import { toPage, type Page } from './page.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Row } from './row.ts'
@@ -46,15 +47,18 @@ export async function listUploads (db: Database, { userId, limit, after }: ListU
 
 /**
  * Takes the owner of an upload away, so that it is invisible and `deleteOwnerlessUploads` removes its file, and then its record. Returns
- * whether there was such an upload.
- * @param actorId the user who deletes it; null if it is the host
+ * whether there was such an upload. Throws `InvalidToken` if the session has ended.
+ * @param actor the user who deletes it, and the session; null if it is the host
  */
-export async function deleteUpload (db: Database, id: string, actorId: string | null): Promise<boolean> {
+export async function deleteUpload (db: Database, id: string, actor: { id: string, sessionId: string } | null): Promise<boolean> {
   const statement = db
-    .with('old', (cte) => cte.selectFrom('uploads').selectAll().where('id', '=', id).where('user_id', 'is not', null).forUpdate())
-  const { numUpdatedRows } = await storing(statement, db, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(actorId)) })
+    .with('old', (cte) => cte.selectFrom('uploads').selectAll().where('id', '=', id).where('user_id', 'is not', null)
+      .where(isLiveSession(actor?.sessionId)).forUpdate())
+  const { numUpdatedRows } = await storing(statement, db, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(actor?.id ?? null)) })
     .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').set({ user_id: null }).executeTakeFirstOrThrow()
-  return numUpdatedRows > 0n
+  if (numUpdatedRows > 0n) return true
+  await requireLiveSession(db, actor?.sessionId)
+  return false
 }
 
 export interface NewUpload {
@@ -70,11 +74,11 @@ export interface NewUpload {
 }
 
 /**
- * Creates the record of a stored file. Throws `InvalidToken` if its user was deleted meanwhile, `QuotaExceeded` if the user's uploads would
- * exceed the quota, and `KeyTaken` if the key `once` is taken.
+ * Creates the record of a stored file. Throws `InvalidToken` if its user was deleted or the session has ended meanwhile, `QuotaExceeded` if
+ * the user's uploads would exceed the quota, and `KeyTaken` if the key `once` is taken.
  */
 export async function insertUpload (
-  db: Database, { userId, mediaType, ...upload }: NewUpload, quota: UploadQuota, once?: ResultKey
+  db: Database, { userId, mediaType, ...upload }: NewUpload, quota: UploadQuota, sessionId: string, once?: ResultKey
 ): Promise<void> {
   const keyed = keyedOf([upload.id], [once])
   const values = { ...upload, user_id: userId, media_type: mediaType }
@@ -83,16 +87,21 @@ export async function insertUpload (
     const names = Object.keys(values) as (keyof typeof values)[]
     if (!keyed) {
       const statement = db.with('created', (cte) => cte.insertInto('uploads').columns(names)
-        .expression(sql`select ${sql.join(Object.values(values))} where ${limitsUploads(quota)}`).returningAll())
-      return void await storing(statement, db, 'upload.created', event).selectFrom('created').select('id').execute()
+        .expression(sql`select ${sql.join(Object.values(values))} where ${isLiveSession(sessionId)} and ${limitsUploads(quota)}`).returningAll())
+      await storing(statement, db, 'upload.created', event)
+        .selectFrom('created').select('id').executeTakeFirstOrThrow(() => new InvalidToken())
+      return
     }
     const statement = admitting(db, keyed)
       .with('created', (cte) => cte.insertInto('uploads').columns(names)
-        .expression(sql`select ${sql.join(Object.values(values))} from keyed where ${isAdmitted('keyed.record_id')} and ${limitsUploads(quota)}`).returningAll())
+        .expression(sql`select ${sql.join(Object.values(values))} from keyed
+          where ${isLiveSession(sessionId)} and ${isAdmitted('keyed.record_id')} and ${limitsUploads(quota)}`).returningAll())
       .with('shown', (cte) => cte.selectFrom('created').select(columns))
     const rows = await detectConflict(() => keeping(storing(statement, db, 'upload.created', event), 'upload', 'shown')
       .selectFrom('shown').select('id').execute())
-    if (rows.length === 0) throw new KeyTaken()
+    if (rows.length > 0) return
+    await requireLiveSession(db, sessionId)
+    throw new KeyTaken()
   } catch (error) {
     if (violates(error, 'upload_quota')) throw new QuotaExceeded()
     throw violates(error, 'uploads_user_id_fkey') ? new InvalidToken() : error

@@ -1,10 +1,12 @@
 import { sql } from 'kysely'
 import postgres from 'postgres'
+import { InvalidToken } from '../schema/auth.ts'
 import { permits, type Match } from '../schema/entity-tag.ts'
 import { PreconditionFailed } from '../schema/errors.ts'
 import { UserNotFound } from '../schema/user.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { DIVISION_BY_ZERO, isInTime } from './driver/write-in-time.ts'
+import { findEndedSessions, hasLiveSession } from './live-sessions.ts'
 import { isConsumed } from './outbox/consumed.ts'
 import { storing, userData } from './outbox/store.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
@@ -20,6 +22,8 @@ export interface UserUpdate {
   id: string
   changes: Changes
   actorId: string | null
+  /** The session of the actor, which must not have ended; null if there is none. */
+  sessionId: string | null
   /** The versions that the user may have. */
   match: Match
 }
@@ -50,7 +54,8 @@ export async function updateUsers (
   const kept = known.map(({ changes }) => columns.map(({ name }) => changes[name as keyof Changes] === undefined ? '1' : '0').join(''))
   const versions = known.map(({ match }) => toArray(versionsOf(match)))
   const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
-  const rows = await change(db, known.map(({ id }) => id), kept, versions, known.map(({ actorId }) => actorId), ...values, until).catch((error) => {
+  const [actors, sessions] = [known.map(({ actorId }) => actorId), known.map(({ sessionId }) => sessionId)]
+  const rows = await change(db, known.map(({ id }) => id), kept, versions, actors, sessions, ...values, until).catch((error) => {
     // A value that a constraint of the host forbids, for example. Each change then has its own result.
     if (error instanceof postgres.PostgresError && error.code !== DIVISION_BY_ZERO) return undefined
     throw error
@@ -68,8 +73,14 @@ async function explain (
   db: Database, updates: readonly UserUpdate[], changed: readonly (UserRow | undefined)[], fields: UserFields
 ): Promise<(UserRow | Error | typeof separate)[]> {
   const others = updates.filter((_, index) => !changed[index])
-  const found = await findUsers(db, others.map(({ id }) => id), fields).catch((error: Error) => error)
-  const results = others.map((update, index) => found instanceof Error ? found : resultOf(update, found[index]))
+  const found = await Promise.all([
+    findUsers(db, others.map(({ id }) => id), fields), findEndedSessions(db, others.map(({ sessionId }) => sessionId)),
+  ]).catch((error: Error) => error)
+  const results = others.map((update, index) => {
+    if (found instanceof Error) return found
+    const [users, ended] = found
+    return ended.has(update.sessionId) ? new InvalidToken() : resultOf(update, users[index])
+  })
   return changed.map((user) => user ?? results.shift()!)
 }
 
@@ -83,11 +94,11 @@ function resultOf ({ changes, match }: UserUpdate, user: UserRow | undefined): E
 const isPlain = ({ name }: WritableColumn) => name !== 'email' && name !== 'role'
 
 // The names have underscores, which names of fields cannot have. A column that is kept is null in `given`.
-type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id'> & Record<'kept_columns' | 'expected_versions' | 'actor_id', string>
+type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id'> & Record<'kept_columns' | 'expected_versions' | 'actor_id' | 'session_id', string>
 
 const prepareChange = (fields: UserFields, stores: boolean) => prepare((
   db, ids: readonly string[], kept: readonly string[], versions: readonly (string | null)[], actors: readonly (string | null)[],
-  ...rest: readonly (readonly (string | null)[] | string)[]
+  sessions: readonly (string | null)[], ...rest: readonly (readonly (string | null)[] | string)[]
 ) => {
   const columns = writableColumns(fields)
   const [values, until] = [rest.slice(0, -1), rest.at(-1) as string]
@@ -96,8 +107,8 @@ const prepareChange = (fields: UserFields, stores: boolean) => prepare((
     then ${sql.ref(`users.${name}`)} else ${sql.ref(`given.${name}`)} end`
   const statement = db
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
-      ${ids}::uuid[], ${kept}::text[], ${versions}::text[], ${actors}::uuid[], ${sql.join(arrays)}
-    )`.as<'given'>(sql`given(id, kept_columns, expected_versions, actor_id, ${sql.join(columns.map(({ name }) => sql.ref(name)))})`)).selectAll())
+      ${ids}::uuid[], ${kept}::text[], ${versions}::text[], ${actors}::uuid[], ${sessions}::uuid[], ${sql.join(arrays)}
+    )`.as<'given'>(sql`given(id, kept_columns, expected_versions, actor_id, session_id, ${sql.join(columns.map(({ name }) => sql.ref(name)))})`)).selectAll())
     // A user who is locked is skipped, because all others would wait as well, and two statements could wait for each other.
     .with('locked', (cte) => cte.selectFrom('users').select('users.id as locked_id')
       .where('users.id', '=', sql<string>`any(array(select given.id from given))`).where(isInTime(until)).orderBy('users.id')
@@ -105,6 +116,7 @@ const prepareChange = (fields: UserFields, stores: boolean) => prepare((
     .with('updated', (cte) => cte.updateTable('users').from(['given', 'locked'])
       .whereRef('users.id', '=', 'given.id').whereRef('users.id', '=', 'locked.locked_id')
       .where(hasVersion(sql.ref('users.row_version'), sql.ref('given.expected_versions')))
+      .where(hasLiveSession('session_id'))
       .where(sql<boolean>`coalesce(users.email = given.email, true) and coalesce(users.role = given.role, true)`)
       .set({ ...Object.fromEntries(columns.filter(isPlain).map((column) => [column.name, newValueOf(column)])), updated_at: sql`now()` })
       .returning(userColumns(fields)))

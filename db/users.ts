@@ -1,11 +1,13 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import { InvalidToken } from '../schema/auth.ts'
 import type { ResultKey } from '../schema/idempotency.ts'
 import { EmailTaken, type ReplaceUser } from '../schema/user.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { storing, userData } from './outbox/store.ts'
 import { admitting, detectConflict, isAdmitted, isolateConflicts, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome } from './idempotency.ts'
+import { findEndedSessions, hasLiveSession } from './live-sessions.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database, UserRow, UsersTable, writableUserColumns } from './tables.ts'
@@ -80,7 +82,8 @@ const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
 /**
  * Creates users, their entries in the account log and their events, as one statement. Returns the users in the order of `users`. A user whose
- * address is taken yields `EmailTaken`, one whose key is taken yields `KeyTaken`, and neither affects the others.
+ * address is taken yields `EmailTaken`, one whose key is taken yields `KeyTaken`, one whose session has ended yields `InvalidToken`, and none
+ * of them affects the others.
  */
 export async function insertUsers (db: Database, users: readonly UserCreation[], fields = noFields): Promise<(UserRow | Error)[]> {
   return isolateConflicts(db, users, (users) => insertAll(db, users, fields))
@@ -106,7 +109,7 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
     )`.as<'given'>(sql`given(id, password_hash, entry_id, actor_id, session_id, client_address, user_agent, ${sql.join(names.map(sql.ref))})`)).selectAll())
     .with('created', (cte) => cte.insertInto('users')
       .columns(['id', 'password_hash', ...names])
-      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...names])
+      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...names]).where(hasLiveSession('session_id'))
         .$if(keyed !== undefined, (query) => query.where(isAdmitted('given.id'))))
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
       .returning(userColumns(fields)))
@@ -117,8 +120,16 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
       ])))
   const from = 'created inner join given on given.id = created.id'
   const created = storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
-  if (!keyed) return inOrder(ids, await created.selectFrom('created').selectAll().execute()).map((row) => row ?? new EmailTaken())
-  const { written, refused } = toOutcome<UserRow>(await detectConflict(() => keeping(created, 'user', 'created').selectFrom('created')
-    .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').execute()))
-  return inOrder(ids, written).map((row, index) => row ?? (refused.has(ids[index]!) ? new KeyTaken() : new EmailTaken()))
+  const { written, refused } = keyed
+    ? toOutcome<UserRow>(await detectConflict(() => keeping(created, 'user', 'created').selectFrom('created')
+      .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').execute()))
+    : { written: await created.selectFrom('created').selectAll().execute() }
+  const rows = inOrder(ids, written)
+  if (written.length === users.length) return rows as UserRow[]
+  const ended = await findEndedSessions(db, context('sessionId'))
+  return rows.map((row, index) => {
+    if (row) return row
+    if (ended.has(users[index]!.context.sessionId)) return new InvalidToken()
+    return refused?.has(ids[index]!) ? new KeyTaken() : new EmailTaken()
+  })
 }

@@ -8,6 +8,9 @@ import { hasBody } from '../body-deadline.ts'
 import { clientInfoOf } from '../client-info.ts'
 import { Caller, type CallerDetails, type Permissions } from './caller.ts'
 
+// How often sockets and event streams are verified while this node receives no notifications.
+const VERIFY_MS = 1000
+
 declare module 'fastify' {
   interface FastifyInstance {
     usherAuth: ReturnType<typeof createAuth>
@@ -15,7 +18,12 @@ declare module 'fastify' {
 }
 
 function createAuth (app: FastifyInstance) {
-  const { usherActor: actors, usherTokens: tokens, usherSessions: sessions, usherOptions: { policy } } = app
+  const {
+    usherActor: actors, usherTokens: tokens, usherSessions: sessions, usherSigningKeys: signingKeys, usherDatabase: { notifications },
+    usherOptions: { policy },
+  } = app
+  // What ends when its actor may not act any more.
+  const watched = new Map<() => void, Actor>()
 
   /**
    * Returns the actor of an `Authorization` header (RFC 6750 2.1). Throws `Unauthenticated` if it has no bearer token,
@@ -34,6 +42,10 @@ function createAuth (app: FastifyInstance) {
 
   /** Returns whether an actor may still act: the token is valid and its session has not ended. Rejects with `DatabaseUnavailable`. */
   const mayAct = (actor: Actor, client?: Client): boolean | Promise<boolean> => tokens.isValid(actor) && isLive(actor, client)
+
+  // Returns true also without an actor, and for one of another mount, which a hook of the host has set: this mount cannot end its session.
+  const mayStillAct = (actor: Actor | null | undefined, client?: Client): boolean | Promise<boolean> =>
+    !actor || !tokens.isOurs(actor) || mayAct(actor, client)
 
   // Returns whether the session has not ended and the key has not been revoked. Only a node that does not receive
   // notifications sends statements for this.
@@ -64,6 +76,25 @@ function createAuth (app: FastifyInstance) {
     if (!allows(actor, action, ownerId)) throw new Forbidden()
   }
 
+  // Ends what is watched if its actor may not act any more. Rejects with `DatabaseUnavailable`.
+  async function verify (end: () => void, actor: Actor): Promise<void> {
+    if (!await mayAct(actor) && watched.has(end)) end()
+  }
+
+  /**
+   * Ends everything that is watched and whose actor may not act any more. A node that receives notifications knows who that is, any other
+   * one asks the database. Rejects with `DatabaseUnavailable`.
+   */
+  async function verifyWatched (): Promise<void> {
+    await Promise.all([...watched].map(([end, actor]) => verify(end, actor)))
+  }
+
+  // It fails while the database is unavailable. Then nothing is delivered either, and it is repeated before anything is.
+  const ignoreOutage = (verifying: Promise<void>): void => { verifying.catch(() => {}) }
+  const timer = setInterval(() => { if (!notifications.listening) ignoreOutage(verifyWatched()) }, VERIFY_MS).unref()
+  app.addHook('onClose', async () => clearInterval(timer))
+  signingKeys.onRead(() => ignoreOutage(verifyWatched()))
+
   const permissions: Permissions = { mayAct, allows, allowsReading: (reader, action, ownerId) => policy[action](reader, ownerId) }
 
   return {
@@ -84,17 +115,33 @@ function createAuth (app: FastifyInstance) {
       new Caller({ actor: null, isHost: true, address: '', userAgent: '', log: app.log, ...details }, permissions),
 
     /**
-     * Calls `onEnd` when the actor's session ends, and when the token expires. Returns a function that stops watching.
+     * Calls `onEnd` when the actor's session ends, when its signing key is revoked, and when the token expires, also if that has happened
+     * since the actor was identified. Returns a function that stops watching.
      *
      * @param authorization the header by which the actor was identified
      */
-    watch (authorization: string, { sessionId }: Actor, onEnd: () => void): () => void {
-      const timer = setTimeout(onEnd, tokens.timeLeftOf(tokenOf(authorization))).unref()
-      const unwatch = sessions.watch(sessionId, onEnd)
+    watch (authorization: string, actor: Actor, onEnd: () => void): () => void {
+      // Several watchers may have the same callback.
+      const end = () => onEnd()
+      const timer = setTimeout(end, tokens.timeLeftOf(tokenOf(authorization))).unref()
+      const unwatch = sessions.watch(actor.sessionId, end)
+      watched.set(end, actor)
+      ignoreOutage(verify(end, actor))
       return () => {
+        watched.delete(end)
         clearTimeout(timer)
         unwatch()
       }
+    },
+
+    verifyWatched,
+
+    /**
+     * Checks again that the reader may act, because a read may have waited. Somebody without an account always may, and so may an actor
+     * of another mount, which a hook of the host has set. Throws `InvalidToken`, `DatabaseUnavailable`.
+     */
+    async confirmReader (reader: Actor | null | undefined, client?: Client): Promise<void> {
+      if (!await mayStillAct(reader, client)) throw new InvalidToken()
     },
 
     authenticate,
@@ -115,8 +162,7 @@ function createAuth (app: FastifyInstance) {
      */
     reconfirm (request: FastifyRequest, _: FastifyReply, done: (error?: Error) => void): void {
       const { raw, socket } = request
-      const actor = actors.in(request)
-      const may = actor === null || !hasBody(raw) || !tokens.isOurs(actor) || mayAct(actor, socket)
+      const may = !hasBody(raw) || mayStillAct(actors.in(request), socket)
       if (may === true) return done()
       Promise.resolve(may).then((may) => done(may ? undefined : new InvalidToken()), done)
     },
@@ -135,4 +181,4 @@ function tokenOf (authorization: string | undefined): string {
 /** Identifies the actor of a request and checks what the actor may do (contract 1.5, 1.6). */
 export default fp(async function auth (app) {
   app.decorate('usherAuth', createAuth(app))
-}, { name: 'usher-auth', dependencies: ['usher-actor', 'usher-tokens', 'usher-sessions'] })
+}, { name: 'usher-auth', dependencies: ['usher-actor', 'usher-tokens', 'usher-sessions', 'usher-signing-keys', 'usher-database'] })

@@ -155,8 +155,8 @@ function createSessions (app: FastifyInstance) {
     },
 
     /**
-     * Calls `onEnd` when a live session ends on any node. Returns a function that stops watching. A node that does not receive
-     * notifications calls it when it receives them again.
+     * Calls `onEnd` when this node learns that a live session has ended on any node. Returns a function that stops watching. A node that
+     * does not receive notifications learns of it when it receives them again, so its caller has to ask (`plugins/auth/auth.ts`).
      */
     watch (id: string, onEnd: () => void): () => void {
       const watching = watchers.get(id) ?? new Set()

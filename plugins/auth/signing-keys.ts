@@ -45,6 +45,7 @@ async function createSigningKeys (app: FastifyInstance) {
   let keys: ReadonlyMap<string, SigningKey> = new Map()
   let renewing = Promise.resolve()
   let [learning, learnedAt] = [Promise.resolve(), -Infinity]
+  const listeners = new Set<() => void>()
   // How many changes have been announced, and how many of them `keys` includes.
   let [announced, included] = [0, 0]
   // One read runs at a time, so that an older result never replaces a newer one.
@@ -77,6 +78,7 @@ async function createSigningKeys (app: FastifyInstance) {
     const rows = listed.length > 0 ? listed : await insertFirstSigningKey(db, secret)
     keys = new Map(rows.map((row, index) => [row.id, toKey(row, rows[index - 1])]))
     included = changes
+    for (const notify of listeners) notify()
     return rows
   }
 
@@ -139,6 +141,9 @@ async function createSigningKeys (app: FastifyInstance) {
       const key = keys.get(kid)
       return key && isValid(key) ? key.publicKey : undefined
     },
+
+    /** Calls `listener` whenever the keys have been read: some may have been revoked. */
+    onRead: (listener: () => void): void => void listeners.add(listener),
 
     /** Whether `find` knows of every change that has been announced. */
     get isUpToDate () { return included === announced },

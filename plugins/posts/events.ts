@@ -23,7 +23,7 @@ declare module 'fastify' {
 }
 
 function createEvents (app: FastifyInstance) {
-  const { usherDatabase: { db, notifications }, usherTelemetry: { batch }, usherOptions: { schema, emitter } } = app
+  const { usherDatabase: { db, notifications }, usherAuth: auth, usherTelemetry: { batch }, usherOptions: { schema, emitter } } = app
   const streams = new Set<PostStream>()
   let recent = new RecentPosts(0, 0)
   let [again, looking] = [false, false]
@@ -79,6 +79,7 @@ function createEvents (app: FastifyInstance) {
           for (const stream of streams) stream.fail(new CursorLost())
           continue
         }
+        if (rows.length > 0) await requireSubscribers()
         posts.add(rows)
       } catch (error) {
         again = true
@@ -87,6 +88,12 @@ function createEvents (app: FastifyInstance) {
       for (const stream of streams) stream.wake()
     }
     looking = false
+  }
+
+  // A notification of a post arrives after those of the sessions that ended before, so the subscribers are known to be permitted. Without
+  // notifications they are verified, and those who may not read any more do not get the posts (contract 4).
+  async function requireSubscribers (): Promise<void> {
+    if (emitter ? !notifications.connected : !notifications.listening) await auth.verifyWatched()
   }
 
   // Returns whether posts of a later epoch have positions that were given out before, and would never be read. This must run
@@ -125,7 +132,11 @@ function createEvents (app: FastifyInstance) {
   const source: Source = {
     get recent () { return recent },
 
-    read: (after, authorId) => readPage(JSON.stringify({ after: String(after), authorId, limit: POSTS_A_PAGE })),
+    async read (after, authorId) {
+      const page = await readPage(JSON.stringify({ after: String(after), authorId, limit: POSTS_A_PAGE }))
+      await requireSubscribers()
+      return page
+    },
     wait,
     enter: (stream) => streams.add(stream),
     leave: (stream) => streams.delete(stream),
@@ -159,4 +170,4 @@ function createEvents (app: FastifyInstance) {
 /** Delivers every post created on any node to the subscribers of this one, exactly once and in commit order (contract 7.7). */
 export default fp(async function events (app) {
   app.decorate('usherEvents', createEvents(app))
-}, { name: 'usher-events', dependencies: ['usher-database'] })
+}, { name: 'usher-events', dependencies: ['usher-database', 'usher-auth'] })

@@ -77,8 +77,8 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
       const wanted = hooks.has('beforePostCreate') ? await askHook(caller, post) : post
       const also = hooks.during('onPostCreate', caller)
       // Without a hook, posts that are created at the same time share a statement.
-      if (!also) return posts.create({ ...wanted, actorId: actorIdOf(caller), once }, caller)
-      return posts.createAfter({ ...wanted, actorId: actorIdOf(caller), once }, async (trx, id, createdAt) => {
+      if (!also) return posts.create({ ...wanted, ...actorOf(caller), once }, caller)
+      return posts.createAfter({ ...wanted, ...actorOf(caller), once }, async (trx, id, createdAt) => {
         await also(trx, { ...wanted, id, createdAt })
         await caller.confirm()
       })
@@ -95,9 +95,9 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
       const post = await findOwn(caller, 'posts:update', id)
       const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
       const changes = parseChanges({ ...title != null && { title }, ...content != null && { content } })
-      if (!once) return posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm(), { match })
+      if (!once) return posts.update(post.id, { ...changes, ...actorOf(caller) }, () => caller.confirm(), { match })
       budget.require(caller.getActor().id)
-      const updated = await posts.update(post.id, { ...changes, actorId: actorIdOf(caller) }, () => caller.confirm(), { match, once })
+      const updated = await posts.update(post.id, { ...changes, ...actorOf(caller) }, () => caller.confirm(), { match, once })
       budget.add(caller.getActor().id, Buffer.byteLength(updated.content) + OTHER_BYTES)
       return updated
     },
@@ -109,7 +109,7 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
     async delete (caller: Caller, id: string, { ifMatch, once }: PostChangeOptions = {}): Promise<string> {
       const post = await findOwn(caller, 'posts:delete', id)
       const match = readIfMatch(ifMatch ?? undefined, 'ifMatch')
-      await posts.delete(post.id, () => caller.confirm(), actorIdOf(caller), { match, once })
+      await posts.delete(post.id, actorOf(caller), () => caller.confirm(), { match, once })
       return post.id
     },
 
@@ -128,7 +128,7 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
   }
 }
 
-const actorIdOf = ({ actor }: Caller): string | null => actor?.id ?? null
+const actorOf = ({ actor }: Caller) => ({ actorId: actor?.id ?? null, sessionId: actor?.sessionId ?? null })
 
 /** Creates, changes and deletes posts. REST, GraphQL and the host call the same functions. */
 export default fp(async function postChanges (app) {

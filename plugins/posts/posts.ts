@@ -73,18 +73,16 @@ function createPosts (app: FastifyInstance) {
     },
 
     /**
-     * Changes the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `KeyTaken`.
+     * Changes the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `KeyTaken`, and `InvalidToken` if the session
+     * of the actor has ended.
      * @param confirm throws if the actor may no longer act
      */
     update: (id: string, changes: Partial<NewPost>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>): Promise<PostRow> =>
       writeInTime((until) => updatePost(db, id, changes, { ...conditions, until }), confirm),
 
-    /**
-     * Deletes a post. Throws `PostNotFound`, `PreconditionFailed`, `KeyTaken`. `actorId` is the user who deletes it, the others are those
-     * of `update`.
-     */
-    delete: (id: string, confirm: () => Promise<void>, actorId: string | null, conditions?: Omit<PostConditions, 'until'>): Promise<void> =>
-      writeInTime((until) => deletePost(db, id, actorId, { ...conditions, until }), confirm),
+    /** Deletes a post. Throws the errors of `update`. */
+    delete: (id: string, actor: Pick<NewPost, 'actorId' | 'sessionId'>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>): Promise<void> =>
+      writeInTime((until) => deletePost(db, id, actor, { ...conditions, until }), confirm),
   }
 }
 

@@ -118,14 +118,15 @@ async function createStorage (app: FastifyInstance) {
      * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws `StorageFull`,
      * `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call it again, or `discard`.
      *
-     * @param confirm runs right before the record is written, and throws if the upload must not be kept any more
+     * @param by the session of the upload, which must not have ended, and what runs right before the record is written, and throws if the
+     * upload must not be kept any more
      * @param once under what the result is stored
      */
-    async keep (upload: NewUpload, confirm: () => Promise<void>, once?: ResultKey): Promise<void> {
+    async keep (upload: NewUpload, { sessionId, confirm }: { sessionId: string, confirm: () => Promise<void> }, once?: ResultKey): Promise<void> {
       try {
         if (!waiting.has(upload.id)) await backend.publish(upload.id)
         await confirm()
-        await insertUpload(db, upload, quota.ofStatement, once)
+        await insertUpload(db, upload, quota.ofStatement, sessionId, once)
         waiting.delete(upload.id)
       } catch (error) {
         if (error instanceof KeyTaken) {

@@ -44,7 +44,8 @@ function createUploads (app: FastifyInstance) {
     async keep (caller: Caller, given: GivenUpload, once?: ResultKey): Promise<GivenUpload> {
       caller.authorize('uploads:create')
       const upload = hooks.has('beforeUploadKeep') ? { ...given, ...await askHook(caller, given) } : given
-      await storage.keep({ ...upload, userId: caller.getActor().id }, () => caller.confirm(), once)
+      const { id: userId, sessionId } = caller.getActor()
+      await storage.keep({ ...upload, userId }, { sessionId, confirm: () => caller.confirm() }, once)
       return upload
     },
 
@@ -68,7 +69,7 @@ function createUploads (app: FastifyInstance) {
         throw new UploadNotFound()
       }
       await caller.confirm()
-      if (!await deleteUpload(db, upload.id, caller.actor?.id ?? null)) throw new UploadNotFound()
+      if (!await deleteUpload(db, upload.id, caller.actor)) throw new UploadNotFound()
       await storage.sweep()
     },
   }

@@ -86,7 +86,7 @@ function createAccounts (app: FastifyInstance) {
         return user
       }
 
-      const change = { id: id.toLowerCase(), changes, actorId: caller.actor?.id ?? null, match }
+      const change = { id: id.toLowerCase(), changes, actorId: caller.actor?.id ?? null, sessionId: caller.actor?.sessionId ?? null, match }
       const user = also ? await updateAlone() : await update(change, caller, updateAlone)
       await after?.()
       return user

@@ -26,12 +26,12 @@ export interface ListedUsers {
 
 /**
  * Reads a page of users for a reader (contract 10.5). Addresses that the reader may not see are not found, and only readers who may see
- * all of them may sort by address (contract 11.1).
+ * all of them may sort by address (contract 11.1). Throws `InvalidToken` if the session of the reader has ended meanwhile.
  * @param reader undefined for the host, which may see everything
  * @param onlyVersions whether only the ids and the versions of the users are read, besides what they are sorted by
  */
 export async function listUsersFor (
-  { usherUsers: users, usherVisibility: visibility, usherOptions: { userFields } }: FastifyInstance,
+  { usherUsers: users, usherVisibility: visibility, usherAuth: auth, usherOptions: { userFields } }: FastifyInstance,
   { limit, after, fields, ...filters }: UserListRequest, reader: Actor | null | undefined, client?: Client, { onlyVersions = false } = {}
 ): Promise<ListedUsers> {
   const { role, email, q, sort } = filters
@@ -44,5 +44,7 @@ export async function listUsersFor (
     else if (reader && mayRead(reader.id)) query.addresses = { of: reader.id }
   }
   const page = await users.list(query, client)
+  // A large page waits while the node is busy.
+  await auth.confirmReader(reader, client)
   return { page, members, next: page.next && encodeUserCursor(page.next, filters), cursorOf: (user) => encodeUserCursor(placeOf(user, sort), filters) }
 }

@@ -1,3 +1,6 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('routes/{docs,entity-tags,errors,health,pages*,redirect,slow-bodies,unix-socket}.test.ts', 'node/{home,http-server,settings}.test.ts')
+runTogether(
+  'routes/{docs,entity-tags,errors,health,pages*,redirect,slow-bodies,unix-socket,waiting-writes}.test.ts',
+  'node/{home,http-server,settings}.test.ts'
+)

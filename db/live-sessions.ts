@@ -1,0 +1,39 @@
+import { expressionBuilder, sql, type SqlBool } from 'kysely'
+import { InvalidToken } from '../schema/auth.ts'
+import { prepare } from './postgres.ts'
+import type { Database, Tables } from './tables.ts'
+
+// A write may wait behind others on its connection when its session ends, and is then executed after the end was acknowledged. So
+// permission is checked once more by the statement itself (contract 1.12).
+
+type SessionId = string | null | undefined
+
+const { selectFrom, exists } = expressionBuilder<Tables, never>()
+
+const isAmong = (ids: ReturnType<typeof sql<string>>) => selectFrom('sessions').select('sessions.id').where('sessions.id', '=', ids)
+
+/**
+ * Returns a condition: the session in a column of the rows `given` has not ended when PostgreSQL begins the statement. It holds if there is
+ * no session, because the host acts. PostgreSQL looks up all sessions once for each statement.
+ */
+export const hasLiveSession = (column: string) => sql<boolean>`(${sql.ref(`given.${column}`)} is null
+  or ${sql.ref(`given.${column}`)} in ${isAmong(sql<string>`any(array(select ${sql.ref(column)} from given))`)})`
+
+/** Returns the same condition for a statement of one session. */
+export const isLiveSession = (id: SessionId) => id == null ? sql<SqlBool>`true` : exists(isAmong(sql<string>`${id}`))
+
+const selectSessions = prepare((db, ids: readonly string[]) =>
+  db.selectFrom('sessions').select('id').where('id', '=', sql<string>`any(${ids}::uuid[])`))
+
+/** Returns those of the sessions that have ended, to find why writes were not made. */
+export async function findEndedSessions (db: Database, ids: readonly SessionId[]): Promise<ReadonlySet<SessionId>> {
+  const ended = new Set(ids.filter((id) => id != null))
+  if (ended.size === 0) return ended
+  for (const { id } of await selectSessions(db, [...ended])) ended.delete(id)
+  return ended
+}
+
+/** Throws `InvalidToken` if a session has ended. Call it when a statement with `isLiveSession` has written nothing. */
+export async function requireLiveSession (db: Database, id: SessionId): Promise<void> {
+  if ((await findEndedSessions(db, [id])).has(id)) throw new InvalidToken()
+}

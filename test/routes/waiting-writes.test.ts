@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto'
+import { decodeJwt } from 'jose'
+import t from 'tap'
+import { actorOf } from '../helpers/actor.ts'
+import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { createPost, post } from '../helpers/graphql.ts'
+import { openSql, untilBlocked } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
+import { fieldPart, filePart, post as postForm } from '../helpers/uploads.ts'
+
+// One connection for all writes outside transactions, so that they wait behind one that waits for a lock.
+const usher = await createUsher(t, { poolSize: 2 })
+const { admin, inject, createUser, login } = usher
+const sql = openSql(t, usher)
+
+/** What a user writes, on behalf of a session that ends meanwhile. Returns the code of the error. */
+type Write = (user: LoggedIn, postId: string, uploadId: string) => Promise<string>
+
+const key = () => ({ 'idempotency-key': `"${randomUUID()}"` })
+const graphql = async ({ headers }: LoggedIn, query: string, more: object = {}): Promise<string> =>
+  (await inject('POST', '/graphql', { headers: { ...headers, ...more }, payload: { query } })).json().errors?.[0].extensions.code
+const rest = async (method: 'POST' | 'PUT', path: string, { headers }: LoggedIn, payload: object, more: object = {}): Promise<string> =>
+  (await inject(method, path, { headers: { ...headers, ...more }, payload })).json().code
+const upload = ({ headers }: LoggedIn, more: object = {}) =>
+  postForm(usher, [fieldPart('description', 'Something'), filePart('Hello')], { headers: { ...headers, ...more } })
+const newUser = () => ({ name: 'New', email: `new-${randomUUID()}@example.com` })
+
+const writes: Record<string, Write> = {
+  'creating a post': (user) => graphql(user, 'mutation { createPost(input: { title: "New", content: "" }) { id } }'),
+  'creating a post with a key': (user) => graphql(user, 'mutation { createPost(input: { title: "New", content: "" }) { id } }', key()),
+  'changing a post': (user, id) => graphql(user, `mutation { updatePost(id: "${id}", input: { title: "New" }) { id } }`),
+  'changing a post with a key': (user, id) => graphql(user, `mutation { updatePost(id: "${id}", input: { title: "New" }) { id } }`, key()),
+  'deleting a post': (user, id) => graphql(user, `mutation { deletePost(id: "${id}") }`),
+  'deleting a post with a key': (user, id) => graphql(user, `mutation { deletePost(id: "${id}") }`, key()),
+  'creating a user': (user) => rest('POST', '/api/users', user, newUser()),
+  'creating a user with a key': (user) => rest('POST', '/api/users', user, newUser(), key()),
+  'replacing a user': (user) => rest('PUT', `/api/users/${user.id}`, user, { name: 'New', email: user.email }),
+  'an upload': async (user) => (await upload(user)).json().code,
+  'an upload with a key': async (user) => (await upload(user, key())).json().code,
+  'deleting an upload': async (user, _, id) => {
+    const actor = await actorOf(usher, user)
+    return usher.app.usher.uploads.delete(id, { actor }).then(() => 'none', ({ code }) => code)
+  },
+}
+
+const waiting = async (): Promise<number> =>
+  ((await usher.app.usher.metrics()).find(({ name }) => name === 'usher_database_statements_waiting')!.samples[0] as { value: number }).value
+
+t.test('1.12 a write that waits in the database when its session ends is rejected, and nothing is written', async (t) => {
+  const locked = await createPost(usher, admin)
+  for (const [what, write] of Object.entries(writes)) {
+    await t.test(`1.12 ${what}`, async (t) => {
+      const created = await createUser({ role: 'admin' })
+      const user = await login(created)
+      const postId = await createPost(usher, user)
+      const uploadId = (await upload(user)).json().id
+      const state = async () => [
+        await sql`select * from users order by id`, await sql`select * from posts where id <> ${locked} order by id`, await sql`select * from uploads order by id`,
+        await sql`select * from idempotency_keys`,
+      ]
+      const before = await state()
+      const { changed, written } = await sql.begin(async (trx) => {
+        await trx`select from posts where id = ${locked} for update`
+        const changed = post(usher, { query: `mutation { updatePost(id: "${locked}", input: { content: "Changed" }) { id } }` }, admin)
+        await untilBlocked(sql, usher)
+        const written = write(user, postId, uploadId)
+        await until('the write waits', async () => await waiting() >= 2)
+        // Not by this node, which would know of it.
+        await trx`delete from sessions where id = ${decodeJwt(user.token).sid as string}`
+        return { changed, written }
+      })
+      t.equal(await written, 'INVALID_TOKEN')
+      await changed
+      t.same(await state(), before)
+    })
+  }
+})
