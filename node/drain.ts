@@ -1,7 +1,7 @@
-import type { ServerResponse } from 'node:http'
 import { Server, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import fp from 'fastify-plugin'
+import type { Connection } from '../plugins/connections.ts'
 
 // How long a request may be on its way, on a connection that was just opened or is kept alive.
 const ON_ITS_WAY_MS = 500
@@ -24,9 +24,6 @@ export interface DrainOptions {
   isReplaced?: () => boolean
 }
 
-/** A connection of node:http. Its internal member `_httpMessage` is the response that is being sent. */
-type Connection = Socket & { _httpMessage?: ServerResponse | null }
-
 /**
  * Stops the server within seconds without failing a request, although connections are kept alive for more than a minute. No
  * new connections are accepted, and every response from now on asks its client to close the connection. `server.close` would
@@ -35,7 +32,7 @@ type Connection = Socket & { _httpMessage?: ServerResponse | null }
  */
 export default fp<DrainOptions>(async function drain (app, { proxied, connectedMs = CONNECTED_MS, isReplaced = () => false }) {
   const { server } = app
-  const connections = new Set<Connection>()
+  const connections = new Set<Socket & Connection>()
   const closeIdle = server.closeIdleConnections
 
   server.on('connection', (socket) => {

@@ -2,6 +2,7 @@ import cors, { type FastifyCorsOptions } from '@fastify/cors'
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { ExpectationFailed, InvalidInput, MethodNotAllowed, NotFound } from '../schema/errors.ts'
+import { takeOverConnection } from '../plugins/connections.ts'
 import errors from '../plugins/errors.ts'
 import { sendRaw } from './http-server.ts'
 import type { SetHeaders } from './security-headers.ts'
@@ -30,7 +31,8 @@ export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origi
     // A client may disconnect before it has its response. Without a listener, that error would end the process.
     socket.on('error', () => {})
     const { message, code, statusCode } = new MethodNotAllowed('CONNECT')
-    sendRaw(socket, statusCode!, { error: message, code }, ['Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
+    const allow = 'Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+    takeOverConnection(socket, () => sendRaw(socket, statusCode!, { error: message, code }, [allow]))
   })
   if (origins.length > 0) await app.register(cors, { delegator: corsDelegator(origins) })
   await app.register(errors)

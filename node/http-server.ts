@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { LogController, type FastifyHttpOptions, type FastifyReply, type FastifyRequest } from 'fastify'
+import { afterResponses, closeConnection, type Connection } from '../plugins/connections.ts'
 import type { Settings } from './settings.ts'
 import type { SetHeaders } from './security-headers.ts'
 
@@ -10,7 +10,6 @@ const HEADERS_MS = 15_000
 const IDLE_MS = 60_000
 const REQUEST_MS = 3_600_000
 const HEADER_BYTES = 16 * 1024
-const LINGER_MS = 2_000
 
 /**
  * Returns the options of the node's Fastify server: logging, limits, and responses to malformed requests.
@@ -94,18 +93,20 @@ export function trustProxy (networks: readonly string[]): boolean | string[] {
   return networks.includes('true') || (named.length > 0 && named)
 }
 
+// The connections with an error, of which Node reports a timeout as well if an earlier response takes long.
+const answered = new WeakSet<Connection>()
+
 // Responds to errors of the HTTP parser, for which there is no request, only a connection.
-function answerBadRequest ({ code }: { code: string }, socket: Socket): void {
-  if (code === 'ECONNRESET' || !socket.writable) return
+function answerBadRequest ({ code }: { code: string }, socket: Connection): void {
+  if (code === 'ECONNRESET' || !socket.writable || answered.has(socket)) return
+  answered.add(socket)
   const [status, body] = rejections[code] ?? [400, { errors: ['request is not valid HTTP'] }]
-  sendRaw(socket, status, body)
+  // The parser would report each further chunk as another error.
+  socket.removeAllListeners('data').on('data', () => {}).pause()
+  afterResponses(socket, () => sendRaw(socket, status, body))
 }
 
-/**
- * Responds on a connection that has no request to reply to, and closes it. What the client is still sending is read and
- * discarded until it closes its side, for two seconds at most: closing at once would reset the connection, and the client
- * could lose the response (RFC 9112 9.6).
- */
+/** Responds on a connection that has no request to reply to, and closes it. */
 export function sendRaw (socket: Duplex, status: number, payload: object, headers: readonly string[] = []): void {
   const body = JSON.stringify(payload)
   const head = [
@@ -115,11 +116,7 @@ export function sendRaw (socket: Duplex, status: number, payload: object, header
     'Connection: close',
     ...headers,
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-  // The listener of the parser is replaced, because it would report each further chunk as another error.
-  socket.removeAllListeners('data').on('data', () => {}).resume()
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-  socket.once('close', () => clearTimeout(timer))
+  closeConnection(socket, `${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
 const rejections: Record<string, [status: number, body: object]> = {

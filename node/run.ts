@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { format } from 'node:util'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
+import pipelining from '../plugins/pipelining.ts'
 import { explain, openData, type Data } from './data.ts'
 import { explainListening } from './preflight.ts'
 import { print } from './print.ts'
@@ -98,6 +99,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
   const announces = handover?.announces ?? true
   if (announces) for (const warning of warningsOf(settings)) app.log.warn(warning)
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false, isReplaced })
+  await app.register(pipelining)
   await app.register(memory)
   await lowerHelperThreads(app.log)
   await app.register(httpDefaults, { origins: CORS_ORIGIN, setHeaders })

@@ -1,4 +1,4 @@
-import type { FastifyBaseLogger, FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { refusalOf } from '../db/driver/circuit-breaker.ts'
 import {
@@ -45,7 +45,7 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
   if (isAudited(error)) request.server.usherAudit.addRejection(request.server.usherAuth.callerOf(request), error.statusCode)
   reply.code(error.statusCode!)
-  if (error.statusCode! >= 500) logFailure(error, request.log)
+  if (error.statusCode! >= 500) logFailure(error, request)
   // Outside of Usher's mount, the node handles errors of requests that no route has, which nobody counts.
   if (error.statusCode === 503) request.server.usherRejections?.add(1, error instanceof UsherError ? error.code : 'other')
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
@@ -54,9 +54,10 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
 }
 
 // An outage is logged once, by the circuit breaker, and metrics count rejections. A line for each request would be a flood. Why PostgreSQL
-// could not run a statement, such as a full disk, is logged once a minute.
-function logFailure (error: FastifyError | InvalidInput, log: FastifyBaseLogger): void {
-  const err = error.cause ?? error
+// could not run a statement, such as a full disk, is logged once a minute. That a client has disconnected is no failure.
+function logFailure (error: FastifyError | InvalidInput, { log, raw: { socket } }: FastifyRequest): void {
+  const err = (error.cause ?? error) as NodeJS.ErrnoException
+  if (err.code === 'ERR_STREAM_PREMATURE_CLOSE' && socket.destroyed) return log.debug({ err }, 'a response was cut off')
   if (!(error instanceof DatabaseUnavailable || error instanceof Overloaded)) return log.error({ err }, error.message)
   log.debug({ err }, error.message)
   const { code, message: reason } = refusalOf(error) ?? {}

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
 import { hasBody } from './body-deadline.ts'
-
-const LINGER_MS = 2000
+import { LINGER_MS } from './connections.ts'
 
 /**
  * Continues to read for up to two seconds if a response, such as a 413, is sent before the whole body has arrived. Closing at

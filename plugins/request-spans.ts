@@ -5,6 +5,7 @@ import {
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Tracing } from '../db/telemetry/tracing.ts'
+import { onceClosed } from './connections.ts'
 import { methodOf } from '../schema/http-method.ts'
 
 /**
@@ -26,7 +27,9 @@ export default fp<{ tracing: Tracing }>(async function requestSpans (app, { trac
     const span = tracer.startSpan(nameOf(request), { kind: SpanKind.SERVER, attributes: attributesOf(request) }, parent)
     const active = trace.setSpan(parent, span)
     contexts.set(request, active)
-    finished(reply.raw, (error) => end(span, reply, error))
+    finished(reply.raw, (error) => end(span, reply, error != null))
+    // A response that waits for others is not always told that its connection is closed.
+    onceClosed(reply, () => end(span, reply, true))
     context.with(active, done)
   })
 
@@ -63,9 +66,10 @@ function attributesOf ({ method, url, protocol, routeOptions }: FastifyRequest) 
   }
 }
 
-function end (span: Span, { statusCode }: FastifyReply, error: Error | null | undefined): void {
+function end (span: Span, { statusCode }: FastifyReply, isCutOff: boolean): void {
+  if (!span.isRecording()) return
   span.setAttribute('http.response.status_code', statusCode)
-  if (error) span.setAttribute('error.type', 'CLIENT_DISCONNECTED')
+  if (isCutOff) span.setAttribute('error.type', 'CLIENT_DISCONNECTED')
   else if (statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(statusCode))
   span.end()
 }

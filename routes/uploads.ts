@@ -2,10 +2,10 @@ import { Readable } from 'node:stream'
 import fastifyMultipart from '@fastify/multipart'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { create as contentDisposition } from 'content-disposition'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { restoreUpload } from '../db/uploads.ts'
+import { onceClosed } from '../plugins/connections.ts'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
-import type { ByteRange } from '../plugins/uploads/backend.ts'
 import type { SizeLimit } from '../plugins/uploads/quota.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
 import { IDEMPOTENT } from '../schema/idempotency.ts'
@@ -13,6 +13,7 @@ import { IdParams } from '../schema/params.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
 import { failures, NotModified } from '../schema/reply.ts'
 import { isShown, QuotaExceeded, Upload, UploadBytes, UploadForm, UploadRange, UploadUsage } from '../schema/upload.ts'
+import { readRange } from './byte-range.ts'
 import { evaluateConditions, rangeApplies, REVALIDATED } from './conditional-request.ts'
 import { createClaim, markReplayed } from './idempotency.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
@@ -47,7 +48,10 @@ const schemas = {
 
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actorOf, allow, authenticate, callerOf }, usherStorage: storage, usherUploads: uploads, usherVisibility: visibility, usherOptions } = app
+  const {
+    usherActor: actors, usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader }, usherSessions: sessions, usherStorage: storage,
+    usherUploads: uploads, usherVisibility: visibility, usherOptions,
+  } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const pace = { idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
@@ -66,7 +70,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }, onDownload)
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
-    cutOff(reply.raw)
+    cutOff(reply)
     // Before the body is read, so that a repeated request does not send it while the first one is in progress.
     const claim = await claimKey(request)
     const caller = callerOf(request)
@@ -130,8 +134,9 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     // Without a stream, Fastify would set `Content-Length: 0`.
     const bytes = isSent ? await storage.open({ id: upload.id, size }, range) : Readable.from([])
     // A hook of the host may send another response instead.
-    reply.raw.once('close', () => bytes.destroy())
-    cutOff(reply.raw)
+    onceClosed(reply, () => bytes.destroy())
+    cutOff(reply)
+    if (isSent) await endWithSession(request, reply)
     reply.headers({
       'accept-ranges': 'bytes',
       etag: validators.etag,
@@ -148,6 +153,15 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     reply.header('content-length', range ? range.end - range.start + 1 : size)
     if (range) reply.code(206 as never).header('content-range', `bytes ${range.start}-${range.end}/${size}`)
     return reply.send(bytes as never)
+  }
+
+  // Cuts a download off when the session of its reader ends, but not when the token expires, because a large file may take longer.
+  async function endWithSession (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const reader = visibility.isOpen('uploads:read') ? null : actors.in(request)
+    if (!reader) return
+    onceClosed(reply, sessions.watch(reader.sessionId, () => reply.raw.destroy()))
+    // It may have ended since the request was authenticated.
+    await confirmReader(reader, request.socket)
   }
 
   async function mustBeForm (request: FastifyRequest): Promise<void> {
@@ -171,17 +185,6 @@ async function registerMultipart (app: FastifyInstance): Promise<void> {
     request.isMultipart = () => true
     done()
   })
-}
-
-// Returns the range that a GET request asks for (RFC 9110 14.1.2), or undefined if it asks for none. Several ranges are not supported.
-function readRange ({ method, headers: { range = '' } }: FastifyRequest, size: number): ByteRange | 'unsatisfiable' | undefined {
-  const [, list = ''] = /^bytes=(.*)$/i.exec(range) ?? []
-  const [one, ...others] = list.split(',').map((part) => part.trim()).filter(Boolean)
-  if (method !== 'GET' || one === undefined || others.length > 0) return
-  const [, first = '', last = ''] = /^(\d*)-(\d*)$/.exec(one) ?? []
-  const start = first === '' ? size - Math.min(size, Number(last)) : Number(first)
-  const end = first === '' || last === '' ? size - 1 : Math.min(size - 1, Number(last))
-  return start <= end ? { start, end } : 'unsatisfiable'
 }
 
 export default uploadRoutes

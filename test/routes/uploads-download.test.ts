@@ -1,8 +1,13 @@
 import { once } from 'node:events'
-import { rm, symlink, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { readdir, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { Writable } from 'node:stream'
 import t from 'tap'
+import { audiences } from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
+import { hostOf } from '../helpers/graphql.ts'
+import { until } from '../helpers/until.ts'
 import { upload } from '../helpers/uploads.ts'
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0', 'latin1')
@@ -207,4 +212,101 @@ t.test('5.2 the uploads of a deleted user get 404 at once', async (t) => {
   t.equal((await inject('DELETE', `/api/users/${user.id}`, { headers: admin.headers })).statusCode, 204)
   t.equal((await app.inject(fileUrl)).statusCode, 404)
   t.equal((await app.inject(kept.fileUrl)).statusCode, 200)
+})
+
+const options = { skip: !existsSync('/proc/self/fd') }
+
+/** Returns the number of open files whose path contains a text. */
+async function countOpen (text: string): Promise<number> {
+  const links = await Promise.all((await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')))
+  return links.filter((link) => link.includes(text)).length
+}
+
+t.test('1.13 of hundreds of downloads that are requested together on one connection, few files are open at once', options, async (t) => {
+  const size = 100_000
+  const { fileUrl } = await upload(usher, Buffer.alloc(size))
+  const [host = '', port] = (await hostOf(usher)).split(':')
+  const id = fileUrl.split('/').at(-1)!
+  const get = `GET ${fileUrl} HTTP/1.1\r\nHost: x\r\n\r\n`
+  const raw = connect(Number(port), host).pause()
+  t.teardown(() => raw.destroy())
+  raw.write(get.repeat(400))
+  await until('files are open', async () => await countOpen(id) > 1)
+  let [most, bytes] = [0, 0]
+  raw.on('data', ({ length }) => { bytes += length }).resume()
+  await until('some responses have arrived', async () => {
+    most = Math.max(most, await countOpen(id))
+    return bytes > 20 * size
+  })
+  raw.write(get.repeat(200) + get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+  await once(raw, 'end')
+  t.ok(most <= 9, `${most} files`)
+  t.ok(bytes > 601 * size, 'all responses have arrived')
+})
+
+t.test('1.13 downloads that wait on a connection that is closed do not begin', options, async (t) => {
+  const { fileUrl } = await upload(usher, Buffer.alloc(8_000_000))
+  const [host = '', port] = (await hostOf(usher)).split(':')
+  const id = fileUrl.split('/').at(-1)!
+  const raw = connect(Number(port), host).pause()
+  raw.write(`GET ${fileUrl} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(50))
+  await until('files are open', async () => await countOpen(id) > 1)
+  raw.resetAndDestroy()
+  await until('the files are closed', async () => await countOpen(id) === 0)
+  await upload(usher, 'One turn later')
+  t.equal(await countOpen(id), 0)
+})
+
+t.test('1.13 downloads that were requested together on one connection close their files with it', options, async (t) => {
+  const { fileUrl } = await upload(usher, Buffer.alloc(8_000_000))
+  const [host = '', port] = (await hostOf(usher)).split(':')
+  const id = fileUrl.split('/').at(-1)!
+  const get = `GET ${fileUrl} HTTP/1.1\r\nHost: x\r\nAuthorization: ${usher.admin.headers.authorization}\r\n`
+  for (const last of ['\r\n', 'Connection: upgrade\r\nUpgrade: h2c\r\n\r\n']) {
+    const raw = connect(Number(port), host)
+    raw.write(`${get}\r\n`.repeat(5) + get + last)
+    await until('the files are open', async () => await countOpen(id) >= 5)
+    raw.resetAndDestroy()
+    await until('the files are closed', async () => await countOpen(id) === 0)
+  }
+  t.pass()
+})
+
+t.test('1.13 a client that disconnects before its downloads begin causes no errors in the log', async (t) => {
+  const lines: { level: number, msg: string }[] = []
+  const stream = new Writable({ write (line, _, done) { lines.push(JSON.parse(String(line))); done() } })
+  const logging = await createUsher(t, {}, { logger: { stream, level: 'debug' } })
+  const { fileUrl } = await upload(logging, 'Hello')
+  const [host = '', port] = (await hostOf(logging)).split(':')
+  // All requests have arrived then, and none has a response yet.
+  logging.app.server.prependOnceListener('upgrade', (_, socket) => socket.destroy())
+  const get = `GET ${fileUrl} HTTP/1.1\r\nHost: x\r\nAuthorization: ${logging.admin.headers.authorization}\r\n`
+  const raw = connect(Number(port), host)
+  t.teardown(() => raw.destroy())
+  raw.write(`${get}\r\n`.repeat(5) + `${get}Connection: upgrade\r\nUpgrade: h2c\r\n\r\n`)
+  await until('the downloads have ended', () => lines.filter(({ msg }) => msg === 'a response was cut off').length === 5)
+  t.same(lines.filter(({ level }) => level > 30), [])
+})
+
+t.test('4 a download that needs a session is cut off when the session ends, and one of another session is not', async (t) => {
+  const usher = await createUsher(t, { policy: { 'uploads:read': audiences.members } })
+  const size = 10_000_000
+  const { fileUrl } = await upload(usher, Buffer.alloc(size))
+  const [port, users] = [Number((await hostOf(usher)).split(':')[1]), [await usher.createUser(), await usher.createUser()]]
+  const downloads = await Promise.all(users.map(async ({ token }) => {
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    t.teardown(() => socket.destroy())
+    socket.write(`GET ${fileUrl} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\nconnection: close\r\n\r\n`)
+    const [first] = await once(socket, 'data')
+    socket.pause()
+    return { socket, received: first.length as number }
+  }))
+  t.equal((await usher.inject('POST', '/api/auth/logout', { headers: users[0]!.headers })).statusCode, 204)
+  const [ended, other] = await Promise.all(downloads.map(async ({ socket, received }) => {
+    socket.on('data', ({ length }) => { received += length }).resume()
+    await once(socket, 'close')
+    return received
+  }))
+  t.ok(ended! < size, `${ended} bytes`)
+  t.ok(other! > size, `${other} bytes`)
 })

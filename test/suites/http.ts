@@ -2,5 +2,5 @@ import { runTogether } from '../helpers/run-together.ts'
 
 runTogether(
   'routes/{docs,entity-tags,errors,health,pages*,redirect,slow-bodies,unix-socket,waiting-writes}.test.ts',
-  'node/{home,http-server,settings}.test.ts'
+  'node/{home,http-server,pipelining,settings}.test.ts'
 )

@@ -13,6 +13,8 @@ const END = '\r\n\r\n'
 
 interface Shape {
   readonly bytes: string
+  /** What is sent after the first response. */
+  readonly then?: string
   /** The allowed statuses of the first response. If undefined, any status is allowed, but there must be a response. */
   readonly status?: readonly number[]
   /** Whether it is also correct not to respond, because the request is incomplete. */
@@ -38,7 +40,7 @@ export const rawHttp: Attack = {
     // Node.js drops the requests of a client that closes its half of the connection, so the client closes it last.
     const patience = shape.status && !shape.mayBeSilent ? ANSWER_MS : INCOMPLETE_MS
     await Promise.race([first.catch(() => {}), delay(patience, undefined, { ref: false })])
-    connection.socket.end()
+    connection.socket.end(shape.then ?? '')
     const reply = await awaitReply(first)
     await drain(connection)
     if (!reply) {
@@ -137,15 +139,16 @@ const shapes: readonly MakeShape[] = [
   // Unsupported upgrades, several on one connection.
   (random) => ({ bytes: get('connection: upgrade', `upgrade: ${random.pick(['h2c', 'websocket, h2c', 'TLS/1.2', '', 'x'.repeat(3000)])}`).repeat(1 + random.below(15)) }),
   () => ({ bytes: get('connection: upgrade, http2-settings', 'upgrade: h2c', 'http2-settings: AAMAAABkAARAAAAAAAIAAAAA').repeat(12) }),
+  // An unsupported upgrade while an earlier request has no response yet, and a request after that response.
+  () => ({ bytes: get() + get('connection: upgrade', 'upgrade: h2c'), then: get(), status: [200] }),
   // Bytes that are not HTTP.
   (random) => ({ bytes: random.bytes(1 + random.below(300)).toString('latin1') }),
   () => ({ bytes: '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', status: [400] }),
   // Incomplete requests.
   (random) => ({ bytes: get().slice(0, random.below(40)), mayBeSilent: true }),
   () => ({ bytes: `${post('content-length: 100')}{"query":`, mayBeSilent: true }),
-  // Pipelined requests followed by garbage. Node.js rejects the garbage when it parses it, before the requests in front
-  // of it have got their responses.
-  (random) => ({ bytes: `${get().repeat(1 + random.below(30))}${random.word(20)}${END}`, status: [200, 400] }),
+  // Pipelined requests followed by garbage, which get their responses first.
+  (random) => ({ bytes: `${get().repeat(1 + random.below(30))}${random.word(20)}${END}`, status: [200] }),
 ]
 
 const targets = [

@@ -23,6 +23,12 @@ t.test('7.7 upgrades', async (t) => {
     t.match(await raw.read(/\r\n\r\n/), /^HTTP\/1\.1 101 [^]*Sec-WebSocket-Protocol: graphql-ws/)
   })
 
+  t.test('7.7 a handshake behind a request without a response yet is answered after it', async (t) => {
+    const raw = await talk(t, usher)
+    raw.write(`GET /api/users HTTP/1.1\r\nHost: ${host}\r\n\r\n${upgrade('GET /graphql', `${key}\r\nSec-WebSocket-Protocol: graphql-ws`)}`)
+    t.match(await raw.read(/ 101 [^]*\r\n\r\n$/), /^HTTP\/1\.1 200 [^]*"email":"admin@example.com"[^]*\]HTTP\/1\.1 101 /)
+  })
+
   t.test('7.7 an invalid handshake gets 400', async (t) => {
     for (const rest of [
       'Sec-WebSocket-Version: 13',
@@ -41,6 +47,17 @@ t.test('7.7 upgrades', async (t) => {
     const raw = await talk(t, usher)
     raw.write(upgrade('GET /graphql', `${key}\r\nAuthorization: Bearer x`))
     t.match(await raw.end(), /^HTTP\/1\.1 200 [^]*INVALID_TOKEN/)
+  })
+
+  t.test('1.13 a client that leaves its connection open after a failed handshake is disconnected', async (t) => {
+    const accepted = once(usher.app.server, 'connection')
+    const [hostname, port] = host.split(':')
+    const client = connect({ host: hostname!, port: Number(port), allowHalfOpen: true }).resume()
+    t.teardown(() => client.destroy())
+    client.write(upgrade('GET /graphql', `${key}\r\nAuthorization: Bearer x`))
+    const [connection] = await accepted
+    await once(connection, 'close')
+    t.notOk(client.writableEnded)
   })
 
   t.test('7.1 a POST with an Upgrade header is handled as a POST', async (t) => {

@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import Negotiator from 'negotiator'
+import { onceClosed } from '../../../../plugins/connections.ts'
 import { translate } from '../../../../plugins/errors.ts'
 import { createResponseCutOff } from '../../../../plugins/response-cut-off.ts'
 import { networkOf } from '../../../../schema/network.ts'
@@ -52,12 +53,12 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     try {
       const reader = app.usherActor.in(request)
       const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
+      // Before the subscription, which may take a while, because the session may end meanwhile.
+      if (reader) stream.once('close', usherAuth.watch(authorization!, reader, () => stream.end()))
       const stop = await subscriptions.subscribe({ ...operation, reader, request, lastEventId: lastEventId || undefined }, createSink(stream, network))
-      const unwatch = reader ? usherAuth.watch(authorization!, reader, () => stream.end()) : () => {}
       open.add(stream)
       stream.once('close', () => {
         open.delete(stream)
-        unwatch()
         stop()
       })
     } catch (error) {
@@ -83,7 +84,8 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     reply.type(EVENT_STREAM).headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
     const result = await run(request, reply).catch((error) => describeError(error, request, reply))
     if (!(result instanceof EventStream)) return void reply.send(result)
-    cutOff(reply.raw)
+    cutOff(reply)
+    onceClosed(reply, () => result.destroy())
     send(result, request, reply)
   }
 }

@@ -3,6 +3,7 @@ import { ServerResponse, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
 import { WebSocketServer, type WebSocket } from 'ws'
+import { closeConnection } from '../../../../plugins/connections.ts'
 import { OriginNotAllowed } from '../../../../schema/errors.ts'
 import { networkOf } from '../../../../schema/network.ts'
 import { createAllowedOrigins } from '../../../allowed-origins.ts'
@@ -124,7 +125,7 @@ function dispatch (app: FastifyInstance, request: IncomingMessage, socket: Duple
     // Another listener has already created a response for the connection and routed the request.
     return
   }
-  response.on('finish', () => socket.end())
+  response.on('finish', () => closeConnection(socket))
   app.routing(request, response)
 }
 

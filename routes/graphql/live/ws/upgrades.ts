@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http'
 import { Server as TlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
+import { takeOverConnection } from '../../../../plugins/connections.ts'
 
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
@@ -20,10 +21,20 @@ function listen (server: Server): Map<string, UpgradeHandler> {
   // This listener runs before those of a host, which may send every upgrade through the router.
   server.prependListener('upgrade', (request, socket, head) => {
     const handler = wantsSocket(request) ? paths.get(request.url!.split('?', 1)[0]!) : undefined
-    if (handler) handler(request, socket, head)
-    else if (server.listenerCount('upgrade') === 1) ignoreUpgrade(server, request, socket, head)
+    if (handler) takeOverConnection(socket, () => handler(request, socket, head))
+    else if (server.listenerCount('upgrade') === 1) takeOverConnection(socket, () => inNextTurn(socket, () => ignoreUpgrade(server, request, socket, head)))
   })
   return paths
+}
+
+// A client may send hundreds of upgrades in one packet, which Node would handle in one turn of the event loop.
+function inNextTurn (socket: Duplex, proceed: () => void): void {
+  const close = () => socket.destroy()
+  socket.on('error', close)
+  setImmediate(() => {
+    socket.off('error', close)
+    if (!socket.destroyed) proceed()
+  })
 }
 
 function wantsSocket ({ method, headers }: IncomingMessage): boolean {

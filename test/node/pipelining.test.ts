@@ -1,0 +1,120 @@
+import { once } from 'node:events'
+import type { Server, ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import t, { type Test } from 'tap'
+import Fastify from 'fastify'
+import httpDefaults from '../../node/http-defaults.ts'
+import { serverOptions } from '../../node/http-server.ts'
+import { createHeaders } from '../../node/security-headers.ts'
+import { parseSettings } from '../../node/settings.ts'
+import { handleUpgrades } from '../../routes/graphql/live/ws/upgrades.ts'
+import { listen } from '../helpers/wire.ts'
+
+const UPGRADE = 'connection: upgrade\r\nupgrade: h2c'
+const get = (path: string, ...headers: string[]) => [`GET ${path} HTTP/1.1`, 'host: x', ...headers].join('\r\n') + '\r\n\r\n'
+
+/** Starts the HTTP server of the node with a route that responds when it is told to. */
+async function startServer (t: Test, options: { connectionTimeout?: number, requestTimeout?: number, http?: object } = {}) {
+  const setHeaders = createHeaders([])
+  const app = Fastify({ ...serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), setHeaders), ...options })
+  t.teardown(() => app.close())
+  await app.register(httpDefaults, { origins: [], setHeaders })
+  handleUpgrades(app.server, '/socket', (_, socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'))
+  const [arrived, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  app.get('/late', () => {
+    // Everything else that the client has sent with the request is parsed by then.
+    setImmediate(arrived.resolve)
+    return late.promise.then(() => 'late')
+  })
+  app.get('/now', async () => 'now')
+  app.get('/end', async () => 'end')
+  app.get('/large', async () => Readable.from(Array.from({ length: 200 }, () => Buffer.alloc(50_000, 'x'))))
+  const { port } = await listen(app)
+  const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('latin1')
+  t.teardown(() => client.destroy())
+  const [connection] = await once(app.server, 'connection')
+  return { client, connection: connection as Socket, arrived: arrived.promise, respond: late.resolve }
+}
+
+/** Returns the status and body of each response. */
+async function readResponses (client: AsyncIterable<string>): Promise<string[]> {
+  let text = ''
+  for await (const chunk of client) text += chunk
+  return text.split(/(?=HTTP\/1\.1 )/).map((response) => `${response.slice(9, 12)} ${response.split('\r\n\r\n')[1]!.slice(0, 40)}`)
+}
+
+const CONNECT = 'CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n'
+const WEBSOCKET = get('/socket', 'connection: upgrade', 'upgrade: websocket')
+const LAST_UPGRADE = get('/end', 'connection: close, upgrade', 'upgrade: h2c')
+const cases: [name: string, bytes: string, responses: string[]][] = [
+  ['an upgrade that is ignored', get('/now', UPGRADE) + get('/end', 'connection: close'), ['200 now', '200 end']],
+  ['several upgrades that are ignored', get('/now', UPGRADE).repeat(5) + LAST_UPGRADE, [...Array(5).fill('200 now'), '200 end']],
+  ['a WebSocket', WEBSOCKET, ['101 ']],
+  ['CONNECT', CONNECT, ['405 {"error":"CONNECT is not allowed here","']],
+  ['a malformed request', 'NONSENSE\r\n\r\n', ['400 {"errors":["request is not valid HTTP"]}']],
+]
+for (const [name, bytes, responses] of cases) {
+  t.test(`1.4 ${name} behind a request without a response yet gets its response after that one`, async (t) => {
+    const { client, arrived, respond } = await startServer(t)
+    client.write(get('/late') + get('/late') + bytes)
+    await arrived
+    respond()
+    t.same(await readResponses(client), ['200 late', '200 late', ...responses])
+  })
+}
+
+t.test('1.13 a node with a response to send survives an ignored upgrade and the request after it', async (t) => {
+  const { client, arrived, respond } = await startServer(t)
+  client.write(get('/late') + get('/now', UPGRADE))
+  await arrived
+  respond()
+  await once(client, 'data')
+  client.write(get('/end', 'connection: close'))
+  t.match((await readResponses(client)).at(-1), '200 end')
+})
+
+t.test('1.4 a client that does not read its response is disconnected, even if it has asked for an upgrade', async (t) => {
+  const { client, connection, arrived } = await startServer(t, { connectionTimeout: 200 })
+  client.write(get('/large') + get('/late') + get('/now', UPGRADE))
+  await arrived
+  await once(connection, 'close')
+  t.pass()
+})
+
+t.test('1.4 a large response is sent completely, although an upgrade waits for it', async (t) => {
+  const { client, arrived, respond } = await startServer(t)
+  client.write(get('/large') + get('/late') + LAST_UPGRADE)
+  await arrived
+  respond()
+  let bytes = 0
+  for await (const chunk of client) bytes += chunk.length
+  t.ok(bytes > 10_000_000)
+})
+
+t.test('1.4 a malformed request is answered once, although Node also reports its timeout while an earlier response is late', async (t) => {
+  const http = { headersTimeout: 50, requestTimeout: 50, connectionsCheckingInterval: 20 }
+  const { client, connection, arrived, respond } = await startServer(t, { requestTimeout: 50, http })
+  client.write(get('/late') + 'GET /now HTTP/1.1\r\nhost: x\r\nbad header\r\n\r\n')
+  await arrived
+  const { server, _httpMessage: response } = connection as unknown as { server: Server, _httpMessage: ServerResponse }
+  const before = response.listenerCount('close')
+  const [{ code }] = await once(server, 'clientError')
+  t.equal(code, 'ERR_HTTP_REQUEST_TIMEOUT')
+  t.equal(response.listenerCount('close'), before)
+  respond()
+  t.same(await readResponses(client), ['200 late', '400 {"errors":["request is not valid HTTP"]}'])
+})
+
+t.test('1.13 a client that disconnects while an upgrade waits for a response has no effect', async (t) => {
+  for (const bytes of [get('/now', UPGRADE), WEBSOCKET, CONNECT, 'NONSENSE\r\n\r\n']) {
+    const { client, connection, arrived, respond } = await startServer(t)
+    client.write(get('/late') + bytes)
+    await arrived
+    const closed = new Promise((resolve) => connection.once('close', resolve))
+    client.resetAndDestroy()
+    respond()
+    await closed
+    t.pass(bytes)
+  }
+})
