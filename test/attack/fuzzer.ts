@@ -22,6 +22,8 @@ export interface Result {
   readonly violations: Counts['violations']
   readonly stalls: Stalls
   readonly memory: Memory
+  /** The part of the time for which the main thread of the node was busy; undefined if the node crashed. */
+  readonly load: number | undefined
   readonly stop: { code: number | NodeJS.Signals, took: number }
 }
 
@@ -44,6 +46,7 @@ export async function fuzz (stage: Stage, options: Options): Promise<Result> {
   probe.send({ target: node.target, control: { host: '127.0.0.1', port }, userId: world.readers[0]! } satisfies ProbeConfiguration)
   const stopWatching = watchMemory(node)
 
+  const busyBefore = await node.processorSeconds()
   const since = performance.now()
   const generators = Array.from({ length: options.workers }, (_, index) => {
     const generator = startHelper('generator.ts')
@@ -73,6 +76,8 @@ export async function fuzz (stage: Stage, options: Options): Promise<Result> {
   }
   const seconds = (performance.now() - since) / 1000
   const memory = stopWatching()
+  const busyAfter = await node.processorSeconds()
+  const load = node.crashes.length > 0 || busyBefore === undefined || busyAfter === undefined ? undefined : (busyAfter - busyBefore) / seconds
 
   probe.send({})
   const { stalls } = await probe.receive<{ stalls: Stalls }>('stalls')
@@ -85,7 +90,7 @@ export async function fuzz (stage: Stage, options: Options): Promise<Result> {
   judgeNode(total, stage, stalls, memory)
   const stop = await node.stop()
   if (stop.code !== 0) total.violation('crash', 'stop', `SIGTERM ended the node with ${stop.code}`)
-  return { seed: options.seed, seconds, stalls, memory, stop, ...total.summarize() }
+  return { seed: options.seed, seconds, stalls, memory, load, stop, ...total.summarize() }
 }
 
 /** Repeats the checks of the database, and stops the generators if the node crashes again and again. */

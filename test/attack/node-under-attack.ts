@@ -11,6 +11,8 @@ const WARN = 40
 // The number of the last lines of standard error in the report of a crash.
 const LINES_KEPT = 40
 const CRASHES = 20
+// The unit of times in /proc on Linux: USER_HZ is 100 on all common architectures.
+const TICKS_PER_SECOND = 100
 
 export const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 
@@ -105,6 +107,14 @@ export class NodeUnderAttack {
     const status = await readFile(`/proc/${this.pid}/status`, 'utf8').catch(() => '')
     const kib = /^VmRSS:\s+(\d+)/m.exec(status)?.[1]
     return kib === undefined ? undefined : Number(kib) / 1024
+  }
+
+  /** Returns the seconds for which the main thread has used a processor, or undefined while the node is down. */
+  async processorSeconds (): Promise<number | undefined> {
+    const stat = await readFile(`/proc/${this.pid}/task/${this.pid}/stat`, 'utf8').catch(() => '')
+    // The second field is the name, which may contain spaces. These are the fields 14 and 15, see proc(5).
+    const [user, system] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11).map(Number)
+    return user === undefined ? undefined : (user + system!) / TICKS_PER_SECOND
   }
 
   /** Returns the number of files and sockets that the node has open. */

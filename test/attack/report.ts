@@ -4,7 +4,7 @@ import type { Result } from './fuzzer.ts'
 const EXAMPLES = 3
 
 /** Prints the results of a run. */
-export function printResult ({ seed, requests, seconds, statuses, counted, violations, stalls, memory, stop }: Result): void {
+export function printResult ({ seed, requests, seconds, statuses, counted, violations, stalls, memory, load, stop }: Result): void {
   console.log(`\nseed ${seed}: ${requests} requests in ${seconds.toFixed(0)} s (${(requests / seconds).toFixed(0)} a second)\n`)
   console.log('| attack | responses |\n|---|---|')
   for (const [attack, found] of Object.entries(statuses)) {
@@ -20,6 +20,7 @@ export function printResult ({ seed, requests, seconds, statuses, counted, viola
   console.log(`
 longest stall ${started.longest.toFixed(1)} ms, and ${starting.longest.toFixed(1)} in the first five seconds
 probe: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)}, ${stalls.requests} requests; the machine alone: up to ${noise.toFixed(1)} ms
+main thread of the node: busy for ${load === undefined ? 'an unknown part' : `${(load * 100).toFixed(0)} %`} of the time
 memory in use after full garbage collections: ${mib(memory.inUse.early)} MiB in the second quarter of the run, ${mib(memory.inUse.late)} in the last one
 resident memory ${mib(memory.resident.start)} MiB at the start, ${mib(memory.resident.peak)} at most, ${mib(memory.resident.end)} at the end
 stopped with ${stop.code} within ${stop.took.toFixed(0)} ms`)
