@@ -12,6 +12,9 @@ type Variables = Readonly<Record<string, unknown>>
 /** The cost of an operation: a number, or a function of its variables if one of them is the size of a page. */
 export type Cost = number | ((variables: Variables) => number)
 
+// The sizes that pages of a field may have.
+interface Sizes { least: number, usual: number, largest: number }
+
 // The assumed length of lists that have no argument `first`. These are the lists of introspection, and few of them are
 // longer than this in Usher's schema.
 const ROWS_OF_OTHER_LISTS = 5
@@ -83,9 +86,9 @@ class Estimate {
     const argument = args.find(({ name }) => slicing.includes(name))
     if (!argument) return undefined
     const node = given!.find(({ name }) => name.value === argument.name)
-    const preset = typeof argument.defaultValue === 'number' ? Math.max(argument.defaultValue, 0) : rows
-    // Usher does not know the largest page of a host.
-    return node ? this.#sizeOf(node.value, preset, Infinity) : preset
+    const usual = typeof argument.defaultValue === 'number' ? Math.max(argument.defaultValue, 0) : rows
+    // Usher does not know the largest page of a host, and a host may accept pages without rows.
+    return node ? this.#sizeOf(node.value, { least: 0, usual, largest: Infinity }) : usual
   }
 
   #ofObjects (type: GraphQLOutputType, sets: SelectionSetNode[], rows: Cost, page?: Cost): Cost {
@@ -99,22 +102,23 @@ class Estimate {
   #pageOf ({ args }: GraphQLField<unknown, unknown>, { arguments: given }: FieldNode): Cost | undefined {
     if (!args.some(({ name }) => name === 'first')) return undefined
     const argument = given!.find(({ name }) => name.value === 'first')
-    return argument ? this.#sizeOf(argument.value, USUAL_PAGE, LARGEST_PAGE) : USUAL_PAGE
+    return argument ? this.#sizeOf(argument.value, { least: 1, usual: USUAL_PAGE, largest: LARGEST_PAGE }) : USUAL_PAGE
   }
 
-  #sizeOf (value: ValueNode, usual: number, largest: number): Cost {
-    if (value.kind !== Kind.VARIABLE) return clamp(value.kind === Kind.INT ? Number(value.value) : null, usual, largest)
+  #sizeOf (value: ValueNode, sizes: Sizes): Cost {
+    if (value.kind !== Kind.VARIABLE) return clamp(value.kind === Kind.INT ? Number(value.value) : null, sizes)
     const name = value.name.value
     const definition = this.#operation.variableDefinitions!.find(({ variable }) => variable.name.value === name)
-    const preset = definition?.defaultValue ? this.#sizeOf(definition.defaultValue, usual, largest) as number : usual
-    return (variables) => variables[name] === undefined ? preset : clamp(variables[name], usual, largest)
+    const preset = definition?.defaultValue ? this.#sizeOf(definition.defaultValue, sizes) as number : sizes.usual
+    return (variables) => variables[name] === undefined ? preset : clamp(variables[name], sizes)
   }
 }
 
-// When the operation is executed, null counts as absent, and values that are too large or not numbers are rejected.
-function clamp (size: unknown, usual: number, largest: number): number {
-  if (size === null) return usual
-  return typeof size === 'number' && size < largest ? Math.max(size, 0) : largest
+// When the operation is executed, null counts as absent, and values that are too large or not numbers are rejected. Values that are too
+// small are rejected as well. If they cost nothing, a document could have thousands of failing fields for the price of a few rows.
+function clamp (size: unknown, { least, usual, largest }: Sizes): number {
+  if (typeof size === 'number' && size >= least) return Math.min(size, largest)
+  return size === null || (typeof size === 'number' && size < least) ? usual : largest
 }
 
 function add (one: Cost, other: Cost): Cost {

@@ -6,6 +6,7 @@ import { defineError } from './errors.ts'
 export const OperationTooCostly = defineError('OPERATION_TOO_COSTLY', 'The operation costs more than %s: ask for fewer rows or fields', 400)
 export const ResponseTooLarge =
   defineError('OPERATION_TOO_COSTLY', 'The response would be larger than %s bytes: ask for fewer rows or fields', 400)
+export const TooManyErrors = defineError('TOO_MANY_ERRORS', 'More than %s fields have failed: the other errors are left out', 400)
 export const TooManyDocuments = defineError('TOO_MANY_DOCUMENTS', 'Too many new GraphQL documents: use variables, or try again later', 429)
 export const TooManyConnections =
   defineError('TOO_MANY_CONNECTIONS', 'This network has too many sockets and event streams open: close some first', 429)
@@ -24,13 +25,16 @@ export const limits = {
   // In characters. It is limited because the response repeats an alias for every row.
   aliasLength: 100,
   directives: 50,
-  // graphql-js counts the lines before an error for each error: 100 errors after 200,000 line breaks took 1.3 s.
+  // graphql-js counts the lines before a problem of the document for each problem: 100 of them after 200,000 line breaks took 1.3 s.
   lines: 10_000,
   // All values in the variables: objects, lists and their members.
   values: 1000,
   // The length of an error message in characters. It is limited because some messages quote the document.
   message: 2000,
+  // Problems of a document.
   errors: 10,
+  // Errors of fields in a response. A field of each row of the largest page may fail.
+  failures: 100,
 } as const
 
 /** Returns the error for a document that exceeds a limit. */

@@ -2,16 +2,17 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Client } from '../../db/batching.ts'
 import type { Actor } from '../../schema/policy.ts'
 import type { Operation } from './operation.ts'
+import type { Failures } from './failures.ts'
 import type { ResultSize } from './result-budget.ts'
 
 /** The context of resolvers. mercurius adds members of its own. */
-export interface GraphQLContext extends ResultSize {
+export interface GraphQLContext extends ResultSize, Failures {
   readonly usher: FastifyInstance
   /** The connection of the operation. Reads that have not been sent are cancelled once it is closed. */
   readonly client: Client
   /**
-   * Returns the actor, or null without a token. Over a socket, each call verifies the token again, because the session may have
-   * ended.
+   * Returns the actor, or null without a token. Each call verifies that the actor may still act, because the session may have ended
+   * while the operation waited. Throws `InvalidToken`, `DatabaseUnavailable`.
    */
   readonly actor: () => Promise<Actor | null>
   /** The HTTP request of the operation, or the one that opened its socket. Absent if an event is executed. */
@@ -20,6 +21,8 @@ export interface GraphQLContext extends ResultSize {
   readonly hostRequest?: FastifyRequest | undefined
   /** Is aborted when a subscription ends. */
   readonly stopped?: AbortSignal | undefined
+  /** Is aborted when the client has stopped a query or a mutation of a socket, which then does not wait for its turn any longer. */
+  readonly discarded?: AbortSignal
   /** Whether an event of a subscription is executed. */
   readonly isEvent?: boolean
   /** The reply, which mercurius adds to operations over HTTP. */
@@ -37,12 +40,20 @@ export interface GraphQLContext extends ResultSize {
   isNew?: boolean
   /** The reader, see `authorizeRead`. */
   reader?: Promise<Actor | null>
+  /** The error of the fields that the reader may not see. */
+  denial?: Error
 }
 
 /** Returns the context of an operation over HTTP. */
 export function createContext (usher: FastifyInstance, request: FastifyRequest, operation: Operation | undefined): GraphQLContext {
   const operationName = operation?.operationName
-  return { usher, client: request.socket, actor: async () => usher.usherActor.in(request), request, operation, operationName, bytes: 0, reserved: 0 }
+  const { socket } = request
+  const actor = async () => {
+    const actor = usher.usherActor.in(request)
+    await usher.usherAuth.confirmReader(actor, socket)
+    return actor
+  }
+  return { usher, client: socket, actor, request, operation, operationName, bytes: 0, reserved: 0 }
 }
 
 /** Returns the reads of posts for an operation. Costly ones have reads of their own. */

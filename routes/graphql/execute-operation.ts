@@ -12,20 +12,26 @@ export interface Respond {
   error (error: GraphQLError): void
 }
 
-/** Executes a query or a mutation of a socket. Returns a function that discards the result. */
+/**
+ * Executes a query or a mutation of a socket. Returns a function that discards the result, and resolves when the operation has ended. An
+ * operation that waits for its turn ends at once, others when they have been executed.
+ */
 export function executeOperation (
   usher: FastifyInstance, request: FastifyRequest, actor: GraphQLContext['actor'], operation: Operation, respond: Respond
-): () => void {
+): () => Promise<void> {
   const { query, variables, operationName } = operation
-  const context: GraphQLContext = { ...createContext(usher, request, operation), actor }
-  let stopped = false
+  const stopping = new AbortController()
+  const context: GraphQLContext = { ...createContext(usher, request, operation), actor, discarded: stopping.signal }
   const finish = (send: () => void) => {
     context.leaveQueue?.()
     usher.usherGraphqlLimits.results.release(context)
-    if (!stopped) send()
+    if (!stopping.signal.aborted) send()
   }
-  usher.graphql(query, context, variables, operationName).then(
+  const ended = usher.graphql(query, context, variables, operationName).then(
     (result) => finish(() => respond.result(textOf(result))),
     (error) => finish(() => respond.error(error)))
-  return () => { stopped = true }
+  return () => {
+    stopping.abort()
+    return ended
+  }
 }

@@ -2,16 +2,21 @@ import type { FastifyBaseLogger, FastifyError } from 'fastify'
 import { GraphQLError, type FormattedExecutionResult, type GraphQLFormattedError } from 'graphql'
 import { translate } from '../../plugins/errors.ts'
 import { InternalError, InvalidInput, TooManyRequests } from '../../schema/errors.ts'
-import { limits } from '../../schema/graphql-limits.ts'
+import { limits, TooManyErrors } from '../../schema/graphql-limits.ts'
+import { FurtherErrors } from './failures.ts'
 import { HostError } from './host/errors.ts'
+import { locationsOf } from './locations.ts'
 
 /**
  * Returns the errors of an operation in the format that clients receive (contract 7.3), with a message and `extensions.code`.
- * The message of an unexpected error reveals no cause; the cause is logged.
+ * The message of an unexpected error reveals no cause; the cause is logged. Errors of more fields than the limit are replaced with one.
  */
 export function formatErrors (errors: readonly GraphQLError[], log: FastifyBaseLogger): GraphQLFormattedError[] {
   const logged = new Set<Error>()
-  return errors.flatMap(unfold).map((error) => format(error, logOnce))
+  const all = errors.flatMap(unfold)
+  const listed = all.filter(isListed).slice(0, limits.failures)
+  const further = listed.length < all.length ? [new GraphQLError('', { originalError: new TooManyErrors(limits.failures) })] : []
+  return [...listed, ...further].map((error) => format(error, logOnce))
 
   // A loader of the host may have failed for many rows at once.
   function logOnce (cause: Error): void {
@@ -19,6 +24,8 @@ export function formatErrors (errors: readonly GraphQLError[], log: FastifyBaseL
     logged.add(cause)
   }
 }
+
+const isListed = (error: GraphQLError) => !(rootOf(error) instanceof FurtherErrors)
 
 type Log = (cause: Error) => void
 
@@ -48,9 +55,10 @@ function dropStack (error: Error): void {
 
 function format (error: GraphQLError, log: Log): GraphQLFormattedError {
   const { message, extensions } = describe(error, log)
+  const locations = locationsOf(error)
   return {
     message: message.length > limits.message ? `${message.slice(0, limits.message)}…` : message,
-    ...error.locations && { locations: error.locations },
+    ...locations && { locations },
     ...error.path && { path: error.path },
     extensions,
   }

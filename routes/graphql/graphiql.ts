@@ -8,9 +8,12 @@ import type { CompressedPage } from './graphiql-page.ts'
 
 const BUILT = new URL('graphiql-page.json', import.meta.url)
 
-let page: Promise<CompressedPage> | undefined
+const unzip = promisify(gunzip)
 
-/** Sends GraphiQL. The page is loaded on the first request and kept compressed, and decompressed for clients that do not accept gzip. */
+let page: Promise<CompressedPage> | undefined
+let uncompressed: Promise<Buffer> | undefined
+
+/** Sends GraphiQL. The page is loaded on the first request, and decompressed on the first one of a client that does not accept gzip. */
 export async function sendGraphiql (request: FastifyRequest, reply: FastifyReply): Promise<void> {
   page ??= readPage()
   const { body, policy } = await page
@@ -18,7 +21,7 @@ export async function sendGraphiql (request: FastifyRequest, reply: FastifyReply
   if (isCompressed) reply.header('content-encoding', 'gzip')
   addVary(reply, 'Accept')
   addVary(reply, 'Accept-Encoding')
-  const sent = isCompressed ? body : await promisify(gunzip)(body)
+  const sent = isCompressed ? body : await (uncompressed ??= unzip(body))
   // Not returned: awaiting a reply throws if the client disconnects before it is sent.
   reply
     .header('content-security-policy', policy)

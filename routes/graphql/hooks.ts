@@ -1,10 +1,11 @@
-import { finished } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import type { ExecutionResult, FormattedExecutionResult, GraphQLError } from 'graphql'
 import { checkLimits, ResponseTooLarge } from '../../schema/graphql-limits.ts'
+import { onceClosed } from '../../plugins/connections.ts'
 import { networkOf } from '../../schema/network.ts'
 import type { GraphQLContext } from './context.ts'
 import { formatErrors } from './format.ts'
+import { forgetText } from './locations.ts'
 import { relaxDefaults } from './operation.ts'
 import { keepSerialized, payloadOf, serializeInTurns } from './serialize.ts'
 
@@ -25,19 +26,20 @@ export function addLimits (app: FastifyInstance): void {
 
   // The following hooks run for every operation. They return a promise only if they have to wait, because a promise costs time.
   app.graphql.addHook<GraphQLContext>('preExecution', (schema, document, context, variables = {}) => {
+    forgetText(document)
     const cost = checkCost({ schema, document, operationName: context.operationName, variables })
     if (!queue.isFree(cost)) return enterQueue(cost, context)
   })
 
   async function enterQueue (cost: number, context: GraphQLContext): Promise<void> {
-    context.leaveQueue = await queue.enter(cost, networkOf(context.request!.ip))
+    context.leaveQueue = await queue.enter(cost, networkOf(context.request!.ip), context.discarded)
     // `onResolution` does not run if the execution fails unexpectedly, so the end of the response also ends the turn.
-    if (context.reply) finished(context.reply.raw, context.leaveQueue)
+    if (context.reply) onceClosed(context.reply, context.leaveQueue)
   }
 
   app.graphql.addHook<any, GraphQLContext>('onResolution', (execution, context) => {
     context.leaveQueue?.()
-    if (context.reserved > 0 && context.reply) finished(context.reply.raw, () => results.release(context))
+    if (context.reserved > 0 && context.reply) onceClosed(context.reply, () => results.release(context))
     return serialize(app, execution, context)
   })
 }

@@ -1,4 +1,4 @@
-import { Overloaded } from '../../schema/errors.ts'
+import { ClientDisconnected, Overloaded } from '../../schema/errors.ts'
 import { EventLoopLoad } from '../../plugins/event-loop-load.ts'
 
 interface OperationQueueOptions {
@@ -15,7 +15,7 @@ const LOAD_CHECK_MS = 10
 // Least time between the starts of two of the most costly operations on a busy node.
 const LEAST_PACE_MS = 200
 
-interface Waiting { cost: number, start: () => void }
+interface Waiting { cost: number, start: () => void, leave: (error: Error) => void }
 
 /**
  * Limits the total cost of the operations that run at the same time. Reads are batched, so without a limit the results of many
@@ -56,10 +56,11 @@ export class OperationQueue {
 
   /**
    * Resolves when an operation may run, with a function that ends its turn and may be called more than once. Throws `Overloaded` if
-   * too many operations wait or this one has waited for too long.
+   * too many operations wait or this one has waited for too long, and `ClientDisconnected` if it is discarded before its turn.
    */
-  async enter (cost: number, network: string): Promise<() => void> {
-    if (this.#waiting > 0 || !this.#hasRoom(cost) || this.#mustYield(cost)) await this.#wait(cost, network)
+  async enter (cost: number, network: string, discarded?: AbortSignal): Promise<() => void> {
+    if (discarded?.aborted) throw new ClientDisconnected()
+    if (this.#waiting > 0 || !this.#hasRoom(cost) || this.#mustYield(cost)) await this.#wait(cost, network, discarded)
     else this.#start(cost)
     let running = cost
     return () => {
@@ -82,23 +83,39 @@ export class OperationQueue {
     if (cost > this.#heavy) this.#lastStart = performance.now()
   }
 
-  #wait (cost: number, network: string): Promise<void> {
-    if (this.#waiting >= this.#room) throw new Overloaded()
+  #wait (cost: number, network: string, discarded: AbortSignal | undefined): Promise<void> {
     // Each network has a separate queue for its most costly operations, so that its other operations do not wait behind them.
     const key = cost > this.#heavy ? `${network} heavy` : network
     const queue = this.#queues.get(key) ?? []
+    if (this.#waiting >= this.#room) this.#makeRoom(queue)
     this.#queues.set(key, queue)
     this.#waiting++
     return new Promise((resolve, reject) => {
-      const waiting = { cost, start: () => { clearTimeout(timer); resolve() } }
-      const timer = setTimeout(() => {
+      const settle = (act: () => void) => {
+        clearTimeout(timer)
+        discarded?.removeEventListener('abort', onDiscarded)
+        act()
+      }
+      const leave = (error: Error) => settle(() => {
         this.#remove(key, queue, waiting)
-        reject(new Overloaded())
-      }, this.#patience)
+        reject(error)
+      })
+      const waiting = { cost, start: () => settle(resolve), leave }
+      const onDiscarded = () => leave(new ClientDisconnected())
+      const timer = setTimeout(() => leave(new Overloaded()), this.#patience)
+      discarded?.addEventListener('abort', onDiscarded)
       queue.push(waiting)
       this.#startNext()
       this.#checkLoadLater()
     })
+  }
+
+  // Rejects the last operation of the longest queue, so that one network cannot keep others from waiting. Throws `Overloaded` if that would
+  // be of no use, because the queue of the new operation would then be as long.
+  #makeRoom (queue: readonly Waiting[]): void {
+    const longest = [...this.#queues.values()].reduce((one, other) => other.length > one.length ? other : one)
+    if (longest.length <= queue.length + 1) throw new Overloaded()
+    longest.at(-1)!.leave(new Overloaded())
   }
 
   #startNext (): void {

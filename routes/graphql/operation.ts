@@ -6,6 +6,7 @@ import {
 import { checkLimits, limits, limitExceeded } from '../../schema/graphql-limits.ts'
 import { readIdempotencyKey } from '../../schema/idempotency.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
+import { forgetText } from './locations.ts'
 import { areLarge, checkVariables } from './variables.ts'
 
 // Characters. A document may contain the content of a post in which every second byte is escaped. The length is limited, because
@@ -105,6 +106,7 @@ function ensureValid (usher: FastifyInstance, request: FastifyRequest, known: Kn
   usher.usherGraphqlLimits.documents.charge(request.ip, checkLimits(known.document))
   const [problem] = validate(usher.graphql.schema, known.document, specifiedRules, { maxErrors: 1 })
   if (problem) throw problem
+  forgetText(known.document)
   known.valid = true
 }
 

@@ -21,9 +21,10 @@ async function authorize (context: GraphQLContext, action: ReadAction, ownerId: 
   const { usher: { usherVisibility: visibility, usherAudit: audit, usherAuth: auth }, request } = context
   const reader = await actorOfReads(context)
   if (visibility.allows(reader, action, ownerId)) return
-  if (!reader) throw new Unauthenticated()
-  if (request) audit.addRejection(auth.callerOf(request, { actor: reader }), 403)
-  throw new Forbidden()
+  if (!context.denial && reader && request) audit.addRejection(auth.callerOf(request, { actor: reader }), 403)
+  // All fields of an operation that may not be read throw the same error, since creating it takes longer than everything else about them.
+  context.denial ??= reader ? new Forbidden() : new Unauthenticated()
+  throw context.denial
 }
 
 /** Returns the actor of an operation, or null. Over a socket, finding the actor verifies the token again. Once is enough for an operation. */

@@ -11,6 +11,7 @@ import { Forbidden } from '../../schema/errors.ts'
 import { UserNotFound } from '../../schema/user.ts'
 import { toConnection, readPage, readUsersPage } from './pagination.ts'
 import { clientOfReads, postReadsOf, type GraphQLContext } from './context.ts'
+import { limitFailure } from './failures.ts'
 import { performOnce } from './idempotency.ts'
 import { authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, readerOfUsers } from './reading.ts'
 import { countRows, showsContents } from './result-size.ts'
@@ -70,9 +71,13 @@ const resolvers = {
     etag: etagOfUser,
 
     async posts ({ id }, args, context, info) {
-      await authorizeRead(context, 'posts:read', id)
-      const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
-      return countAndComplete(context, info, await postReadsOf(context).listOfAuthor(key, clientOfReads(context)))
+      try {
+        await authorizeRead(context, 'posts:read', id)
+        const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
+        return await countAndComplete(context, info, await postReadsOf(context).listOfAuthor(key, clientOfReads(context)))
+      } catch (error) {
+        throw limitFailure(context, error)
+      }
     },
   },
 
@@ -81,12 +86,16 @@ const resolvers = {
     etag: ({ rowVersion }) => entityTag(rowVersion!),
 
     async author ({ authorId }, _, context, info) {
-      await authorizeRead(context, 'users:read', authorId)
-      const author = await context.usher.usherUsers.read(authorId!, context.client)
-      // The author was deleted, together with the post, after the post was read.
-      if (!author) throw new UserNotFound()
-      await countUsers(context, info, [author])
-      return author
+      try {
+        await authorizeRead(context, 'users:read', authorId)
+        const author = await context.usher.usherUsers.read(authorId!, context.client)
+        // The author was deleted, together with the post, after the post was read.
+        if (!author) throw new UserNotFound()
+        await countUsers(context, info, [author])
+        return author
+      } catch (error) {
+        throw limitFailure(context, error)
+      }
     },
   },
 

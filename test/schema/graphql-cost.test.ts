@@ -35,8 +35,9 @@ t.test('7.8 the size of a page may be a variable', async (t) => {
   t.same(sizes('query ($first: Int) { posts(first: $first) { nodes { id } } }', 7, undefined, null), [7, 50, 50])
   t.same(sizes('query ($first: Int = 20) { posts(first: $first) { nodes { id } } }', 7, undefined, null), [7, 20, 50])
   t.same(sizes('query ($first: Int = null) { posts(first: $first) { nodes { id } } }', undefined), [50])
-  t.same(sizes('query ($first: Int) { posts(first: $first) { nodes { id } } }', 1e9, -5, 'x', NaN), [100, 0, 100, 100], 'execution rejects these sizes')
-  t.same(sizes('{ posts(first: 1000000) { nodes { id } } }', undefined), [100])
+  t.same(sizes('query ($first: Int) { posts(first: $first) { nodes { id } } }', 1e9, -5, 0, 'x', NaN), [100, 50, 50, 100, 100], 'execution rejects these sizes')
+  for (const [first, rows] of [[1000000, 100], [-1, 50], [0, 50]]) t.same(sizes(`{ posts(first: ${first}) { nodes { id } } }`, undefined), [rows], `${first}`)
+  t.same(sizes('query ($first: Int = -1) { posts(first: $first) { nodes { id } } }', undefined), [50])
   t.equal(cost('query ($a: Int, $b: Int) { users(first: $a) { nodes { id posts(first: $b) { id } } } }', { a: 3, b: 4 }), 1 + 3 + 1 + 3 * (1 + 1 + 4 + 4))
 })
 

@@ -1,10 +1,9 @@
 import {
-  isAbstractType, isEnumType, isInputObjectType, isScalarType, valueFromASTUntyped, type GraphQLAbstractType, type GraphQLScalarType,
+  isAbstractType, isEnumType, isInputObjectType, isScalarType, valueFromASTUntyped, type GraphQLScalarType,
 } from 'graphql'
 import type { AddedField, ExtendedSchema } from '../../../schema/extend-graphql.ts'
 import { extensionError, type HostGraphql, type UsherAbstractType, type UsherScalar, type UsherSubscriptionResolver } from '../../../schema/host-graphql.ts'
-import type { GraphQLContext } from '../context.ts'
-import { openCall } from './context.ts'
+import { defineAbstractType } from './abstract-types.ts'
 import { createResolver, createSubscribe, requireEvent, requireToken, runResolver, type Run } from './field-resolver.ts'
 import { batchLoads } from './loaders.ts'
 
@@ -19,11 +18,17 @@ export function addHostResolvers (extended: ExtendedSchema, { resolvers, loaders
   for (const [type, members] of Object.entries(resolvers)) checkType(extended, added, 'resolvers', type, members)
   for (const [type, members] of Object.entries(loaders)) checkType(extended, added, 'loaders', type, members)
   for (const { type, field } of extended.added) addResolver(type.name, field, memberOf(resolvers, type.name, field.name), memberOf(loaders, type.name, field.name))
-  for (const [name, members] of Object.entries(resolvers)) {
-    const type = extended.schema.getType(name)
-    if (isScalarType(type)) defineScalar(type, members as UsherScalar)
-    else if (isAbstractType(type)) defineAbstractType(type, members as UsherAbstractType)
+  for (const type of Object.values(extended.schema.getTypeMap())) {
+    if (isAbstractType(type)) defineAbstractType(type, resolveTypeOf(type.name, resolvers))
+    else if (isScalarType(type) && Object.hasOwn(resolvers, type.name)) defineScalar(type, resolvers[type.name] as UsherScalar)
   }
+}
+
+function resolveTypeOf (name: string, resolvers: HostGraphql['resolvers']): UsherAbstractType['resolveType'] | undefined {
+  if (!Object.hasOwn(resolvers, name)) return undefined
+  const { resolveType } = resolvers[name] as unknown as UsherAbstractType
+  if (typeof resolveType !== 'function') throw extensionError(`resolvers.${name}`, 'must have a function resolveType')
+  return resolveType
 }
 
 // A field may have the name of a member of all objects, such as `constructor`.
@@ -83,12 +88,4 @@ function defineScalar (type: GraphQLScalarType, { serialize, parseValue, parseLi
   if (parseValue) type.parseValue = (value) => parseValue(value)
   if (parseLiteral) type.parseLiteral = (node, variables) => parseLiteral(node, variables)
   else if (parseValue) type.parseLiteral = (node, variables) => parseValue(valueFromASTUntyped(node, variables))
-}
-
-function defineAbstractType (type: GraphQLAbstractType, { resolveType }: UsherAbstractType): void {
-  if (typeof resolveType !== 'function') throw extensionError(`resolvers.${type.name}`, 'must have a function resolveType')
-  type.resolveType = async (value, context: GraphQLContext, info) => {
-    const call = await openCall(context)
-    return call.deadline.wait(Promise.resolve(resolveType(value, call.context, info)))
-  }
 }

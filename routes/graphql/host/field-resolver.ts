@@ -1,9 +1,13 @@
-import { getNamedType, GraphQLError, isLeafType, type GraphQLFieldResolver, type GraphQLOutputType, type GraphQLResolveInfo } from 'graphql'
+import {
+  getNamedType, GraphQLError, isAbstractType, isLeafType, isNonNullType, type GraphQLFieldResolver, type GraphQLOutputType, type GraphQLResolveInfo,
+} from 'graphql'
 import { Unauthenticated } from '../../../schema/auth.ts'
 import { InternalError } from '../../../schema/errors.ts'
 import { hasRows } from '../../../schema/host-fields.ts'
 import type { UsherResolver, UsherSubscriptionResolver } from '../../../schema/host-graphql.ts'
 import type { GraphQLContext } from '../context.ts'
+import { limitFailure } from '../failures.ts'
+import { findTypes } from './abstract-types.ts'
 import { knownCall, openCall, type HostCall } from './context.ts'
 import { readHostError } from './errors.ts'
 import { countValue, readReferences, type Reference } from './values.ts'
@@ -28,26 +32,34 @@ const readMember: Run = (parent, args, { context }, { fieldName }) => {
 export function createResolver (type: GraphQLOutputType, run: Run = readMember): FieldResolver {
   const named = getNamedType(type)
   const isLeaf = isLeafType(named)
+  const isRequired = isNonNullType(type)
+  const abstract = isAbstractType(named) ? named : undefined
   const reference: Reference | undefined = hasRows(named) ? named.name : undefined
 
   return (parent, args, context: GraphQLContext, info) => {
     const call = knownCall(context)
-    return call ? resolve(call) : openCall(context).then(resolve)
+    return call ? resolve(call) : openCall(context).then(resolve, fail)
 
     function resolve (call: HostCall): unknown {
       try {
         const value = run(viewOf(parent, info), args, call, info)
-        return isPromise(value) || hasPromises(value) ? call.deadline.wait(settle(value)).then(finish, fail) : finish(value)
+        const finished = isPromise(value) || hasPromises(value) ? call.deadline.wait(settle(value)).then((value) => finish(value, call)) : finish(value, call)
+        return isPromise(finished) ? finished.then(undefined, fail) : finished
       } catch (error) {
         return fail(error)
       }
     }
 
-    function finish (value: unknown): unknown {
-      if (value instanceof Error) return fail(value)
+    function finish (value: unknown, call: HostCall): unknown {
+      if (value instanceof Error) throw value
+      if (value == null && isRequired) throw context.furtherError ?? nullError(info)
       if (reference) return readReferences(reference, value, type, context, info)
       countValue(context, value, isLeaf)
-      return value
+      return abstract ? findTypes(abstract, value, call, context, info) : value
+    }
+
+    function fail (error: unknown): never {
+      throw limitFailure(context, error, readHostError)
     }
   }
 }
@@ -82,8 +94,9 @@ export function createSubscribe (where: string, { subscribe }: UsherSubscription
   }
 }
 
-function fail (error: unknown): never {
-  throw readHostError(error)
+// graphql-js would say the same, but in an error for every row, see `limitFailure`.
+function nullError ({ parentType, fieldName }: GraphQLResolveInfo): Error {
+  return new Error(`Cannot return null for non-nullable field ${parentType.name}.${fieldName}.`)
 }
 
 const isPromise = (value: unknown): value is PromiseLike<unknown> => typeof (value as PromiseLike<unknown> | undefined)?.then === 'function'

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createSourceEventStream, execute, type ExecutionResult, type GraphQLError } from 'graphql'
 import type { FastifyInstance } from 'fastify'
 import type { PostStream } from '../../../plugins/posts/post-stream.ts'
-import { DatabaseUnavailable, Overloaded } from '../../../schema/errors.ts'
 import type { GraphQLContext } from '../context.ts'
+import { isOutage } from '../failures.ts'
 import { formatExecution, rootOf } from '../format.ts'
 import { serialize } from '../hooks.ts'
 import { textOf } from '../serialize.ts'
@@ -45,7 +45,7 @@ export async function render (usher: FastifyInstance, subscription: Subscription
     const context = contextOf(usher, subscription)
     try {
       const result = await executeInTurn(usher, subscription, event, context)
-      const outage = result.errors?.find(isTemporary)
+      const outage = result.errors?.find(isTemporary) ?? context.outage
       if (outage) throw outage
       const formatted = result.errors ? formatExecution(result, usher.log) : result
       await serialize(usher, formatted, context)
@@ -79,8 +79,7 @@ async function executeInTurn (
 
 /** Returns whether an error is temporary, so that the same operation may succeed later. */
 export function isTemporary (error: GraphQLError): boolean {
-  const cause = rootOf(error)
-  return cause instanceof DatabaseUnavailable || cause instanceof Overloaded
+  return isOutage(rootOf(error))
 }
 
 // Returns whether the cause of an error is a statement that PostgreSQL has cancelled, usually because it took too long.

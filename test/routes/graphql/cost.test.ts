@@ -1,7 +1,10 @@
+import { connect } from 'node:net'
 import t, { type Test } from 'tap'
+import { audiences } from '../../../app.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
-import { openSocket, post, protocols, type Answer } from '../../helpers/graphql.ts'
+import { hostOf, openSocket, post, protocols, type Answer } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
+import { until } from '../../helpers/until.ts'
 
 const ATTACK = '{ posts(first: 100) { nodes { author { posts(first: 99) { content } } } } }'
 const aliases = (count: number, field: string) => Array.from({ length: count }, (_, index) => `a${index}: ${field}`).join(' ')
@@ -18,6 +21,11 @@ async function fill (t: Test, usher: TestUsher, { authors, posts, content }: { a
   await sql`delete from users where role = 'user'`
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, ${authors}) n`
   await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), id, 'Post ' || n, ${content} from users, generate_series(1, ${posts}) n where role = 'user'`
+}
+
+/** Creates users until there are a hundred. */
+async function fillPage (t: Test, usher: TestUsher): Promise<void> {
+  await openSql(t, usher)`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, 99) n`
 }
 
 const usher = await createUsher(t)
@@ -129,6 +137,27 @@ t.test('1.13 large responses share a memory budget; those beyond it get OVERLOAD
   }
 })
 
+t.test('1.13 the memory budget is released if a response waits behind an event stream and the connection is reset', async (t) => {
+  const usher = await createUsher(t, { graphql: { bufferedBytes: 1024 * 1024 } })
+  await fill(t, usher, { authors: 1, posts: 14, content: 'x'.repeat(65_000) })
+  const query = '{ posts(first: 14) { nodes { content } } }'
+  const isServed = async () => (await post(usher, { query })).errors === undefined
+  const [host = '', port] = (await hostOf(usher)).split(':')
+  const body = JSON.stringify({ query })
+  const client = connect(Number(port), host)
+  client.write(
+    'GET /graphql?query=subscription%7BpostCreated%7Bid%7D%7D HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n' +
+    `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}` +
+    'GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n')
+  await until('the posts are read', async () => {
+    const { samples } = (await usher.app.usher.metrics()).find(({ name }) => name === 'usher_batch_items')!
+    return samples.some(({ labels, ...sample }) => Object.values(labels)[0] === 'posts.list' && 'count' in sample && sample.count > 0)
+  })
+  t.notOk(await isServed(), 'the response has taken the budget')
+  client.resetAndDestroy()
+  await until('the budget is released', isServed)
+})
+
 t.test('1.13 costly operations all get a response, while cheap ones are served', async (t) => {
   const usher = await createUsher(t, { graphql: { maxCost: 1000 } })
   await fill(t, usher, { authors: 5, posts: 5, content: '' })
@@ -183,6 +212,38 @@ t.test('1.13 new documents are limited for all networks together', async (t) => 
   }
   t.equal(answers[0]!.errors, undefined)
   t.match(answers.at(-1), { errors: [{ extensions: { code: 'TOO_MANY_DOCUMENTS' } }] })
+})
+
+t.test('7.8 a page of an invalid size costs as much as a usual one, so that thousands of fields cannot fail for the price of their parents', async (t) => {
+  const refusal = { data: null, errors: [{ extensions: { code: 'OPERATION_TOO_COSTLY' } }] }
+  const sized = `query ($first: Int) { users(first: 100) { nodes { ${aliases(50, 'posts(first: $first) { id }')} } } }`
+  const socket = await (await openSocket(t, usher)).init()
+  for (const first of [-1, 0, -1e9]) {
+    for (let round = 0; round < 3; round++) {
+      t.match(await post(usher, { query: sized, variables: { first } }), refusal, `$first: ${first}`)
+      t.match(await post(usher, { query: sized.replace('Int', `Int = ${first}`) }), refusal, `$first = ${first}`)
+      t.match(await post(usher, { query: sized.replace(/^query \(.*?\)/, '').replaceAll('$first', `${first}`) }), refusal, `first: ${first}`)
+      t.match(await socket.run(sized, { variables: { first } }), { errors: refusal.errors })
+    }
+    t.match(await post(usher, { query: `{ users { nodes { posts(first: ${first}) { id } } } }` }), { errors: [{ message: 'first must be between 1 and 100', path: ['users', 'nodes', 0, 'posts'] }] })
+  }
+})
+
+t.test('11.1 one error says that the posts of a hundred users may not be read, wherever it is in the document', async (t) => {
+  const usher = await createUsher(t, { policy: { 'posts:read': audiences.members } })
+  await fillPage(t, usher)
+  const lines = '\n'.repeat(9900)
+  for (const lineBreak of ['\n', '\r', '\r\n']) {
+    const query = `${lines}{ users(first: 100) { nodes {${lineBreak}  ${aliases(40, 'posts(first: 1) { id }')} } } }`
+    for (let round = 0; round < 3; round++) {
+      const { data, errors } = await post(usher, { query })
+      t.equal(data, null)
+      const line = query.split(/\r\n|[\n\r]/).length
+      t.match(errors, [{ message: 'A bearer token is required', path: ['users', 'nodes', 0, 'a0'], locations: [{ line, column: 3 }] }])
+      t.equal(errors!.length, 1)
+    }
+    t.equal((await post(usher, { query }, usher.admin)).errors, undefined)
+  }
 })
 
 t.test('1.13 a document has a limited number of lines, and its response a limited number of errors', async (t) => {

@@ -1,10 +1,24 @@
 import { EventEmitter, on } from 'node:events'
+import { GraphQLError } from 'graphql'
 import t, { type Test } from 'tap'
 import type { GraphqlExtension, UsherGraphQLContext } from '../../../app.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { openEvents } from '../../helpers/events.ts'
+import { Overloaded } from '../../../schema/errors.ts'
 import { createPost, openSocket, protocols } from '../../helpers/graphql.ts'
 import { until } from '../../helpers/until.ts'
+
+/** A host whose field of posts fails for good for the first hundred, and temporarily for the others, until all have failed. */
+const createFailing = (): GraphqlExtension => {
+  let calls = 0
+  const flaky = () => {
+    calls++
+    if (calls <= 100) throw new GraphQLError('Not today')
+    if (calls <= 102) throw new Overloaded()
+    return calls
+  }
+  return { typeDefs: 'extend type Post { flaky: Int }', resolvers: { Post: { flaky } } }
+}
 
 /** A host with prices, and what it has seen of its subscribers. */
 function createHost () {
@@ -154,4 +168,18 @@ t.test('12.6 an event with a field of the host is rendered for each subscriber, 
     t.same(events[0]!.payload!.data.postCreated, { mine: index === 0, from: `socket ${index}` })
     t.same(events[1]!.payload!.data.postCreated, { shared: 'null undefined', title: 'First' })
   }
+})
+
+t.test('12.7 an event is tried again if one of its fields has failed temporarily, even if too many have failed to list them', async (t) => {
+  const usher = await createUsher(t, { graphql: createFailing() })
+  const socket = await (await openSocket(t, usher)).init()
+  const aliases = (count: number) => Array.from({ length: count }, (_, index) => `a${index}: flaky`).join(' ')
+  for (let index = 0; index < 2; index++) await createPost(usher, usher.admin)
+  // Three posts with 34 fields each.
+  socket.start('1', `subscription { postCreated { author { posts(first: 10) { ${aliases(34)} } } } }`)
+  await socket.settle()
+  await createPost(usher, usher.admin)
+  const { payload } = await socket.next()
+  t.equal(payload!.errors, undefined)
+  t.match(payload!.data.postCreated.author.posts, [{ a0: 103, a33: 136 }, { a0: 137 }, { a33: 204 }])
 })

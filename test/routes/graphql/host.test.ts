@@ -25,7 +25,9 @@ const errors: Record<string, () => unknown> = {
   graphql: () => new GraphQLError('Closed', { extensions: { code: 'CLOSED', until: 'noon' } }),
   defect: () => new Error('select * from secrets'),
   text: () => 'select * from secrets',
-  list: () => Object.assign(new Error('Two are wrong'), { statusCode: 422, code: 'WRONG', errors: ['one', new Error('select * from secrets')] }),
+  list: () => Object.assign(new Error('Two are wrong'), {
+    statusCode: 422, code: 'WRONG', errors: ['one', new Error('select * from secrets')],
+  }),
 }
 
 const extension: GraphqlExtension = {
@@ -99,11 +101,58 @@ t.test('12.6 a host adds fields and types, with the actor and a loader for all r
   t.ok(types.some(({ name }: { name: string }) => name === 'Bookmark'))
 })
 
+t.test('12.6 the types of interfaces and unions are found by a function or by __typename, and failures are errors of their fields', async (t) => {
+  const values = [{ is: 'Cat', name: 'Mia' }, { is: 'Dog', name: 'Rex' }, { is: 'none', name: 'x' }, { is: 'fail', name: 'y' }, null]
+  const usher = await createUsher(t, {
+    graphql: {
+      typeDefs: `
+        extend type Query { named: [Named], pets: [Pet], pet: Pet, odd: Pet, none: Pet, late: [[Pet!]!]! }
+        interface Named { name: String } type Cat implements Named { name: String } type Dog implements Named { name: String }
+        union Pet = Cat | Dog
+      `,
+      resolvers: {
+        Query: {
+          named: () => values,
+          pets: () => values.slice(0, 2).map(({ is, name }: any) => ({ __typename: is, name })),
+          pet: async () => ({ __typename: 'Dog', name: 'Rex' }),
+          odd: () => 5,
+          none: () => ({ name: 'x' }),
+          late: async () => [[{ __typename: 'Cat', name: 'Mia' }]],
+        },
+        Named: {
+          resolveType: async ({ is }: { is: string }) => {
+            if (is === 'fail') throw Object.assign(new Error('Not today'), { statusCode: 403, code: 'NOT_TODAY' })
+            return is === 'none' ? undefined : is
+          },
+        },
+      },
+    },
+  })
+  const socket = await (await openSocket(t, usher)).init()
+  const ask = (query: string) => Promise.all([post(usher, { query }), socket.run(query)])
+  for (let round = 0; round < 3; round++) {
+    for (const { data, errors } of await ask('{ named { __typename name } }')) {
+      t.same(data.named, [{ __typename: 'Cat', name: 'Mia' }, { __typename: 'Dog', name: 'Rex' }, null, null, null])
+      t.match(errors!.find(({ path }) => path![1] === 3), { message: 'Not today', extensions: { code: 'NOT_TODAY' } })
+      t.same(errors!.map(({ path }) => path![1]).sort(), [2, 3])
+    }
+    for (const { data, errors } of await ask('{ pets { ... on Cat { name } ... on Dog { name } } pet { __typename } late { __typename } }')) {
+      t.equal(errors, undefined)
+      t.same(data, { pets: [{ name: 'Mia' }, { name: 'Rex' }], pet: { __typename: 'Dog' }, late: [[{ __typename: 'Cat' }]] })
+    }
+    for (const { data, errors } of await ask('{ odd { __typename } none { __typename } }')) {
+      t.same(data, { odd: null, none: null })
+      t.equal(errors!.length, 2)
+    }
+  }
+})
+
 t.test('12.6 errors of a host: rejections and each GraphQLError are sent, others only say that the server failed', async (t) => {
   const usher = await createUsher(t, { graphql: extension })
   const query = 'query ($how: String!) { fails(how: $how) }'
   for (let round = 0; round < 3; round++) {
-    const [rejection, graphql, defect, text, list] = await Promise.all(Object.keys(errors).map(async (how) => (await post(usher, { query, variables: { how } })).errors![0]!))
+    const failures = Object.keys(errors).map(async (how) => (await post(usher, { query, variables: { how } })).errors![0]!)
+    const [rejection, graphql, defect, text, list] = await Promise.all(failures)
     t.match(rejection, { message: 'Not today', path: ['fails'], extensions: { code: 'NOT_TODAY' } })
     t.match(graphql, { message: 'Closed', path: ['fails'], extensions: { code: 'CLOSED', until: 'noon' } })
     t.match(list, { message: 'Two are wrong', path: ['fails'], extensions: { code: 'WRONG' } })

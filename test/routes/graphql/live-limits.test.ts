@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
-import { openEvents } from '../../helpers/events.ts'
+import { openEvents, type Events } from '../../helpers/events.ts'
 import { createPost, hostOf, openSocket, protocols, titles } from '../../helpers/graphql.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
@@ -62,6 +62,30 @@ t.test('1.13 a failed handshake or subscription does not count toward the limits
   await socket.settle()
   await createPost(usher, usher.admin, 'Heard')
   t.same(await titles(socket, 1), ['Heard'])
+})
+
+t.test('1.13 event streams that were requested together on one connection end with it', async (t) => {
+  const usher = await createUsher(t, { live: { connectionsPerNetwork: 3 } })
+  const [host = '', port] = (await hostOf(usher)).split(':')
+  const isRejected = async () => {
+    const events = await openEvents(t, usher, inAddress(POSTS))
+    if (events.response.ok) events.abort()
+    return !events.response.ok
+  }
+  const request = `GET /graphql${inAddress(POSTS).query} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`
+  for (const next of ['', 'GET /api/users HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n']) {
+    const raw = connect(Number(port), host).resume()
+    raw.write(request.repeat(3) + next)
+    await until('all streams are open', isRejected)
+    raw.resetAndDestroy()
+    const others: Events[] = []
+    await until('there is a place for three others', async () => {
+      const events = await openEvents(t, usher, inAddress(POSTS))
+      return events.response.ok && others.push(events) === 3
+    })
+    for (const events of others) events.abort()
+    t.equal(others.length, 3)
+  }
 })
 
 t.test('1.13 different subscriptions are limited; white space, comments and names make no difference', async (t) => {

@@ -1,11 +1,20 @@
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
+import type { GraphqlExtension } from '../../../app.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { createPost, hostOf, openSocket, post, protocols } from '../../helpers/graphql.ts'
+import { until } from '../../helpers/until.ts'
 
 const LONG = `of_${'many_'.repeat(40)}words`
 const POSTS = 'subscription { postCreated { title } }'
+
+/** A host with a query that ends when `release` is called. Its weight decides whether it waits for others. */
+function createHold () {
+  const { promise, resolve: release } = Promise.withResolvers<number>()
+  const graphql: GraphqlExtension = { typeDefs: 'extend type Query { hold: Int @cost(weight: 100) }', resolvers: { Query: { hold: () => promise } } }
+  return { graphql, release: () => release(1) }
+}
 
 t.test('the socket', { jobs: 20 }, async (t) => {
   const usher = await createUsher(t)
@@ -186,6 +195,43 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       t.match(await socket.next(), { type: 'error', id: '10', payload: [{ message: 'A socket may run at most 10 operations at once', extensions: { code: 'GRAPHQL_LIMIT_EXCEEDED' } }] })
       socket.stop('3')
       t.same(await socket.run('{ me { id } }'), { data: { me: null } })
+    })
+
+    t.test(`1.13 ${protocol}: a query that was stopped counts among the ten operations until it ends`, async (t) => {
+      const { graphql, release } = createHold()
+      const holding = await createUsher(t, { graphql })
+      const socket = await (await openSocket(t, holding, { protocol })).init()
+      for (let round = 0; round < 10; round++) {
+        socket.start('1', '{ hold }')
+        socket.stop('1')
+      }
+      socket.start('1', '{ hold }')
+      t.match(await socket.next(), { type: 'error', id: '1', payload: [{ message: 'A socket may run at most 10 operations at once' }] })
+      release()
+      await until('the queries have ended', async () => (await socket.run('{ __typename }')).data)
+      socket.start('1', '{ hold }')
+      t.same(await socket.next(), { type: socket.words.data, id: '1', payload: { data: { hold: 1 } } })
+    })
+
+    t.test(`1.13 ${protocol}: queries that were stopped or whose socket was closed do not wait for their turn any longer`, async (t) => {
+      const { graphql, release } = createHold()
+      // Each of these queries uses the whole budget, so that only one of them runs.
+      const holding = await createUsher(t, { graphql: { ...graphql, maxCost: 100 } })
+      const waiting = async () => ((await holding.app.usher.metrics()).find(({ name }) => name === 'usher_graphql_operations_waiting')!.samples[0] as { value: number }).value
+      const [socket, other] = [await (await openSocket(t, holding, { protocol })).init(), await (await openSocket(t, holding, { protocol })).init()]
+      socket.start('running', '{ hold }')
+      for (let round = 0; round < 30; round++) {
+        socket.start('1', '{ hold }')
+        socket.stop('1')
+      }
+      t.same(await socket.run('{ __typename }'), { data: { __typename: 'Query' } }, 'there was no error')
+      t.equal(await waiting(), 0)
+      other.start('1', '{ hold }')
+      await until('a query waits', async () => await waiting() === 1)
+      other.socket.terminate()
+      await until('no query waits', async () => await waiting() === 0)
+      release()
+      t.same(await socket.next(), { type: socket.words.data, id: 'running', payload: { data: { hold: 1 } } })
     })
 
     t.test(`7.3 ${protocol}: errors have a message and a code, and reveal nothing internal`, async (t) => {

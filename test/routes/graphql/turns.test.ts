@@ -58,6 +58,42 @@ t.test('1.13 an operation waits for a limited time, and a limited number of oper
   next()
 })
 
+t.test('1.13 an operation that is discarded leaves the queue, and does not enter it', async (t) => {
+  const turns = new OperationQueue(100, { load: { isBusy: false } })
+  const end = await turns.enter(100, 'a')
+  const discarding = new AbortController()
+  const refused = { code: 'CLIENT_DISCONNECTED' }
+  const discarded = t.rejects(turns.enter(100, 'a', discarding.signal), refused)
+  const kept = turns.enter(60, 'a', new AbortController().signal)
+  t.equal(turns.waiting, 2)
+  discarding.abort()
+  await discarded
+  t.equal(turns.waiting, 1)
+  await t.rejects(turns.enter(100, 'a', discarding.signal), refused)
+  end()
+  ;(await kept)()
+  t.same([turns.waiting, turns.running], [0, 0])
+})
+
+t.test('1.13 a network whose operations fill the room does not keep those of others from waiting', async (t) => {
+  const turns = new OperationQueue(100, { waiting: 10, load: { isBusy: false } })
+  const end = await turns.enter(100, 'a')
+  const outcomes: string[] = []
+  const enter = async (name: string) => {
+    const end = await turns.enter(100, name[0]!).catch(() => undefined)
+    outcomes.push(end ? name : `${name} rejected`)
+    end?.()
+  }
+  const flood = Array.from({ length: 12 }, (_, index) => enter(`a${index}`))
+  const others = ['b0', 'b1', 'c0'].map(enter)
+  await new Promise(setImmediate)
+  t.same(outcomes, ['a10 rejected', 'a11 rejected', 'a9 rejected', 'a8 rejected', 'a7 rejected'])
+  end()
+  await Promise.all([...flood, ...others])
+  t.same(outcomes.slice(5, 8), ['a0', 'b0', 'c0'])
+  t.equal(outcomes.filter((outcome) => !outcome.endsWith('rejected')).length, 10)
+})
+
 t.test('1.13 the budget of a network that has long been idle starts again', async (t) => {
   const budget = new DocumentBudget({
     documents: { burst: 1, perMinute: 0.01 }, allDocuments: { burst: 1e6, perMinute: 1 },

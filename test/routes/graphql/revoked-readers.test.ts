@@ -1,0 +1,81 @@
+import t from 'tap'
+import { audiences } from '../../../app.ts'
+import { rotateSigningKey } from '../../../db/signing-keys.ts'
+import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
+import { openConnection } from '../../helpers/connection.ts'
+import { testDatabaseUrl } from '../../helpers/database.ts'
+import { openEvents } from '../../helpers/events.ts'
+import { createPost, openSocket, post } from '../../helpers/graphql.ts'
+import { createProxy } from '../../helpers/proxy.ts'
+import { openSql, untilBlocked } from '../../helpers/sql.ts'
+
+const SUBSCRIPTION = 'subscription { postCreated { title } }'
+
+const members = { 'users:list': audiences.members, 'posts:read': audiences.members }
+const usher = await createUsher(t, { policy: members })
+const sql = openSql(t, usher)
+const logout = async ({ headers }: LoggedIn): Promise<void> => {
+  const { statusCode } = await usher.inject('POST', '/api/auth/logout', { headers })
+  t.equal(statusCode, 204)
+}
+const open = (node: TestUsher, { headers }: LoggedIn) => openEvents(t, node, { query: `?query=${SUBSCRIPTION}`, headers })
+
+/** Ends the session of a user while a request of that user reads a table. */
+async function logoutDuring<Result> (user: LoggedIn, table: string, request: () => Promise<Result>): Promise<Result> {
+  const { response } = await sql.begin(async (trx) => {
+    await trx`lock table ${trx(table)}`
+    const response = request()
+    await untilBlocked(sql, usher)
+    await logout(user)
+    return { response }
+  })
+  return response
+}
+
+t.test('4 an event stream that is opened while its session ends gets no event, and is closed', async (t) => {
+  const user = await usher.createUser()
+  const events = await logoutDuring(user, 'posts', () => open(usher, user))
+  await createPost(usher, usher.admin, 'Secret')
+  t.equal(await events.next(), undefined)
+})
+
+t.test('4 an operation that has waited reads nothing for a session that has ended meanwhile', async (t) => {
+  const user = await usher.createUser()
+  const query = `{ user(id: "${usher.admin.id}") { name posts { title } } }`
+  t.match(await post(usher, { query }, user), { data: { user: { posts: [{ title: 'Secret' }] } } })
+  const { data, errors } = await logoutDuring(user, 'users', () => post(usher, { query }, user))
+  t.match(errors, [{ path: ['user', 'posts'], extensions: { code: 'INVALID_TOKEN' } }])
+  t.notMatch(JSON.stringify(data), 'Secret')
+})
+
+t.test('4 a list that has waited is not sent to a session that has ended meanwhile', async (t) => {
+  const user = await usher.createUser()
+  const response = await logoutDuring(user, 'users', () => usher.inject('GET', '/api/users?limit=1000', { headers: user.headers }))
+  t.match([response.statusCode, response.json()], [401, { code: 'INVALID_TOKEN' }])
+})
+
+t.test('4 without notifications, the event streams of sessions that have ended are closed, and get no more posts', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const deaf = await createUsher(t, { ...usher.options, notificationsUrl: proxy.url })
+  const [active, ended, later] = [await usher.createUser(), await usher.createUser(), await usher.createUser()]
+  const [kept, closed, idle] = [await open(deaf, active), await open(deaf, ended), await open(deaf, later)]
+  proxy.refuse()
+  await logout(ended)
+  await createPost(usher, usher.admin, 'After the logout')
+  t.same(await kept.answers(1), [{ data: { postCreated: { title: 'After the logout' } } }])
+  t.equal(await closed.next(), undefined)
+
+  await idle.answers(1)
+  await logout(later)
+  t.equal(await idle.next(), undefined, 'even if there is no post')
+})
+
+t.test('4 if the key of a token is revoked, its sockets and event streams are closed', async (t) => {
+  const user = await usher.createUser()
+  const events = await open(usher, user)
+  const socket = await (await openSocket(t, usher)).init({ authorization: `Bearer ${user.token}` })
+  const { db } = await openConnection(t, { schema: usher.options.schema! })
+  await rotateSigningKey(db, { tokenSeconds: 900, leadSeconds: 0, revoke: true })
+  t.equal(await socket.closed, 4403)
+  t.equal(await events.next(), undefined)
+})
