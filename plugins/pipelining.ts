@@ -15,7 +15,8 @@ interface Line {
   /** Starts each of the requests that wait, or fails them because the connection is closed. */
   readonly waiting: (() => void)[]
   isScheduled: boolean
-  isPaused: boolean
+  /** Keeps the connection paused; undefined while it is read. */
+  pausing: (() => void) | undefined
 }
 
 const lines = new WeakMap<Duplex, Line>()
@@ -28,12 +29,14 @@ const isAhead = ({ raw }: FastifyReply): boolean => raw.socket === null
 function admit ({ raw: request }: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
   admitted.add(request)
   const { socket } = request
-  const line = lines.get(socket) ?? { running: 0, waiting: [], isScheduled: false, isPaused: false }
+  const line = lines.get(socket) ?? { running: 0, waiting: [], isScheduled: false, pausing: undefined }
   lines.set(socket, line)
   if (line.running < AHEAD && line.waiting.length === 0) return start()
   line.waiting.push(start)
-  if (line.waiting.length > WAITING && !line.isPaused) {
-    line.isPaused = true
+  if (line.waiting.length > WAITING && !line.pausing) {
+    // Node resumes a connection after every request, and after this one as well.
+    line.pausing = () => socket.pause()
+    socket.on('resume', line.pausing)
     socket.pause()
   }
 
@@ -55,8 +58,9 @@ function schedule (line: Line, socket: Duplex): void {
   setImmediate(() => {
     line.isScheduled = false
     for (const start of line.waiting.splice(0, AHEAD - line.running)) start()
-    if (line.isPaused && line.waiting.length <= WAITING) {
-      line.isPaused = false
+    if (line.pausing && line.waiting.length <= WAITING) {
+      socket.off('resume', line.pausing)
+      line.pausing = undefined
       socket.resume()
     }
     // The requests of a closed connection have failed at once.

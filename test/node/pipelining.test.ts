@@ -8,17 +8,21 @@ import httpDefaults from '../../node/http-defaults.ts'
 import { serverOptions } from '../../node/http-server.ts'
 import { createHeaders } from '../../node/security-headers.ts'
 import { parseSettings } from '../../node/settings.ts'
+import pipelining from '../../plugins/pipelining.ts'
 import { handleUpgrades } from '../../routes/graphql/live/ws/upgrades.ts'
+import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/wire.ts'
 
 const UPGRADE = 'connection: upgrade\r\nupgrade: h2c'
 const get = (path: string, ...headers: string[]) => [`GET ${path} HTTP/1.1`, 'host: x', ...headers].join('\r\n') + '\r\n\r\n'
 
 /** Starts the HTTP server of the node with a route that responds when it is told to. */
-async function startServer (t: Test, options: { connectionTimeout?: number, requestTimeout?: number, http?: object } = {}) {
+async function startServer (t: Test) {
   const setHeaders = createHeaders([])
-  const app = Fastify({ ...serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), setHeaders), ...options })
+  const options = serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), setHeaders)
+  const app = Fastify({ ...options, http: { ...(options as { http: object }).http, connectionsCheckingInterval: 20 } })
   t.teardown(() => app.close())
+  await app.register(pipelining)
   await app.register(httpDefaults, { origins: [], setHeaders })
   handleUpgrades(app.server, '/socket', (_, socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'))
   const [arrived, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -75,9 +79,10 @@ t.test('1.13 a node with a response to send survives an ignored upgrade and the 
 })
 
 t.test('1.4 a client that does not read its response is disconnected, even if it has asked for an upgrade', async (t) => {
-  const { client, connection, arrived } = await startServer(t, { connectionTimeout: 200 })
+  const { client, connection, arrived } = await startServer(t)
   client.write(get('/large') + get('/late') + get('/now', UPGRADE))
   await arrived
+  connection.setTimeout(200)
   await once(connection, 'close')
   t.pass()
 })
@@ -93,17 +98,33 @@ t.test('1.4 a large response is sent completely, although an upgrade waits for i
 })
 
 t.test('1.4 a malformed request is answered once, although Node also reports its timeout while an earlier response is late', async (t) => {
-  const http = { headersTimeout: 50, requestTimeout: 50, connectionsCheckingInterval: 20 }
-  const { client, connection, arrived, respond } = await startServer(t, { requestTimeout: 50, http })
+  const { client, connection, arrived, respond } = await startServer(t)
   client.write(get('/late') + 'GET /now HTTP/1.1\r\nhost: x\r\nbad header\r\n\r\n')
   await arrived
   const { server, _httpMessage: response } = connection as unknown as { server: Server, _httpMessage: ServerResponse }
   const before = response.listenerCount('close')
+  Object.assign(server, { headersTimeout: 50, requestTimeout: 50 })
   const [{ code }] = await once(server, 'clientError')
   t.equal(code, 'ERR_HTTP_REQUEST_TIMEOUT')
   t.equal(response.listenerCount('close'), before)
   respond()
   t.same(await readResponses(client), ['200 late', '400 {"errors":["request is not valid HTTP"]}'])
+})
+
+t.test('1.13 a client that sends many requests while the first one waits is not read, and gets all responses later', async (t) => {
+  const { client, connection, arrived, respond } = await startServer(t)
+  const { server } = connection as unknown as { server: Server }
+  let requests = 0
+  server.prependListener('request', () => { requests++ })
+  const sent = 30_000
+  client.write(get('/late') + get('/now').repeat(sent) + get('/end', 'connection: close'))
+  await arrived
+  await until('the connection is not read', () => connection.isPaused())
+  t.ok(requests < sent / 3, `${requests} requests`)
+  respond()
+  const responses = await readResponses(client)
+  t.equal(responses.filter((response) => response === '200 now').length, sent)
+  t.equal(responses.at(-1), '200 end')
 })
 
 t.test('1.13 a client that disconnects while an upgrade waits for a response has no effect', async (t) => {
