@@ -21,7 +21,7 @@ const schema = {
 
 /** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
 const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAudit: audit, usherAuth: { actorOf, authenticate, authorize }, usherOptions: { prefix, policy } } = app
+  const { usherAudit: audit, usherAuth: { actorOf, authenticate, authorize, confirmReader }, usherOptions: { prefix, policy } } = app
   const readsAll = policy['audit:read']
   app.usherTag('audit', 'The account log')
   forbidStoring(app)
@@ -39,6 +39,7 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const all = readsAll(actor)
     const userId = user ?? (all ? undefined : actor.id)
     const { rows, next } = await audit.list({ userId, action, limit, after: after && decodeCursor(after) })
+    await confirmReader(actor, request.socket)
     const entries = all ? [...rows] : rows.map((entry) => forOwner(entry))
     addVary(reply, 'Authorization')
     // Entries have no versions. An entry changes when its user is deleted.

@@ -6,7 +6,6 @@ import { IdParams, UserSessionParams } from '../schema/params.ts'
 import { pageTag } from '../schema/entity-tag.ts'
 import { failures, NoContent, NotModified } from '../schema/reply.ts'
 import { SessionList } from '../schema/session.ts'
-import type { ListedSession } from '../plugins/auth/user-sessions.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
@@ -57,7 +56,7 @@ const schemas = {
 
 /** Adds the routes that list and end the actor's sessions (contract 4.4, 4.5), and those of any user (contract 11.4). */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actorOf, allow, authenticate, callerOf }, usherUserSessions: sessions } = app
+  const { usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader }, usherUserSessions: sessions } = app
   forbidStoring(app)
 
   app.get('/auth/sessions', { schema: schemas.list, exposeHeadRoute: true, onRequest: allow('sessions:list', (_, { id }) => id) }, onList)
@@ -68,7 +67,7 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.delete('/users/:id/sessions/:sessionId', { schema: schemas.endOfUser, onRequest: allow('sessions:end', idOf) }, onEndOfUser)
 
   async function onList (request: RequestOf<typeof schemas.list>, reply: ReplyOf<typeof schemas.list>) {
-    return send(await sessions.list(callerOf(request), actorOf(request).id), request, reply)
+    return list(actorOf(request).id, request, reply)
   }
 
   async function onEnd (request: RequestOf<typeof schemas.end>, reply: ReplyOf<typeof schemas.end>) {
@@ -83,7 +82,7 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onListOfUser (request: RequestOf<typeof schemas.listOfUser>, reply: ReplyOf<typeof schemas.listOfUser>) {
-    return send(await sessions.list(callerOf(request), idOf(request)), request, reply)
+    return list(idOf(request), request, reply)
   }
 
   async function onEndOfUser (request: RequestOf<typeof schemas.endOfUser>, reply: ReplyOf<typeof schemas.endOfUser>) {
@@ -91,17 +90,19 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.code(204).send(null)
   }
 
+  // Sessions have no versions, and there are few of them.
+  async function list (userId: string, request: FastifyRequest, reply: FastifyReply) {
+    const listed = await sessions.list(callerOf(request), userId)
+    await confirmReader(actorOf(request), request.socket)
+    addVary(reply, 'Authorization')
+    return revalidate(request, reply, pageTag(listed, 'sessions 1')) ? sendNotModified(request, reply) : listed
+  }
+
   // Unlike DELETE /auth/sessions, this also ends the session that sends the request.
   async function onEndAllOfUser (request: RequestOf<typeof schemas.endAllOfUser>, reply: ReplyOf<typeof schemas.endAllOfUser>) {
     await sessions.endAll(callerOf(request), idOf(request))
     return reply.code(204).send(null)
   }
-}
-
-// Sessions have no versions, and there are few of them.
-function send (sessions: ListedSession[], request: FastifyRequest, reply: FastifyReply) {
-  addVary(reply, 'Authorization')
-  return revalidate(request, reply, pageTag(sessions, 'sessions 1')) ? sendNotModified(request, reply) : sessions
 }
 
 const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()

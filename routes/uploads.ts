@@ -49,7 +49,7 @@ const schemas = {
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherActor: actors, usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader }, usherSessions: sessions, usherStorage: storage,
+    usherActor: actors, usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader, watchSession }, usherStorage: storage,
     usherUploads: uploads, usherVisibility: visibility, usherOptions,
   } = app
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
@@ -114,7 +114,9 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onUsage (request: RequestOf<typeof schemas.usage>, reply: ReplyOf<typeof schemas.usage>) {
     const { bytes: quotaBytes, files: quotaFiles } = storage.quota.ofStatement
-    const usage = await storage.quota.usageOf(actorOf(request).id)
+    const actor = actorOf(request)
+    const usage = await storage.quota.usageOf(actor.id)
+    await confirmReader(actor, request.socket)
     reply.header('cache-control', 'no-store')
     return { ...usage, quotaBytes: quotaBytes || null, quotaFiles: quotaFiles || null }
   }
@@ -159,8 +161,8 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function endWithSession (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const reader = visibility.isOpen('uploads:read') ? null : actors.in(request)
     if (!reader) return
-    onceClosed(reply, sessions.watch(reader.sessionId, () => reply.raw.destroy()))
-    // It may have ended since the request was authenticated.
+    onceClosed(reply, watchSession(reader, () => reply.raw.destroy()))
+    // Before the first byte, the client gets an error.
     await confirmReader(reader, request.socket)
   }
 

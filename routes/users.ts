@@ -64,7 +64,7 @@ const schemas = {
 /** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherActor: actors, usherUsers: users, usherAuth: { allow, callerOf }, usherAccounts: accounts, usherNewUsers: newUsers,
+    usherActor: actors, usherUsers: users, usherAuth: { allow, callerOf, confirmReader }, usherAccounts: accounts, usherNewUsers: newUsers,
     usherVisibility: visibility, usherOptions: { prefix, userFields },
   } = app
   const path = `${prefix}/api/users`
@@ -99,9 +99,11 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     // A client that has the current version costs a statement that reads no more than the version. Other clients send no tags.
     if (headers['if-none-match'] !== undefined && headers['if-match'] === undefined) {
       const version = await users.versionOf(id, socket)
+      if (reader) await confirmReader(reader, socket)
       if (revalidate(request, reply, visibility.tagOf(version, reader))) return sendNotModified(request, reply)
     }
     const user = await users.get(id, socket)
+    if (reader) await confirmReader(reader, socket)
     if (revalidate(request, reply, visibility.tagOf(user, reader))) return sendNotModified(request, reply)
     return visibility.show(user, reader)
   }

@@ -6,6 +6,7 @@ import { challengeOf, InvalidToken, Unauthenticated } from '../../schema/auth.ts
 import type { Action, Actor } from '../../schema/policy.ts'
 import { hasBody } from '../body-deadline.ts'
 import { clientInfoOf } from '../client-info.ts'
+import { Watched } from './watched.ts'
 import { Caller, type CallerDetails, type Permissions } from './caller.ts'
 
 // How often sockets and event streams are verified while this node receives no notifications.
@@ -22,8 +23,7 @@ function createAuth (app: FastifyInstance) {
     usherActor: actors, usherTokens: tokens, usherSessions: sessions, usherSigningKeys: signingKeys, usherDatabase: { notifications },
     usherOptions: { policy },
   } = app
-  // What ends when its actor may not act any more.
-  const watched = new Map<() => void, Actor>()
+  const watched = new Watched()
 
   /**
    * Returns the actor of an `Authorization` header (RFC 6750 2.1). Throws `Unauthenticated` if it has no bearer token,
@@ -76,24 +76,19 @@ function createAuth (app: FastifyInstance) {
     if (!allows(actor, action, ownerId)) throw new Forbidden()
   }
 
-  // Ends what is watched if its actor may not act any more. Rejects with `DatabaseUnavailable`.
-  async function verify (end: () => void, actor: Actor): Promise<void> {
-    if (!await mayAct(actor) && watched.has(end)) end()
-  }
-
-  /**
-   * Ends everything that is watched and whose actor may not act any more. A node that receives notifications knows who that is, any other
-   * one asks the database. Rejects with `DatabaseUnavailable`.
-   */
-  async function verifyWatched (): Promise<void> {
-    await Promise.all([...watched].map(([end, actor]) => verify(end, actor)))
+  // Calls `onEnd` when a session ends, and when something does not hold. Returns a function that stops watching.
+  function watchWhile (holds: () => boolean | Promise<boolean>, sessionId: string, onEnd: () => void): () => void {
+    // Several watchers may have the same callback.
+    const end = () => onEnd()
+    const stops = [sessions.watch(sessionId, end), watched.add(holds, end)]
+    return () => { for (const stop of stops) stop() }
   }
 
   // It fails while the database is unavailable. Then nothing is delivered either, and it is repeated before anything is.
   const ignoreOutage = (verifying: Promise<void>): void => { verifying.catch(() => {}) }
-  const timer = setInterval(() => { if (!notifications.listening) ignoreOutage(verifyWatched()) }, VERIFY_MS).unref()
+  const timer = setInterval(() => { if (!notifications.listening) ignoreOutage(watched.verifyAll()) }, VERIFY_MS).unref()
   app.addHook('onClose', async () => clearInterval(timer))
-  signingKeys.onRead(() => ignoreOutage(verifyWatched()))
+  signingKeys.onRead(() => ignoreOutage(watched.verifyAll()))
 
   const permissions: Permissions = { mayAct, allows, allowsReading: (reader, action, ownerId) => policy[action](reader, ownerId) }
 
@@ -121,20 +116,23 @@ function createAuth (app: FastifyInstance) {
      * @param authorization the header by which the actor was identified
      */
     watch (authorization: string, actor: Actor, onEnd: () => void): () => void {
-      // Several watchers may have the same callback.
-      const end = () => onEnd()
-      const timer = setTimeout(end, tokens.timeLeftOf(tokenOf(authorization))).unref()
-      const unwatch = sessions.watch(actor.sessionId, end)
-      watched.set(end, actor)
-      ignoreOutage(verify(end, actor))
+      const timer = setTimeout(onEnd, tokens.timeLeftOf(tokenOf(authorization))).unref()
+      const unwatch = watchWhile(() => mayAct(actor), actor.sessionId, onEnd)
       return () => {
-        watched.delete(end)
         clearTimeout(timer)
         unwatch()
       }
     },
 
-    verifyWatched,
+    /** Does the same, but the token may expire, as that of a long download. */
+    watchSession: (actor: Actor, onEnd: () => void): () => void =>
+      watchWhile(() => !tokens.isOurs(actor) || isLive(actor), actor.sessionId, onEnd),
+
+    /**
+     * Ends everything that is watched and whose actor may not act any more. A node that receives notifications knows who that is, any other
+     * one asks the database. Rejects with `DatabaseUnavailable`.
+     */
+    verifyWatched: (): Promise<void> => watched.verifyAll(),
 
     /**
      * Checks again that the reader may act, because a read may have waited. Somebody without an account always may, and so may an actor
@@ -143,6 +141,8 @@ function createAuth (app: FastifyInstance) {
     async confirmReader (reader: Actor | null | undefined, client?: Client): Promise<void> {
       if (!await mayStillAct(reader, client)) throw new InvalidToken()
     },
+
+    mayStillAct,
 
     authenticate,
     actorOf,

@@ -38,6 +38,9 @@ export interface GraphQLContext extends ResultSize, Failures {
   readClient?: Client
   /** Whether a mutation with an idempotency key was not a repetition. */
   isNew?: boolean
+  isQuery?: boolean
+  /** The actor on whose permission the result depends. */
+  verified?: Actor
   /** The reader, see `authorizeRead`. */
   reader?: Promise<Actor | null>
   /** The error of the fields that the reader may not see. */

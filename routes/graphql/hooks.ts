@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
-import type { ExecutionResult, FormattedExecutionResult, GraphQLError } from 'graphql'
+import { getOperationAST, OperationTypeNode, type ExecutionResult, type FormattedExecutionResult, type GraphQLError } from 'graphql'
+import { InvalidToken } from '../../schema/auth.ts'
 import { checkLimits, ResponseTooLarge } from '../../schema/graphql-limits.ts'
 import { onceClosed } from '../../plugins/connections.ts'
 import { networkOf } from '../../schema/network.ts'
@@ -27,6 +28,7 @@ export function addLimits (app: FastifyInstance): void {
   // The following hooks run for every operation. They return a promise only if they have to wait, because a promise costs time.
   app.graphql.addHook<GraphQLContext>('preExecution', (schema, document, context, variables = {}) => {
     forgetText(document)
+    context.isQuery = getOperationAST(document, context.operationName)?.operation === OperationTypeNode.QUERY
     const cost = checkCost({ schema, document, operationName: context.operationName, variables })
     if (!queue.isFree(cost)) return enterQueue(cost, context)
   })
@@ -40,8 +42,25 @@ export function addLimits (app: FastifyInstance): void {
   app.graphql.addHook<any, GraphQLContext>('onResolution', (execution, context) => {
     context.leaveQueue?.()
     if (context.reserved > 0 && context.reply) onceClosed(context.reply, () => results.release(context))
-    return serialize(app, execution, context)
+    const { verified, isQuery, client } = context
+    const may = !verified || !isQuery || app.usherAuth.mayStillAct(verified, client)
+    return may === true ? serialize(app, execution, context) : sendIfPermitted(execution, context, may)
   })
+
+  // The session may have ended while the operation read. The result of a mutation is sent, because it says what was written.
+  async function sendIfPermitted (execution: ExecutionResult, context: GraphQLContext, may: boolean | Promise<boolean>): Promise<void> {
+    try {
+      if (!await may) throw new InvalidToken()
+      await serialize(app, execution, context)
+    } catch (error) {
+      fail(app, execution, error as Error)
+    }
+  }
+}
+
+// Replaces a result with an error.
+function fail ({ log }: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, error: Error): void {
+  Object.assign(result, { data: null, errors: formatErrors([error as GraphQLError], log) })
 }
 
 type ResultContext = Pick<GraphQLContext, 'bytes' | 'reply'>
@@ -61,9 +80,8 @@ export function serialize (
 }
 
 async function serializeLarge (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult): Promise<void> {
-  const { log, usherGraphqlLimits: { results: { maxBytes } } } = app
+  const { maxBytes } = app.usherGraphqlLimits.results
   const json = await serializeInTurns(result, maxBytes)
   if (json) return keepSerialized(result, json)
-  const error = new ResponseTooLarge(maxBytes)
-  Object.assign(result, { data: null, errors: formatErrors([error as unknown as GraphQLError], log) })
+  fail(app, result, new ResponseTooLarge(maxBytes))
 }

@@ -29,8 +29,14 @@ async function authorize (context: GraphQLContext, action: ReadAction, ownerId: 
 
 /** Returns the actor of an operation, or null. Over a socket, finding the actor verifies the token again. Once is enough for an operation. */
 export function actorOfReads (context: GraphQLContext): Promise<Actor | null> {
-  context.reader ??= context.actor()
+  context.reader ??= verify(context)
   return context.reader
+}
+
+async function verify (context: GraphQLContext): Promise<Actor | null> {
+  const actor = await context.actor()
+  if (actor) context.verified = actor
+  return actor
 }
 
 /** Returns the reader of users, or null if all readers see the same of them. */

@@ -13,7 +13,7 @@ import { toConnection, readPage, readUsersPage } from './pagination.ts'
 import { clientOfReads, postReadsOf, type GraphQLContext } from './context.ts'
 import { limitFailure } from './failures.ts'
 import { performOnce } from './idempotency.ts'
-import { authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, readerOfUsers } from './reading.ts'
+import { actorOfReads, authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, readerOfUsers } from './reading.ts'
 import { countRows, showsContents } from './result-size.ts'
 import { selectedPostFields } from './selection.ts'
 import type { Resolvers } from './types.ts'
@@ -60,7 +60,7 @@ const resolvers = {
     },
 
     async me (_, __, context, info) {
-      const authenticated = await context.actor()
+      const authenticated = await actorOfReads(context)
       const user = authenticated && await context.usher.usherUsers.read(authenticated.id, context.client)
       if (user) await countUsers(context, info, [user])
       return user

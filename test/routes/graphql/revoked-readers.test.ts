@@ -1,5 +1,5 @@
 import t from 'tap'
-import { audiences } from '../../../app.ts'
+import { audiences, type UsherGraphQLContext } from '../../../app.ts'
 import { rotateSigningKey } from '../../../db/signing-keys.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
 import { openConnection } from '../../helpers/connection.ts'
@@ -14,19 +14,19 @@ const SUBSCRIPTION = 'subscription { postCreated { title } }'
 const members = { 'users:list': audiences.members, 'posts:read': audiences.members }
 const usher = await createUsher(t, { policy: members })
 const sql = openSql(t, usher)
-const logout = async ({ headers }: LoggedIn): Promise<void> => {
-  const { statusCode } = await usher.inject('POST', '/api/auth/logout', { headers })
+const logout = async ({ headers }: LoggedIn, node = usher): Promise<void> => {
+  const { statusCode } = await node.inject('POST', '/api/auth/logout', { headers })
   t.equal(statusCode, 204)
 }
 const open = (node: TestUsher, { headers }: LoggedIn) => openEvents(t, node, { query: `?query=${SUBSCRIPTION}`, headers })
 
 /** Ends the session of a user while a request of that user reads a table. */
-async function logoutDuring<Result> (user: LoggedIn, table: string, request: () => Promise<Result>): Promise<Result> {
+async function logoutDuring<Result> (user: LoggedIn, table: string, request: () => Promise<Result>, node = usher): Promise<Result> {
   const { response } = await sql.begin(async (trx) => {
     await trx`lock table ${trx(table)}`
     const response = request()
     await untilBlocked(sql, usher)
-    await logout(user)
+    await logout(user, node)
     return { response }
   })
   return response
@@ -46,6 +46,35 @@ t.test('4 an operation that has waited reads nothing for a session that has ende
   const { data, errors } = await logoutDuring(user, 'users', () => post(usher, { query }, user))
   t.match(errors, [{ path: ['user', 'posts'], extensions: { code: 'INVALID_TOKEN' } }])
   t.notMatch(JSON.stringify(data), 'Secret')
+})
+
+t.test('4 what an operation has read for a session that has ended meanwhile is not sent', async (t) => {
+  const user = await usher.createUser()
+  const query = '{ posts { nodes { title } } }'
+  t.match(await post(usher, { query }, user), { data: { posts: { nodes: [{ title: 'Secret' }] } } })
+  t.match(await logoutDuring(user, 'posts', () => post(usher, { query }, user)), { data: null, errors: [{ extensions: { code: 'INVALID_TOKEN' } }] })
+})
+
+t.test('4 the result of a mutation that ends its own session is sent, and that of a query is not', async (t) => {
+  const leave = async (_: unknown, __: unknown, { actor }: UsherGraphQLContext): Promise<string> => {
+    await leaving.app.usher.sessions.endAll(actor!.id)
+    return 'done'
+  }
+  const typeDefs = 'extend type Query { leave: String } extend type Mutation { leave: String }'
+  const leaving = await createUsher(t, { ...usher.options, graphql: { typeDefs, resolvers: { Query: { leave }, Mutation: { leave } } } })
+  t.same(await post(leaving, { query: 'mutation { leave }' }, await usher.createUser()), { data: { leave: 'done' } })
+  t.match(await post(leaving, { query: '{ leave }' }, await usher.createUser()), { data: null, errors: [{ extensions: { code: 'INVALID_TOKEN' } }] })
+})
+
+t.test('4 REST reads that have waited are not sent to a session that has ended meanwhile', async (t) => {
+  const strict = await createUsher(t, { ...usher.options, policy: { 'users:read': audiences.members } })
+  for (const [path, table] of [[`/api/users/${usher.admin.id}`, 'users'], ['/api/uploads/usage', 'uploads']] as const) {
+    const user = await usher.createUser()
+    const read = () => strict.inject('GET', path, { headers: user.headers })
+    t.equal((await read()).statusCode, 200)
+    const response = await logoutDuring(user, table, read, strict)
+    t.match([response.statusCode, response.json()], [401, { code: 'INVALID_TOKEN' }], path)
+  }
 })
 
 t.test('4 a list that has waited is not sent to a session that has ended meanwhile', async (t) => {

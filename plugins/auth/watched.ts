@@ -1,0 +1,36 @@
+import { batchCalls } from '../../db/batching.ts'
+
+type Holds = () => boolean | Promise<boolean>
+
+// A batch of reads accepts a limited number of items.
+const VERIFIED_AT_ONCE = 1000
+
+/** What ends when a condition does not hold any more: sockets, event streams and downloads, when their actor may not act any more. */
+export class Watched {
+  readonly #conditions = new Map<() => void, Holds>()
+  // All who ask before a verification begins share it.
+  readonly #verifyAll = batchCalls(async (_: 'all'[]) => {
+    const all = [...this.#conditions]
+    for (let from = 0; from < all.length; from += VERIFIED_AT_ONCE) {
+      await Promise.all(all.slice(from, from + VERIFIED_AT_ONCE).map(([end, holds]) => this.#verify(end, holds)))
+    }
+    return [undefined]
+  }, { inFlight: 1, patience: Infinity })
+
+  /** Calls `end` if the condition does not hold now or in a later verification. Returns a function that stops watching. */
+  add (holds: Holds, end: () => void): () => void {
+    this.#conditions.set(end, holds)
+    // It fails while the database is unavailable. Then nothing is delivered either, and all are verified before anything is.
+    this.#verify(end, holds).catch(() => {})
+    return () => this.#conditions.delete(end)
+  }
+
+  /** Verifies all conditions, and ends what may not go on. Rejects with `DatabaseUnavailable`. */
+  verifyAll (): Promise<void> {
+    return this.#verifyAll('all')
+  }
+
+  async #verify (end: () => void, holds: Holds): Promise<void> {
+    if (!await holds() && this.#conditions.has(end)) end()
+  }
+}
