@@ -25,7 +25,7 @@ const cwd = t.testdir()
 /** Runs `usher` with arguments. Resolves to its output and its exit code. */
 async function usher (args: string, { input = '', settings = {}, cwd: where = cwd }: { input?: string, settings?: Record<string, string>, cwd?: string } = {}) {
   const { command, env } = nodeCommand([server, ...args.split(' ').filter(Boolean)])
-  const child = spawn(...command, { cwd: where, env: { ...env, DATABASE_URL, DATABASE_WAIT_SECONDS: '0', ...settings } })
+  const child = spawn(...command, { cwd: where, env: { ...env, DATABASE_URL, ...settings } })
   child.stdin.end(input)
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { stdout, stderr, code }
@@ -63,7 +63,7 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
   const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
   t.same(await usher('--version'), { stdout: `${version}\n`, stderr: '', code: 0 })
   t.match((await usher('sessions --help')).stdout, /^Usage: npm start -- sessions <command> \[options\]\n\n {2}sessions list /)
-  const unreachable = await usher('migrate', { settings: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } })
+  const unreachable = await usher('migrate', { settings: { DATABASE_URL: 'postgres://127.0.0.1:1/none', DATABASE_WAIT_SECONDS: '0' } })
   t.same([unreachable.code, unreachable.stderr], [1, 'DATABASE_URL: "none" on 127.0.0.1:1 cannot be reached (ECONNREFUSED).\n'])
 })
 
