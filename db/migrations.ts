@@ -6,6 +6,7 @@ import { timeEndedSessions } from './migrations/ended-at.ts'
 import { createEpochs } from './migrations/epochs.ts'
 import { createIdempotencyKeys } from './migrations/idempotency.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
+import { addLiveSessions } from './migrations/live-sessions.ts'
 import { keepOneRequestAKey } from './migrations/one-request-a-key.ts'
 import { createOutbox } from './migrations/outbox.ts'
 import { createPositions } from './migrations/positions.ts'
@@ -160,6 +161,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0017-user-lists': { indexes: userListIndexes },
   '0018-quotas': createQuotas,
   '0019-one-request-a-key': keepOneRequestAKey,
+  '0020-live-sessions': addLiveSessions,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

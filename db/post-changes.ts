@@ -9,7 +9,9 @@ import { UserNotFound } from '../schema/user.ts'
 import { isInTime } from './driver/write-in-time.ts'
 import { admitting, detectConflict, isAdmitted, isolateConflicts, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
-import { findEndedSessions, hasLiveSession, isLiveSession, requireLiveSession } from './live-sessions.ts'
+import {
+  confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, requireLiveSession, writeWhileLive,
+} from './live-sessions.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
 import { counting, findExceeded, joinCounted } from './post-rates.ts'
@@ -52,7 +54,7 @@ export interface NewPost {
  * @param quiet suppresses the notification, for nodes that announce posts through an emitter
  */
 export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false, perHour = 0 } = {}): Promise<(PostRow | Error)[]> {
-  return isolateConflicts(db, posts, (posts) => insertAll(db, posts, quiet, perHour))
+  return isolateConflicts(db, posts, (posts) => writeWhileLive(db, () => insertAll(db, posts, quiet, perHour)))
 }
 
 async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolean, perHour: number): Promise<(PostRow | Error)[]> {
@@ -78,10 +80,11 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
       .returning(postColumns))
   const from = 'created inner join given on given.id = created.id'
   const query = storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
+  const isLive = confirmSessions(db, from, 'given.session')
   const { written, refused } = keyed
     ? toOutcome<PostRow>(await detectConflict(() => keeping(query, 'post', 'created').selectFrom('created')
-      .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').execute()))
-    : { written: await query.selectFrom('created').selectAll().execute() }
+      .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').where(isLive).execute()))
+    : { written: await query.selectFrom('created').selectAll().where(isLive).execute() }
   const created = inOrder(ids, written)
   if (written.length === posts.length) return created as PostRow[]
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
@@ -128,9 +131,13 @@ export async function updatePost (
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(postColumns))
   const query = storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
-  if (!keyed) return await query.selectFrom('updated').selectAll().executeTakeFirst() ?? await whyUnchanged(db, id, match, sessionId)
-  const { written: [post], refused } = toOutcome<PostRow>(await detectConflict(() => keeping(query, 'post-update', 'updated').selectFrom('updated')
-    .fullJoin(refusedWrites, 'refusals.refused_id', 'updated.id').selectAll('updated').select('refused_id').execute()))
+  const isLive = confirmSession(db, 'updated', sessionId)
+  if (!keyed) {
+    return await writeWhileLive(db, () => query.selectFrom('updated').selectAll().where(isLive).executeTakeFirst()) ?? await whyUnchanged(db, id, match, sessionId)
+  }
+  const all = keeping(query, 'post-update', 'updated').selectFrom('updated')
+    .fullJoin(refusedWrites, 'refusals.refused_id', 'updated.id').selectAll('updated').select('refused_id').where(isLive)
+  const { written: [post], refused } = toOutcome<PostRow>(await detectConflict(() => writeWhileLive(db, () => all.execute())))
   if (refused.size > 0) throw new KeyTaken()
   return post ?? await whyUnchanged(db, id, match, sessionId)
 }
@@ -150,13 +157,15 @@ export async function deletePost (
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(['id', 'author_id', 'title']))
   const query = storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
+  const isLive = confirmSession(db, 'deleted', sessionId)
   if (!keyed) {
-    await query.selectFrom('deleted').select('id').executeTakeFirst() ?? await whyUnchanged(db, id, match, sessionId)
+    await writeWhileLive(db, () => query.selectFrom('deleted').select('id').where(isLive).executeTakeFirst()) ?? await whyUnchanged(db, id, match, sessionId)
     return
   }
   const author = query.with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
-  const { written, refused } = toOutcome(await detectConflict(() => keeping(author, 'post-deletion', 'known', false).selectFrom('known')
-    .fullJoin(refusedWrites, 'refusals.refused_id', 'known.id').select(['known.id', 'refused_id']).execute()))
+  const all = keeping(author, 'post-deletion', 'known', false).selectFrom('known')
+    .fullJoin(refusedWrites, 'refusals.refused_id', 'known.id').select(['known.id', 'refused_id']).where(isLive)
+  const { written, refused } = toOutcome(await detectConflict(() => writeWhileLive(db, () => all.execute())))
   if (refused.size > 0) throw new KeyTaken()
   if (written.length === 0) await whyUnchanged(db, id, match, sessionId)
 }

@@ -4,7 +4,7 @@ import type { ResultKey } from '../schema/idempotency.ts'
 import { QuotaExceeded } from '../schema/upload.ts'
 import { admitting, detectConflict, isAdmitted, keeping, keyedOf, KeyTaken, type StoredResult } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
-import { isLiveSession, requireLiveSession } from './live-sessions.ts'
+import { confirmSession, isLiveSession, requireLiveSession, writeWhileLive } from './live-sessions.ts'
 import { toPage, type Page } from './page.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Row } from './row.ts'
@@ -54,8 +54,9 @@ export async function deleteUpload (db: Database, id: string, actor: { id: strin
   const statement = db
     .with('old', (cte) => cte.selectFrom('uploads').selectAll().where('id', '=', id).where('user_id', 'is not', null)
       .where(isLiveSession(actor?.sessionId)).forUpdate())
-  const { numUpdatedRows } = await storing(statement, db, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(actor?.id ?? null)) })
-    .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').set({ user_id: null }).executeTakeFirstOrThrow()
+  const query = storing(statement, db, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(actor?.id ?? null)) })
+    .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').where(confirmSession(db, 'old', actor?.sessionId)).set({ user_id: null })
+  const { numUpdatedRows } = await writeWhileLive(db, () => query.executeTakeFirstOrThrow())
   if (numUpdatedRows > 0n) return true
   await requireLiveSession(db, actor?.sessionId)
   return false

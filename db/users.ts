@@ -7,7 +7,7 @@ import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { storing, userData } from './outbox/store.ts'
 import { admitting, detectConflict, isAdmitted, isolateConflicts, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome } from './idempotency.ts'
-import { findEndedSessions, hasLiveSession } from './live-sessions.ts'
+import { confirmSessions, findEndedSessions, hasLiveSession, writeWhileLive } from './live-sessions.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database, UserRow, UsersTable, writableUserColumns } from './tables.ts'
@@ -86,7 +86,7 @@ const defaultOf = (name: string) => name === 'role' ? 'user' : null
  * of them affects the others.
  */
 export async function insertUsers (db: Database, users: readonly UserCreation[], fields = noFields): Promise<(UserRow | Error)[]> {
-  return isolateConflicts(db, users, (users) => insertAll(db, users, fields))
+  return isolateConflicts(db, users, (users) => writeWhileLive(db, () => insertAll(db, users, fields)))
 }
 
 async function insertAll (db: Database, users: readonly UserCreation[], fields: UserFields): Promise<(UserRow | Error)[]> {
@@ -120,10 +120,11 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
       ])))
   const from = 'created inner join given on given.id = created.id'
   const created = storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
+  const isLive = confirmSessions(db, from, 'given.session_id')
   const { written, refused } = keyed
     ? toOutcome<UserRow>(await detectConflict(() => keeping(created, 'user', 'created').selectFrom('created')
-      .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').execute()))
-    : { written: await created.selectFrom('created').selectAll().execute() }
+      .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').where(isLive).execute()))
+    : { written: await created.selectFrom('created').selectAll().where(isLive).execute() }
   const rows = inOrder(ids, written)
   if (written.length === users.length) return rows as UserRow[]
   const ended = await findEndedSessions(db, context('sessionId'))

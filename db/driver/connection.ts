@@ -8,6 +8,7 @@ import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 import { createNotifications, type Notifications } from './notifications.ts'
 import { failStatements, reportOutages, type Log } from './outages.ts'
 import { createPool } from './pool.ts'
+import { setSchema } from './schema-of.ts'
 import { setSessions } from './session.ts'
 import type { Tables } from '../tables.ts'
 import { TransactionConnection } from './transaction-connection.ts'
@@ -77,6 +78,7 @@ export function openDatabase (
   }
 
   const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions, backends, tracing: telemetry?.tracing }, breaker, log) }).withSchema(schema)
+  setSchema(db, schema)
   setSessions(db, () => new TransactionConnection({ ...options, connection: { ...options.connection, statement_timeout: 0 } }))
   return {
     db,

@@ -1,0 +1,21 @@
+import { sql, type Kysely } from 'kysely'
+import type { Tables } from '../tables.ts'
+
+/**
+ * Adds a function that fails with `UE401` if one of the sessions has ended (contract 1.12). A statement reads sessions as they were when it
+ * began. If it has then waited for a lock, only a function sees what was committed meanwhile, because each of its queries takes a new snapshot.
+ */
+export async function addLiveSessions (db: Kysely<Tables>, schema: string): Promise<void> {
+  // Connections keep the plan of this query. One that was made for an empty table would read the whole table when it has grown.
+  await sql`
+    create function ${sql.id(schema, 'require_live_sessions')}(ids uuid[]) returns boolean language plpgsql set enable_seqscan = off as $$
+    begin
+      if exists (
+        select from unnest(ids) as given(id)
+        where given.id is not null and not exists (select from ${sql.id(schema, 'sessions')} where sessions.id = given.id)
+      ) then
+        raise exception 'a session has ended' using errcode = 'UE401';
+      end if;
+      return true;
+    end $$`.execute(db)
+}
