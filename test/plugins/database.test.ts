@@ -54,7 +54,7 @@ t.test('1.10 a start does not fail if the database pauses for longer than a requ
   const pause = async (): Promise<void> => {
     pauses++
     proxy.freeze()
-    await delay(1500)
+    await delay(1000)
     proxy.thaw()
   }
   const { inject } = await createUsher(t, { databaseUrl: proxy.url, schema: uniqueSchema(t.name), hooks: { beforeUserCreate: pause } })

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { LightMyRequestResponse } from 'fastify'
 import t from 'tap'
 import { v7 as uuid } from 'uuid'
@@ -102,8 +103,8 @@ t.test('10.4 of two different requests with one key that two nodes receive at on
     const codes = responses.map(codeOf)
     const performed = codes.indexOf(undefined)
     t.match(codes[1 - performed], /^IDEMPOTENCY_KEY_(REUSED|IN_USE)$/, name)
-    t.match(outcomeOf(await requests[performed]!()), { ...outcomeOf(responses[performed]!), replayed: 'true' })
-    t.equal(codeOf(await requests[1 - performed]!()), 'IDEMPOTENCY_KEY_REUSED')
+    t.match(outcomeOf(await repeat(requests[performed]!)), { ...outcomeOf(responses[performed]!), replayed: 'true' })
+    t.equal(codeOf(await repeat(requests[1 - performed]!)), 'IDEMPOTENCY_KEY_REUSED')
     t.equal((await sql`delete from posts where title in ('a', 'b') returning id`).length, performed === 0 ? 2 : 0)
   }
 })
@@ -111,9 +112,13 @@ t.test('10.4 of two different requests with one key that two nodes receive at on
 t.test('10.4 if two nodes receive the same mutation of several fields at the same time, each field is performed once', async (t) => {
   const nodes = await createTwo(t)
   const sql = openSql(t, nodes[0])
-  const [first, repeat] = await whilePostsWait(sql, nodes[0], nodes.map((node) => () => mutate(node, ['a', 'b', 'c'].map(creating), 'key')))
+  const requests = nodes.map((node) => () => mutate(node, ['a', 'b', 'c'].map(creating), 'key'))
+  const responses = await whilePostsWait(sql, nodes[0], requests)
+  // The other request waits for a second at most.
+  const [first, second] = await Promise.all(responses.map((response, index) =>
+    codeOf(response) === 'IDEMPOTENCY_KEY_IN_USE' ? repeat(requests[index]!) : response))
   t.notOk(codeOf(first!))
-  t.same(repeat!.json(), first!.json())
+  t.same(second!.json(), first!.json())
   t.same((await sql`select title from posts order by title`).map(({ title }) => title), ['a', 'b', 'c'])
 })
 
@@ -124,6 +129,17 @@ const mutate = ({ inject, admin }: TestUsher, fields: readonly string[], key: st
 
 const codeOf = (response: LightMyRequestResponse): string | undefined => response.json().errors?.[0].extensions.code ?? response.json().code
 
+const temporary = ['DATABASE_UNAVAILABLE', 'OVERLOADED']
+
+// Sends a request again while a busy machine delays the database for too long, as any client should.
+async function repeat (send: () => Promise<LightMyRequestResponse>): Promise<LightMyRequestResponse> {
+  for (;;) {
+    const response = await send()
+    if (!temporary.includes(codeOf(response) ?? '')) return response
+    await delay(500)
+  }
+}
+
 // Sends requests, of which the first one creates posts, while a transaction makes new posts wait: each once the one before waits or is done.
 async function whilePostsWait (sql: ReturnType<typeof openSql>, usher: TestUsher, requests: readonly (() => Promise<LightMyRequestResponse>)[]) {
   const { insert, blocks, rollback, release } = await otherNode(sql, usher)
@@ -132,7 +148,7 @@ async function whilePostsWait (sql: ReturnType<typeof openSql>, usher: TestUsher
   try {
     await insert()
     for (const send of requests) {
-      sent.push(send().finally(() => { done++ }))
+      sent.push(repeat(send).finally(() => { done++ }))
       await until('it waits or is done', async () => done + await blocks() === sent.length)
     }
   } finally {

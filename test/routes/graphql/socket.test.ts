@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
-import type { GraphqlExtension } from '../../../app.ts'
+import type { UsherOptions } from '../../../app.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { createPost, hostOf, openSocket, post, protocols } from '../../helpers/graphql.ts'
 import { until } from '../../helpers/until.ts'
@@ -12,7 +12,9 @@ const POSTS = 'subscription { postCreated { title } }'
 /** A host with a query that ends when `release` is called. Its weight decides whether it waits for others. */
 function createHold () {
   const { promise, resolve: release } = Promise.withResolvers<number>()
-  const graphql: GraphqlExtension = { typeDefs: 'extend type Query { hold: Int @cost(weight: 100) }', resolvers: { Query: { hold: () => promise } } }
+  const graphql: UsherOptions['graphql'] = {
+    typeDefs: 'extend type Query { hold: Int @cost(weight: 100) }', resolvers: { Query: { hold: () => promise } }, resolverSeconds: 600,
+  }
   return { graphql, release: () => release(1) }
 }
 
@@ -226,8 +228,12 @@ t.test('the socket', { jobs: 20 }, async (t) => {
       }
       t.same(await socket.run('{ __typename }'), { data: { __typename: 'Query' } }, 'there was no error')
       t.equal(await waiting(), 0)
-      other.start('1', '{ hold }')
-      await until('a query waits', async () => await waiting() === 1)
+      // A query waits for a second at most.
+      await until('a query waits', async () => {
+        if (await waiting() === 1) return true
+        other.stop('1')
+        other.start('1', '{ hold }')
+      }, 50)
       other.socket.terminate()
       await until('no query waits', async () => await waiting() === 0)
       release()
