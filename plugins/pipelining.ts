@@ -1,9 +1,11 @@
-import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { ClientDisconnected } from '../schema/errors.ts'
 import { onceClosed } from './connections.ts'
+
+/** The name of the plugin. */
+export const PIPELINING = 'usher-pipelining'
 
 // How many requests of a connection run while an earlier response on it is still to be sent.
 const AHEAD = 8
@@ -20,14 +22,11 @@ interface Line {
 }
 
 const lines = new WeakMap<Duplex, Line>()
-// A request passes the hook of the node and that of the mount.
-const admitted = new WeakSet<IncomingMessage>()
 
 // Node gives a connection to the response that is its turn. The others wait for it (RFC 9112 9.3.2).
 const isAhead = ({ raw }: FastifyReply): boolean => raw.socket === null
 
 function admit ({ raw: request }: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
-  admitted.add(request)
   const { socket } = request
   const line = lines.get(socket) ?? { running: 0, waiting: [], isScheduled: false, pausing: undefined }
   lines.set(socket, line)
@@ -74,7 +73,7 @@ function schedule (line: Line, socket: Duplex): void {
  */
 export default fp(async function pipelining (app) {
   app.addHook('onRequest', (request, reply, done) => {
-    if (isAhead(reply) && !admitted.has(request.raw)) admit(request, reply, done)
+    if (isAhead(reply)) admit(request, reply, done)
     else done()
   })
-}, { name: 'usher-pipelining' })
+}, { name: PIPELINING })
