@@ -11,6 +11,8 @@ export interface Traffic {
 }
 
 const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id } }'
+// How a node refuses requests while the database or the node itself is slow.
+const TEMPORARY = /DATABASE_UNAVAILABLE|OVERLOADED/
 const PATIENCE_MS = 60_000
 const PAUSE_MS = 20
 
@@ -55,7 +57,8 @@ export function startTraffic ({ url, headers }: { url: string, headers: Record<s
       const response = await fetch(`${url}${path}`, { ...init, headers: { ...headers, 'content-type': 'application/json' }, signal: AbortSignal.timeout(PATIENCE_MS) })
       const text = await response.text()
       const body = response.ok ? JSON.parse(text) : undefined
-      count(body?.errors?.[0].extensions.code ?? String(response.status))
+      const isUnexpected = response.status === 503 && !TEMPORARY.test(text)
+      count(isUnexpected ? `503 ${text.slice(0, 100)}` : body?.errors?.[0].extensions.code ?? String(response.status))
       return body?.errors ? undefined : body
     } catch (error) {
       const { name, message, cause } = error as Error & { cause?: NodeJS.ErrnoException }

@@ -225,14 +225,15 @@ async function countOpen (text: string): Promise<number> {
 }
 
 t.test('1.13 of hundreds of downloads that are requested together on one connection, few files are open at once', options, async (t) => {
-  const size = 100_000
+  // More than Node reads ahead, so the file of a response that cannot be sent stays open.
+  const size = 400_000
   const { fileUrl } = await upload(usher, Buffer.alloc(size))
   const [host = '', port] = (await hostOf(usher)).split(':')
   const id = fileUrl.split('/').at(-1)!
   const get = `GET ${fileUrl} HTTP/1.1\r\nHost: x\r\n\r\n`
   const raw = connect(Number(port), host).pause()
   t.teardown(() => raw.destroy())
-  raw.write(get.repeat(400))
+  raw.write(get.repeat(150))
   await until('files are open', async () => await countOpen(id) > 1)
   let [most, bytes] = [0, 0]
   raw.on('data', ({ length }) => { bytes += length }).resume()
@@ -240,11 +241,11 @@ t.test('1.13 of hundreds of downloads that are requested together on one connect
     most = Math.max(most, await countOpen(id))
     return bytes > 20 * size
   })
-  raw.write(get.repeat(200) + get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+  raw.write(get.repeat(50) + get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
   await once(raw, 'end')
   // Eight, and those that are being closed.
   t.ok(most < 50, `${most} files`)
-  t.ok(bytes > 601 * size, 'all responses have arrived')
+  t.ok(bytes > 201 * size, 'all responses have arrived')
 })
 
 t.test('1.13 downloads that wait on a connection that is closed do not begin', options, async (t) => {
