@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { expressionBuilder, sql } from 'kysely'
 import { InvalidToken } from '../schema/auth.ts'
 import type { ResultKey } from '../schema/idempotency.ts'
 import { QuotaExceeded } from '../schema/upload.ts'
@@ -8,12 +8,14 @@ import { confirmSession, isLiveSession, requireLiveSession, writeWhileLive } fro
 import { toPage, type Page } from './page.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Row } from './row.ts'
-import type { Database } from './tables.ts'
+import type { Database, Tables } from './tables.ts'
 import type { UploadsTable } from './tables/content.ts'
 import { mayRemoveUploads } from './upload-removal.ts'
 import { limitsUploads, type UploadQuota } from './upload-usage.ts'
 
 export type UploadRow = Row<UploadsTable, 'id' | 'user_id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'description' | 'created_at' | 'row_version'>
+
+const { selectFrom } = expressionBuilder<Tables, never>()
 
 const columns = ['id', 'user_id as userId', 'filename', 'media_type as mediaType', 'size', 'sha256', 'description', 'created_at as createdAt', 'row_version as rowVersion'] as const
 
@@ -86,20 +88,24 @@ export async function insertUpload (
   const event = { from: 'created', ...uploadData('created', 'created.user_id') }
   try {
     const names = Object.keys(values) as (keyof typeof values)[]
+    // The foreign key would take this lock at the end of the statement, when the session is not looked at any more.
+    const owner = selectFrom('users').select('users.id').where('users.id', '=', userId).forKeyShare()
+    const permitted = sql`${isLiveSession(sessionId)} and ${limitsUploads(quota)}`
+    const isLive = confirmSession(db, 'created', sessionId)
     if (!keyed) {
       const statement = db.with('created', (cte) => cte.insertInto('uploads').columns(names)
-        .expression(sql`select ${sql.join(Object.values(values))} where ${isLiveSession(sessionId)} and ${limitsUploads(quota)}`).returningAll())
-      await storing(statement, db, 'upload.created', event)
-        .selectFrom('created').select('id').executeTakeFirstOrThrow(() => new InvalidToken())
+        .expression(sql`select ${sql.join(Object.values(values))} from ${owner} owner where ${permitted}`).returningAll())
+      const query = storing(statement, db, 'upload.created', event).selectFrom('created').select('id').where(isLive)
+      await writeWhileLive(db, () => query.executeTakeFirstOrThrow(() => new InvalidToken()))
       return
     }
     const statement = admitting(db, keyed)
       .with('created', (cte) => cte.insertInto('uploads').columns(names)
-        .expression(sql`select ${sql.join(Object.values(values))} from keyed
-          where ${isLiveSession(sessionId)} and ${isAdmitted('keyed.record_id')} and ${limitsUploads(quota)}`).returningAll())
+        .expression(sql`select ${sql.join(Object.values(values))} from keyed cross join ${owner} owner
+          where ${permitted} and ${isAdmitted('keyed.record_id')}`).returningAll())
       .with('shown', (cte) => cte.selectFrom('created').select(columns))
-    const rows = await detectConflict(() => keeping(storing(statement, db, 'upload.created', event), 'upload', 'shown')
-      .selectFrom('shown').select('id').execute())
+    const query = keeping(storing(statement, db, 'upload.created', event), 'upload', 'shown').selectFrom('shown').select('id').where(isLive)
+    const rows = await detectConflict(() => writeWhileLive(db, () => query.execute()))
     if (rows.length > 0) return
     await requireLiveSession(db, sessionId)
     throw new KeyTaken()

@@ -138,7 +138,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     // A hook of the host may send another response instead.
     onceClosed(reply, () => bytes.destroy())
     cutOff(reply)
-    if (isSent) await endWithSession(request, reply)
+    await requireSession(request, reply, isSent)
     reply.headers({
       'accept-ranges': 'bytes',
       etag: validators.etag,
@@ -157,13 +157,13 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.send(bytes as never)
   }
 
-  // Cuts a download off when the session of its reader ends, but not when the token expires, because a large file may take longer.
-  async function endWithSession (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  // Checks the session of the reader again before the response, and during a download, which is cut off when the session ends, but not when
+  // the token expires, because a large file may take longer.
+  async function requireSession (request: FastifyRequest, reply: FastifyReply, isSent: boolean): Promise<void> {
     const reader = visibility.isOpen('uploads:read') ? null : actors.in(request)
     if (!reader) return
-    onceClosed(reply, watchSession(reader, () => reply.raw.destroy()))
-    // Before the first byte, the client gets an error.
     await confirmReader(reader, request.socket)
+    if (isSent) onceClosed(reply, watchSession(reader, () => reply.raw.destroy()))
   }
 
   async function mustBeForm (request: FastifyRequest): Promise<void> {

@@ -12,7 +12,8 @@ export async function addLiveSessions (db: Kysely<Tables>, schema: string): Prom
     begin
       if exists (
         select from unnest(ids) as given(id)
-        where given.id is not null and not exists (select from ${sql.id(schema, 'sessions')} where sessions.id = given.id)
+        left join lateral (select true as is_live from ${sql.id(schema, 'sessions')} where sessions.id = given.id limit 1) found on true
+        where given.id is not null and is_live is null
       ) then
         raise exception 'a session has ended' using errcode = 'UE401';
       end if;

@@ -124,9 +124,9 @@ function createAuth (app: FastifyInstance) {
       }
     },
 
-    /** Does the same, but the token may expire, as that of a long download. */
+    /** Does the same only when the session ends. The token may expire or lose its key during a long download. */
     watchSession: (actor: Actor, onEnd: () => void): () => void =>
-      watchWhile(() => !tokens.isOurs(actor) || isLive(actor), actor.sessionId, onEnd),
+      watchWhile(() => !tokens.isOurs(actor) || sessions.isOpen(actor.sessionId), actor.sessionId, onEnd),
 
     /**
      * Ends everything that is watched and whose actor may not act any more. A node that receives notifications knows who that is, any other

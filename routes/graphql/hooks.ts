@@ -8,7 +8,7 @@ import type { GraphQLContext } from './context.ts'
 import { formatErrors } from './format.ts'
 import { forgetText } from './locations.ts'
 import { relaxDefaults } from './operation.ts'
-import { keepSerialized, payloadOf, serializeInTurns } from './serialize.ts'
+import { forgetSerialized, keepSerialized, payloadOf, serializeInTurns } from './serialize.ts'
 
 // JSON.stringify takes about 2 ms for this, on a slow machine.
 const SERIALIZED_AT_ONCE = 256 * 1024
@@ -42,16 +42,20 @@ export function addLimits (app: FastifyInstance): void {
   app.graphql.addHook<any, GraphQLContext>('onResolution', (execution, context) => {
     context.leaveQueue?.()
     if (context.reserved > 0 && context.reply) onceClosed(context.reply, () => results.release(context))
-    const { verified, isQuery, client } = context
-    const may = !verified || !isQuery || app.usherAuth.mayStillAct(verified, client)
-    return may === true ? serialize(app, execution, context) : sendIfPermitted(execution, context, may)
+    const serializing = serialize(app, execution, context)
+    if (serializing) return serializing.then(() => withhold(execution, context))
+    return withhold(execution, context)
   })
 
   // The session may have ended while the operation read. The result of a mutation is sent, because it says what was written.
-  async function sendIfPermitted (execution: ExecutionResult, context: GraphQLContext, may: boolean | Promise<boolean>): Promise<void> {
+  function withhold (execution: ExecutionResult, { verified, isQuery, client }: GraphQLContext): Promise<void> | undefined {
+    const may = !verified || !isQuery || app.usherAuth.mayStillAct(verified, client)
+    return may === true ? undefined : failUnless(may, execution)
+  }
+
+  async function failUnless (may: boolean | Promise<boolean>, execution: ExecutionResult): Promise<void> {
     try {
       if (!await may) throw new InvalidToken()
-      await serialize(app, execution, context)
     } catch (error) {
       fail(app, execution, error as Error)
     }
@@ -60,6 +64,7 @@ export function addLimits (app: FastifyInstance): void {
 
 // Replaces a result with an error.
 function fail ({ log }: FastifyInstance, result: ExecutionResult | FormattedExecutionResult, error: Error): void {
+  forgetSerialized(result)
   Object.assign(result, { data: null, errors: formatErrors([error as GraphQLError], log) })
 }
 

@@ -66,6 +66,11 @@ export function keepSerialized (result: object, json: Buffer): void {
   serialized.set(result, json)
 }
 
+/** Forgets the JSON of a result that has changed. */
+export function forgetSerialized (result: object): void {
+  serialized.delete(result)
+}
+
 /** Returns the JSON of a result as text. */
 export function textOf (result: object): string {
   return serialized.get(result)?.toString() ?? JSON.stringify(result)

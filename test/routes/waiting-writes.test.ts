@@ -46,12 +46,13 @@ const writes: Record<string, Write> = {
 }
 
 /** How another transaction makes these writes wait in the middle of their statements. */
-const locks: Record<string, (trx: TransactionSql, postId: string, uploadId: string) => Promise<unknown>> = {
+const locks: Record<string, (trx: TransactionSql, of: { user: LoggedIn, postId: string, uploadId: string }) => Promise<unknown>> = {
   'creating a post': (trx) => trx`select pg_advisory_xact_lock(hashtextextended(${`usher posts of ${usher.options.schema}`}, 0))`,
-  'changing a post': (trx, id) => trx`select from posts where id = ${id} for update`,
-  'deleting a post': (trx, id) => trx`select from posts where id = ${id} for update`,
+  'changing a post': (trx, { postId: id }) => trx`select from posts where id = ${id} for update`,
+  'deleting a post': (trx, { postId: id }) => trx`select from posts where id = ${id} for update`,
   'creating a user': (trx) => trx`insert into users (id, name, email, role) values (${randomUUID()}, 'Other', ${newUser.email}, 'user')`,
-  'deleting an upload': (trx, _, id) => trx`select from uploads where id = ${id} for update`,
+  'an upload': (trx, { user }) => trx`select from users where id = ${user.id} for update`,
+  'deleting an upload': (trx, { uploadId: id }) => trx`select from uploads where id = ${id} for update`,
 }
 
 const waiting = async (): Promise<number> =>
@@ -111,7 +112,7 @@ t.test('1.12 a write that waits for a lock when its session ends is rejected, an
         const rolledBack = new Error('Rolled back')
         let written: Promise<string> | undefined
         await t.rejects(sql.begin(async (trx) => {
-          await lock(trx, postId, uploadId)
+          await lock(trx, { user, postId, uploadId })
           written = codeOf(() => writes[name]!(user, postId, uploadId))
           await untilBlocked(sql, usher)
           await sql`delete from sessions where id = ${decodeJwt(user.token).sid as string}`

@@ -9,6 +9,7 @@ import { openEvents } from '../../helpers/events.ts'
 import { createPost, openSocket, post } from '../../helpers/graphql.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { openSql, untilBlocked } from '../../helpers/sql.ts'
+import { upload } from '../../helpers/uploads.ts'
 
 const SUBSCRIPTION = 'subscription { postCreated { title } }'
 
@@ -58,6 +59,13 @@ t.test('4 what an operation has read for a session that has ended meanwhile is n
   t.match(await logoutDuring('posts', (user) => post(usher, { query }, user)), { data: null, errors: [{ extensions: { code: 'INVALID_TOKEN' } }] })
 })
 
+t.test('4 a large result is not sent either', async (t) => {
+  for (let count = 0; count < 8; count++) await createPost(usher, usher.admin)
+  await sql`update posts set content = repeat('x', 60000)`
+  const query = '{ posts { nodes { title content } } }'
+  t.match(await logoutDuring('posts', (user) => post(usher, { query }, user)), { data: null, errors: [{ extensions: { code: 'INVALID_TOKEN' } }] })
+})
+
 t.test('4 the result of a mutation that ends its own session is sent, and that of a query is not', async (t) => {
   const leave = async (_: unknown, __: unknown, { actor }: UsherGraphQLContext): Promise<string> => {
     await leaving.app.usher.sessions.endAll(actor!.id)
@@ -70,8 +78,9 @@ t.test('4 the result of a mutation that ends its own session is sent, and that o
 })
 
 t.test('4 REST reads that have waited are not sent to a session that has ended meanwhile', async (t) => {
-  const strict = await createUsher(t, { ...usher.options, policy: { 'users:read': audiences.members } })
-  for (const [path, table] of [[`/api/users/${usher.admin.id}`, 'users'], ['/api/uploads/usage', 'uploads']] as const) {
+  const strict = await createUsher(t, { ...usher.options, policy: { 'users:read': audiences.members, 'uploads:read': audiences.members } })
+  const { fileUrl } = await upload(usher, 'Secret')
+  for (const [path, table] of [[`/api/users/${usher.admin.id}`, 'users'], ['/api/uploads/usage', 'uploads'], [fileUrl, 'uploads']] as const) {
     const read = ({ headers }: LoggedIn) => strict.inject('GET', path, { headers })
     t.equal((await read(await usher.createUser())).statusCode, 200)
     const response = await logoutDuring(table, read, strict)
