@@ -26,7 +26,7 @@ import outbox from './plugins/outbox/outbox.ts'
 import optionsPlugin from './plugins/options.ts'
 import passwordLinks from './plugins/auth/password-links.ts'
 import passwords from './plugins/auth/passwords.ts'
-import pipelining, { PIPELINING } from './plugins/pipelining.ts'
+import pipelining from './plugins/pipelining.ts'
 import responseIsolation from './plugins/response-isolation.ts'
 import sessions from './plugins/auth/sessions.ts'
 import signUps from './plugins/auth/sign-ups.ts'
@@ -113,7 +113,7 @@ function decorateRequest (app: FastifyInstance, name: string): void {
 async function service (app: FastifyInstance): Promise<void> {
   const has = createHas(app)
   // A node has registered it for all of its routes.
-  if (!app.hasPlugin(PIPELINING)) await app.register(pipelining)
+  if (!app.hasPlugin('usher-pipelining')) await app.register(pipelining)
   await app.register(telemetry)
   await app.register(actor)
   await app.register(responseIsolation)

@@ -67,6 +67,12 @@ export async function findEndedSessions (db: Database, ids: readonly SessionId[]
   return ended
 }
 
+/** Returns whether each session has not ended, in their order. */
+export async function areLive (db: Database, ids: readonly string[]): Promise<boolean[]> {
+  const ended = await findEndedSessions(db, ids)
+  return ids.map((id) => !ended.has(id))
+}
+
 /** Throws `InvalidToken` if a session has ended. Call it when a statement with `isLiveSession` has written nothing. */
 export async function requireLiveSession (db: Database, id: SessionId): Promise<void> {
   if ((await findEndedSessions(db, [id])).has(id)) throw new InvalidToken()

@@ -128,9 +128,8 @@ export async function listPending (db: Kysely<Tables>, schema: string): Promise<
 }
 
 // During a rolling upgrade, and to undo one, nodes start on a database that the next release has migrated, so migrations only add what the
-// previous release can ignore. A name that ends with an exclamation mark stops every release that does not know it. One that ends with an
-// exclamation mark and the name of another migration, such as `0021-drop-x!0019-y`, stops the releases that do not know that one: it removes
-// what only they use.
+// previous release can ignore. A name that ends with an exclamation mark stops every release that does not know it. One that also ends with
+// the name of another migration, such as `0021-drop-x!0019-y`, stops the releases that do not know that one: it removes what they use.
 function listNewer (ran: ReadonlySet<string>, schema: string): string[] {
   const newer = [...ran].filter((name) => !(name in migrations)).sort()
   const incompatible = newer.find((name) => name.includes('!') && !(name.slice(name.indexOf('!') + 1) in migrations))
@@ -174,7 +173,6 @@ async function listRan (db: Kysely<Tables>, schema: string, oldest: number): Pro
 }
 
 const FIRST = '0001-users'
-
 const notOurs = (schema: string) => new StartError(conflict(schema, 'the table migrations'))
 
 // Returns whether the table `migrations` exists. `create table if not exists` would require the right to create tables even if

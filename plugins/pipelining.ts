@@ -4,9 +4,6 @@ import fp from 'fastify-plugin'
 import { ClientDisconnected } from '../schema/errors.ts'
 import { onceClosed } from './connections.ts'
 
-/** The name of the plugin. */
-export const PIPELINING = 'usher-pipelining'
-
 // How many requests of a connection run while an earlier response on it is still to be sent.
 const AHEAD = 8
 // A connection on which more requests wait is not read.
@@ -76,4 +73,4 @@ export default fp(async function pipelining (app) {
     if (isAhead(reply)) admit(request, reply, done)
     else done()
   })
-}, { name: PIPELINING })
+}, { name: 'usher-pipelining' })

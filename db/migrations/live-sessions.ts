@@ -6,9 +6,9 @@ import type { Tables } from '../tables.ts'
  * began. If it has then waited for a lock, only a function sees what was committed meanwhile, because each of its queries takes a new snapshot.
  */
 export async function addLiveSessions (db: Kysely<Tables>, schema: string): Promise<void> {
-  // Connections keep the plan of this query. One that was made for an empty table would read the whole table when it has grown.
+  // A restore leaves the function, because no trigger refers to it. Connections keep the plan of this query. One that was made for an empty table would read the whole table when it has grown.
   await sql`
-    create function ${sql.id(schema, 'require_live_sessions')}(ids uuid[]) returns boolean language plpgsql set enable_seqscan = off as $$
+    create or replace function ${sql.id(schema, 'require_live_sessions')}(ids uuid[]) returns boolean language plpgsql set enable_seqscan = off as $$
     begin
       if exists (
         select from unnest(ids) as given(id)

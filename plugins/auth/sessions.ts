@@ -5,7 +5,7 @@ import { channelOf } from '../../db/driver/channel.ts'
 import {
   deleteEndedSessions, deleteExpiredSessions, deleteSession, deleteSessionsOf, listEndedSessions, type EndContext,
 } from '../../db/ended-sessions.ts'
-import { findEndedSessions } from '../../db/live-sessions.ts'
+import { areLive } from '../../db/live-sessions.ts'
 import { findLiveTokens, type TokenKey } from '../../db/live-tokens.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import {
@@ -36,10 +36,7 @@ function createSessions (app: FastifyInstance) {
   const watchers = new Map<string, Set<() => void>>()
   const tokenSeconds = longestLifeOf(usherOptions)
   const readLiveToken = batchCalls((keys: TokenKey[]) => findLiveTokens(db, keys), { telemetry: batch('sessions.check') })
-  const readIsOpen = batchCalls(async (ids: string[]) => {
-    const gone = await findEndedSessions(db, ids)
-    return ids.map((id) => !gone.has(id))
-  })
+  const readIsOpen = batchCalls((ids: string[]) => areLive(db, ids))
   const revocations = metrics.counter('usher_revocations_total', 'Sessions of which this node has learned that they have ended')
   metrics.gauge('usher_revoked_sessions', 'Ended sessions whose tokens may not have expired yet', () => ended.size, { combine: 'max' })
 
