@@ -124,3 +124,21 @@ t.test('1.12 a write that waits for a lock when its session ends is rejected, an
     }
   }
 })
+
+t.test('1.12 the same holds for a write in a transaction with a hook of the host', async (t) => {
+  const hooked = await createUsher(t, { ...usher.options, hooks: { onPostCreate: async () => {} } })
+  const user = await login(await createUser({ role: 'admin' }))
+  const before = await stateBut()
+  let written: Promise<string> | undefined
+  await sql.begin(async (trx) => {
+    await locks['creating a post']!(trx, { user, postId: '', uploadId: '' })
+    written = codeOf(async () => {
+      const { errors } = await post(hooked, { query: 'mutation { createPost(input: { title: "New", content: "" }) { id } }' }, user)
+      return errors?.[0]?.extensions.code as string
+    })
+    await untilBlocked(sql, usher)
+    await sql`delete from sessions where id = ${decodeJwt(user.token).sid as string}`
+  })
+  t.equal(await written, 'INVALID_TOKEN')
+  t.same(await stateBut(), before)
+})
