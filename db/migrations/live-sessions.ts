@@ -3,10 +3,11 @@ import type { Tables } from '../tables.ts'
 
 /**
  * Adds a function that fails with `UE401` if one of the sessions has ended (contract 1.12). A statement reads sessions as they were when it
- * began. If it has then waited for a lock, only a function sees what was committed meanwhile, because each of its queries takes a new snapshot.
+ * began. If it has then waited for a lock, only a function sees what was committed meanwhile: each of its queries takes a new snapshot.
  */
 export async function addLiveSessions (db: Kysely<Tables>, schema: string): Promise<void> {
-  // A restore leaves the function, because no trigger refers to it. Connections keep the plan of this query. One that was made for an empty table would read the whole table when it has grown.
+  // `or replace`, because a restore leaves the function: no trigger refers to it. Sequential scans are off, because connections keep the plan
+  // of the query, and one that was made for an empty table would read the whole table when it has grown.
   await sql`
     create or replace function ${sql.id(schema, 'require_live_sessions')}(ids uuid[]) returns boolean language plpgsql set enable_seqscan = off as $$
     begin
