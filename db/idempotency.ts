@@ -30,8 +30,8 @@ export function keyedOf (ids: readonly string[], keys: readonly (ResultKey | und
 }
 
 /**
- * Begins a statement of writes, of which some have keys. Add the condition `isAdmitted` to the write, then `keeping`, and select with
- * `outcomes`. A write whose key is taken is refused: its result exists, the key was used for another request, or another transaction
+ * Begins a statement of writes, of which some have keys. Add the condition `isAdmitted` to the write, then end it by
+ * `selectWritten` (`db/select-written.ts`). A write whose key is taken is refused: its result exists, the key was used for another request, or another transaction
  * has the lock of the key until it ends.
  */
 export function admitting (db: Database, keyed: readonly KeyedWrite[]): Database {
@@ -62,28 +62,6 @@ export function keeping<Query extends object> (query: Query, kind: ResultKind, f
     .columns(['key', 'part', 'fingerprint', 'kind', 'record_id', 'result', 'row_version'])
     .expression(sql`select keyed.key, keyed.part, keyed.fingerprint, ${sql.lit(kind)}, ${sql.raw(record)}, row_to_json(${sql.raw(from)})::text,
       ${sql.raw(hasVersion ? `${from}."rowVersion"` : 'null::bigint')} from keyed inner join ${sql.raw(from)} on ${sql.raw(from)}.id = keyed.record_id`)) as unknown as Query
-}
-
-/** The refused writes, to be joined with the written rows by a full join. */
-export const refusedWrites = sql<{ refused_id: string }>`(select record_id as refused_id from refused)`.as<'refusals'>(sql`refusals`)
-
-/** The rows that a statement with keys has written, and the ids of the writes that it has refused. */
-export interface Outcome<Written> {
-  written: Written[]
-  refused: ReadonlySet<string>
-}
-
-/** Returns the outcome of a statement that selects the written rows and `refused_id`. */
-export function toOutcome<Written extends object> (
-  rows: readonly ({ [Member in keyof Written]: Written[Member] | null } & { refused_id: string | null })[]
-): Outcome<Written> {
-  const refused = new Set<string>()
-  const written: Written[] = []
-  for (const { refused_id: id, ...row } of rows) {
-    if (id === null) written.push(row as unknown as Written)
-    else refused.add(id)
-  }
-  return { written, refused }
 }
 
 /**

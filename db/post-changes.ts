@@ -7,7 +7,7 @@ import type { ResultKey } from '../schema/idempotency.ts'
 import { PostNotFound } from '../schema/post.ts'
 import { UserNotFound } from '../schema/user.ts'
 import { isInTime } from './driver/write-in-time.ts'
-import { admitting, detectConflict, isAdmitted, isolateConflicts, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome } from './idempotency.ts'
+import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
 import {
   confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, requireLiveSession, writeWhileLive,
@@ -16,6 +16,7 @@ import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
 import { counting, findExceeded, joinCounted } from './post-rates.ts'
 import { hasVersion, versionsOf } from './preconditions.ts'
+import { selectWritten } from './select-written.ts'
 import type { Database } from './tables.ts'
 
 /**
@@ -80,11 +81,8 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
       .returning(postColumns))
   const from = 'created inner join given on given.id = created.id'
   const query = storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
-  const isLive = confirmSessions(db, from, 'given.session')
-  const { written, refused } = keyed
-    ? toOutcome<PostRow>(await detectConflict(() => keeping(query, 'post', 'created').selectFrom('created')
-      .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').where(isLive).execute()))
-    : { written: await query.selectFrom('created').selectAll().where(isLive).execute() }
+  const condition = confirmSessions(db, from, 'given.session')
+  const { written, refused } = await selectWritten<PostRow>(query, { from: 'created', kind: 'post', keyed, condition })
   const created = inOrder(ids, written)
   if (written.length === posts.length) return created as PostRow[]
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
@@ -93,7 +91,7 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
   return created.map((row, index) => {
     if (row) return row
     if (ended.has(sessions[index])) return new InvalidToken()
-    if (refused?.has(ids[index]!)) return new KeyTaken()
+    if (refused.has(ids[index]!)) return new KeyTaken()
     if (!known.has(authors[index]?.toLowerCase() ?? '')) return new UserNotFound()
     return exceeded?.get(actors[index]!) ?? new Overloaded()
   })
@@ -131,13 +129,8 @@ export async function updatePost (
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(postColumns))
   const query = storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
-  const isLive = confirmSession(db, 'updated', sessionId)
-  if (!keyed) {
-    return await writeWhileLive(db, () => query.selectFrom('updated').selectAll().where(isLive).executeTakeFirst()) ?? await whyUnchanged(db, id, match, sessionId)
-  }
-  const all = keeping(query, 'post-update', 'updated').selectFrom('updated')
-    .fullJoin(refusedWrites, 'refusals.refused_id', 'updated.id').selectAll('updated').select('refused_id').where(isLive)
-  const { written: [post], refused } = toOutcome<PostRow>(await detectConflict(() => writeWhileLive(db, () => all.execute())))
+  const ending = { from: 'updated', kind: 'post-update', keyed, condition: confirmSession(db, 'updated', sessionId) } as const
+  const { written: [post], refused } = await writeWhileLive(db, () => selectWritten<PostRow>(query, ending))
   if (refused.size > 0) throw new KeyTaken()
   return post ?? await whyUnchanged(db, id, match, sessionId)
 }
@@ -157,15 +150,9 @@ export async function deletePost (
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(['id', 'author_id', 'title']))
   const query = storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
-  const isLive = confirmSession(db, 'deleted', sessionId)
-  if (!keyed) {
-    await writeWhileLive(db, () => query.selectFrom('deleted').select('id').where(isLive).executeTakeFirst()) ?? await whyUnchanged(db, id, match, sessionId)
-    return
-  }
-  const author = query.with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
-  const all = keeping(author, 'post-deletion', 'known', false).selectFrom('known')
-    .fullJoin(refusedWrites, 'refusals.refused_id', 'known.id').select(['known.id', 'refused_id']).where(isLive)
-  const { written, refused } = toOutcome(await detectConflict(() => writeWhileLive(db, () => all.execute())))
+    .with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
+  const ending = { from: 'known', kind: 'post-deletion', keyed, condition: confirmSession(db, 'known', sessionId), hasVersion: false } as const
+  const { written, refused } = await writeWhileLive(db, () => selectWritten(query, ending))
   if (refused.size > 0) throw new KeyTaken()
   if (written.length === 0) await whyUnchanged(db, id, match, sessionId)
 }

@@ -6,10 +6,11 @@ import { EmailTaken, type ReplaceUser } from '../schema/user.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { storing, userData } from './outbox/store.ts'
-import { admitting, detectConflict, isAdmitted, isolateConflicts, keeping, keyedOf, KeyTaken, refusedWrites, toOutcome } from './idempotency.ts'
+import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from './idempotency.ts'
 import { confirmSessions, findEndedSessions, hasLiveSession, writeWhileLive } from './live-sessions.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
+import { selectWritten } from './select-written.ts'
 import type { Database, UserRow, UsersTable, writableUserColumns } from './tables.ts'
 import { forFields, textOf, userColumns, writableColumns } from './user-columns.ts'
 
@@ -120,17 +121,14 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
       ])))
   const from = 'created inner join given on given.id = created.id'
   const created = storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
-  const isLive = confirmSessions(db, from, 'given.session_id')
-  const { written, refused } = keyed
-    ? toOutcome<UserRow>(await detectConflict(() => keeping(created, 'user', 'created').selectFrom('created')
-      .fullJoin(refusedWrites, 'refusals.refused_id', 'created.id').selectAll('created').select('refused_id').where(isLive).execute()))
-    : { written: await created.selectFrom('created').selectAll().where(isLive).execute() }
+  const condition = confirmSessions(db, from, 'given.session_id')
+  const { written, refused } = await selectWritten<UserRow>(created, { from: 'created', kind: 'user', keyed, condition })
   const rows = inOrder(ids, written)
   if (written.length === users.length) return rows as UserRow[]
   const ended = await findEndedSessions(db, context('sessionId'))
   return rows.map((row, index) => {
     if (row) return row
     if (ended.has(users[index]!.context.sessionId)) return new InvalidToken()
-    return refused?.has(ids[index]!) ? new KeyTaken() : new EmailTaken()
+    return refused.has(ids[index]!) ? new KeyTaken() : new EmailTaken()
   })
 }

@@ -6,8 +6,8 @@ import type { Tables } from '../tables.ts'
  * began. If it has then waited for a lock, only a function sees what was committed meanwhile: each of its queries takes a new snapshot.
  */
 export async function addLiveSessions (db: Kysely<Tables>, schema: string): Promise<void> {
-  // `or replace`, because a restore leaves the function: no trigger refers to it. Sequential scans are off, because connections keep the plan
-  // of the query, and one that was made for an empty table would read the whole table when it has grown.
+  // `or replace`, because a restore leaves the function: no trigger refers to it. Sequential scans are off, because connections keep the
+  // plan of the query, and one that was made for an empty table would read the whole table when it has grown.
   await sql`
     create or replace function ${sql.id(schema, 'require_live_sessions')}(ids uuid[]) returns boolean language plpgsql set enable_seqscan = off as $$
     begin

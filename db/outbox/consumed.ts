@@ -1,10 +1,9 @@
 import type { EventName } from '../../schema/events.ts'
+import { keyOf } from '../database-key.ts'
 import type { Database } from '../tables.ts'
 
-// The names of the events that have consumers, for each open database. The key is an object that a database and its transactions share.
+// The names of the events that have consumers, for each open database.
 const consumed = new WeakMap<object, ReadonlySet<EventName>>()
-
-const keyOf = (db: Database): object => db.getExecutor().adapter
 
 /** Returns whether events of this name have consumers, so that statements must store them. */
 export function isConsumed (db: Database, name: EventName): boolean {

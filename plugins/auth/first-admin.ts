@@ -17,7 +17,8 @@ export default fp(async function firstAdmin (app) {
 }, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-outbox', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth'] })
 
 async function createFirstAdmin (app: FastifyInstance): Promise<void> {
-  const { log, usherDatabase: { db }, usherUsers: users, usherOptions: { schema, admin, onFirstAdmin, onNoAdmin, onAdminIgnored = warn } } = app
+  const { log, usherDatabase: { db }, usherUsers: users, usherOptions } = app
+  const { schema, admin, onFirstAdmin, onNoAdmin, onAdminIgnored = warn } = usherOptions
   if (!admin && !onFirstAdmin && !onNoAdmin) return
   if (await hasAdmin(db)) return reportIfIgnored()
   if (!admin && !onFirstAdmin) return onNoAdmin!()

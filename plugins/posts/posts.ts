@@ -81,7 +81,9 @@ function createPosts (app: FastifyInstance) {
       writeInTime((until) => updatePost(db, id, changes, { ...conditions, until }), confirm),
 
     /** Deletes a post. Throws the errors of `update`. */
-    delete: (id: string, actor: Pick<NewPost, 'actorId' | 'sessionId'>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>): Promise<void> =>
+    delete: (
+      id: string, actor: Pick<NewPost, 'actorId' | 'sessionId'>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>
+    ): Promise<void> =>
       writeInTime((until) => deletePost(db, id, actor, { ...conditions, until }), confirm),
   }
 }
