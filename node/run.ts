@@ -2,7 +2,6 @@ import { lookup } from 'node:dns/promises'
 import type { AddressInfo } from 'node:net'
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { format } from 'node:util'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import pipelining from '../plugins/pipelining.ts'
@@ -35,7 +34,8 @@ import { obeyPrimary } from './workers/worker.ts'
 const NO_ADMIN = 'There is no admin, and a password would be printed only to a terminal. ' +
   `Set ADMIN_EMAIL and ADMIN_PASSWORD and start again, or run "${PROGRAM} admin create --email <address>".`
 
-const ADMIN_IGNORED = 'ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make %s one, run ' +
+const adminIgnored = (email: string | undefined) =>
+  `ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make ${email} one, run ` +
   `"${PROGRAM} admin create --email <address>", or "users promote <address>" if the user exists.`
 
 // How long a stop waits for a start in progress.
@@ -134,7 +134,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
     postsPerHour: settings.POSTS_PER_HOUR,
     policy: policyOf(settings),
     admin: email && password ? { email, password } : undefined,
-    onAdminIgnored: () => { if (announces) print(format(ADMIN_IGNORED, email)) },
+    onAdminIgnored: () => { if (announces) print(adminIgnored(email)) },
     ...printsSecrets(settings)
       ? { onFirstAdmin: notice.keep }
       : { onNoAdmin: () => { if (announces) print(NO_ADMIN) } },

@@ -84,11 +84,9 @@ function createAuth (app: FastifyInstance) {
     return () => { for (const stop of stops) stop() }
   }
 
-  // It fails while the database is unavailable. Then nothing is delivered either, and it is repeated before anything is.
-  const ignoreOutage = (verifying: Promise<void>): void => { verifying.catch(() => {}) }
-  const timer = setInterval(() => { if (!notifications.listening) ignoreOutage(watched.verifyAll()) }, VERIFY_MS).unref()
+  const timer = setInterval(() => { if (!notifications.listening) watched.verifyLater() }, VERIFY_MS).unref()
   app.addHook('onClose', async () => clearInterval(timer))
-  signingKeys.onRead(() => ignoreOutage(watched.verifyAll()))
+  signingKeys.onRead(() => watched.verifyLater())
 
   const permissions: Permissions = { mayAct, allows, allowsReading: (reader, action, ownerId) => policy[action](reader, ownerId) }
 
@@ -126,7 +124,7 @@ function createAuth (app: FastifyInstance) {
 
     /** Does the same only when the session ends. The token may expire or lose its key during a long download. */
     watchSession: (actor: Actor, onEnd: () => void): () => void =>
-      watchWhile(() => !tokens.isOurs(actor) || sessions.isOpen(actor.sessionId), actor.sessionId, onEnd),
+      watchWhile(() => !tokens.isOurs(actor) || sessions.exists(actor.sessionId), actor.sessionId, onEnd),
 
     /**
      * Ends everything that is watched and whose actor may not act any more. A node that receives notifications knows who that is, any other

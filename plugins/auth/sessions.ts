@@ -36,7 +36,7 @@ function createSessions (app: FastifyInstance) {
   const watchers = new Map<string, Set<() => void>>()
   const tokenSeconds = longestLifeOf(usherOptions)
   const readLiveToken = batchCalls((keys: TokenKey[]) => findLiveTokens(db, keys), { telemetry: batch('sessions.check') })
-  const readIsOpen = batchCalls((ids: string[]) => areLive(db, ids))
+  const readSession = batchCalls((ids: string[]) => areLive(db, ids))
   const revocations = metrics.counter('usher_revocations_total', 'Sessions of which this node has learned that they have ended')
   metrics.gauge('usher_revoked_sessions', 'Ended sessions whose tokens may not have expired yet', () => ended.size, { combine: 'max' })
 
@@ -85,11 +85,10 @@ function createSessions (app: FastifyInstance) {
     },
 
     /**
-     * Rotates a session's cookie. Returns the session with its next cookie, and its user as stored now. During the grace
-     * period, all requests with the same cookie get the same next one, so that two tabs can refresh at once, and a response
-     * that was lost can be repeated. A later request with the old cookie ends the session on every node. Returns undefined if
-     * there is no such session or the cookie is not genuine.
-     *
+     * Rotates a session's cookie. Returns the session with its next cookie, and its user as stored now. During the grace period, all
+     * requests with the same cookie get the same next one, so that two tabs can refresh at once, and a response that was lost can be
+     * repeated. A later request with the old cookie ends the session on every node. Returns undefined if there is no such session or
+     * the cookie is not genuine.
      * A session that this node knows to have ended is never refreshed: after a failover to a replica that lags behind, the
      * database may still have its row.
      */
@@ -121,7 +120,6 @@ function createSessions (app: FastifyInstance) {
 
     /**
      * Ends all sessions of a user, on every node. Writes an entry for each to the account log, in the same transaction.
-     *
      * @param but the id of the session that does not end, if any
      * @param confirm runs before the commit, and throws if the sessions must not end
      */
@@ -153,11 +151,11 @@ function createSessions (app: FastifyInstance) {
         // The key may have been revoked, and then this node must not sign with it. If the read fails, the next such token repeats it.
         if (!live) signingKeys.learn().catch(() => {})
         return live === true && !ended.has(id)
-      }, (cause) => { throw cause instanceof UsherError ? cause : new DatabaseUnavailable({ cause }) })
+      }, throwUnavailable)
     },
 
-    /** Returns whether a session has not ended, whatever its tokens, like `isLive`. */
-    isOpen: (id: string): boolean | Promise<boolean> => !ended.has(id) && (notifications.connected || readIsOpen(id)),
+    /** Does the same for a session, whatever its tokens. */
+    exists: (id: string): boolean | Promise<boolean> => !ended.has(id) && (notifications.connected || readSession(id).catch(throwUnavailable)),
 
     /**
      * Calls `onEnd` when this node learns that a live session has ended on any node. Returns a function that stops watching. A node that
@@ -180,15 +178,17 @@ function createSessions (app: FastifyInstance) {
   }
 
   /**
-   * Ends a session on every node and writes an entry to the account log, in one statement. Does nothing if there is no such
-   * session.
-   *
+   * Ends a session on every node and writes an entry to the account log, in one statement. Does nothing if there is no such session.
    * @param session its id, and the secret of its cookie if that is how the client names it
    */
   async function end ({ id, secret }: { id: string, secret?: string }, entry: EndContext): Promise<void> {
     const endedId = await deleteSession(db, { id, ...secret !== undefined && { secretHash: hashSecret(secret) } }, entry)
     if (endedId !== undefined) markEnded([endedId])
   }
+}
+
+function throwUnavailable (cause: unknown): never {
+  throw cause instanceof UsherError ? cause : new DatabaseUnavailable({ cause })
 }
 
 /** Opens, refreshes and ends sessions, and knows which have ended (contract 4). */

@@ -20,9 +20,13 @@ export class Watched {
   /** Calls `end` if the condition does not hold now or in a later verification. Returns a function that stops watching. */
   add (holds: Holds, end: () => void): () => void {
     this.#conditions.set(end, holds)
-    // It fails while the database is unavailable. Then nothing is delivered either, and all are verified before anything is.
-    this.#verify(end, holds).catch(() => {})
+    ignoreOutage(this.#verify(end, holds))
     return () => this.#conditions.delete(end)
+  }
+
+  /** Does the same as `verifyAll` without waiting for it. */
+  verifyLater (): void {
+    ignoreOutage(this.verifyAll())
   }
 
   /** Verifies all conditions, and ends what may not go on. Rejects with `DatabaseUnavailable`. */
@@ -33,4 +37,9 @@ export class Watched {
   async #verify (end: () => void, holds: Holds): Promise<void> {
     if (!await holds() && this.#conditions.has(end)) end()
   }
+}
+
+// Nothing is delivered while the database is unavailable, and all conditions are verified before anything is.
+function ignoreOutage (verifying: Promise<void>): void {
+  verifying.catch(() => {})
 }

@@ -38,6 +38,7 @@ export interface GraphQLContext extends ResultSize, Failures {
   readClient?: Client
   /** Whether a mutation with an idempotency key was not a repetition. */
   isNew?: boolean
+  /** Whether the operation is a query, whose result is not sent to a session that has ended meanwhile. */
   isQuery?: boolean
   /** The actor on whose permission the result depends. */
   verified?: Actor

@@ -43,7 +43,8 @@ export function createResolver (type: GraphQLOutputType, run: Run = readMember):
     function resolve (call: HostCall): unknown {
       try {
         const value = run(viewOf(parent, info), args, call, info)
-        const finished = isPromise(value) || hasPromises(value) ? call.deadline.wait(settle(value)).then((value) => finish(value, call)) : finish(value, call)
+        const mustWait = isPromise(value) || hasPromises(value)
+        const finished = mustWait ? call.deadline.wait(settle(value)).then((value) => finish(value, call)) : finish(value, call)
         return isPromise(finished) ? finished.then(undefined, fail) : finished
       } catch (error) {
         return fail(error)
