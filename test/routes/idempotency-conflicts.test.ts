@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { LightMyRequestResponse } from 'fastify'
 import t from 'tap'
 import { v7 as uuid } from 'uuid'
@@ -8,6 +7,7 @@ import { testDatabaseUrl } from '../helpers/database.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { create, createTwo, outcomeOf, somebody } from '../helpers/idempotency.ts'
 import { openSql } from '../helpers/sql.ts'
+import { whileTemporary } from '../helpers/temporary-errors.ts'
 import { fieldPart, filePart, post as upload } from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
 
@@ -129,16 +129,7 @@ const mutate = ({ inject, admin }: TestUsher, fields: readonly string[], key: st
 
 const codeOf = (response: LightMyRequestResponse): string | undefined => response.json().errors?.[0].extensions.code ?? response.json().code
 
-const temporary = ['DATABASE_UNAVAILABLE', 'OVERLOADED']
-
-// Sends a request again while a busy machine delays the database for too long, as any client should.
-async function repeat (send: () => Promise<LightMyRequestResponse>): Promise<LightMyRequestResponse> {
-  for (;;) {
-    const response = await send()
-    if (!temporary.includes(codeOf(response) ?? '')) return response
-    await delay(500)
-  }
-}
+const repeat = (send: () => Promise<LightMyRequestResponse>): Promise<LightMyRequestResponse> => whileTemporary(send, codeOf)
 
 // Sends requests, of which the first one creates posts, while a transaction makes new posts wait: each once the one before waits or is done.
 async function whilePostsWait (sql: ReturnType<typeof openSql>, usher: TestUsher, requests: readonly (() => Promise<LightMyRequestResponse>)[]) {

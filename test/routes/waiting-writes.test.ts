@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import { decodeJwt } from 'jose'
 import type { TransactionSql } from 'postgres'
 import t from 'tap'
@@ -7,6 +6,7 @@ import { actorOf } from '../helpers/actor.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { createPost, post } from '../helpers/graphql.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
+import { whileTemporary } from '../helpers/temporary-errors.ts'
 import { until } from '../helpers/until.ts'
 import { fieldPart, filePart, post as postForm } from '../helpers/uploads.ts'
 
@@ -58,16 +58,7 @@ const locks: Record<string, (trx: TransactionSql, of: { user: LoggedIn, postId: 
 const waiting = async (): Promise<number> =>
   ((await usher.app.usher.metrics()).find(({ name }) => name === 'usher_database_statements_waiting')!.samples[0] as { value: number }).value
 
-const outages = ['DATABASE_UNAVAILABLE', 'OVERLOADED']
-
-/** Returns the code of a write. If a busy machine delays the database for too long, tries again, as any client should. */
-async function codeOf (write: () => Promise<string>): Promise<string> {
-  for (;;) {
-    const code = await write()
-    if (!outages.includes(code)) return code
-    await delay(500)
-  }
-}
+const codeOf = (write: () => Promise<string>): Promise<string> => whileTemporary(write, (code) => code)
 
 /** Returns everything that the writes could change, except for a post. */
 const stateBut = async (locked = '') => [
