@@ -84,13 +84,13 @@ export async function prepareSchemas (url: string): Promise<void> {
   }
 }
 
-let opened: Sql | undefined
+// A promise, because a file may create an app for all of its tests while the first of these runs.
+let opened: Promise<Sql> | undefined
 
 async function open (): Promise<Sql> {
-  if (opened) return opened
-  opened = postgres(await testDatabaseUrl(), { max: 1, onnotice: () => {}, connection: { lock_timeout: 1000 } })
-  root.teardown(() => opened!.end())
-  return opened
+  const sql = postgres(await testDatabaseUrl(), { max: 1, onnotice: () => {}, connection: { lock_timeout: 1000 } })
+  root.teardown(() => sql.end())
+  return sql
 }
 
 /**
@@ -98,7 +98,7 @@ async function open (): Promise<Sql> {
  * schema, so close whatever uses it in teardowns that are added later.
  */
 export async function takeSchema (t: Test): Promise<string> {
-  const sql = await open()
+  const sql = await (opened ??= open())
   const names = sql(`${SPARE}.names`)
   const [spare] = await sql<{ name: string, version: string }[]>`
     delete from ${names} where name = (select name from ${names} limit 1 for update skip locked) returning name, version`
@@ -109,7 +109,7 @@ export async function takeSchema (t: Test): Promise<string> {
 
 // A schema that is not as it was remains unused. Without its version, a schema is new and compared with the model.
 async function give (name: string, version?: string): Promise<void> {
-  const sql = await open()
+  const sql = await opened!
   const functions = sql(SPARE)
   await sql.begin(async (sql) => {
     const [row] = version
