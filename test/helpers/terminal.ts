@@ -44,7 +44,11 @@ export function spawnOnTerminal (t: Test, args: readonly string[], { cwd, settin
         const match = output.match(text)
         if (match) return match
         if (isOver) throw new Error(`the process ended: ${output}`)
-        await Promise.race([once(child.stdout, 'data'), ended, setTimeout(1_000, undefined, { ref: false })])
+        const waiting = new AbortController()
+        const { signal } = waiting
+        const changed = once(child.stdout, 'data', { signal }).catch(() => {})
+        await Promise.race([changed, ended, setTimeout(1_000, undefined, { signal, ref: false }).catch(() => {})])
+        waiting.abort()
       }
     },
   }
