@@ -7,11 +7,27 @@ import type { Database, Tables } from './tables.ts'
 
 // A write may wait behind others on its connection when its session ends, and is then executed after the end was acknowledged. So
 // permission is checked once more by the statement itself (contract 1.12): when it begins, and when it has written, because it may
-// have waited for locks.
+// have waited for locks. By then, its token may also have expired or lost its signing key.
 
 const ENDED = 'UE401'
 
 type SessionId = string | null | undefined
+
+/** The token of an actor, on whose behalf something is written. */
+export interface WriterToken {
+  readonly sessionId: string
+  /** The id of the key that signed it. */
+  readonly kid: string
+  /** When it expires, in milliseconds since 1970. */
+  readonly expires: number
+}
+
+/** A token, or null if the host writes. */
+type Writer = WriterToken | null | undefined
+
+type Sql = string | RawBuilder<unknown>
+
+const toSql = (given: Sql) => typeof given === 'string' ? sql.raw(given) : given
 
 const { selectFrom, exists } = expressionBuilder<Tables, never>()
 
@@ -25,35 +41,72 @@ export const hasLiveSession = (column: string) => sql<boolean>`(${sql.ref(`given
   or ${sql.ref(`given.${column}`)} in ${isAmong(sql<string>`any(array(select ${sql.ref(column)} from given))`)})`
 
 /** Returns the same condition for a statement of one session. */
-export const isLiveSession = (id: SessionId) => id == null ? sql<SqlBool>`true` : exists(isAmong(sql<string>`${id}`))
+export const isLiveSession = (writer: Writer) => writer ? exists(isAmong(sql<string>`${writer.sessionId}`)) : sql<SqlBool>`true`
 
 /**
- * Returns a condition for the last query of a statement, which fails if a session of a written row has ended. Run the statement by
- * `writeWhileLive`.
+ * Returns a condition for the last query of a statement, which fails if a session of a written row has ended, or if one of the tokens has
+ * expired or lost its key. Run the statement by `isolateEnded` or `rejectEnded`.
  * @param from SQL of the common table expressions with the written rows
  * @param session SQL of the session of a row
+ * @param writers the tokens, unless the transaction checks them at its end
  */
-export const confirmSessions = (db: Database, from: string, session: string | RawBuilder<unknown>) =>
-  sql<boolean>`(select ${sql.id(schemaOf(db), 'require_live_sessions')}(array(
-    select ${typeof session === 'string' ? sql.raw(session) : session} from ${sql.raw(from)})))`
+export function confirmSessions (db: Database, from: Sql, session: Sql, writers: readonly Writer[] = []) {
+  const tokens = writers.filter((writer) => writer != null)
+  const sessions = sql`array(select ${toSql(session)} from ${toSql(from)})`
+  const require = sql.id(schemaOf(db), 'require_live_sessions')
+  if (tokens.length === 0) return sql<boolean>`(select ${require}(${sessions}, '{}', 'infinity'))`
+  const kids = [...new Set(tokens.map(({ kid }) => kid))]
+  const until = new Date(Math.min(...tokens.map(({ expires }) => expires))).toISOString()
+  return sql<boolean>`(select ${require}(${sessions}, ${kids}::text[], ${until}::timestamptz))`
+}
 
-/** Returns the same condition for a statement of one session. It is always true without a session. */
-export const confirmSession = (db: Database, from: string, id: SessionId) =>
-  id == null ? sql<boolean>`true` : confirmSessions(db, from, sql`${id}::uuid`)
+/** Returns the same condition for a statement of one token. It is always true without one. */
+export const confirmSession = (db: Database, from: Sql, writer: Writer) =>
+  writer ? confirmSessions(db, from, sql`${writer.sessionId}::uuid`, [writer]) : sql<boolean>`true`
+
+/** Runs a statement of one session with the condition of `confirmSession`. Throws `InvalidToken` if that fails. */
+export async function rejectEnded<Result> (run: () => Promise<Result>): Promise<Result> {
+  try {
+    return await run()
+  } catch (error) {
+    throw isEnded(error) ? new InvalidToken() : error
+  }
+}
 
 /**
- * Runs a statement with `confirmSessions` again if it fails, because it does not write for sessions that have ended before it begins. In
- * a transaction, which has failed as well, throws `InvalidToken`.
+ * Runs a statement of several writes with the condition of `confirmSessions`. If that fails, nothing was written, and those that are still
+ * permitted are sent again. The others yield `InvalidToken`, which this throws in a transaction, because that has failed as well.
+ * @param run returns the result or the error of each write, in the same order
  */
-export async function writeWhileLive<Result> (db: Database, run: () => Promise<Result>): Promise<Result> {
-  for (;;) {
-    try {
-      return await run()
-    } catch (error) {
-      if (!(error instanceof postgres.PostgresError && error.code === ENDED)) throw error
-      if (db.isTransaction) throw new InvalidToken()
-    }
+export async function isolateEnded<Item extends { token?: Writer }, Result> (
+  db: Database, items: readonly Item[], run: (items: readonly Item[]) => Promise<(Result | Error)[]>
+): Promise<(Result | Error)[]> {
+  try {
+    return await run(items)
+  } catch (error) {
+    if (!isEnded(error)) throw error
+    if (db.isTransaction) throw new InvalidToken()
   }
+  const live = await findLive(db, items.map(({ token }) => token))
+  const permitted = items.filter(({ token }) => live.has(token))
+  const results = permitted.length === 0 ? [] : await isolateEnded(db, permitted, run)
+  return items.map(({ token }) => live.has(token) ? results.shift()! : new InvalidToken())
+}
+
+const isEnded = (error: unknown) => error instanceof postgres.PostgresError && error.code === ENDED
+
+const selectLive = prepare((db, ids: readonly string[], kids: readonly string[], expiries: readonly string[]) => db
+  .selectFrom(sql<{ session: string, kid: string, expires: string, place: string }>`unnest(
+    ${ids}::uuid[], ${kids}::text[], ${expiries}::timestamptz[]
+  ) with ordinality`.as<'token'>(sql`token(session, kid, expires, place)`))
+  .innerJoin('sessions', 'sessions.id', 'token.session').innerJoin('signing_keys', 'signing_keys.id', 'token.kid')
+  .where(sql<SqlBool>`token.expires > clock_timestamp()`).select('place'))
+
+// Returns those who may still write.
+async function findLive (db: Database, writers: readonly Writer[]): Promise<ReadonlySet<Writer>> {
+  const tokens = [...new Set(writers.filter((writer) => writer != null))]
+  const rows = await selectLive(db, tokens.map(({ sessionId }) => sessionId), tokens.map(({ kid }) => kid), tokens.map(({ expires }) => new Date(expires).toISOString()))
+  return new Set<Writer>([null, undefined, ...rows.map(({ place }) => tokens[Number(place) - 1])])
 }
 
 const selectSessions = prepare((db, ids: readonly string[]) =>

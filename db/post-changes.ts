@@ -10,7 +10,7 @@ import { isInTime } from './driver/write-in-time.ts'
 import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
 import {
-  confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, requireLiveSession, writeWhileLive,
+  confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, isolateEnded, rejectEnded, requireLiveSession, type WriterToken,
 } from './live-sessions.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
@@ -36,8 +36,8 @@ export interface NewPost {
   content: string
   /** The user who creates or changes it. Null, or absent, if it is not a user. */
   actorId?: string | null | undefined
-  /** The session of the actor, which must not have ended. Null, or absent, if there is none. */
-  sessionId?: string | null | undefined
+  /** The token of the actor, which must still be valid. Null, or absent, if there is none. */
+  token?: WriterToken | null | undefined
   /** Under what the result is stored. */
   once?: ResultKey | undefined
 }
@@ -55,7 +55,7 @@ export interface NewPost {
  * @param quiet suppresses the notification, for nodes that announce posts through an emitter
  */
 export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false, perHour = 0 } = {}): Promise<(PostRow | Error)[]> {
-  return isolateConflicts(db, posts, (posts) => writeWhileLive(db, () => insertAll(db, posts, quiet, perHour)))
+  return isolateConflicts(db, posts, (posts) => isolateEnded(db, posts, (posts) => insertAll(db, posts, quiet, perHour)))
 }
 
 async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolean, perHour: number): Promise<(PostRow | Error)[]> {
@@ -63,7 +63,7 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
   const keyed = keyedOf(ids, posts.map(({ once }) => once))
-  const sessions = posts.map(({ sessionId = null }) => sessionId)
+  const sessions = posts.map(({ token }) => token?.sessionId ?? null)
   const isLimited = perHour > 0 && actors.some((actor) => actor !== null)
   const admitted = keyed ? sql<boolean>`${hasLiveSession('session')} and ${isAdmitted('given.id')}` : hasLiveSession('session')
   const given = (keyed ? admitting(db, keyed) : db)
@@ -81,7 +81,7 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
       .returning(postColumns))
   const from = 'created inner join given on given.id = created.id'
   const query = storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
-  const condition = confirmSessions(db, from, 'given.session')
+  const condition = confirmSessions(db, from, 'given.session', posts.map(({ token }) => token))
   const { written, refused } = await selectWritten<PostRow>(query, { from: 'created', kind: 'post', keyed, condition })
   const created = inOrder(ids, written)
   if (written.length === posts.length) return created as PostRow[]
@@ -118,48 +118,48 @@ export interface PostConditions {
  * `KeyTaken` if the key `once` is taken.
  */
 export async function updatePost (
-  db: Database, id: string, { title, content, actorId = null, sessionId }: Partial<NewPost>, { until, match, once }: PostConditions
+  db: Database, id: string, { title, content, actorId = null, token }: Partial<NewPost>, { until, match, once }: PostConditions
 ): Promise<PostRow> {
   const versions = versionsOf(match)
   const keyed = keyedOf([id], [once])
   const statement = (keyed ? admitting(db, keyed) : db).with('updated', (cte) => cte.updateTable('posts')
     .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
-    .where('id', '=', id).where(isInTime(until)).where(isLiveSession(sessionId))
+    .where('id', '=', id).where(isInTime(until)).where(isLiveSession(token))
     .$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(postColumns))
   const query = storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
-  const ending = { from: 'updated', kind: 'post-update', keyed, condition: confirmSession(db, 'updated', sessionId) } as const
-  const { written: [post], refused } = await writeWhileLive(db, () => selectWritten<PostRow>(query, ending))
+  const ending = { from: 'updated', kind: 'post-update', keyed, condition: confirmSession(db, 'updated', token) } as const
+  const { written: [post], refused } = await rejectEnded(() => selectWritten<PostRow>(query, ending))
   if (refused.size > 0) throw new KeyTaken()
-  return post ?? await whyUnchanged(db, id, match, sessionId)
+  return post ?? await whyUnchanged(db, id, match, token)
 }
 
 /**
  * Deletes a post. Throws what `updatePost` throws.
- * @param actor the user who deletes it, and the session
+ * @param actor the user who deletes it, and the token
  */
 export async function deletePost (
-  db: Database, id: string, { actorId = null, sessionId }: Pick<NewPost, 'actorId' | 'sessionId'>, { until, match, once }: PostConditions
+  db: Database, id: string, { actorId = null, token }: Pick<NewPost, 'actorId' | 'token'>, { until, match, once }: PostConditions
 ): Promise<void> {
   const versions = versionsOf(match)
   const keyed = keyedOf([id], [once])
   const statement = (keyed ? admitting(db, keyed) : db).with('deleted', (cte) => cte.deleteFrom('posts')
-    .where('id', '=', id).where(isInTime(until)).where(isLiveSession(sessionId))
+    .where('id', '=', id).where(isInTime(until)).where(isLiveSession(token))
     .$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(['id', 'author_id', 'title']))
   const query = storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
     .with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
-  const ending = { from: 'known', kind: 'post-deletion', keyed, condition: confirmSession(db, 'known', sessionId), hasVersion: false } as const
-  const { written, refused } = await writeWhileLive(db, () => selectWritten(query, ending))
+  const ending = { from: 'known', kind: 'post-deletion', keyed, condition: confirmSession(db, 'known', token), hasVersion: false } as const
+  const { written, refused } = await rejectEnded(() => selectWritten(query, ending))
   if (refused.size > 0) throw new KeyTaken()
-  if (written.length === 0) await whyUnchanged(db, id, match, sessionId)
+  if (written.length === 0) await whyUnchanged(db, id, match, token)
 }
 
 // Throws why a change has matched no row.
-async function whyUnchanged (db: Database, id: string, match: Match, sessionId: string | null | undefined): Promise<never> {
-  await requireLiveSession(db, sessionId)
+async function whyUnchanged (db: Database, id: string, match: Match, token: NewPost['token']): Promise<never> {
+  await requireLiveSession(db, token?.sessionId)
   if (versionsOf(match) === null) throw new PostNotFound()
   throw await db.selectFrom('posts').select('id').where('id', '=', id).executeTakeFirst() ? new PreconditionFailed() : new PostNotFound()
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { schemaOf } from './driver/schema-of.ts'
 import type { Database } from './tables.ts'
 
 /** What the uploads of a user take. */
@@ -25,3 +26,12 @@ export async function findUploadUsage (db: Database, userIds: readonly string[])
 /** The condition of an insertion of uploads that sets their quota, for this statement only. It is always true. */
 export const limitsUploads = ({ bytes, files }: UploadQuota) =>
   sql<boolean>`(select set_config('usher.upload_quota', ${`${bytes} ${files}`}, true)) is not null`
+
+/**
+ * Returns SQL of a subquery with one row, which locks the counter of a user until the statement ends. The trigger that counts uploads would
+ * take the lock as well, but later.
+ * @param user SQL of the id of the user
+ */
+export const lockingUsage = (db: Database, user: string) => sql`(
+  select count(*) from (select from ${sql.id(schemaOf(db), 'upload_usage')} where user_id = ${sql.ref(user)} for update) as counter
+) as locked`

@@ -4,14 +4,14 @@ import type { ResultKey } from '../schema/idempotency.ts'
 import { QuotaExceeded } from '../schema/upload.ts'
 import { admitting, detectConflict, isAdmitted, keeping, keyedOf, KeyTaken, type StoredResult } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
-import { confirmSession, isLiveSession, requireLiveSession, writeWhileLive } from './live-sessions.ts'
+import { confirmSession, isLiveSession, rejectEnded, requireLiveSession, type WriterToken } from './live-sessions.ts'
 import { toPage, type Page } from './page.ts'
 import { allowPauses, inOrder, isUuid, violates } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database, Tables } from './tables.ts'
 import type { UploadsTable } from './tables/content.ts'
 import { mayRemoveUploads } from './upload-removal.ts'
-import { limitsUploads, type UploadQuota } from './upload-usage.ts'
+import { limitsUploads, lockingUsage, type UploadQuota } from './upload-usage.ts'
 
 export type UploadRow = Row<UploadsTable, 'id' | 'user_id' | 'filename' | 'media_type' | 'size' | 'sha256' | 'description' | 'created_at' | 'row_version'>
 
@@ -50,17 +50,18 @@ export async function listUploads (db: Database, { userId, limit, after }: ListU
 /**
  * Takes the owner of an upload away, so that it is invisible and `deleteOwnerlessUploads` removes its file, and then its record. Returns
  * whether there was such an upload. Throws `InvalidToken` if the session has ended.
- * @param actor the user who deletes it, and the session; null if it is the host
+ * @param actor the user who deletes it, and the token; null if it is the host
  */
-export async function deleteUpload (db: Database, id: string, actor: { id: string, sessionId: string } | null): Promise<boolean> {
+export async function deleteUpload (db: Database, id: string, actor: { id: string, token: WriterToken } | null): Promise<boolean> {
   const statement = db
     .with('old', (cte) => cte.selectFrom('uploads').selectAll().where('id', '=', id).where('user_id', 'is not', null)
-      .where(isLiveSession(actor?.sessionId)).forUpdate())
+      .where(isLiveSession(actor?.token)).forUpdate())
+  const isLive = confirmSession(db, sql`old cross join lateral ${lockingUsage(db, 'old.user_id')}`, actor?.token)
   const query = storing(statement, db, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(actor?.id ?? null)) })
-    .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').where(confirmSession(db, 'old', actor?.sessionId)).set({ user_id: null })
-  const { numUpdatedRows } = await writeWhileLive(db, () => query.executeTakeFirstOrThrow())
+    .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').where(isLive).set({ user_id: null })
+  const { numUpdatedRows } = await rejectEnded(() => query.executeTakeFirstOrThrow())
   if (numUpdatedRows > 0n) return true
-  await requireLiveSession(db, actor?.sessionId)
+  await requireLiveSession(db, actor?.token.sessionId)
   return false
 }
 
@@ -81,22 +82,22 @@ export interface NewUpload {
  * the user's uploads would exceed the quota, and `KeyTaken` if the key `once` is taken.
  */
 export async function insertUpload (
-  db: Database, { userId, mediaType, ...upload }: NewUpload, quota: UploadQuota, sessionId: string, once?: ResultKey
+  db: Database, { userId, mediaType, ...upload }: NewUpload, quota: UploadQuota, token: WriterToken, once?: ResultKey
 ): Promise<void> {
   const keyed = keyedOf([upload.id], [once])
   const values = { ...upload, user_id: userId, media_type: mediaType }
   const event = { from: 'created', ...uploadData('created', 'created.user_id') }
   try {
     const names = Object.keys(values) as (keyof typeof values)[]
-    // The foreign key would take this lock at the end of the statement, when the session is not looked at any more.
+    // The foreign key and the trigger would take these locks at the end of the statement, when the session is not looked at any more.
     const owner = selectFrom('users').select('users.id').where('users.id', '=', userId).forKeyShare()
-    const permitted = sql`${isLiveSession(sessionId)} and ${limitsUploads(quota)}`
-    const isLive = confirmSession(db, 'created', sessionId)
+    const permitted = sql`${isLiveSession(token)} and ${limitsUploads(quota)}`
+    const isLive = confirmSession(db, sql`created cross join lateral ${lockingUsage(db, 'created.user_id')}`, token)
     if (!keyed) {
       const statement = db.with('created', (cte) => cte.insertInto('uploads').columns(names)
         .expression(sql`select ${sql.join(Object.values(values))} from ${owner} owner where ${permitted}`).returningAll())
       const query = storing(statement, db, 'upload.created', event).selectFrom('created').select('id').where(isLive)
-      await writeWhileLive(db, () => query.executeTakeFirstOrThrow(() => new InvalidToken()))
+      await rejectEnded(() => query.executeTakeFirstOrThrow(() => new InvalidToken()))
       return
     }
     const statement = admitting(db, keyed)
@@ -105,9 +106,9 @@ export async function insertUpload (
           where ${permitted} and ${isAdmitted('keyed.record_id')}`).returningAll())
       .with('shown', (cte) => cte.selectFrom('created').select(columns))
     const query = keeping(storing(statement, db, 'upload.created', event), 'upload', 'shown').selectFrom('shown').select('id').where(isLive)
-    const rows = await detectConflict(() => writeWhileLive(db, () => query.execute()))
+    const rows = await detectConflict(() => rejectEnded(() => query.execute()))
     if (rows.length > 0) return
-    await requireLiveSession(db, sessionId)
+    await requireLiveSession(db, token.sessionId)
     throw new KeyTaken()
   } catch (error) {
     if (violates(error, 'upload_quota')) throw new QuotaExceeded()

@@ -7,6 +7,7 @@ import type { UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { isInTime } from './driver/write-in-time.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
+import { confirmSessions, rejectEnded } from './live-sessions.ts'
 import { whileLocked } from './locked-users.ts'
 import { isConsumed } from './outbox/consumed.ts'
 import { mailColumns, mailValues, type NewMail } from './outbox/mails.ts'
@@ -62,7 +63,7 @@ export interface UpdateOptions {
  * changes of the address, the role and whether the user is disabled, and stores the token that undoes a change of the address, the mail
  * with it, and the event. A demotion of an admin ends the user's sessions, because their tokens still contain the role `admin`.
  * Disabling a user ends them as well, and revokes the links of mails. Throws `UserNotFound`, `EmailTaken`, `LastAdmin` or
- * `PreconditionFailed`, and `InvalidToken` if the address would change and the actor's session has ended, as it does when an earlier change is undone.
+ * `PreconditionFailed`, and `InvalidToken` if the actor's session has ended, as it does when an earlier change is undone.
  *
  * @param confirm runs before the transaction is committed, and throws if it must not take effect
  */
@@ -109,9 +110,10 @@ export async function updateUser (
     const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
     const entries = notable.map(() => uuid())
     const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
-    const [row] = await (undo ? change.withMail : change.plain)(
-      db, id, anyRole, versionsOf(match), until, values, kept, sessionId, undo, actorId, mail?.id ?? null, mail?.content ?? null, mail?.seconds ?? null, address, userAgent, entries
-    )
+    const [row] = await rejectEnded(() => (undo ? change.withMail : change.plain)(
+      db, id, anyRole, versionsOf(match), until, values, kept, sessionId, undo, actorId, mail?.id ?? null, mail?.content ?? null, mail?.seconds ?? null,
+      address, userAgent, entries
+    ))
     return row && { user: row }
   }
 }
@@ -132,7 +134,7 @@ const notable: [action: AuditAction, condition: string][] = [
 const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or lower(given.values[${sql.lit(writableColumns().findIndex(({ name }) => name === 'email') + 1)}]) = lower(former.email))`
 
 // Changes the data of a user, and logs what is notable. Without `anyRole`, it only matches users with the role `user`. The actor's
-// session is read once the row is locked, because an undo that has had the lock may have ended it.
+// session is read at the end and not locked: it may have ended while the statement waited, and its end must not wait for the statement.
 const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((
   db, id: string, anyRole: boolean, versions: readonly string[] | null, until: string, values: readonly (string | null)[], kept: readonly string[],
   session: string | null, undo: Uint8Array | null, actor: string | null, mail: string | null, content: string | null, seconds: number | null,
@@ -149,10 +151,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
       sql<Uint8Array>`${undo}::bytea`.as('undo'), sql<string | null>`${actor}::uuid`.as('actor'),
       sql<string | null>`${mail}::uuid`.as('mail'), sql<string | null>`${content}::text`.as('content'), sql<number | null>`${seconds}::integer`.as('seconds'),
     ]))
-    .with('acting', (cte) => cte.selectFrom(['former', 'given']).innerJoin('sessions', 'sessions.id', 'given.session').select('sessions.id')
-      .forKeyShare('sessions'))
     .with('updated', (cte) => cte.updateTable('users').from(['former', 'given']).whereRef('users.id', '=', 'former.id')
-      .where(({ or, not, exists, selectFrom }) => or([not(otherMailbox), sql<boolean>`given.session is null`, exists(selectFrom('acting').select('id'))]))
       .set({ ...Object.fromEntries(changeableColumns(fields).map((column, index) => [column.name, newValueOf(column, index)])), updated_at: sql`now()` })
       .returning(userColumns(fields)))
     .with('undoable', (cte) => cte.insertInto('undo_tokens').columns(undoColumns)
@@ -174,7 +173,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
   const mailed = mails ? withUndoMail(statement) : statement
   const from = 'updated cross join given'
   const stored = stores ? storing(mailed, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor') }) : mailed
-  return stored.selectFrom('updated').selectAll()
+  return stored.selectFrom('updated').selectAll().where(confirmSessions(db, from, 'given.session'))
 })
 
 // Stores the mail with the token that was stored.

@@ -7,7 +7,7 @@ import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { storing, userData } from './outbox/store.ts'
 import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from './idempotency.ts'
-import { confirmSessions, findEndedSessions, hasLiveSession, writeWhileLive } from './live-sessions.ts'
+import { confirmSessions, findEndedSessions, hasLiveSession, isolateEnded, type WriterToken } from './live-sessions.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
 import { selectWritten } from './select-written.ts'
@@ -76,8 +76,8 @@ export interface NewUser extends ReplaceUser {
   passwordHash?: string | null | undefined
 }
 
-/** A user to be created, and who does it. With `once`, the result is stored under that key. */
-export type UserCreation = NewUser & { context: AuditContext, once?: ResultKey | undefined }
+/** A user to be created, and who does it, with what token. With `once`, the result is stored under that key. */
+export type UserCreation = NewUser & { context: AuditContext, token?: WriterToken | null, once?: ResultKey | undefined }
 
 const defaultOf = (name: string) => name === 'role' ? 'user' : null
 
@@ -87,7 +87,7 @@ const defaultOf = (name: string) => name === 'role' ? 'user' : null
  * of them affects the others.
  */
 export async function insertUsers (db: Database, users: readonly UserCreation[], fields = noFields): Promise<(UserRow | Error)[]> {
-  return isolateConflicts(db, users, (users) => writeWhileLive(db, () => insertAll(db, users, fields)))
+  return isolateConflicts(db, users, (users) => isolateEnded(db, users, (users) => insertAll(db, users, fields)))
 }
 
 async function insertAll (db: Database, users: readonly UserCreation[], fields: UserFields): Promise<(UserRow | Error)[]> {
@@ -121,7 +121,7 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
       ])))
   const from = 'created inner join given on given.id = created.id'
   const created = storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
-  const condition = confirmSessions(db, from, 'given.session_id')
+  const condition = confirmSessions(db, from, 'given.session_id', users.map(({ token }) => token))
   const { written, refused } = await selectWritten<UserRow>(created, { from: 'created', kind: 'user', keyed, condition })
   const rows = inOrder(ids, written)
   if (written.length === users.length) return rows as UserRow[]

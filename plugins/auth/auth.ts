@@ -50,7 +50,7 @@ function createAuth (app: FastifyInstance) {
   // Returns whether the session has not ended and the key has not been revoked. Only a node that does not receive
   // notifications sends statements for this.
   function isLive (actor: Actor, client?: Client): boolean | Promise<boolean> {
-    return sessions.isLive(actor.sessionId, tokens.kidOf(actor), client)
+    return sessions.isLive(actor.sessionId, tokens.tokenOf(actor).kid, client)
   }
 
   /** An `onRequest` hook that sets `request.actor` to the user behind the bearer token (contract 1.5). */
@@ -88,7 +88,7 @@ function createAuth (app: FastifyInstance) {
   app.addHook('onClose', async () => clearInterval(timer))
   signingKeys.onRead(() => watched.verifyLater())
 
-  const permissions: Permissions = { mayAct, allows, allowsReading: (reader, action, ownerId) => policy[action](reader, ownerId) }
+  const permissions: Permissions = { tokenOf: tokens.tokenOf, mayAct, allows, allowsReading: (reader, action, ownerId) => policy[action](reader, ownerId) }
 
   return {
     identify,
@@ -141,6 +141,20 @@ function createAuth (app: FastifyInstance) {
     },
 
     mayStillAct,
+
+    /**
+     * Returns the error of an operation that has failed, which is `InvalidToken` in place of another rejection if the actor may not act any
+     * more (contract 1.12). A rejection says what exists, for example, and is then not for this actor. Rejects with `DatabaseUnavailable`.
+     */
+    rejectionOf<Failure extends Error & { statusCode?: number }> (
+      error: Failure, actor: Actor | null | undefined, client?: Client
+    ): Failure | FastifyError | Promise<Failure | FastifyError> {
+      const { statusCode = 500 } = error
+      if (statusCode < 400 || statusCode === 401 || statusCode >= 500) return error
+      const may = mayStillAct(actor, client)
+      const choose = (may: boolean) => may ? error : new InvalidToken()
+      return typeof may === 'boolean' ? choose(may) : may.then(choose)
+    },
 
     authenticate,
     actorOf,

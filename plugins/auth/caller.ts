@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Client } from '../../db/batching.ts'
+import type { WriterToken } from '../../db/live-sessions.ts'
 import type { ClientInfo } from '../../db/sessions.ts'
 import { InvalidToken, Unauthenticated } from '../../schema/auth.ts'
 import { Forbidden } from '../../schema/errors.ts'
@@ -8,6 +9,7 @@ import type { Action, Actor, ReadAction } from '../../schema/policy.ts'
 
 /** What a caller asks authentication and the policy. */
 export interface Permissions {
+  tokenOf (actor: Actor): WriterToken
   mayAct (actor: Actor, client?: Client): boolean | Promise<boolean>
   allows (actor: Actor, action: Action, ownerId?: string): boolean
   allowsReading (reader: Actor | null, action: ReadAction, ownerId?: string): boolean
@@ -49,6 +51,11 @@ export class Caller implements Client, CallerDetails {
     this.userAgent = userAgent
     this.log = log
     this.#permissions = permissions
+  }
+
+  /** The token of the user, with which a write checks that the user may still act. Null without a user. */
+  get token (): WriterToken | null {
+    return this.actor && this.#permissions.tokenOf(this.actor)
   }
 
   get destroyed (): boolean {

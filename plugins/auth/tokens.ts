@@ -2,6 +2,7 @@ import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { isUuid } from '../../db/postgres.ts'
+import type { WriterToken } from '../../db/live-sessions.ts'
 import { InvalidToken } from '../../schema/auth.ts'
 import { hostClaims, noClaims } from '../../schema/claims.ts'
 import type { Actor } from '../../schema/policy.ts'
@@ -38,9 +39,9 @@ async function createTokens (app: FastifyInstance) {
   const jwt = await registerJwt(app)
   // A signature is verified once. The map's key is the whole token. Whether the session has ended is checked elsewhere, on
   // every request.
-  const verified = new Map<string, { actor: Actor, kid: string, expires: number }>()
+  const verified = new Map<string, WriterToken & { actor: Actor }>()
   // The same entries by actor, to check a token again without its text.
-  const tokenOfActor = new WeakMap<Actor, { kid: string, expires: number }>()
+  const tokenOfActor = new WeakMap<Actor, WriterToken>()
 
   function verify (token: string): Actor | Promise<Actor> {
     if (token.length > TOKEN_CHARACTERS) throw new InvalidToken()
@@ -77,7 +78,7 @@ async function createTokens (app: FastifyInstance) {
     const actor = Object.freeze({ id, role, sessionId, claims: claimsOf ? hostClaims(payload) : noClaims })
     // If the map is full, the oldest entry is dropped.
     if (verified.size >= REMEMBERED_TOKENS) verified.delete(verified.keys().next().value!)
-    const entry = { actor, kid, expires: exp * 1000 }
+    const entry = { actor, sessionId, kid, expires: exp * 1000 }
     verified.set(token, entry)
     tokenOfActor.set(actor, entry)
     return actor
@@ -103,8 +104,12 @@ async function createTokens (app: FastifyInstance) {
       const token = tokenOfActor.get(actor)
       return token !== undefined && token.expires > clock.now() && signingKeys.find(token.kid) !== undefined
     },
-    /** Returns the id of the key that signed an actor's token. */
-    kidOf: (actor: Actor): string => tokenOfActor.get(actor)!.kid,
+    /** Returns the token that an actor came from. Throws `InvalidToken` if it is not ours. */
+    tokenOf (actor: Actor): WriterToken {
+      const token = tokenOfActor.get(actor)
+      if (!token) throw new InvalidToken()
+      return token
+    },
     /** Returns the milliseconds until a verified token expires. */
     timeLeftOf: (token: string): number => parse(token).claims.exp * 1000 - clock.now(),
     /** The lifetime of an access token in seconds. */

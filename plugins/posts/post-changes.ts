@@ -128,7 +128,7 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
   }
 }
 
-const actorOf = ({ actor }: Caller) => ({ actorId: actor?.id ?? null, sessionId: actor?.sessionId ?? null })
+const actorOf = ({ actor, token }: Caller) => ({ actorId: actor?.id ?? null, token })
 
 /** Creates, changes and deletes posts. REST, GraphQL and the host call the same functions. */
 export default fp(async function postChanges (app) {

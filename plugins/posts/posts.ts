@@ -82,7 +82,7 @@ function createPosts (app: FastifyInstance) {
 
     /** Deletes a post. Throws the errors of `update`. */
     delete: (
-      id: string, actor: Pick<NewPost, 'actorId' | 'sessionId'>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>
+      id: string, actor: Pick<NewPost, 'actorId' | 'token'>, confirm: () => Promise<void>, conditions?: Omit<PostConditions, 'until'>
     ): Promise<void> =>
       writeInTime((until) => deletePost(db, id, actor, { ...conditions, until }), confirm),
   }

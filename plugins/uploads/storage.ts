@@ -5,6 +5,7 @@ import { v7 as uuid } from 'uuid'
 import { isConsequence, isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { KeyTaken } from '../../db/idempotency.ts'
+import type { WriterToken } from '../../db/live-sessions.ts'
 import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type NewUpload, type UploadRow } from '../../db/uploads.ts'
 import type { ResultKey } from '../../schema/idempotency.ts'
 import { PROGRAM } from '../../schema/program.ts'
@@ -118,15 +119,15 @@ async function createStorage (app: FastifyInstance) {
      * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws `StorageFull`,
      * `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call it again, or `discard`.
      *
-     * @param by the session of the upload, which must not have ended, and what runs right before the record is written, and throws if the
+     * @param by the token of the uploader, which must still be valid, and what runs right before the record is written, and throws if the
      * upload must not be kept any more
      * @param once under what the result is stored
      */
-    async keep (upload: NewUpload, { sessionId, confirm }: { sessionId: string, confirm: () => Promise<void> }, once?: ResultKey): Promise<void> {
+    async keep (upload: NewUpload, { token, confirm }: { token: WriterToken, confirm: () => Promise<void> }, once?: ResultKey): Promise<void> {
       try {
         if (!waiting.has(upload.id)) await backend.publish(upload.id)
         await confirm()
-        await insertUpload(db, upload, quota.ofStatement, sessionId, once)
+        await insertUpload(db, upload, quota.ofStatement, token, once)
         waiting.delete(upload.id)
       } catch (error) {
         if (error instanceof KeyTaken) {

@@ -44,8 +44,8 @@ function createUploads (app: FastifyInstance) {
     async keep (caller: Caller, given: GivenUpload, once?: ResultKey): Promise<GivenUpload> {
       caller.authorize('uploads:create')
       const upload = hooks.has('beforeUploadKeep') ? { ...given, ...await askHook(caller, given) } : given
-      const { id: userId, sessionId } = caller.getActor()
-      await storage.keep({ ...upload, userId }, { sessionId, confirm: () => caller.confirm() }, once)
+      const { id: userId } = caller.getActor()
+      await storage.keep({ ...upload, userId }, { token: caller.token!, confirm: () => caller.confirm() }, once)
       return upload
     },
 
@@ -69,7 +69,8 @@ function createUploads (app: FastifyInstance) {
         throw new UploadNotFound()
       }
       await caller.confirm()
-      if (!await deleteUpload(db, upload.id, caller.actor)) throw new UploadNotFound()
+      const { actor, token } = caller
+      if (!await deleteUpload(db, upload.id, actor && { id: actor.id, token: token! })) throw new UploadNotFound()
       await storage.sweep()
     },
   }

@@ -64,7 +64,7 @@ function createNewUsers (app: FastifyInstance) {
         : permitted
       const { password, ...user } = wanted
       const passwordHash = password === undefined ? null : await passwords.hash(password, caller.client)
-      const row = { ...user, passwordHash, context: audit.contextOf(caller), once }
+      const row = { ...user, passwordHash, context: audit.contextOf(caller), token: caller.token, once }
       const also = hooks.during('onUserCreate', caller)
       // Without a hook, users that are created at the same time share a statement.
       if (!also) return users.create(row, caller)

@@ -3,7 +3,9 @@ import { decodeJwt } from 'jose'
 import type { TransactionSql } from 'postgres'
 import t from 'tap'
 import { actorOf } from '../helpers/actor.ts'
+import { rotateSigningKey } from '../../db/signing-keys.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { openConnection } from '../helpers/connection.ts'
 import { createPost, post } from '../helpers/graphql.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { whileTemporary } from '../helpers/temporary-errors.ts'
@@ -39,6 +41,8 @@ const writes: Record<string, Write> = {
   'replacing a user': (user) => rest('PUT', `/api/users/${user.id}`, user, { name: 'New', email: user.email }),
   'an upload': async (user) => (await upload(user)).json().code,
   'an upload with a key': async (user) => (await upload(user, key())).json().code,
+  'an upload of a user with others': async (user) => (await upload(user)).json().code,
+  'an upload of a user with others with a key': async (user) => (await upload(user, key())).json().code,
   'deleting an upload': async (user, _, id) => {
     const actor = await actorOf(usher, user)
     return usher.app.usher.uploads.delete(id, { actor }).then(() => 'none', ({ code }) => code)
@@ -52,6 +56,7 @@ const locks: Record<string, (trx: TransactionSql, of: { user: LoggedIn, postId: 
   'deleting a post': (trx, { postId: id }) => trx`select from posts where id = ${id} for update`,
   'creating a user': (trx) => trx`insert into users (id, name, email, role) values (${randomUUID()}, 'Other', ${newUser.email}, 'user')`,
   'an upload': (trx, { user }) => trx`select from users where id = ${user.id} for update`,
+  'an upload of a user with others': (trx, { user }) => trx`select from upload_usage where user_id = ${user.id} for update`,
   'deleting an upload': (trx, { uploadId: id }) => trx`select from uploads where id = ${id} for update`,
 }
 
@@ -114,6 +119,61 @@ t.test('1.12 a write that waits for a lock when its session ends is rejected, an
       })
     }
   }
+})
+
+t.test('1.12 a write that waits for a lock when its token expires is rejected, and nothing is written', async (t) => {
+  for (const name of ['creating a post', 'changing a post', 'an upload']) {
+    // On a busy machine, a token may expire before its write waits.
+    for (let accessTokenSeconds = 2; ; accessTokenSeconds *= 2) {
+      const short = await createUsher(t, { ...usher.options, accessTokenSeconds })
+      const created = await createUser({ role: 'admin' })
+      const postId = await createPost(usher, created)
+      const user = await short.login(created)
+      const before = await stateBut()
+      const { written, isEarly } = await sql.begin(async (trx) => {
+        await locks[name]!(trx, { user, postId, uploadId: '' })
+        const written = writes[name]!(user, postId, '')
+        const isEarly = await Promise.race([untilBlocked(sql, usher), written.then(() => true)])
+        const isOver = async () => (await sql`select clock_timestamp() > to_timestamp(${decodeJwt(user.token).exp!}) as over`)[0]!['over'] as boolean
+        await until('the token has expired', isOver, 20)
+        return { written: [written], isEarly }
+      })
+      t.equal(await written[0], 'INVALID_TOKEN', name)
+      t.same(await stateBut(), before)
+      if (!isEarly) break
+    }
+  }
+})
+
+t.test('1.12 of writes that share a statement, only those are rejected whose token is invalid when they are made', async (t) => {
+  const users = [await createUser(), await createUser(), await createUser()]
+  const [, ended] = users as [LoggedIn, LoggedIn, LoggedIn]
+  const codes = await sql.begin(async (trx) => {
+    await trx`select pg_advisory_xact_lock(hashtextextended(${`usher posts of ${usher.options.schema}`}, 0))`
+    const written = users.map((user) => codeOf(() => graphql(user, 'mutation { createPost(input: { title: "Shared", content: "" }) { id } }')))
+    await untilBlocked(sql, usher)
+    await sql`delete from sessions where id = ${decodeJwt(ended.token).sid as string}`
+    return { written }
+  })
+  t.same(await Promise.all(codes.written), [undefined, 'INVALID_TOKEN', undefined])
+  t.equal((await sql`select from posts where title = 'Shared'`).length, 2)
+})
+
+t.test('1.12 a write that waits for a lock when its signing key is revoked is rejected, and nothing is written', async (t) => {
+  const { db } = await openConnection(t, { schema: usher.options.schema! })
+  const user = await createUser()
+  const before = await stateBut()
+  const { written } = await sql.begin(async (trx) => {
+    await locks['creating a post']!(trx, { user, postId: '', uploadId: '' })
+    const written = codeOf(() => writes['creating a post']!(user, '', ''))
+    await untilBlocked(sql, usher)
+    await rotateSigningKey(db, { tokenSeconds: 900, leadSeconds: 0, revoke: true })
+    return { written }
+  })
+  t.equal(await written, 'INVALID_TOKEN')
+  t.same(await stateBut(), before)
+  // The following tests log in again.
+  Object.assign(admin, await login(admin))
 })
 
 t.test('1.12 the same holds for a write in a transaction with a hook of the host', async (t) => {
