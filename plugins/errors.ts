@@ -16,7 +16,16 @@ const isNew = createSampler()
 
 /** Sets the error handler, which sends every error in one of the two shapes of contract 1.2 and 1.3. */
 export default fp(async function errors (app) {
-  app.setErrorHandler((error: FastifyError, request, reply) => respond(translate(error), request, reply))
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const known = translate(error)
+    const { server: { usherActor: actors, usherAuth: auth }, socket } = request
+    // Outside of Usher's mount, the node handles errors of requests that no route has.
+    const actor = actors?.in(request)
+    const rejection = actor ? auth.rejectionOf(known, actor, socket) : known
+    keepConnection(known, reply)
+    if (!(rejection instanceof Promise)) return respond(rejection, request, reply)
+    return rejection.catch(translate).then((error) => respond(error, request, reply))
+  })
 }, { name: 'usher-errors' })
 
 /**
@@ -36,17 +45,22 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
 }
 
 /**
+ * Keeps the connection of a body that is too large open for a moment. Fastify adds `Connection: close`, so it would be closed at once and
+ * the client could lose the response. `lingering-close.ts` closes it later.
+ */
+export function keepConnection (error: Error, reply: FastifyReply): void {
+  if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
+}
+
+/**
  * Sets the status and the headers of the response to an error, writes it to the log, and a rejection to the account log. The
  * caller sends the body.
  */
 export function reportError (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply): void {
-  // Fastify adds `Connection: close`, so the connection would be closed at once and the client could lose the response.
-  // `lingering-close.ts` closes it later.
-  if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
   if (isAudited(error)) request.server.usherAudit.addRejection(request.server.usherAuth.callerOf(request), error.statusCode)
   reply.code(error.statusCode!)
   if (error.statusCode! >= 500) logFailure(error, request)
-  // Outside of Usher's mount, the node handles errors of requests that no route has, which nobody counts.
+  // Outside of Usher's mount, nobody counts them.
   if (error.statusCode === 503) request.server.usherRejections?.add(1, error instanceof UsherError ? error.code : 'other')
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_SECONDS)

@@ -54,7 +54,10 @@ export function addJsonParser (app: FastifyInstance, type = 'application/json'):
   const parse = app.getDefaultJsonParser('remove', 'remove')
   app.addContentTypeParser(type, { parseAs: 'buffer', bodyLimit: app.usherOptions.bodyLimit }, (request, body, done) => {
     if (body.length === 0) return done(null, undefined)
-    const reject = () => done(new InvalidInput('body is not valid JSON'))
+    const reject = () => {
+      const error = new InvalidInput('body is not valid JSON')
+      Promise.resolve(app.usherAuth.rejectionOf(error, app.usherActor.in(request), request.socket)).then(done, done)
+    }
     // Decoding would replace invalid bytes with U+FFFD, and other text than the client sent would be stored.
     if (!isUtf8(body as Buffer)) return reject()
     parse(request, body.toString(), (error, value) => error ? reject() : done(null, value))

@@ -36,7 +36,7 @@ const schemas = {
 /** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherActor: actors, usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate, callerOf }, usherTokens: tokens,
+    usherActor: actors, usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate, callerOf, confirmReader }, usherTokens: tokens,
     usherSessions: sessions, usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility, usherHooks: hooks,
     usherClaims: claims, usherOptions: { userFields },
   } = app
@@ -87,7 +87,10 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     await charged.refund()
     // Even if the host's function fails: the former cookie stops working.
     cookies.set(reply, session.cookie, session.expiresAt)
-    return issueToken(session, session.user, await claims.of(session.user))
+    const added = await claims.of(session.user)
+    // The session may have ended meanwhile, and its user's data are not for the client any more.
+    if (!await sessions.exists(session.id)) throw invalidSession(reply)
+    return issueToken(session, session.user, added)
   }
 
   async function onLogout (request: RequestOf<typeof schemas.logout>, reply: ReplyOf<typeof schemas.logout>) {
@@ -101,6 +104,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onReadProtected (request: RequestOf<typeof schemas.protected>) {
     const actor = actorOf(request)
     const user = await users.read(actor.id, request.socket)
+    await confirmReader(actor, request.socket)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
     return { user: visibility.show(user, actor) }

@@ -124,7 +124,9 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function rejectPassword (request: FastifyRequest): Promise<never> {
-    await audit.add(callerOf(request), { action: 'password.change-failed' })
+    const caller = callerOf(request)
+    await caller.confirm()
+    await audit.add(caller, { action: 'password.change-failed' })
     throw new WrongPassword()
   }
 }

@@ -5,15 +5,21 @@ import type { CallOptions } from '../../schema/usher.ts'
 import type { Caller } from '../auth/caller.ts'
 import { translate } from '../errors.ts'
 
+type Run = <Result>(options: CallOptions | undefined, operate: (caller: Caller) => Promise<Result>) => Promise<Result>
+
 /** Runs an operation of the host, on behalf of an actor if there is one in the options. */
-export type Perform = <Result>(options: CallOptions | undefined, operate: (caller: Caller) => Promise<Result>) => Promise<Result>
+export interface Perform {
+  write: Run
+  /** Runs an operation whose result an actor gets only if the actor may still act, because a read may have waited. */
+  read: Run
+}
 
 /**
- * Creates the function that all operations of `app.usher` run in. It rejects with the errors of the catalogue, which have a `statusCode`
- * and a `code`, and adds rejections to the account log. It throws a `TypeError` for options that are none.
+ * Creates the functions that all operations of `app.usher` run in. They reject with the errors of the catalogue, which have a `statusCode`
+ * and a `code`, and add rejections to the account log. They throw a `TypeError` for options that are none.
  */
 export function createPerform (app: FastifyInstance): Perform {
-  const { usherAuth: { createCaller }, usherTokens: tokens, usherAudit: audit } = app
+  const { usherAuth: { createCaller, rejectionOf }, usherTokens: tokens, usherAudit: audit } = app
 
   function callerOf (options: CallOptions | undefined): Caller {
     if (options === undefined) return createCaller({ via: 'api' })
@@ -27,16 +33,27 @@ export function createPerform (app: FastifyInstance): Perform {
     return createCaller({ via: 'api', actor, isHost: false })
   }
 
-  return async (options, operate) => {
+  const write: Run = async (options, operate) => {
     const caller = callerOf(options)
     try {
       // As for a request, whose token is verified before anything else.
       await caller.confirm()
       return await operate(caller)
     } catch (error) {
-      if (error instanceof Forbidden) audit.addRejection(caller, 403)
-      throw translate(error as FastifyError)
+      const rejection = await rejectionOf(translate(error as FastifyError), caller.actor)
+      if (rejection instanceof Forbidden) audit.addRejection(caller, 403)
+      throw rejection
     }
+  }
+
+  return {
+    write,
+
+    read: (options, operate) => write(options, async (caller) => {
+      const result = await operate(caller)
+      await caller.confirm()
+      return result
+    }),
   }
 }
 

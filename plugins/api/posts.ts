@@ -22,20 +22,20 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
   const { usherPosts: posts, usherPostChanges: changes } = app
 
   return {
-    create: (given, options) => perform(options, async (caller) => {
+    create: (given, options) => perform.write(options, async (caller) => {
       caller.requireIdentity()
       parseGiven(given)
       return show(await changes.create(caller, given))
     }),
 
-    get: (id, options) => perform(options, async (caller) => {
+    get: (id, options) => perform.read(options, async (caller) => {
       const post = await posts.read(idOf(id))
       caller.authorizeReading('posts:read', post?.authorId)
       if (!post) throw new PostNotFound()
       return show(post)
     }),
 
-    list: (query = {}, options) => perform(options, async (caller) => {
+    list: (query = {}, options) => perform.read(options, async (caller) => {
       const { author, limit, after } = parseQuery(query)
       const authorId = author?.toLowerCase()
       caller.authorizeReading('posts:read', authorId)
@@ -44,9 +44,9 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
       return { data: data.map(show), page: { next: next && encodePlace(rows.at(-1) as PostRow), limit } }
     }),
 
-    update: (id, given, options) => perform(options, async (caller) => show(await changes.update(caller, idOf(id), given ?? {}))),
+    update: (id, given, options) => perform.write(options, async (caller) => show(await changes.update(caller, idOf(id), given ?? {}))),
 
-    delete: (id, options) => perform(options, async (caller) => { await changes.delete(caller, idOf(id)) }),
+    delete: (id, options) => perform.write(options, async (caller) => { await changes.delete(caller, idOf(id)) }),
   }
 }
 

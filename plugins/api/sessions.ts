@@ -12,14 +12,14 @@ export function createSessionOperations (app: FastifyInstance, perform: Perform)
       const { request, ...others } = options as StartOptions & object
       // An actor may not start sessions, so an option of that name is a mistake.
       if (Object.keys(others).length > 0) throw new TypeError('usher: sessions.start has no other option than request')
-      return perform(undefined, (host) => {
+      return perform.write(undefined, (host) => {
         const caller = request ? app.usherAuth.createCaller({ via: 'api', ...clientInfoOf(request) }) : host
         return logins.start(caller, idOf(userId), request?.protocol)
       })
     },
 
-    list: (userId, options) => perform(options, (caller) => sessions.list(caller, idOf(userId))),
-    end: (id, options) => perform(options, (caller) => sessions.end(caller, idOf(id))),
-    endAll: (userId, options) => perform(options, (caller) => sessions.endAll(caller, idOf(userId))),
+    list: (userId, options) => perform.read(options, (caller) => sessions.list(caller, idOf(userId))),
+    end: (id, options) => perform.write(options, (caller) => sessions.end(caller, idOf(id))),
+    endAll: (userId, options) => perform.write(options, (caller) => sessions.endAll(caller, idOf(userId))),
   }
 }

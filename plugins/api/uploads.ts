@@ -20,9 +20,9 @@ export function createUploadOperations (app: FastifyInstance, perform: Perform):
   })
 
   return {
-    get: (id, options) => perform(options, async (caller) => show(await uploads.get(caller, idOf(id)))),
+    get: (id, options) => perform.read(options, async (caller) => show(await uploads.get(caller, idOf(id)))),
 
-    list: (query = {}, options) => perform(options, async (caller) => {
+    list: (query = {}, options) => perform.read(options, async (caller) => {
       const { user, limit, after } = parseQuery(query)
       const userId = user?.toLowerCase()
       caller.authorizeReading('uploads:read', userId)
@@ -30,6 +30,6 @@ export function createUploadOperations (app: FastifyInstance, perform: Perform):
       return { data: rows.map(show), page: { next: next && encodeCursor(next), limit } }
     }),
 
-    delete: (id, options) => perform(options, (caller) => uploads.delete(caller, idOf(id))),
+    delete: (id, options) => perform.write(options, (caller) => uploads.delete(caller, idOf(id))),
   }
 }

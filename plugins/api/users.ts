@@ -26,34 +26,34 @@ export function createUserOperations (app: FastifyInstance, perform: Perform): U
   const show = (user: UserRow, { isHost, actor }: Caller): UsherUser => copyRow(isHost ? visibility.showAll(user) : visibility.show(user, actor)) as UsherUser
 
   return {
-    create: (given: CreateUser, options?: CallOptions) => perform(options, async (caller) => {
+    create: (given: CreateUser, options?: CallOptions) => perform.write(options, async (caller) => {
       authorizeCreation(caller, given)
       return show(await newUsers.create(caller, creation.parse(withoutProtected(userFields, given, writerOf(caller)))), caller)
     }),
 
-    get: (id: string, options?: CallOptions) => perform(options, async (caller) => {
+    get: (id: string, options?: CallOptions) => perform.read(options, async (caller) => {
       caller.authorizeReading('users:read', idOf(id))
       return show(await users.get(idOf(id)), caller)
     }),
 
-    find: (email: string, options?: CallOptions): Promise<UsherUser> => perform(options, async (caller) => {
+    find: (email: string, options?: CallOptions): Promise<UsherUser> => perform.read(options, async (caller) => {
       const user = await users.find(parseAddress({ email }).email)
       const isVisible = user && caller.allowsReading('users:read', user.id) && caller.allowsReading('users:read-email', user.id)
       return (isVisible ? show(user, caller) : undefined) as UsherUser
     }),
 
-    list: (query: object = {}, options?: CallOptions) => perform(options, async (caller) => {
+    list: (query: object = {}, options?: CallOptions) => perform.read(options, async (caller) => {
       caller.authorizeReading('users:list')
       const { role, email, q, sort, limit, after } = parseQuery(query)
       const { page, next } = await listUsersFor(app, { role, email, q, sort, limit, after }, caller.isHost ? undefined : caller.actor)
       return { data: page.rows.map((user) => show(user, caller)), page: { next, limit } }
     }),
 
-    update: (id: string, changes: PatchUser, options?: CallOptions) => perform(options, async (caller) => {
+    update: (id: string, changes: PatchUser, options?: CallOptions) => perform.write(options, async (caller) => {
       authorizeChange(caller, idOf(id), changes)
       return show(await accounts.update(caller, idOf(id), patch.parse(withoutProtected(userFields, changes, writerOf(caller, idOf(id))))), caller)
     }),
 
-    delete: (id: string, options?: CallOptions) => perform(options, (caller) => accounts.delete(caller, idOf(id))),
+    delete: (id: string, options?: CallOptions) => perform.write(options, (caller) => accounts.delete(caller, idOf(id))),
   } satisfies Record<keyof UserOperations, (...parameters: never[]) => Promise<UsherUser | ShownUser | object | void>>
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { parse } from 'node:querystring'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
-import { reportError, translate } from '../../plugins/errors.ts'
+import { keepConnection, reportError, translate } from '../../plugins/errors.ts'
 import { InvalidInput, OriginNotAllowed } from '../../schema/errors.ts'
 import { createAllowedOrigins } from '../allowed-origins.ts'
 import type { Page } from './page-list.ts'
@@ -79,6 +79,7 @@ export function addForm (app: FastifyInstance, { page, operation, checkOrigin, n
     },
     errorHandler (thrown, request, reply) {
       const error = translate(thrown)
+      keepConnection(error, reply)
       reportError(error, request, reply)
       reply.headers({ ...headersOf(request), 'cache-control': 'no-store' }).type('text/html; charset=utf-8').send(renderFailure(request, error))
     },

@@ -27,8 +27,12 @@ async function authorize (context: GraphQLContext, action: ReadAction, ownerId: 
   throw context.denial
 }
 
-/** Returns the actor of an operation, or null. Over a socket, finding the actor verifies the token again. Once is enough for an operation. */
+/**
+ * Returns the actor of an operation, or null. Over a socket, finding the actor verifies the token again. Once is enough for a query, whose
+ * result is withheld if the session ends. That of a mutation is not, so each of its reads verifies the actor.
+ */
 export function actorOfReads (context: GraphQLContext): Promise<Actor | null> {
+  if (context.isQuery === false) return verify(context)
   context.reader ??= verify(context)
   return context.reader
 }

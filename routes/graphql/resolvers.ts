@@ -172,7 +172,8 @@ async function perform<Result> (context: GraphQLContext, info: GraphQLResolveInf
   try {
     return await performOnce(context, info, caller, stepsOf(caller))
   } catch (error) {
-    if (error instanceof Forbidden) usher.usherAudit.addRejection(caller, 403)
-    throw error
+    const rejection = await usher.usherAuth.rejectionOf(error as Error, caller.actor, client)
+    if (rejection instanceof Forbidden) usher.usherAudit.addRejection(caller, 403)
+    throw rejection
   }
 }

@@ -8,8 +8,8 @@ import type { TestUsher } from './app.ts'
 export interface SlowRequest {
   /** Sends a few bytes of the body. */
   drip (bytes: string): void
-  /** Sends the rest of the body. */
-  finish (): void
+  /** Sends the rest of the body, or something else of the same length. */
+  finish (rest?: string): void
   /** Resolves with everything the server sent when it has closed the connection. */
   readonly answer: Promise<string>
 }
@@ -34,5 +34,5 @@ export async function beginRequest (
   socket.write(`${method} ${usher.prefix}${path} HTTP/1.1\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${text[0]}`)
   await once(socket, 'data')
   await fetch(`http://${host}:${port}${usher.prefix}/health/live`)
-  return { answer, drip: (bytes) => socket.write(bytes), finish: () => socket.write(text.slice(1)) }
+  return { answer, drip: (bytes) => socket.write(bytes), finish: (rest = text.slice(1)) => socket.write(rest) }
 }

@@ -85,6 +85,27 @@ t.test('1.12 if the session ends while the body arrives, the response is 401 and
     await nothingLeft(usher, sql)
   })
 
+  await t.test('1.12 the same holds for a body that is malformed', async (t) => {
+    for (const [path, answers] of [['/api/users', /^HTTP\/1\.1 401 [^]*"INVALID_TOKEN"/], ['/graphql', /^HTTP\/1\.1 200 [^]*"INVALID_TOKEN"/]] as const) {
+      const user = await usher.login(usher.admin)
+      const request = await beginRequest(t, usher, 'POST', path, user.headers, NEW)
+      await logout(usher, user)
+      request.finish('x'.repeat(JSON.stringify(NEW).length - 1))
+      t.match(await request.answer, answers, path)
+    }
+    const user = await usher.createUser()
+    for (const rest of [END, filePart('Hello')]) {
+      const session = await usher.login(user)
+      const socket = await open(t, { ...usher, admin: session }, 'Transfer-Encoding: chunked\r\nConnection: close')
+      const answer = received(socket)
+      socket.write(chunked(filePart('Hello')))
+      await logout(usher, session)
+      socket.write(Buffer.concat([chunked(rest), Buffer.from('0\r\n\r\n')]))
+      t.match(await answer, /^HTTP\/1\.1 401 [^]*INVALID_TOKEN/)
+    }
+    await nothingLeft(usher, sql)
+  })
+
   await t.test('1.12 a request without a token is not affected', async (t) => {
     const request = await beginRequest(t, usher, 'POST', '/graphql', {}, { query: '{ me { id } }' })
     request.finish()

@@ -52,6 +52,24 @@ t.test('4 an operation that has waited reads nothing for a session that has ende
   t.notMatch(JSON.stringify(data), 'Secret')
 })
 
+t.test('4 a mutation that has waited has written, and reads nothing for a session that has ended meanwhile', async (t) => {
+  const author = await usher.createUser()
+  const id = await createPost(usher, author, 'Private')
+  const user = await usher.createUser({ role: 'admin' })
+  const query = `mutation { updatePost(id: "${id}", input: { title: "New" }) { id author { name posts { title } } } }`
+  const { response } = await sql.begin(async (trx) => {
+    await trx`lock table users`
+    const response = post(usher, { query }, user)
+    await untilBlocked(sql, usher)
+    await logout(user)
+    return { response }
+  })
+  // A list is never null, so nothing remains of the data, but the path shows that the mutation itself was performed.
+  t.match(await response, { data: null, errors: [{ path: ['updatePost', 'author', 'posts'], extensions: { code: 'INVALID_TOKEN' } }] })
+  t.same(await sql`select title from posts where id = ${id}`, [{ title: 'New' }])
+  await sql`delete from posts where id = ${id}`
+})
+
 t.test('4 what an operation has read for a session that has ended meanwhile is not sent', async (t) => {
   const user = await usher.createUser()
   const query = '{ posts { nodes { title } } }'
