@@ -29,28 +29,22 @@ export interface NewEmailToken {
 export interface EmailChange { email: string, sessionId: string }
 
 /**
- * Stores a token, and the mail with it to the address. Deletes the user's oldest tokens. Returns whether there is such a user. Throws
- * `EmailVerified` if the address is the current one and verified.
- * @param confirm runs before the commit, and throws if the token must not be stored
+ * Stores a token, and the mail with it to the address. Deletes the user's oldest tokens. Call it in a transaction. Returns whether there is
+ * such a user. Throws `EmailVerified` if the address is the current one and verified.
  */
-export async function insertEmailToken (
-  db: Database, { hash, userId, lifetime, change }: NewEmailToken, mail: NewMail, confirm: () => Promise<void>
-): Promise<boolean> {
-  return db.transaction().execute(async (trx) => {
-    // A change of the address waits for this lock, and then deletes the token.
-    const user = await lockUser(trx, userId)
-    if (!user) return false
-    if (!change && user.emailVerified) throw new EmailVerified()
-    const email = change?.email ?? user.email
-    await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) =>
-      selectFrom('email_tokens').select('hash').where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
-    const now = sql<Date>`clock_timestamp()`
-    await trx.insertInto('email_tokens')
-      .values({ hash, user_id: userId, email, session_id: change?.sessionId ?? null, created_at: now, expires_at: sql<Date>`${now} + ${seconds(lifetime)}` }).execute()
-    await insertMail(trx, mail, email, userId)
-    await confirm()
-    return true
-  })
+export async function insertEmailToken (trx: Database, { hash, userId, lifetime, change }: NewEmailToken, mail: NewMail): Promise<boolean> {
+  // A change of the address waits for this lock, and then deletes the token.
+  const user = await lockUser(trx, userId)
+  if (!user) return false
+  if (!change && user.emailVerified) throw new EmailVerified()
+  const email = change?.email ?? user.email
+  await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) =>
+    selectFrom('email_tokens').select('hash').where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
+  const now = sql<Date>`clock_timestamp()`
+  const lifespan = { created_at: now, expires_at: sql<Date>`${now} + ${seconds(lifetime)}` }
+  await trx.insertInto('email_tokens').values({ hash, user_id: userId, email, session_id: change?.sessionId ?? null, ...lifespan }).execute()
+  await insertMail(trx, mail, email, userId)
+  return true
 }
 
 /** Returns the id of a token's user. Throws `InvalidInput` if the token is unknown or has expired, or its session has ended. */

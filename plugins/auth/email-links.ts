@@ -5,6 +5,7 @@ import { NoMailer } from '../../schema/password.ts'
 import { UserNotFound } from '../../schema/user.ts'
 import { durationOf } from '../mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import type { Database } from '../../db/tables.ts'
 import type { Caller } from './caller.ts'
 import { createLink } from './mail-links.ts'
 
@@ -20,22 +21,36 @@ declare module 'fastify' {
 function createEmailLinks (app: FastifyInstance) {
   const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails } = app
 
+  /**
+   * Returns a function that sends, with the transaction that it gets, a link to verify the current address of a user, or one to the address
+   * that the user gets with it. It throws `UserNotFound` and `EmailVerified`. Throws `NoMailer`.
+   */
+  function prepare (userId: string, change?: EmailChange): (trx: Database) => Promise<void> {
+    if (!mailer) throw new NoMailer()
+    const { hash, link } = createLink(app, '/verify-email')
+    const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
+    const mail = mailer.prepare(mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) }), LIFETIME_SECONDS)
+    return async (trx) => { if (!await insertEmailToken(trx, token, mail)) throw new UserNotFound() }
+  }
+
   return {
     /** Throws `NoMailer` if no link can be sent. */
     requireMailer (): void {
       if (!mailer) throw new NoMailer()
     },
 
+    prepare,
+
     /**
-     * Sends a user a link to verify the current address, or one to the address that the user gets with it. Throws `NoMailer`,
-     * `UserNotFound`, `EmailVerified`, and `InvalidToken` if the caller may no longer act.
+     * Sends a user a link to verify the current address. Throws `NoMailer`, `UserNotFound`, `EmailVerified`, and `InvalidToken` if the caller
+     * may no longer act.
      */
-    async send (userId: string, caller: Caller, change?: EmailChange): Promise<void> {
-      if (!mailer) throw new NoMailer()
-      const { hash, link } = createLink(app, '/verify-email')
-      const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
-      const mail = mailer.prepare(mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) }), LIFETIME_SECONDS)
-      if (!await insertEmailToken(db, token, mail, () => caller.confirm())) throw new UserNotFound()
+    async send (userId: string, caller: Caller): Promise<void> {
+      const store = prepare(userId)
+      await db.transaction().execute(async (trx) => {
+        await store(trx)
+        await caller.confirm()
+      })
     },
   }
 }

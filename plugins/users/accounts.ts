@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { deleteUser } from '../../db/deleted-users.ts'
 import { getEmailToken, verifyEmail } from '../../db/email-tokens.ts'
-import { foldEmail } from '../../db/login-failures.ts'
 import { changePassword, resetPassword, type Account, type PasswordChange } from '../../db/password-tokens.ts'
 import { insertMail } from '../../db/outbox/mails.ts'
 import type { Database, UserRow } from '../../db/tables.ts'
@@ -16,6 +15,7 @@ import { userInputs } from '../../schema/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { UndoLink } from '../auth/undo-links.ts'
 import { authorizeChange, writerOf } from './permissions.ts'
+import { createDeferEmail } from './deferred-email.ts'
 import { createUpdateHooks } from './update-hooks.ts'
 import { createUserUpdates } from './user-updates.ts'
 
@@ -28,30 +28,17 @@ declare module 'fastify' {
 function createAccounts (app: FastifyInstance) {
   const {
     usherDatabase: { db, writeInTime }, usherAudit: audit, usherHooks: hooks, usherSessions: sessions,
-    usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherEmailLinks: emailLinks,
-    usherThrottle: throttle, usherOptions: { userFields },
+    usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherOptions: { userFields },
   } = app
   const { patch } = userInputs(userFields)
   const updates = createUpdateHooks(app)
+  const deferEmail = createDeferEmail(app)
   const update = createUserUpdates(app)
 
-  // Returns the changes that take effect at once, and what to do after them. An actor who may not see the addresses of others must not
-  // learn whether somebody has one, as a conflict would tell. So a new address of such an actor takes effect when a link that was sent to
-  // it is used.
-  async function deferEmail (caller: Caller, id: string, { email, ...others }: Changes): Promise<{ changes: Changes, after?: () => Promise<void> }> {
-    const given = { changes: { ...email !== undefined && { email }, ...others } }
-    if (email == null || caller.allowsReading('users:read-email')) return given
-    const { client, actor } = caller
-    const user = await users.get(id, client)
-    if (foldEmail(email) === foldEmail(user.email)) return given
-    emailLinks.requireMailer()
-    await throttle.verification({ userId: user.id, email, client })
-    return { changes: others, after: () => emailLinks.send(user.id, caller, { email, sessionId: actor!.sessionId }) }
-  }
-
   // Returns the result of a change without members.
-  async function getUnchanged (id: string, { client }: Caller, match: Match): Promise<UserRow> {
-    const user = await users.get(id, client)
+  async function getUnchanged (id: string, caller: Caller, match: Match): Promise<UserRow> {
+    const user = await users.get(id, caller.client)
+    await caller.confirm()
     if (!permits(match, user.rowVersion)) throw new PreconditionFailed()
     return user
   }
@@ -74,8 +61,12 @@ function createAccounts (app: FastifyInstance) {
       const mayAct = () => caller.confirm()
       const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, permitted) : permitted
       if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
-      const { changes, after } = await deferEmail(caller, id, wanted)
-      const also = hooks.during('onUserUpdate', caller)
+      const { changes, sendLink } = await deferEmail(caller, id, wanted)
+      const hook = hooks.during('onUserUpdate', caller)
+      const also = (hook ?? sendLink) && (async (trx: Database, user: UserRow) => {
+        await hook?.(trx, user)
+        await sendLink?.(trx)
+      })
 
       async function updateAlone (): Promise<UserRow> {
         const undo = changes.email === undefined ? undefined : undoLinks.create()
@@ -87,9 +78,7 @@ function createAccounts (app: FastifyInstance) {
       }
 
       const change = { id: id.toLowerCase(), changes, actorId: caller.actor?.id ?? null, sessionId: caller.actor?.sessionId ?? null, match }
-      const user = also ? await updateAlone() : await update(change, caller, updateAlone)
-      await after?.()
-      return user
+      return also ? updateAlone() : update(change, caller, updateAlone)
     },
 
     /**

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { purgeDeletedUsers } from '../../db/deleted-users.ts'
@@ -6,6 +7,8 @@ import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 
 // This interval matters for purges that a stopped node has left unfinished, and for users who were deleted by SQL.
 const PURGE_SECONDS = 30
+// How long a request waits. The rows may be locked.
+const WAIT_MS = 500
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -28,18 +31,22 @@ function createDeletedUsers (app: FastifyInstance) {
 
   return {
     /**
-     * Deletes the rows and files of users who were just deleted: one batch now, the rest in the background. Never throws:
-     * these rows and files are not visible any more, and failures are logged and tried again.
+     * Deletes the rows and files of users who were just deleted: one batch now, unless it takes long, and the rest in the background.
+     * Never throws: these rows and files are not visible any more, and failures are logged and tried again.
      */
     async purge (): Promise<void> {
-      try {
-        const { more } = await purgeDeletedUsers(db, ROWS_A_PURGE)
-        if (more) continueNow()
-      } catch (err) {
-        log[isConsequence(err) ? 'debug' : 'error']({ err }, 'The rows of deleted users could not be deleted')
-      }
-      await sweep()
+      await Promise.race([purgeBatch(), delay(WAIT_MS, undefined, { ref: false })])
     },
+  }
+
+  async function purgeBatch (): Promise<void> {
+    try {
+      const { more } = await purgeDeletedUsers(db, ROWS_A_PURGE)
+      if (more) continueNow()
+    } catch (err) {
+      log[isConsequence(err) ? 'debug' : 'error']({ err }, 'The rows of deleted users could not be deleted')
+    }
+    await sweep()
   }
 }
 

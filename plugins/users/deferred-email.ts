@@ -1,0 +1,25 @@
+import type { FastifyInstance } from 'fastify'
+import { foldEmail } from '../../db/login-failures.ts'
+import type { Database } from '../../db/tables.ts'
+import type { Changes } from '../../db/user-changes.ts'
+import type { Caller } from '../auth/caller.ts'
+
+/**
+ * Creates a function that returns the changes that take effect at once, and what else their transaction stores. An actor who may not see the
+ * addresses of others must not learn whether somebody has one, as a conflict would tell. So a new address of such an actor takes effect when
+ * a link that is sent to it is used (contract 11.3). It throws `UserNotFound`, `NoMailer` and `TooManyRequests`.
+ */
+export function createDeferEmail ({ usherUsers: users, usherEmailLinks: links, usherThrottle: throttle }: FastifyInstance) {
+  return async function deferEmail (
+    caller: Caller, id: string, { email, ...others }: Changes
+  ): Promise<{ changes: Changes, sendLink?: (trx: Database) => Promise<void> }> {
+    const given = { changes: { ...email !== undefined && { email }, ...others } }
+    if (email == null || caller.allowsReading('users:read-email')) return given
+    const { client, actor } = caller
+    const user = await users.get(id, client)
+    if (foldEmail(email) === foldEmail(user.email)) return given
+    const sendLink = links.prepare(user.id, { email, sessionId: actor!.sessionId })
+    await throttle.verification({ userId: user.id, email, client })
+    return { changes: others, sendLink }
+  }
+}
