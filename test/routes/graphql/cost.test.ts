@@ -23,6 +23,12 @@ async function fill (t: Test, usher: TestUsher, { authors, posts, content }: { a
   await sql`insert into posts (id, author_id, title, content) select gen_random_uuid(), id, 'Post ' || n, ${content} from users, generate_series(1, ${posts}) n where role = 'user'`
 }
 
+/** Returns whether a page of posts has been read. */
+async function readsPosts (usher: TestUsher): Promise<boolean> {
+  const { samples } = (await usher.app.usher.metrics()).find(({ name }) => name === 'usher_batch_items')!
+  return samples.some(({ labels, ...sample }) => Object.values(labels)[0] === 'posts.list' && 'count' in sample && sample.count > 0)
+}
+
 /** Creates users until there are a hundred. */
 async function fillPage (t: Test, usher: TestUsher): Promise<void> {
   await openSql(t, usher)`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, 99) n`
@@ -149,13 +155,30 @@ t.test('1.13 the memory budget is released if a response waits behind an event s
     'GET /graphql?query=subscription%7BpostCreated%7Bid%7D%7D HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n' +
     `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}` +
     'GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n')
-  await until('the posts are read', async () => {
-    const { samples } = (await usher.app.usher.metrics()).find(({ name }) => name === 'usher_batch_items')!
-    return samples.some(({ labels, ...sample }) => Object.values(labels)[0] === 'posts.list' && 'count' in sample && sample.count > 0)
-  })
+  await until('the posts are read', () => readsPosts(usher))
   await until('the response has taken the budget', async () => !await isServed())
   client.resetAndDestroy()
   await until('the budget is released', isServed)
+})
+
+t.test('1.13 responses that wait behind an event stream take a share of the memory budget, and other addresses are served', async (t) => {
+  const usher = await createUsher(t, { graphql: { bufferedBytes: 4 * 1024 * 1024, maxResponseBytes: 1024 * 1024 } })
+  await fill(t, usher, { authors: 1, posts: 14, content: 'x'.repeat(65_000) })
+  const payload = { query: '{ posts(first: 14) { nodes { content } } }' }
+  const codesFor = async (remoteAddress: string): Promise<string[]> => {
+    const { errors = [] } = (await usher.app.inject({ method: 'POST', url: '/graphql', remoteAddress, payload })).json()
+    return errors.map(({ extensions }: { extensions: { code: string } }) => extensions.code)
+  }
+  const [host = '', port] = (await hostOf(usher)).split(':')
+  const client = connect(Number(port), host)
+  t.teardown(() => client.destroy())
+  const body = JSON.stringify(payload)
+  client.write(
+    'GET /graphql?query=subscription%7BpostCreated%7Bid%7D%7D HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n' +
+    `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  await until('the posts are read', () => readsPosts(usher))
+  await until('the response has taken the share', async () => (await codesFor('127.0.0.1')).includes('OVERLOADED'))
+  t.same(await Promise.all(['192.0.2.1', '192.0.2.2', '127.0.0.1'].map(codesFor)), [[], [], ['OVERLOADED']])
 })
 
 t.test('1.13 costly operations all get a response, while cheap ones are served', async (t) => {
