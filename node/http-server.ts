@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { LogController, type FastifyHttpOptions, type FastifyReply, type FastifyRequest } from 'fastify'
-import { afterResponses, closeConnection, type Connection } from '../plugins/connections.ts'
+import { afterResponses, closeConnection, hasAnswered, type Connection } from '../plugins/connections.ts'
 import type { Settings } from './settings.ts'
 import type { SetHeaders } from './security-headers.ts'
 
@@ -103,7 +103,11 @@ function answerBadRequest ({ code }: { code: string }, socket: Connection): void
   const [status, body] = rejections[code] ?? [400, { errors: ['request is not valid HTTP'] }]
   // The parser would report each further chunk as another error.
   socket.removeAllListeners('data').on('data', () => {}).pause()
-  afterResponses(socket, () => sendRaw(socket, status, body))
+  afterResponses(socket, () => {
+    if (!hasAnswered(socket)) sendRaw(socket, status, body)
+    else if (socket._httpMessage) socket.destroy()
+    else closeConnection(socket)
+  })
 }
 
 /** Responds on a connection that has no request to reply to, and closes it. */

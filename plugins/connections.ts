@@ -1,13 +1,17 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 
 /** How long a connection that is being closed is still read. */
 export const LINGER_MS = 2_000
 
-/** A connection of node:http. Its internal member `_httpMessage` is the response that is being sent. */
+/**
+ * A connection of node:http. Its internal member `_httpMessage` is the response that is being sent, and `parser.incoming` the latest
+ * request.
+ */
 export type Connection = Duplex & {
   _httpMessage?: ServerResponse | null
+  parser?: { incoming?: IncomingMessage | null } | null
   setTimeout? (milliseconds: number): void
 }
 
@@ -23,7 +27,15 @@ export function afterResponses (connection: Connection, proceed: () => void): vo
 }
 
 /**
- * Does the same for a connection that node:http has handed over with an `upgrade` or `connect` event. Node hands it over and stops
+ * Returns whether the response to a request whose body is not complete has already been sent, or is being sent. Another one, to the
+ * malformed rest of the body, would be taken for a part of it or for the response to another request.
+ */
+export function hasAnswered ({ _httpMessage: response, parser }: Connection): boolean {
+  return response ? !response.req.complete && response.headersSent : parser?.incoming?.complete === false
+}
+
+/**
+ * Does the same as `afterResponses` for a connection that node:http has handed over with an `upgrade` or `connect` event. Node hands it over and stops
  * listening to it even if earlier responses are still to be sent. If another parser was attached to it then, its responses would wait
  * forever, or an assertion of Node would end the process. Until the earlier responses have been sent, this listens in place of Node.
  */

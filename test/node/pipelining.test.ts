@@ -68,6 +68,20 @@ for (const [name, bytes, responses] of cases) {
   })
 }
 
+t.test('1.4 the malformed rest of a body whose request has a response gets no other one', async (t) => {
+  for (const [path, rest] of [['/now', 'ZZZ\r\n'], ['/large', 'ZZZ\r\n'], ['/large', '']] as const) {
+    const { client } = await startServer(t)
+    client.write(get(path, 'transfer-encoding: chunked') + '5\r\nhello\r\n')
+    const [first] = await once(client, 'data')
+    if (rest) client.write(rest)
+    else client.end()
+    let text: string = first
+    // A response that cannot be completed is cut off.
+    for await (const chunk of client.on('error', () => {})) text += chunk
+    t.same(text.match(/HTTP\/1\.1 .../g), ['HTTP/1.1 200'], path)
+  }
+})
+
 t.test('1.13 a node with a response to send survives an ignored upgrade and the request after it', async (t) => {
   const { client, arrived, respond } = await startServer(t)
   client.write(get('/late') + get('/now', UPGRADE))

@@ -287,6 +287,19 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
     await until('the connection is reset', () => errors.length > 0 || (socket.write('x'), false))
   })
 
+  t.test('1.13 an event stream behind another response, with a malformed request behind it, causes no warning', async (t) => {
+    const { socket } = await node.connect()
+    let received = ''
+    socket.on('data', (text: string) => { received += text })
+    socket.write(
+      'GET /api/users HTTP/1.1\r\nhost: x\r\n\r\n' +
+      'GET /graphql?query=subscription%7BpostCreated%7Bid%7D%7D HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n\r\nx\r\n\r\n')
+    await until('the event stream has begun', () => received.includes('retry: '))
+    socket.destroy()
+    await node.fetch('/health/live')
+    t.notMatch(node.stderr, 'Warning')
+  })
+
   t.test('8 a connection that the client resets does not disturb the node', async (t) => {
     const { socket, answer } = await node.connect()
     socket.write('POST /api/auth/login HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{')

@@ -19,6 +19,7 @@ import type { Subscriptions } from '../subscriptions.ts'
 
 const EVENT_STREAM = 'text/event-stream'
 const RECONNECT = 'retry: 1000\n'
+const RESPONSE_LISTENERS = 30
 const COMPLETE = 'event: complete\ndata:\n\n'
 
 /** Returns whether a client prefers server-sent events to a single response. */
@@ -114,6 +115,8 @@ function send (stream: EventStream, { log }: FastifyRequest, reply: FastifyReply
   reply.hijack()
   // The client may have disconnected meanwhile.
   if (reply.raw.destroyed) return void stream.destroy()
+  // Fastify, the pipeline and those who wait for the end, such as a malformed request behind it, all listen.
+  reply.raw.setMaxListeners(RESPONSE_LISTENERS)
   reply.raw.writeHead(200, reply.getHeaders() as OutgoingHttpHeaders)
   // The client receives the headers before the first event.
   reply.raw.flushHeaders()
