@@ -105,7 +105,8 @@ const selectLive = prepare((db, ids: readonly string[], kids: readonly string[],
 // Returns those who may still write.
 async function findLive (db: Database, writers: readonly Writer[]): Promise<ReadonlySet<Writer>> {
   const tokens = [...new Set(writers.filter((writer) => writer != null))]
-  const rows = await selectLive(db, tokens.map(({ sessionId }) => sessionId), tokens.map(({ kid }) => kid), tokens.map(({ expires }) => new Date(expires).toISOString()))
+  const expiries = tokens.map(({ expires }) => new Date(expires).toISOString())
+  const rows = await selectLive(db, tokens.map(({ sessionId }) => sessionId), tokens.map(({ kid }) => kid), expiries)
   return new Set<Writer>([null, undefined, ...rows.map(({ place }) => tokens[Number(place) - 1])])
 }
 

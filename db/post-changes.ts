@@ -10,7 +10,8 @@ import { isInTime } from './driver/write-in-time.ts'
 import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
 import {
-  confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, isolateEnded, rejectEnded, requireLiveSession, type WriterToken,
+  confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, isolateEnded, rejectEnded, requireLiveSession,
+  type WriterToken,
 } from './live-sessions.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'

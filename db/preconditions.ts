@@ -1,6 +1,5 @@
 import { sql, type RawBuilder } from 'kysely'
-import { InvalidToken } from '../schema/auth.ts'
-import { permits, type Match } from '../schema/entity-tag.ts'
+import type { Match } from '../schema/entity-tag.ts'
 import { PreconditionFailed } from '../schema/errors.ts'
 import { EmailTaken, UserNotFound } from '../schema/user.ts'
 import type { Database } from './tables.ts'
@@ -14,13 +13,11 @@ export const hasVersion = (version: RawBuilder<unknown>, versions: RawBuilder<un
   sql<boolean>`coalesce(${version} = any(${versions}::bigint[]), true)`
 
 /**
- * Returns why a change of a user has matched no row. Versions do not return, so a version that does not match now did not match then
- * either. If the new address is taken as well, that comes first (contract 1.7).
+ * Returns why a change of a user has matched no row: the user does not exist, or has another version. If the new address is taken as well, that comes first (contract 1.7).
  */
-export async function whyUnchanged (db: Database, id: string, email: string | null | undefined, match: Match): Promise<Error> {
-  const user = await db.selectFrom('users').select('row_version as version').where('id', '=', id).executeTakeFirst()
+export async function whyUnchanged (db: Database, id: string, email: string | null | undefined): Promise<Error> {
+  const user = await db.selectFrom('users').select('id').where('id', '=', id).executeTakeFirst()
   if (!user) return new UserNotFound()
-  if (permits(match, user.version)) return new InvalidToken()
   const [holder] = email == null ? [] : await findUsersByEmail(db, [email])
   return holder && holder.id !== id.toLowerCase() ? new EmailTaken() : new PreconditionFailed()
 }

@@ -76,11 +76,11 @@ export async function updateUser (
       // Most updates demote no admin, so the first attempt locks no other row.
       const changed = await updateOnly()
       if (changed) return { ...changed, ended: [] }
-      if (user.role !== 'user') throw await whyUnchanged(db, id, user.email, match)
+      if (user.role !== 'user') throw await whyUnchanged(db, id, user.email)
     }
     return await whileLocked(db, id, async (trx) => {
       const changed = await update(trx, true)
-      if (!changed) throw await whyUnchanged(trx, id, user.email, match)
+      if (!changed) throw await whyUnchanged(trx, id, user.email)
       if (user.disabled) for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', id).execute()
       const ended = await deleteSessionsOf(trx, id, context.actorId)
       await also?.(trx, changed.user)

@@ -35,9 +35,10 @@ export function hasAnswered ({ _httpMessage: response, parser }: Connection): bo
 }
 
 /**
- * Does the same as `afterResponses` for a connection that node:http has handed over with an `upgrade` or `connect` event. Node hands it over and stops
- * listening to it even if earlier responses are still to be sent. If another parser was attached to it then, its responses would wait
- * forever, or an assertion of Node would end the process. Until the earlier responses have been sent, this listens in place of Node.
+ * Does what `afterResponses` does for a connection that node:http has handed over with an `upgrade` or `connect` event. Node hands it
+ * over and stops listening to it even if earlier responses are still to be sent. If another parser was attached to it then, its responses
+ * would wait forever, or an assertion of Node would end the process. Until the earlier responses have been sent, this listens in place
+ * of Node.
  */
 export function takeOverConnection (connection: Connection, proceed: () => void): void {
   if (!connection._httpMessage) return proceed()

@@ -36,7 +36,8 @@ const schemas = {
 /** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherActor: actors, usherDatabase: { db, clock }, usherUsers: users, usherAuth: { actorOf, authenticate, callerOf, confirmReader }, usherTokens: tokens,
+    usherActor: actors, usherDatabase: { db, clock }, usherUsers: users, usherTokens: tokens,
+    usherAuth: { actorOf, authenticate, callerOf, confirmReader },
     usherSessions: sessions, usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility, usherHooks: hooks,
     usherClaims: claims, usherOptions: { userFields },
   } = app

@@ -88,7 +88,8 @@ function createAuth (app: FastifyInstance) {
   app.addHook('onClose', async () => clearInterval(timer))
   signingKeys.onRead(() => watched.verifyLater())
 
-  const permissions: Permissions = { tokenOf: tokens.tokenOf, mayAct, allows, allowsReading: (reader, action, ownerId) => policy[action](reader, ownerId) }
+  const allowsReading: Permissions['allowsReading'] = (reader, action, ownerId) => policy[action](reader, ownerId)
+  const permissions: Permissions = { tokenOf: tokens.tokenOf, mayAct, allows, allowsReading }
 
   return {
     identify,

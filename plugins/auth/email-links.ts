@@ -42,8 +42,8 @@ function createEmailLinks (app: FastifyInstance) {
     prepare,
 
     /**
-     * Sends a user a link to verify the current address. Throws `NoMailer`, `UserNotFound`, `EmailVerified`, and `InvalidToken` if the caller
-     * may no longer act.
+     * Sends a user a link to verify the current address. Throws `NoMailer`, `UserNotFound`, `EmailVerified`, and `InvalidToken` if the
+     * caller may no longer act.
      */
     async send (userId: string, caller: Caller): Promise<void> {
       const store = prepare(userId)

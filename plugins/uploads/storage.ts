@@ -123,7 +123,9 @@ async function createStorage (app: FastifyInstance) {
      * upload must not be kept any more
      * @param once under what the result is stored
      */
-    async keep (upload: NewUpload, { token, confirm }: { token: WriterToken, confirm: () => Promise<void> }, once?: ResultKey): Promise<void> {
+    async keep (
+      upload: NewUpload, { token, confirm }: { token: WriterToken, confirm: () => Promise<void> }, once?: ResultKey
+    ): Promise<void> {
       try {
         if (!waiting.has(upload.id)) await backend.publish(upload.id)
         await confirm()

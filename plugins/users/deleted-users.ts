@@ -8,7 +8,7 @@ import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 // This interval matters for purges that a stopped node has left unfinished, and for users who were deleted by SQL.
 const PURGE_SECONDS = 30
 // How long a request waits. The rows may be locked.
-const WAIT_MS = 500
+const WAIT_MS = 3000
 
 declare module 'fastify' {
   interface FastifyInstance {
