@@ -2,6 +2,7 @@ import { expressionBuilder, sql, type RawBuilder, type SqlBool } from 'kysely'
 import postgres from 'postgres'
 import { InvalidToken } from '../schema/auth.ts'
 import { schemaOf } from './driver/schema-of.ts'
+import { areLiveTokens, toTimestamp, type WriterToken } from './live-tokens.ts'
 import { prepare } from './postgres.ts'
 import type { Database, Tables } from './tables.ts'
 
@@ -12,15 +13,6 @@ import type { Database, Tables } from './tables.ts'
 const ENDED = 'UE401'
 
 type SessionId = string | null | undefined
-
-/** The token of an actor, on whose behalf something is written. */
-export interface WriterToken {
-  readonly sessionId: string
-  /** The id of the key that signed it. */
-  readonly kid: string
-  /** When it expires, in milliseconds since 1970. */
-  readonly expires: number
-}
 
 /** A token, or null if the host writes. */
 type Writer = WriterToken | null | undefined
@@ -53,11 +45,12 @@ export const isLiveSession = (writer: Writer) => writer ? exists(isAmong(sql<str
 export function confirmSessions (db: Database, from: Sql, session: Sql, writers: readonly Writer[] = []) {
   const tokens = writers.filter((writer) => writer != null)
   const sessions = sql`array(select ${toSql(session)} from ${toSql(from)})`
-  const require = sql.id(schemaOf(db), 'require_live_sessions')
-  if (tokens.length === 0) return sql<boolean>`(select ${require}(${sessions}, '{}', 'infinity'))`
+  const requireLive = sql.id(schemaOf(db), 'require_live_sessions')
+  // Without parameters, because prepared statements have only those that they are called with.
+  if (tokens.length === 0) return sql<boolean>`(select ${requireLive}(${sessions}, '{}', 'infinity'))`
   const kids = [...new Set(tokens.map(({ kid }) => kid))]
-  const until = new Date(Math.min(...tokens.map(({ expires }) => expires))).toISOString()
-  return sql<boolean>`(select ${require}(${sessions}, ${kids}::text[], ${until}::timestamptz))`
+  const until = toTimestamp(Math.min(...tokens.map(({ expires }) => expires)))
+  return sql<boolean>`(select ${requireLive}(${sessions}, ${kids}::text[], ${until}::timestamptz))`
 }
 
 /** Returns the same condition for a statement of one token. It is always true without one. */
@@ -95,19 +88,11 @@ export async function isolateEnded<Item extends { token?: Writer }, Result> (
 
 const isEnded = (error: unknown) => error instanceof postgres.PostgresError && error.code === ENDED
 
-const selectLive = prepare((db, ids: readonly string[], kids: readonly string[], expiries: readonly string[]) => db
-  .selectFrom(sql<{ session: string, kid: string, expires: string, place: string }>`unnest(
-    ${ids}::uuid[], ${kids}::text[], ${expiries}::timestamptz[]
-  ) with ordinality`.as<'token'>(sql`token(session, kid, expires, place)`))
-  .innerJoin('sessions', 'sessions.id', 'token.session').innerJoin('signing_keys', 'signing_keys.id', 'token.kid')
-  .where(sql<SqlBool>`token.expires > clock_timestamp()`).select('place'))
-
 // Returns those who may still write.
 async function findLive (db: Database, writers: readonly Writer[]): Promise<ReadonlySet<Writer>> {
   const tokens = [...new Set(writers.filter((writer) => writer != null))]
-  const expiries = tokens.map(({ expires }) => new Date(expires).toISOString())
-  const rows = await selectLive(db, tokens.map(({ sessionId }) => sessionId), tokens.map(({ kid }) => kid), expiries)
-  return new Set<Writer>([null, undefined, ...rows.map(({ place }) => tokens[Number(place) - 1])])
+  const live = await areLiveTokens(db, tokens)
+  return new Set<Writer>([null, undefined, ...tokens.filter((_, index) => live[index])])
 }
 
 const selectSessions = prepare((db, ids: readonly string[]) =>

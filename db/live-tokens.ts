@@ -1,17 +1,45 @@
-import { sql } from 'kysely'
+import { sql, type SqlBool } from 'kysely'
+import { prepare } from './postgres.ts'
 import type { Database } from './tables.ts'
 
 /** A session, and the signing key of one of its tokens: `<id> <kid>`. A text, so that equal keys share one read of a batch. */
 export type TokenKey = `${string} ${string}`
 
-/** Returns which tokens are live, in their order: `true` if the session has not ended and the key has not been revoked. */
+/** The token of an actor, on whose behalf something is written. */
+export interface WriterToken {
+  readonly sessionId: string
+  /** The id of the key that signed it. */
+  readonly kid: string
+  /** When it expires, in milliseconds since 1970. */
+  readonly expires: number
+}
+
+/** Returns a time in milliseconds since 1970, or `Infinity`, as PostgreSQL reads it. */
+export const toTimestamp = (milliseconds: number) => milliseconds === Infinity ? 'infinity' : new Date(milliseconds).toISOString()
+
+const selectLive = prepare((db, ids: readonly string[], kids: readonly string[], expiries: readonly string[]) => db
+  .selectFrom(sql<{ session: string, kid: string, expires: string, place: string }>`unnest(
+    ${ids}::uuid[], ${kids}::text[], ${expiries}::timestamptz[]
+  ) with ordinality`.as<'token'>(sql`token(session, kid, expires, place)`))
+  .innerJoin('sessions', 'sessions.id', 'token.session').innerJoin('signing_keys', 'signing_keys.id', 'token.kid')
+  .where('sessions.expires_at', '>', sql<Date>`now()`).where(sql<SqlBool>`token.expires > clock_timestamp()`).select('place'))
+
+/**
+ * Returns which tokens are live, in their order: whether the token has not expired, its session has not ended and its key has not been
+ * revoked.
+ */
+export async function areLiveTokens (db: Database, tokens: readonly WriterToken[]): Promise<boolean[]> {
+  const expiries = tokens.map(({ expires }) => toTimestamp(expires))
+  const rows = await selectLive(db, tokens.map(({ sessionId }) => sessionId), tokens.map(({ kid }) => kid), expiries)
+  const live = new Set(rows.map(({ place }) => Number(place)))
+  return tokens.map((_, index) => live.has(index + 1))
+}
+
+/** Returns which tokens are live, whenever they expire, in their order: `true` if one is. */
 export async function findLiveTokens (db: Database, keys: readonly TokenKey[]): Promise<(true | undefined)[]> {
-  const [ids, kids] = [keys.map((key) => key.split(' ')[0]!), keys.map((key) => key.split(' ')[1]!)]
-  const rows = await db.selectFrom('sessions')
-    .innerJoin(sql<{ id: string, kid: string }>`unnest(${ids}::uuid[], ${kids}::text[])`.as<'tokens'>(sql`tokens(id, kid)`), 'tokens.id', 'sessions.id')
-    .innerJoin('signing_keys', 'signing_keys.id', 'tokens.kid')
-    .where('sessions.expires_at', '>', sql<Date>`now()`)
-    .select(['tokens.id', 'tokens.kid']).execute()
-  const live = new Set(rows.map(({ id, kid }) => `${id} ${kid}`))
-  return keys.map((key) => live.has(key) || undefined)
+  const tokens = keys.map((key) => {
+    const [sessionId, kid] = key.split(' ') as [string, string]
+    return { sessionId, kid, expires: Infinity }
+  })
+  return (await areLiveTokens(db, tokens)).map((isLive) => isLive || undefined)
 }

@@ -11,8 +11,8 @@ import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from './id
 import { actorValue, storing } from './outbox/store.ts'
 import {
   confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, isolateEnded, rejectEnded, requireLiveSession,
-  type WriterToken,
 } from './live-sessions.ts'
+import type { WriterToken } from './live-tokens.ts'
 import { inOrder, isUuid, prepare } from './postgres.ts'
 import { postColumns, type PostRow } from './posts.ts'
 import { counting, findExceeded, joinCounted } from './post-rates.ts'

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { Client } from '../../db/batching.ts'
-import type { WriterToken } from '../../db/live-sessions.ts'
+import type { WriterToken } from '../../db/live-tokens.ts'
 import type { ClientInfo } from '../../db/sessions.ts'
 import { InvalidToken, Unauthenticated } from '../../schema/auth.ts'
 import { Forbidden } from '../../schema/errors.ts'
