@@ -38,11 +38,12 @@ export async function insertEmailToken (trx: Database, { hash, userId, lifetime,
   if (!user) return false
   if (!change && user.emailVerified) throw new EmailVerified()
   const email = change?.email ?? user.email
-  await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) =>
-    selectFrom('email_tokens').select('hash').where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
+  await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) => selectFrom('email_tokens').select('hash')
+    .where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
   const now = sql<Date>`clock_timestamp()`
-  const lifespan = { created_at: now, expires_at: sql<Date>`${now} + ${seconds(lifetime)}` }
-  await trx.insertInto('email_tokens').values({ hash, user_id: userId, email, session_id: change?.sessionId ?? null, ...lifespan }).execute()
+  const expires = sql<Date>`${now} + ${seconds(lifetime)}`
+  await trx.insertInto('email_tokens')
+    .values({ hash, user_id: userId, email, session_id: change?.sessionId ?? null, created_at: now, expires_at: expires }).execute()
   await insertMail(trx, mail, email, userId)
   return true
 }

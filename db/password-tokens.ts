@@ -120,7 +120,7 @@ export async function changePassword (
   trx: Database, { userId, from, to, sessionId, undo }: { userId: string, from: string, to: string, sessionId: string, undo: Uint8Array | undefined }
 ): Promise<PasswordChange> {
   await lockUser(trx, userId)
-  // Before the password, because whatever changes that usually ends the session as well.
+  // Before the password is compared: a request that has changed it has usually ended the session as well.
   await trx.selectFrom('sessions').select('id').where('id', '=', sessionId).executeTakeFirstOrThrow(() => new InvalidToken())
   const undoableBy = undo && await insertUndoToken(trx, undo, userId)
   await trx.updateTable('users').set({ password_hash: to }).where('id', '=', userId).where('password_hash', '=', from)

@@ -13,7 +13,8 @@ export const hasVersion = (version: RawBuilder<unknown>, versions: RawBuilder<un
   sql<boolean>`coalesce(${version} = any(${versions}::bigint[]), true)`
 
 /**
- * Returns why a change of a user has matched no row: the user does not exist, or has another version. If the new address is taken as well, that comes first (contract 1.7).
+ * Returns why a change of a user has matched no row: the user does not exist, or has another version. In the second case, a new address
+ * that is taken comes first (contract 1.7).
  */
 export async function whyUnchanged (db: Database, id: string, email: string | null | undefined): Promise<Error> {
   const user = await db.selectFrom('users').select('id').where('id', '=', id).executeTakeFirst()

@@ -111,8 +111,8 @@ export async function updateUser (
     const entries = notable.map(() => uuid())
     const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
     const [row] = await rejectEnded(() => (undo ? change.withMail : change.plain)(
-      db, id, anyRole, versionsOf(match), until, values, kept, sessionId, undo, actorId, mail?.id ?? null, mail?.content ?? null, mail?.seconds ?? null,
-      address, userAgent, entries
+      db, id, anyRole, versionsOf(match), until, values, kept, sessionId, undo, actorId,
+      mail?.id ?? null, mail?.content ?? null, mail?.seconds ?? null, address, userAgent, entries
     ))
     return row && { user: row }
   }

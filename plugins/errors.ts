@@ -60,7 +60,7 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   if (isAudited(error)) request.server.usherAudit.addRejection(request.server.usherAuth.callerOf(request), error.statusCode)
   reply.code(error.statusCode!)
   if (error.statusCode! >= 500) logFailure(error, request)
-  // Outside of Usher's mount, nobody counts them.
+  // Nobody counts those of requests outside of Usher's mount.
   if (error.statusCode === 503) request.server.usherRejections?.add(1, error instanceof UsherError ? error.code : 'other')
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_SECONDS)

@@ -2,9 +2,9 @@ import { sql, type Kysely } from 'kysely'
 import type { Tables } from '../tables.ts'
 
 /**
- * Adds a function that fails with `UE401` if there are sessions of written rows and one of them has ended, a signing key has been revoked,
- * or it is too late (contract 1.12). A statement reads sessions and keys as they were when it began. If it has then waited for a lock, only
- * a function sees what was committed meanwhile: each of its queries takes a new snapshot.
+ * Adds a function that fails with `UE401` if rows were written for sessions, and one of these has ended, one of the signing keys has been
+ * revoked, or the time `until` has passed (contract 1.12). A statement reads sessions and keys as they were when it began. If it has then
+ * waited for a lock, only a function sees what was committed meanwhile: each of its queries takes a new snapshot.
  */
 export async function addLiveSessions (db: Kysely<Tables>, schema: string): Promise<void> {
   // `or replace`, because a restore leaves the function: no trigger refers to it. Sequential scans are off, because connections keep the
