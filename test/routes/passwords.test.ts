@@ -195,7 +195,8 @@ t.test('4.6 and 4.7 changing, setting and resetting a password', async (t) => {
       const other = await login(user)
       const token = await ask(user)
       const [changed, reset] = await Promise.all([change(user, { currentPassword: user.password, password: `${NEXT} 1` }), confirm(token, `${NEXT} 2`)])
-      t.ok([[204, 400], [401, 204]].some(([a, b]) => changed!.statusCode === a && reset!.statusCode === b), `${changed!.statusCode} ${reset!.statusCode}`)
+      const statuses = `${changed!.statusCode} ${reset!.statusCode}`
+      t.ok(['204 400', '401 204'].includes(statuses), statuses)
       t.equal(await tries(user, `${NEXT} ${changed!.statusCode === 204 ? 1 : 2}`), 200)
       t.same([await works(user), await works(other)], [changed!.statusCode === 204 ? 200 : 401, 401])
     }

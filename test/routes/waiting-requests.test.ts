@@ -22,7 +22,8 @@ type Response = Awaited<ReturnType<typeof inject>>
 
 const isRejected = (t: Test, { statusCode, body }: Response, what: string) => t.match([statusCode, body], [401, 'INVALID_TOKEN'], what)
 const anAddress = () => `${randomUUID()}@example.com`
-const insertUser = (email: string): Lock => (trx) => trx`insert into users (id, name, email, role) values (${randomUUID()}, 'Other', ${email}, 'user')`
+const insertUser = (email: string): Lock => (trx) => trx`
+  insert into users (id, name, email, role) values (${randomUUID()}, 'Other', ${email}, 'user')`
 
 t.test('1.12 a request that reads for a session that has ended meanwhile gets 401', async (t) => {
   const requests: Record<string, (user: LoggedIn) => Promise<Response>> = {
@@ -55,7 +56,8 @@ t.test('1.12 a rejection of a request whose session has ended meanwhile says not
   }
   const user = await createUser()
   const query = `mutation { deletePost(id: "${randomUUID()}") }`
-  t.match(await endDuring(user, lockTable('posts'), () => post(usher, { query }, user)), { errors: [{ extensions: { code: 'INVALID_TOKEN' } }] })
+  const { errors } = await endDuring(user, lockTable('posts'), () => post(usher, { query }, user))
+  t.match(errors, [{ extensions: { code: 'INVALID_TOKEN' } }])
 })
 
 t.test('1.12 the same holds for a change or a deletion whose user another transaction has changed or deleted', async (t) => {
@@ -77,8 +79,10 @@ t.test('1.12 the same holds for a change or a deletion whose user another transa
 t.test('1.12 the same holds for a request whose key was used for another one', async (t) => {
   const actor = await createUser({ role: 'admin' })
   const key = `"${randomUUID()}"`
-  const create = ({ headers }: LoggedIn, payload: object) =>
-    inject('POST', '/api/users', { headers: { ...headers, 'idempotency-key': key }, payload: { name: 'One', email: anAddress(), ...payload } })
+  const create = ({ headers }: LoggedIn, more: object) => {
+    const payload = { name: 'One', email: anAddress(), ...more }
+    return inject('POST', '/api/users', { headers: { ...headers, 'idempotency-key': key }, payload })
+  }
   t.equal((await create(actor, {})).statusCode, 201)
   const again = await login(actor)
   const other = { password: 'a long password of mine' }
@@ -139,9 +143,11 @@ t.test('4 a refresh returns no token if the session ends before the response', a
   const user = await createUser()
   asked.push(Promise.withResolvers())
   const refreshed = hosted.inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })
-  await until('the cookie has been replaced', async () => (await sql`select from sessions where user_id = ${user.id} and rotations = 1`).length === 1)
+  const isReplaced = async () => (await sql`select from sessions where user_id = ${user.id} and rotations = 1`).length === 1
+  await until('the cookie has been replaced', isReplaced)
   await logout(user)
-  await until('the node knows of it', async () => (await hosted.inject('GET', '/api/protected', { headers: user.headers })).statusCode === 401)
+  const knows = async () => (await hosted.inject('GET', '/api/protected', { headers: user.headers })).statusCode === 401
+  await until('the node knows of it', knows)
   asked.at(-1)!.resolve()
   const { statusCode, body } = await refreshed
   t.match([statusCode, body], [401, 'INVALID_SESSION'])

@@ -6,16 +6,17 @@ import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts
 import { openConnection } from '../../helpers/connection.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
 import { openEvents } from '../../helpers/events.ts'
+import { createEndDuring, lockTable } from '../../helpers/end-during.ts'
 import { createPost, openSocket, post } from '../../helpers/graphql.ts'
 import { createProxy } from '../../helpers/proxy.ts'
-import { openSql, untilBlocked } from '../../helpers/sql.ts'
+import { untilBlocked } from '../../helpers/sql.ts'
 import { upload } from '../../helpers/uploads.ts'
 
 const SUBSCRIPTION = 'subscription { postCreated { title } }'
 
 const members = { 'users:list': audiences.members, 'posts:read': audiences.members }
 const usher = await createUsher(t, { policy: members })
-const sql = openSql(t, usher)
+const { sql, endDuring } = createEndDuring(t, usher)
 const logout = async ({ headers }: LoggedIn, node = usher): Promise<void> => {
   const { statusCode } = await node.inject('POST', '/api/auth/logout', { headers })
   t.equal(statusCode, 204)
@@ -57,15 +58,9 @@ t.test('4 a mutation that has waited has written, and reads nothing for a sessio
   const id = await createPost(usher, author, 'Private')
   const user = await usher.createUser({ role: 'admin' })
   const query = `mutation { updatePost(id: "${id}", input: { title: "New" }) { id author { name posts { title } } } }`
-  const { response } = await sql.begin(async (trx) => {
-    await trx`lock table users`
-    const response = post(usher, { query }, user)
-    await untilBlocked(sql, usher)
-    await logout(user)
-    return { response }
-  })
+  const answer = await endDuring(user, lockTable('users'), () => post(usher, { query }, user))
   // A list is never null, so nothing remains of the data, but the path shows that the mutation itself was performed.
-  t.match(await response, { data: null, errors: [{ path: ['updatePost', 'author', 'posts'], extensions: { code: 'INVALID_TOKEN' } }] })
+  t.match(answer, { data: null, errors: [{ path: ['updatePost', 'author', 'posts'], extensions: { code: 'INVALID_TOKEN' } }] })
   t.same(await sql`select title from posts where id = ${id}`, [{ title: 'New' }])
   await sql`delete from posts where id = ${id}`
 })
