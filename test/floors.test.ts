@@ -4,10 +4,6 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import ts from 'typescript'
 
-const GENERATED = ['routes/graphql/types.ts', 'client/api.ts']
-const LINES = 200
-const LINES_OF_A_TEST = 500
-
 // The layers from which the files of each layer may import: the layer itself and those below it.
 const below: Readonly<Record<string, readonly string[]>> = {
   schema: ['schema'],
@@ -73,13 +69,6 @@ t.test('plugins use fastify-plugin and have a name, and routes do not use it', a
     t.match(code, /name: 'usher-[\w-]+'/, `${file} is named`)
   }
   for (const file of list('routes/**/*.ts')) t.notOk(importsOf(file).includes('fastify-plugin'), file)
-})
-
-t.test('source files have at most 200 lines and tests at most 500', async (t) => {
-  for (const file of [...list('*.ts'), ...code, ...list('{bench,scripts,test}/**/*.ts')].filter((file) => !GENERATED.includes(file))) {
-    const lines = read(file).split('\n').length - 1
-    t.ok(lines <= (layerOf(file) === 'test' ? LINES_OF_A_TEST : LINES), `${file}: ${lines}`)
-  }
 })
 
 t.test('`npm test` or `npm run test:system` runs every test file once, either in a process of its own or in one of test/suites', async (t) => {
