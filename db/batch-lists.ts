@@ -1,3 +1,4 @@
+import type { BatchOptions } from './batch-options.ts'
 import { batchCalls, type Client } from './batching.ts'
 import type { BatchTelemetry } from './telemetry/batch.ts'
 
@@ -10,9 +11,9 @@ export const SLOW_LISTS_IN_FLIGHT = 2
  * Queries are compared as JSON.
  */
 export function batchLists<Query, Page> (
-  list: (query: Query) => Promise<Page>, telemetry: BatchTelemetry, inFlight = LISTS_IN_FLIGHT
+  list: (query: Query) => Promise<Page>, { telemetry, inFlight = LISTS_IN_FLIGHT, timeoutMs }: Pick<BatchOptions, 'inFlight' | 'timeoutMs'> & { telemetry: BatchTelemetry }
 ): (query: Query, client?: Client) => Promise<Page> {
   const run = async ([query]: string[]) => [await list(JSON.parse(query!) as Query)]
-  const read = batchCalls(run, { size: 1, inFlight, telemetry })
+  const read = batchCalls(run, { size: 1, inFlight, ...timeoutMs !== undefined && { timeoutMs }, telemetry })
   return (query, client) => read(JSON.stringify(query), client)
 }

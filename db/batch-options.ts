@@ -11,7 +11,7 @@ export interface BatchOptions<Item = never> {
   /** The maximum number of waiting items. */
   waiting?: number
   /** Milliseconds for which an item may wait to be sent. */
-  patience?: number
+  timeoutMs?: number
   /** Milliseconds after which a batch gathers no further turn of the event loop. */
   gathering?: number
   /** Measures the batches, and gives their statements spans. */

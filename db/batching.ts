@@ -1,3 +1,4 @@
+import { DEADLINES } from '../schema/deadlines.ts'
 import { ClientDisconnected, Overloaded } from '../schema/errors.ts'
 import { InvalidToken } from '../schema/auth.ts'
 import type { BatchOptions, Client } from './batch-options.ts'
@@ -31,7 +32,9 @@ export const postponed = Symbol('postponed')
  */
 export function batchCalls<Item, Result> (
   run: (items: Item[]) => Promise<(Result | Error | typeof postponed)[]>,
-  { inFlight: limit = 2, size = 1000, weigh, waiting: maxWaiting = 10_000, patience = 1000, gathering = GATHER_MS, telemetry }: BatchOptions<Item> = {}
+  {
+    inFlight: limit = 2, size = 1000, weigh, waiting: maxWaiting = 10_000, timeoutMs = DEADLINES.batch, gathering = GATHER_MS, telemetry,
+  }: BatchOptions<Item> = {}
 ): (item: Item, client?: Client) => Promise<Result> {
   const tracing = telemetry?.tracing
   let waiting = new Map<Item, Waiting<Result>>()
@@ -145,7 +148,7 @@ export function batchCalls<Item, Result> (
 
   // Starts the timer that drops items which have waited for too long, even while no batch returns. Items wait in order of arrival.
   function watch (milliseconds: number): void {
-    if (patience !== Infinity) timer ??= setTimeout(expire, Math.ceil(milliseconds)).unref()
+    if (timeoutMs !== Infinity) timer ??= setTimeout(expire, Math.ceil(milliseconds)).unref()
   }
 
   // The event loop itself may have been busy for that long. An answer that arrived meanwhile is read after the timers, and the
@@ -160,7 +163,7 @@ export function batchCalls<Item, Result> (
     // The waiting items are sent in this turn or in one of the next.
     if (scheduled) return watch(1)
     for (const [item, entry] of waiting) {
-      const remaining = entry.since + patience - now
+      const remaining = entry.since + timeoutMs - now
       if (remaining > 0) return watch(remaining)
       drop(waiting, item, entry)
     }
@@ -186,7 +189,7 @@ export function batchCalls<Item, Result> (
     }
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     waiting.set(item, { promise, resolve, reject, since: performance.now(), client, others: undefined, spans: tracing?.activeSpans() })
-    watch(patience)
+    watch(timeoutMs)
     schedule()
     return promise
   }

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { sql, type Kysely, type RawBuilder } from 'kysely'
+import { DEADLINES } from '../schema/deadlines.ts'
 import { openSession } from './driver/session.ts'
-import { lockNotFree, PATIENCE_MS, type MigrationStep } from './migration-steps.ts'
+import { lockNotFree, type MigrationStep } from './migration-steps.ts'
 import type { Tables } from './tables.ts'
 
 /** An index that a migration creates. */
@@ -33,7 +34,7 @@ const KNOWN = 100
  * @param report receives the number of blocks, of how many, and that a build waits
  */
 export async function buildIndexes (
-  db: Kysely<Tables>, schema: string, indexes: readonly MigrationIndex[], report: ReportIndex, patience = PATIENCE_MS
+  db: Kysely<Tables>, schema: string, indexes: readonly MigrationIndex[], report: ReportIndex, timeoutMs = DEADLINES.migrationLock
 ): Promise<void> {
   for (const { name, on } of indexes) {
     const isValid = await findIndex(db, schema, name)
@@ -44,7 +45,7 @@ export async function buildIndexes (
       if (step.state !== 'waiting' || last !== 'waiting') report({ index: name, ...step })
       last = step.state
     }
-    const run = (statement: RawBuilder<unknown>) => runAlone(db, statement, tell, patience)
+    const run = (statement: RawBuilder<unknown>) => runAlone(db, statement, tell, timeoutMs)
     if (isValid === false) await run(sql`drop index concurrently if exists ${sql.id(schema, name)}`)
     await run(sql`create index concurrently ${sql.id(name)} on ${on}`)
   }
@@ -59,7 +60,7 @@ async function findIndex (db: Kysely<Tables>, schema: string, name: string): Pro
 }
 
 // These statements must not be in a transaction, and take longer than the timeout of the statements of the pools.
-async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, report: (step: IndexStep) => void, patience: number): Promise<void> {
+async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, report: (step: IndexStep) => void, timeoutMs: number): Promise<void> {
   const session = openSession(db)
   const ended = new AbortController()
   let isTooLong = false
@@ -71,24 +72,24 @@ async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, rep
       await sql`select pg_cancel_backend(${pid}::integer)`.execute(db)
       isTooLong = true
     }
-    const watching = watch(db, text, { signal: ended.signal, report, patience, cancel })
+    const watching = watch(db, text, { signal: ended.signal, report, timeoutMs, cancel })
     await session.run(text).finally(() => {
       ended.abort()
       return watching
     })
   } catch (error) {
-    if (isTooLong) throw lockNotFree('the build of an index', patience)
+    if (isTooLong) throw lockNotFree('the build of an index', timeoutMs)
     throw error
   } finally {
     session.destroy()
   }
 }
 
-interface Watch { signal: AbortSignal, report: (step: IndexStep) => void, patience: number, cancel: (pid: number) => Promise<void> }
+interface Watch { signal: AbortSignal, report: (step: IndexStep) => void, timeoutMs: number, cancel: (pid: number) => Promise<void> }
 
 // Reports what a statement does, when that has changed. A failed look changes nothing about the statement. It is found by its text, because a
 // pooler may run it on any connection.
-async function watch (db: Kysely<Tables>, text: string, { signal, report, patience, cancel }: Watch): Promise<void> {
+async function watch (db: Kysely<Tables>, text: string, { signal, report, timeoutMs, cancel }: Watch): Promise<void> {
   let [last, waitsSince] = ['', 0]
   while (await delay(LOOK_MS, true, { signal, ref: false }).catch(() => false)) {
     const found = await look(db, text).catch(() => undefined)
@@ -98,7 +99,7 @@ async function watch (db: Kysely<Tables>, text: string, { signal, report, patien
     else if (state !== last && found.done !== null) report({ state: 'building', done: Number(found.done), total: Number(found.total) })
     last = state
     waitsSince = found.waits ? waitsSince || performance.now() : 0
-    if (waitsSince > 0 && performance.now() - waitsSince > patience) await cancel(found.pid).catch(() => {})
+    if (waitsSince > 0 && performance.now() - waitsSince > timeoutMs) await cancel(found.pid).catch(() => {})
   }
 }
 

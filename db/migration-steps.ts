@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { sql, type Kysely } from 'kysely'
+import { DEADLINES } from '../schema/deadlines.ts'
 import { openSession } from './driver/session.ts'
 import { allowPauses, lock } from './postgres.ts'
 import { StartError } from './start-errors.ts'
@@ -24,8 +25,6 @@ export type ReportStep = (step: MigrationStep) => void
 const LOCK_TIMEOUT_MS = 200
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5000
-/** How long a migration waits for a lock. */
-export const PATIENCE_MS = 300_000
 const POLL_MS = 200
 const LOCK_NOT_AVAILABLE = '55P03'
 
@@ -34,9 +33,9 @@ const LOCK_NOT_AVAILABLE = '55P03'
  * after a pause, for five minutes. Throws a `StartError` then.
  */
 export async function inShortTransaction (
-  db: Kysely<Tables>, schema: string, run: (trx: Kysely<Tables>) => Promise<void>, onWait: () => void, patience = PATIENCE_MS
+  db: Kysely<Tables>, schema: string, run: (trx: Kysely<Tables>) => Promise<void>, onWait: () => void, timeoutMs = DEADLINES.migrationLock
 ): Promise<void> {
-  const until = performance.now() + patience
+  const until = performance.now() + timeoutMs
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     try {
       return await db.transaction().execute(async (trx) => {
@@ -52,7 +51,7 @@ export async function inShortTransaction (
     } catch (error) {
       if (!isLocked(error)) throw error
       if (performance.now() > until) {
-        throw lockNotFree(`a migration of the schema "${schema}"`, patience)
+        throw lockNotFree(`a migration of the schema "${schema}"`, timeoutMs)
       }
       onWait()
       await delay(pause * (0.5 + Math.random()))
@@ -61,8 +60,8 @@ export async function inShortTransaction (
 }
 
 /** Returns the error of a migration that has waited for too long. */
-export const lockNotFree = (what: string, patience: number): StartError =>
-  new StartError(`${what} did not get a lock for ${Math.round(patience / 1000)} seconds, because another transaction has ` +
+export const lockNotFree = (what: string, timeoutMs: number): StartError =>
+  new StartError(`${what} did not get a lock for ${Math.round(timeoutMs / 1000)} seconds, because another transaction has ` +
     'it. End that transaction (see pg_stat_activity, the oldest xact_start) and start again. What has been migrated so far remains')
 
 function isLocked (error: unknown): boolean {

@@ -23,6 +23,7 @@ import { explainMissingClient } from './metrics/missing-client.ts'
 import { stopOnSignals } from './stop-on-signals.ts'
 import { stopWithParent } from './stop-with-parent.ts'
 import { waitForDatabase } from './wait-for-database.ts'
+import { multiplyDeadlines } from '../schema/deadlines.ts'
 import { audiences, type Policy } from '../schema/policy.ts'
 import { PROGRAM } from '../schema/program.ts'
 import type { Settings } from './settings.ts'
@@ -121,6 +122,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
     mailer,
     mailTemplates: openMailTemplates(settings),
     webhooks: webhooksOf(settings),
+    deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR),
     pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
     secret: data.secret,
     passwordUrl: settings.PASSWORD_URL,

@@ -40,6 +40,7 @@ const Settings = Type.Object({
   DATABASE_URL: Type.Optional(DatabaseUrl),
   NOTIFICATIONS_URL: Type.Optional(DatabaseUrl),
   DATABASE_WAIT_SECONDS: Type.Integer({ default: 60, minimum: 0, maximum: 3600, description: 'a whole number of seconds from 0 to 3600' }),
+  DEADLINE_FACTOR: Type.Integer({ default: 1, minimum: 1, maximum: 100, description: 'a whole number from 1 to 100' }),
   DATA_DIR: Type.String({ default: './data', description: 'a folder' }),
   PUBLIC_URL: Type.Optional(Type.String({ format: 'web', description: 'an address such as https://api.example.com' })),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', maxLength: 254, description: 'an email address of at most 254 characters' })),

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import postgres from 'postgres'
 import { isOutage } from '../db/driver/circuit-breaker.ts'
 import type { Failure } from '../db/driver/sockets.ts'
+import { multiplyDeadlines } from '../schema/deadlines.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import { explain, nameOf } from './data.ts'
 import { print } from './print.ts'
@@ -9,9 +10,6 @@ import { showProgress } from './progress.ts'
 import type { Settings } from './settings.ts'
 
 const PAUSE_MS = 500
-const CONNECT_SECONDS = 5
-// A pooler that is paused, or a server that is frozen, accepts connections and does not answer.
-const ANSWER_MS = 5000
 // PostgreSQL starts, or has no connection left.
 const TEMPORARY = /^(57P03|53300)$/
 
@@ -24,14 +22,17 @@ export async function requireAnswer (settings: Settings): Promise<void> {
  * Waits until the database of `DATABASE_URL` answers, for at most `DATABASE_WAIT_SECONDS`, and prints that it waits. Other errors than an
  * outage are left to the statements that follow. Throws `DatabaseUnavailable` when the time is over or the signal aborts.
  */
-export async function waitForDatabase ({ DATABASE_URL, DATABASE_WAIT_SECONDS: most }: Settings, signal?: AbortSignal): Promise<void> {
+export async function waitForDatabase (
+  { DATABASE_URL, DATABASE_WAIT_SECONDS: most, DEADLINE_FACTOR }: Settings, signal?: AbortSignal
+): Promise<void> {
   if (!DATABASE_URL) return
+  const timeoutMs = multiplyDeadlines(DEADLINE_FACTOR).databaseStart
   const since = performance.now()
   const progress = showProgress('Waiting for the database', (seconds) => `${Math.floor(seconds)} s`)
   let isWaiting = false
   try {
     for (;;) {
-      const cause = await probe(DATABASE_URL, signal)
+      const cause = await probe(DATABASE_URL, timeoutMs, signal)
       if (!cause) break
       const passed = (performance.now() - since) / 1000
       if (signal?.aborted || passed >= most) throw new DatabaseUnavailable({ cause })
@@ -47,15 +48,16 @@ export async function waitForDatabase ({ DATABASE_URL, DATABASE_WAIT_SECONDS: mo
 }
 
 // Returns why the database cannot be reached at the moment, or undefined if it answers.
-async function probe (url: string, signal?: AbortSignal): Promise<Failure | undefined> {
-  const sql = postgres(url, { max: 1, connect_timeout: CONNECT_SECONDS, fetch_types: false, onnotice: () => {}, backoff: () => 0 })
+async function probe (url: string, timeoutMs: number, signal?: AbortSignal): Promise<Failure | undefined> {
+  const sql = postgres(url, { max: 1, connect_timeout: timeoutMs / 1000, fetch_types: false, onnotice: () => {}, backoff: () => 0 })
   const giveUp = () => { sql.end({ timeout: 0 }).catch(() => {}) }
   signal?.addEventListener('abort', giveUp)
   let isSilent = false
+  // A pooler that is paused, or a server that is frozen, accepts connections and does not answer.
   const timer = setTimeout(() => {
     isSilent = true
     giveUp()
-  }, ANSWER_MS)
+  }, timeoutMs)
   try {
     await sql`select 1`
   } catch (error) {

@@ -31,8 +31,10 @@ export interface AuditDetails {
 }
 
 function createAudit (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherOptions: { auditSeconds } } = app
-  const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries), { telemetry: app.usherTelemetry.batch('audit.create') })
+  const { usherDatabase: { db }, usherOptions: { auditSeconds, deadlines } } = app
+  const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries), {
+    timeoutMs: deadlines.batch, telemetry: app.usherTelemetry.batch('audit.create'),
+  })
 
   // Each kind has its own sampler, so that a flood of one kind does not hide entries of another. Requests with and without
   // a user are different kinds.

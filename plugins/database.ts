@@ -17,9 +17,9 @@ declare module 'fastify' {
 const messages = { started: 'has started', building: 'builds an index', ended: 'has ended' }
 
 async function createDatabase (app: FastifyInstance) {
-  const { database, notificationsUrl, schema, poolSize, userFields } = app.usherOptions
+  const { database, notificationsUrl, schema, poolSize, userFields, deadlines } = app.usherOptions
   const { usherTelemetry: telemetry } = app
-  const connection = openDatabase({ database, notificationsUrl, schema, poolSize, telemetry, log: app.log })
+  const connection = openDatabase({ database, notificationsUrl, schema, poolSize, deadlines, telemetry, log: app.log })
   const { db, breaker, clock, notifications, heartbeat, setServing, close } = connection
   app.addHook('onClose', close)
   const newer = await migrate(db, schema, { fields: userFields, report }).catch(giveUp)
@@ -55,7 +55,7 @@ async function createDatabase (app: FastifyInstance) {
     notifications,
     start,
     setServing,
-    writeInTime: createWriteInTime(clock),
+    writeInTime: createWriteInTime(clock, deadlines),
   }
 }
 

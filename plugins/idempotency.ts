@@ -10,9 +10,8 @@ import {
 import type { Caller } from './auth/caller.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 
-// How long a repeated request waits for the first one, and after how long it asks first whether another node has finished that.
-const PATIENCE_MS = 1000
-const LOOK_MS = 25
+// How long a repeated request waits before it first asks whether another node has finished the first one.
+const POLL_MS = 25
 const PURGE_SECONDS = 600
 // How many bytes the results of changes may have that an actor makes on this node in a day. A creation stores its record anyway, and
 // its result at most doubles that, but changes of one record could fill the disk.
@@ -52,9 +51,9 @@ export interface Claim {
   release (): void
 }
 
-function createIdempotency ({ usherDatabase: { db }, usherTelemetry: { batch }, usherOptions: { secret } }: FastifyInstance) {
+function createIdempotency ({ usherDatabase: { db }, usherTelemetry: { batch }, usherOptions: { secret, deadlines } }: FastifyInstance) {
   const toResultKey = createToResultKey(secret)
-  const find = batchCalls((keys: string[]) => findResults(db, keys), { telemetry: batch('idempotency.find') })
+  const find = batchCalls((keys: string[]) => findResults(db, keys), { timeoutMs: deadlines.batch, telemetry: batch('idempotency.find') })
   // The requests of this node that are in progress, by the key of the result.
   const inProgress = new Map<string, Promise<void>>()
 
@@ -96,7 +95,7 @@ function createIdempotency ({ usherDatabase: { db }, usherTelemetry: { batch }, 
 
   // Performs a request. While another node performs the same one, tries again, because that one may fail.
   async function perform<Result> (key: ResultKey, steps: Steps<Result>, caller: Repeater, until: number): Promise<Performed<Result>> {
-    for (let wait = LOOK_MS; ; wait *= 2) {
+    for (let wait = POLL_MS; ; wait *= 2) {
       const left = until - performance.now()
       try {
         return { result: await steps.operate(key), isReplayed: false }
@@ -127,7 +126,7 @@ function createIdempotency ({ usherDatabase: { db }, usherTelemetry: { batch }, 
     async once<Result> (keyed: KeyedRequest | undefined, steps: Steps<Result>, caller: Repeater): Promise<Performed<Result>> {
       if (!keyed) return { result: await steps.operate(), isReplayed: false }
       const key = toResultKey(keyed)
-      const until = performance.now() + PATIENCE_MS
+      const until = performance.now() + deadlines.idempotency
       while (!steps.isQuick || inProgress.has(key.key)) {
         await settle(key.key, until)
         // Requests that have waited for the first one share this read.
@@ -148,12 +147,12 @@ function createIdempotency ({ usherDatabase: { db }, usherTelemetry: { batch }, 
      */
     async claim (actorId: string, key: string): Promise<Claim> {
       const id = toResultKey({ actorId, key, operation: '', content: null }).key
-      const until = performance.now() + PATIENCE_MS
+      const until = performance.now() + deadlines.idempotency
       // Of several requests that have waited, the first one claims the key, and the others wait for it.
       do await settle(id, until)
       while (inProgress.has(id))
       return {
-        perform: async (key, steps, caller) => await replay(key, steps, caller) ?? perform(key, steps, caller, performance.now() + PATIENCE_MS),
+        perform: async (key, steps, caller) => await replay(key, steps, caller) ?? perform(key, steps, caller, performance.now() + deadlines.idempotency),
         hasResult: async () => (await find(id)).length > 0,
         release: claim(id),
       }

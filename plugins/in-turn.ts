@@ -1,7 +1,5 @@
 import { Overloaded } from '../schema/errors.ts'
 
-// A task waits as long as a write is attempted (`db/driver/write-in-time.ts`).
-const PATIENCE_MS = 10_000
 const MAX_WAITING = 10_000
 
 /** Runs tasks with the same key one after the other, in the order of the calls. */
@@ -12,7 +10,8 @@ export interface InTurn {
   isBusy (key: string): boolean
 }
 
-export function createInTurn ({ patience = PATIENCE_MS, waiting: maxWaiting = MAX_WAITING } = {}): InTurn {
+/** @param options.timeoutMs how long a task may wait, in milliseconds */
+export function createInTurn ({ timeoutMs, waiting: maxWaiting = MAX_WAITING }: { timeoutMs: number, waiting?: number }): InTurn {
   // The end of the last task of each key.
   const last = new Map<string, Promise<void>>()
   let waiting = 0
@@ -44,7 +43,7 @@ export function createInTurn ({ patience = PATIENCE_MS, waiting: maxWaiting = MA
   async function isOver (task: Promise<void>): Promise<boolean> {
     waiting++
     let timer: NodeJS.Timeout | undefined
-    const late = new Promise<false>((resolve) => { timer = setTimeout(() => resolve(false), patience) })
+    const late = new Promise<false>((resolve) => { timer = setTimeout(() => resolve(false), timeoutMs) })
     const inTime = await Promise.race([task.then(() => true as const), late])
     clearTimeout(timer)
     waiting--

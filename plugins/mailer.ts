@@ -9,11 +9,6 @@ import { describeError } from './outbox/describe-error.ts'
 
 const AT_ONCE = 4
 
-export interface MailerOptions {
-  /** Milliseconds that an attempt may take. */
-  attemptMs?: number
-}
-
 declare module 'fastify' {
   interface FastifyInstance {
     usherMailer: ReturnType<typeof createMails> | undefined
@@ -25,8 +20,8 @@ const nameOf = (id: string) => `mail ${id}`
 
 class Expired extends Error {}
 
-function createMails (app: FastifyInstance, mailer: Mailer, { attemptMs = 30_000 }: MailerOptions) {
-  const { log, usherOutbox: outbox, usherOptions: { secret } } = app
+function createMails (app: FastifyInstance, mailer: Mailer) {
+  const { log, usherOutbox: outbox, usherOptions: { secret, deadlines } } = app
 
   function open (id: string, content: string): MailContent {
     if (!isEncrypted(content)) return JSON.parse(content)
@@ -39,7 +34,7 @@ function createMails (app: FastifyInstance, mailer: Mailer, { attemptMs = 30_000
     types: [MAIL],
     slots: AT_ONCE,
     atClose: true,
-    attemptMs,
+    attemptMs: deadlines.mail,
     async deliver ({ id, data, expired }) {
       const { to, content } = data as StoredMail
       const mail = open(id, content)
@@ -76,7 +71,7 @@ function createMails (app: FastifyInstance, mailer: Mailer, { attemptMs = 30_000
  * Sends mails with the option `mailer`. They are stored in the outbox along with the change that causes them, so none is lost with a
  * process. Without the option, `usherMailer` is undefined, and no mail is stored.
  */
-export default fp<MailerOptions>(async function mailer (app, options) {
+export default fp(async function mailer (app) {
   const { mailer } = app.usherOptions
-  app.decorate('usherMailer', mailer && createMails(app, mailer, options))
+  app.decorate('usherMailer', mailer && createMails(app, mailer))
 }, { name: 'usher-mailer', dependencies: ['usher-options', 'usher-outbox'] })

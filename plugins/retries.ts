@@ -2,9 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { DatabaseUnavailable, Overloaded } from '../schema/errors.ts'
 
-// How many tasks may wait for the database, how long each is repeated, and the time between two attempts.
+// How many tasks may wait for the database, and the time between two attempts.
 const TASKS = 10_000
-const PATIENCE_MS = 60_000
 const RETRY_MS = 1000
 
 /**
@@ -44,7 +43,7 @@ export function createRetries (app: FastifyInstance): (task: () => Promise<void>
   })
 
   async function retry (task: () => Promise<void>): Promise<void> {
-    const until = performance.now() + PATIENCE_MS
+    const until = performance.now() + app.usherOptions.deadlines.backgroundTask
     waiting++
     for (;;) {
       const err = await task().then(() => undefined, (error: Error) => error)

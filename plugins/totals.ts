@@ -3,7 +3,6 @@ import fp from 'fastify-plugin'
 import { readTotals, type Totals } from '../db/totals.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 
-const PATIENCE_MS = 500
 const LEAST_PAUSE_MS = 1000
 // Of its time, the database spends a fiftieth on this at most.
 const PAUSE_FACTOR = 50
@@ -13,7 +12,7 @@ const PAUSE_FACTOR = 50
  * If the database does not answer soon, the last known values are shown.
  */
 export default fp(async function totals (app) {
-  const { usherDatabase: { db }, usherTelemetry: { metrics }, log } = app
+  const { usherDatabase: { db }, usherTelemetry: { metrics }, usherOptions: { deadlines }, log } = app
   let known: Totals | undefined
   let reading: Promise<void> | undefined
   let nextAt = 0
@@ -34,7 +33,7 @@ export default fp(async function totals (app) {
 
   metrics.beforeRead(async () => {
     if (!isClosing && !reading && performance.now() >= nextAt) reading = read()
-    await Promise.race([reading, delay(PATIENCE_MS, undefined, { ref: false })])
+    await Promise.race([reading, delay(deadlines.metrics, undefined, { ref: false })])
   })
   // The database closes next. Metrics can still be read, such as the last values of a worker, and show the last known totals.
   app.addHook('onClose', async () => {

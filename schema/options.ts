@@ -1,6 +1,7 @@
 import { Type, type Static, type TObject } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
+import { Deadlines } from './deadlines.ts'
 import type { GivenGraphql, HostGraphql } from './host-graphql.ts'
 import type { Hooks } from './hooks.ts'
 import { GraphqlLimits, LiveLimits, ThrottleLimits, type GivenLimits } from './limits.ts'
@@ -57,6 +58,7 @@ export const Settings = Type.Object({
   bodySeconds: Type.Number({ default: 30, minimum: 0.01, maximum: 3600, description: 'Seconds within which a JSON body must arrive' }),
   graphql: GraphqlLimits,
   without: Without,
+  deadlines: Deadlines,
   hookSeconds: Type.Number({ default: 10, minimum: 0.01, maximum: 60, description: 'Seconds that all hooks of an operation may take together' }),
   uploadsDir: Type.String({ default: './data/uploads', minLength: 1, description: 'The folder of uploaded files; all nodes share it' }),
   uploadMaxBytes: Type.Integer({ default: 10 * MIB, minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
@@ -71,14 +73,18 @@ export const Settings = Type.Object({
 
 export type Given = Static<typeof Settings>
 
+type GroupName = 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash' | 'deadlines'
+
 /** The options of the plugin. Registering it with an unknown option fails. */
-export interface UsherOptions extends PartialOrUndefined<Omit<Given, 'throttle' | 'live' | 'graphql' | 'pages' | 'passwordHash'>>, RegisterOptions {
+export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>, RegisterOptions {
   /** The cost of password hashes. A member that is absent keeps its default, which OWASP recommends. */
   passwordHash?: GivenPasswordHash | undefined
   /** Limits of logins, refreshes and password links. A limit that is absent keeps its default. */
   throttle?: GivenLimits<typeof ThrottleLimits> | undefined
   /** Limits of sockets, event streams and subscriptions of one node. A limit that is absent keeps its default. */
   live?: GivenLimits<typeof LiveLimits> | undefined
+  /** How long Usher waits for what may not come, in milliseconds. A member that is absent keeps its default. */
+  deadlines?: PartialOrUndefined<Deadlines> | undefined
   /** Limits of GraphQL operations on one node, and what the host adds to /graphql. A limit that is absent keeps its default. */
   graphql?: GivenGraphql | undefined
   /** The name, color, language and texts of the pages. A member that is absent keeps its default. */

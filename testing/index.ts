@@ -5,8 +5,11 @@ import { join } from 'node:path'
 import Fastify, { type FastifyInstance } from 'fastify'
 import postgres from 'postgres'
 import usher, { type Usher, type UsherOptions } from '../app.ts'
+import { multiplyDeadlines } from '../schema/deadlines.ts'
 import { useEmbedded } from './embedded.ts'
 
+// Tests run on machines that are busy with other tests.
+const deadlines = multiplyDeadlines(10)
 // Hashing takes most of the time of a login.
 const CHEAP = { memoryKiB: 8, passes: 1 }
 
@@ -40,7 +43,9 @@ export async function createTestUsher ({ build = buildDefault, ...given }: TestU
   const embedded = given.databaseUrl === undefined ? await useEmbedded() : undefined
   const databaseUrl = given.databaseUrl ?? embedded!.url
   const folder = await mkdtemp(join(tmpdir(), 'usher-test-'))
-  const options = { poolSize: 2, uploadsDir: folder, passwordHash: CHEAP, ...given, databaseUrl, schema: `test_${randomBytes(8).toString('hex')}` }
+  const options = {
+    poolSize: 2, uploadsDir: folder, passwordHash: CHEAP, deadlines, ...given, databaseUrl, schema: `test_${randomBytes(8).toString('hex')}`,
+  }
   let app: FastifyInstance | undefined
   let closed: Promise<void> | undefined
 

@@ -1,8 +1,5 @@
 import postgres, { type Sql } from 'postgres'
-
-// A node sends the statements of a transaction without pauses. On a machine with many more busy processes than cores, however, it may
-// not get to run for more than a second.
-const IDLE_IN_TRANSACTION_MS = 3000
+import { DEADLINES, type Deadlines } from '../../schema/deadlines.ts'
 
 /** The parsed options of a postgres.js client; `postgres()` accepts them back. */
 export type ClientOptions = Sql['options']
@@ -13,16 +10,18 @@ export type ClientOptions = Sql['options']
  * postgres.js can return a connection to its pool inside an open transaction (porsager/postgres#1189). What Usher wrote there
  * would be rolled back after it was acknowledged. Throws a `TypeError` for an invalid URL.
  *
- * @param statementTimeout milliseconds until PostgreSQL cancels a statement
+ * @param statementTimeout milliseconds until PostgreSQL cancels a statement; 0 for never
  */
-export function readClientOptions (database: string | Sql, statementTimeout: number): ClientOptions {
+export function readClientOptions (
+  database: string | Sql, statementTimeout: number, { idleInTransaction, databaseConnectMax }: Deadlines = DEADLINES
+): ClientOptions {
   const base = typeof database === 'string' ? postgres(database, { connection: { application_name: 'usher' } }).options : database.options
   return postgres({
     ...base,
     // If it is set, postgres.js considers the options as parsed already and ignores those below.
     shared: undefined,
     // In seconds, and long enough for a busy machine. The heartbeat detects an unavailable database much sooner.
-    connect_timeout: 5,
+    connect_timeout: databaseConnectMax / 1000,
     // After an outage, the next statement connects at once. During the outage, the circuit breaker rejects statements.
     backoff: () => 0,
     onnotice: () => {},
@@ -34,8 +33,9 @@ export function readClientOptions (database: string | Sql, statementTimeout: num
     transform: {},
     connection: {
       statement_timeout: statementTimeout,
-      // Frees the locks of a transaction whose node has crashed or stalls, since other statements wait for them.
-      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+      // Frees the locks of a transaction whose node has crashed or stalls, since other statements wait for them. A node sends the
+      // statements of a transaction without pauses, but may not get to run for more than a second on a busy machine.
+      idle_in_transaction_session_timeout: idleInTransaction,
       // The settings of the URL or of the host's client take precedence.
       ...base.connection,
     },

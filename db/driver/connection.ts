@@ -1,5 +1,6 @@
 import { Kysely } from 'kysely'
 import type { Sql } from 'postgres'
+import { DEADLINES, type Deadlines } from '../../schema/deadlines.ts'
 import { createBackends } from './backends.ts'
 import { readClientOptions } from './client-options.ts'
 import { createClock, type Clock } from './clock.ts'
@@ -16,15 +17,12 @@ import { createTransactionPool } from './transaction-pool.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { measureDatabase, measureStatements } from './measure-database.ts'
 
-const STATEMENT_TIMEOUT_MS = 10_000
-
 export interface ConnectionOptions {
   /** A URL (`postgres://…`), or a postgres.js client of the host, whose settings Usher uses for its own connections. */
   database: string | Sql
   /** The number of connections for statements outside transactions, at least 2. Transactions open up to half as many more on demand. */
   poolSize: number
-  /** Milliseconds until PostgreSQL cancels a statement. */
-  statementTimeout?: number
+  deadlines?: Deadlines
   /** The URL to receive notifications from, if statements go through a pooler that does not deliver them. */
   notificationsUrl?: string | undefined
   /** The PostgreSQL schema that contains Usher's tables. */
@@ -48,24 +46,24 @@ export interface Connection {
 
 /** Creates the pools and everything around them. It connects on demand only. Throws a `TypeError` for an invalid URL. */
 export function openDatabase (
-  { database, notificationsUrl, schema, poolSize, statementTimeout = STATEMENT_TIMEOUT_MS, telemetry, log }: ConnectionOptions
+  { database, notificationsUrl, schema, poolSize, deadlines = DEADLINES, telemetry, log }: ConnectionOptions
 ): Connection {
-  const options = readClientOptions(database, statementTimeout)
+  const options = readClientOptions(database, deadlines.statement, deadlines)
   const readers = Math.floor(poolSize / 2)
   const reads = createPool(options, readers)
   const writes = createPool(options, poolSize - readers)
-  const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2) })
+  const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2), timeoutMs: deadlines.transaction })
   const breaker = createCircuitBreaker({ onAnswer: telemetry && measureStatements(telemetry) })
   if (telemetry) measureDatabase(telemetry, { breaker, reads, writes, transactions })
   const backends = createBackends()
   const closing = new AbortController()
   const probe = () => Promise.all([reads, writes].map(({ sql }) => sql.unsafe('select 1')))
-  const outages = failStatements({ breaker, backends, renew, probe, statementTimeout, closing: closing.signal, log })
+  const outages = failStatements({ breaker, backends, renew, probe, statementTimeout: deadlines.statement, closing: closing.signal, log })
   const clock = createClock(log)
-  const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, statementTimeout)
+  const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, deadlines.statement, deadlines)
   const isSeparate = source !== options
-  const ofStatements = { pool: writes, source: options, isSeparate: false, outages, clock }
-  const ofNotifications = { pool: writes, source, isSeparate: true, outages: reportOutages(log), clock: undefined }
+  const ofStatements = { pool: writes, source: options, isSeparate: false, outages, clock, deadlines }
+  const ofNotifications = { pool: writes, source, isSeparate: true, outages: reportOutages(log), clock: undefined, deadlines }
   const notifications = createNotifications(isSeparate ? ofNotifications : ofStatements)
   // With two URLs, statements may be answered while notifications do not arrive, and the other way round.
   const heartbeat = isSeparate ? createNotifications(ofStatements) : undefined

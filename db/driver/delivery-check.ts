@@ -3,28 +3,31 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from 'postgres'
 import type { Listener } from './listener.ts'
 
-// Far longer than a notification takes if it arrives at all.
-const DELIVERY_MS = 5000
-
 /** Returns whether the connection leads through a pooler. A pooler reports other process numbers than PostgreSQL does. */
 export async function isPooled (listener: Listener): Promise<boolean> {
   const { 0: row, state } = await listener.run('select pg_backend_pid() as pid')
   return row!.pid !== state.pid
 }
 
+interface DeliveryCheck {
+  listener: Listener
+  /** The channels to which the listener's messages are dispatched. */
+  channels: Map<string, { onMessage: (payload: string) => void }>
+  timeoutMs: number
+}
+
 /**
- * Sends a notification from `sql` and resolves when `listener` has received it. Rejects if it does not arrive within five
- * seconds. If the listener is connected to another database, or through a pooler in transaction mode, no notification ever
+ * Sends a notification from `sql` and resolves when `listener` has received it. Rejects if it does not arrive within
+ * `timeoutMs`, which should be far longer than a notification takes. If the listener is connected to another database, or through a pooler in transaction mode, no notification ever
  * arrives and no error occurs: this node would then keep accepting sessions that other nodes have ended.
- * @param channels the channels to which the listener's messages are dispatched
  */
 export async function requireDelivery (
-  sql: Sql, listener: Listener, channels: Map<string, { onMessage: (payload: string) => void }>
+  sql: Sql, { listener, channels, timeoutMs }: DeliveryCheck
 ): Promise<void> {
   const channel = `usher_${randomUUID()}`
   const arrived = new Promise<void>((resolve) => channels.set(channel, { onMessage: () => resolve() }))
   await listener.run(`listen "${channel}"`)
-  const tooLate = delay(DELIVERY_MS, undefined, { ref: false }).then(() => { throw undelivered() })
+  const tooLate = delay(timeoutMs, undefined, { ref: false }).then(() => { throw undelivered() })
   await Promise.race([Promise.all([sql.unsafe(`notify "${channel}"`), arrived]), tooLate])
   await listener.run(`unlisten "${channel}"`)
   channels.delete(channel)

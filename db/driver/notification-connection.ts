@@ -1,4 +1,5 @@
 import type { Row, RowList } from 'postgres'
+import type { Deadlines } from '../../schema/deadlines.ts'
 import type { AnswerTime } from './answer-time.ts'
 import type { ClientOptions } from './client-options.ts'
 import type { AdjustableClock } from './clock.ts'
@@ -70,11 +71,12 @@ export interface NotificationConnectionOptions {
   outages: Outages
   clock: AdjustableClock | undefined
   answerTime: AnswerTime
+  deadlines: Deadlines
 }
 
 /** Opens a connection that listens on all channels and sends heartbeats until it is lost. It does not reconnect. */
 export function openNotificationConnection (options: NotificationConnectionOptions): NotificationConnection {
-  const { source, channels, isFirst, verifiedFrom, isSeparate, outages, clock, answerTime } = options
+  const { source, channels, isFirst, verifiedFrom, isSeparate, outages, clock, answerTime, deadlines } = options
   const live = Promise.withResolvers<void>()
   const lost = Promise.withResolvers<LostConnection>()
   const answersBefore = outages.answers
@@ -112,7 +114,9 @@ export function openNotificationConnection (options: NotificationConnectionOptio
   async function synchronize (): Promise<void> {
     // The clock must be adjusted before the first token is checked.
     await beat()
-    if (channels.size > 0 && isFirst && (isSeparate || await isPooled(listener))) await requireDelivery(verifiedFrom.sql, listener, channels)
+    if (channels.size > 0 && isFirst && (isSeparate || await isPooled(listener))) {
+      await requireDelivery(verifiedFrom.sql, { listener, channels, timeoutMs: deadlines.notificationDelivery })
+    }
     outages.onReturn()
     scheduleHeartbeat()
     for (const { onConnect } of channels.values()) await onConnect?.()

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Deadlines } from '../../schema/deadlines.ts'
 import { createAnswerTime } from './answer-time.ts'
 import { isOutage } from './circuit-breaker.ts'
 import type { ClientOptions } from './client-options.ts'
@@ -23,6 +24,7 @@ export interface NotificationsOptions {
   outages: Outages
   /** The clock to adjust with every heartbeat. Absent if statements go to another URL, whose heartbeat then adjusts it. */
   clock: AdjustableClock | undefined
+  deadlines: Deadlines
 }
 
 /**
@@ -52,10 +54,10 @@ export interface Notifications {
 }
 
 /** Creates the notifications of a database. It connects when `start` is called, and reconnects until `close` is called. */
-export function createNotifications ({ pool, source, isSeparate, outages, clock }: NotificationsOptions): Notifications {
+export function createNotifications ({ pool, source, isSeparate, outages, clock, deadlines }: NotificationsOptions): Notifications {
   const channels = new Map<string, Channel>()
   const closing = new AbortController()
-  const answerTime = createAnswerTime()
+  const answerTime = createAnswerTime(deadlines)
   let connection: NotificationConnection | undefined
   let running = Promise.resolve()
 
@@ -65,7 +67,7 @@ export function createNotifications ({ pool, source, isSeparate, outages, clock 
     while (!closing.signal.aborted) {
       const since = performance.now()
       connection = openNotificationConnection({
-        source, channels, isFirst, verifiedFrom: pool, isSeparate, outages, clock, answerTime,
+        source, channels, isFirst, verifiedFrom: pool, isSeparate, outages, clock, answerTime, deadlines,
       })
       void connection.live.then(() => {
         isFirst = false

@@ -1,19 +1,19 @@
+import { DEADLINES } from '../../schema/deadlines.ts'
 import { Overloaded } from '../../schema/errors.ts'
 import type { ClientOptions } from './client-options.ts'
 import { TransactionConnection } from './transaction-connection.ts'
 
 // Connections stay open for a while, for the next burst of transactions.
 const IDLE_MS = 10_000
-const WAITING = 1000
-const PATIENCE_MS = 5000
+const MAX_WAITING = 1000
 
 export interface TransactionPoolOptions {
   /** The maximum number of connections. */
   size: number
   /** The number of transactions that may wait for a connection. */
-  waiting?: number
+  maxWaiting?: number
   /** Milliseconds for which a transaction waits for a connection. */
-  patience?: number
+  timeoutMs?: number
   /** Milliseconds for which an unused connection stays open. */
   idle?: number
 }
@@ -36,7 +36,7 @@ export interface TransactionPool {
 
 /** Creates a pool for transactions. It connects on demand. */
 export function createTransactionPool (
-  options: ClientOptions, { size, waiting: room = WAITING, patience = PATIENCE_MS, idle: idleMs = IDLE_MS }: TransactionPoolOptions
+  options: ClientOptions, { size, maxWaiting = MAX_WAITING, timeoutMs = DEADLINES.transaction, idle: idleMs = IDLE_MS }: TransactionPoolOptions
 ): TransactionPool {
   const all = new Set<TransactionConnection>()
   const idle = new Map<TransactionConnection, NodeJS.Timeout>()
@@ -68,12 +68,12 @@ export function createTransactionPool (
   }
 
   function wait (): Promise<TransactionConnection> {
-    if (waiting.size >= room) return Promise.reject(new Overloaded())
+    if (waiting.size >= maxWaiting) return Promise.reject(new Overloaded())
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         waiting.delete(take)
         reject(new Overloaded())
-      }, patience).unref()
+      }, timeoutMs).unref()
       waiting.add(take)
 
       function take (connection: TransactionConnection): void {

@@ -1,13 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
+import type { Deadlines } from '../../schema/deadlines.ts'
 import { Overloaded } from '../../schema/errors.ts'
 import type { Clock } from './clock.ts'
 import { isUndecided } from './circuit-breaker.ts'
 import type { Failure } from './sockets.ts'
 
-// Less than the second within which a request gets its response while the database is unavailable (contract 1.10).
-const BEGIN_MS = 600
-const PATIENCE_MS = 10_000
 /** The code of the error with which a statement fails that begins too late. */
 export const DIVISION_BY_ZERO = '22012'
 
@@ -30,13 +28,13 @@ export const isInTime = (until: string) => sql<boolean>`1 / (clock_timestamp() <
  */
 export type WriteInTime = <Result>(write: (until: string) => Promise<Result>, confirm: () => Promise<void>) => Promise<Result>
 
-/** Creates `writeInTime`, which measures time by the database's clock. It rejects with `Overloaded` after ten seconds of attempts. */
-export function createWriteInTime (clock: Clock): WriteInTime {
+/** Creates `writeInTime`, which measures time by the database's clock. It rejects with `Overloaded` when the attempts have taken too long. */
+export function createWriteInTime (clock: Clock, deadlines: Pick<Deadlines, 'write' | 'writeBegin'>): WriteInTime {
   return async function writeInTime (write, confirm) {
-    const giveUpAt = performance.now() + PATIENCE_MS
+    const giveUpAt = performance.now() + deadlines.write
     while (performance.now() < giveUpAt) {
       await confirm()
-      const until = clock.now() + BEGIN_MS
+      const until = clock.now() + deadlines.writeBegin
       try {
         return await write(new Date(until).toISOString())
       } catch (error) {

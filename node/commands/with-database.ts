@@ -3,6 +3,7 @@ import { migrate } from '../../db/migrations.ts'
 import type { ReportStep } from '../../db/migration-steps.ts'
 import { loadConsumed } from '../../db/outbox/consumed.ts'
 import type { Database } from '../../db/tables.ts'
+import { multiplyDeadlines } from '../../schema/deadlines.ts'
 import type { Options } from '../../schema/options.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import type { Settings } from '../settings.ts'
@@ -39,7 +40,7 @@ export async function withDatabase<Result> (
   try {
     const options = readOptions({ databaseUrl: data.url, secret: data.secret })
     const log = { warn () {}, info () {}, error () {} }
-    const { db, close } = openDatabase({ database: data.url, schema: options.schema, poolSize: 2, log })
+    const { db, close } = openDatabase({ database: data.url, schema: options.schema, poolSize: 2, deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR), log })
     try {
       await migrate(db, options.schema, { ...report && { report } })
       await loadConsumed(db)

@@ -2,6 +2,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../../app.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Caller } from '../../plugins/auth/caller.ts'
+import { multiplyDeadlines } from '../../schema/deadlines.ts'
 import { explain, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { openMailTemplates } from '../mail-templates.ts'
@@ -45,6 +46,7 @@ export async function withService<Result> (work: (context: ServiceContext) => Pr
       poolSize: 2,
       mailer,
       mailTemplates: openMailTemplates(settings),
+      deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR),
       pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
       secret: data.secret,
       passwordUrl: settings.PASSWORD_URL,

@@ -6,6 +6,7 @@ import { readServerStatus } from '../../db/server-status.ts'
 import { listSigningKeys, openSigningKey } from '../../db/signing-keys.ts'
 import type { Database } from '../../db/tables.ts'
 import { join, resolve } from 'node:path'
+import { multiplyDeadlines } from '../../schema/deadlines.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import { explain } from '../data.ts'
 import type { Settings } from '../settings.ts'
@@ -29,7 +30,7 @@ export async function checkDatabase (settings: Settings): Promise<Check[]> {
   }
   const { schema } = readOptions({ databaseUrl: source.url })
   const log = { warn () {}, info () {}, error () {} }
-  const { db, close } = openDatabase({ database: source.url, schema, poolSize: 2, log })
+  const { db, close } = openDatabase({ database: source.url, schema, poolSize: 2, deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR), log })
   try {
     return await checkTables({ db, schema, secret: source.secret }, (error) => explain(error, settings))
   } finally {

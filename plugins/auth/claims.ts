@@ -5,24 +5,22 @@ import { checkClaims, noClaims, type ActorClaims } from '../../schema/claims.ts'
 import { InternalError } from '../../schema/errors.ts'
 import type { UsherUser } from '../../schema/user.ts'
 
-const MOST_MS = 5000
-
 declare module 'fastify' {
   interface FastifyInstance {
     usherClaims: ReturnType<typeof createClaims>
   }
 }
 
-function createClaims ({ usherOptions: { claims: claimsOf, userFields } }: FastifyInstance) {
+function createClaims ({ usherOptions: { claims: claimsOf, userFields, deadlines } }: FastifyInstance) {
   return {
     /**
      * Returns the host's claims for a user's next token. Throws `InternalError`, whose cause is logged, if the host's function fails, takes
-     * more than five seconds, or returns anything that a token cannot have. There must be no token without them then.
+     * more than `deadlines.claims`, or returns anything that a token cannot have. There must be no token without them then.
      */
     async of (user: UserRow): Promise<ActorClaims> {
       if (!claimsOf) return noClaims
       try {
-        return checkClaims(await inTime(async () => claimsOf(copy(user))))
+        return checkClaims(await inTime(async () => claimsOf(copy(user)), deadlines.claims))
       } catch (thrown) {
         throw new InternalError({ cause: explain(thrown) })
       }
@@ -38,9 +36,9 @@ function createClaims ({ usherOptions: { claims: claimsOf, userFields } }: Fasti
   }
 }
 
-async function inTime<Result> (run: () => Promise<Result>): Promise<Result> {
+async function inTime<Result> (run: () => Promise<Result>, timeoutMs: number): Promise<Result> {
   const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`usher: claims has not returned within ${MOST_MS / 1000} seconds`)), MOST_MS)
+  const timer = setTimeout(() => reject(new Error(`usher: claims has not returned within ${timeoutMs / 1000} seconds`)), timeoutMs)
   try {
     return await Promise.race([run(), late])
   } finally {

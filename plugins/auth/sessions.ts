@@ -35,8 +35,9 @@ function createSessions (app: FastifyInstance) {
   // The callbacks for the end of each session.
   const watchers = new Map<string, Set<() => void>>()
   const tokenSeconds = longestLifeOf(usherOptions)
-  const readLiveToken = batchCalls((keys: TokenKey[]) => findLiveTokens(db, keys), { telemetry: batch('sessions.check') })
-  const readSession = batchCalls((ids: string[]) => areLive(db, ids))
+  const timeoutMs = usherOptions.deadlines.batch
+  const readLiveToken = batchCalls((keys: TokenKey[]) => findLiveTokens(db, keys), { timeoutMs, telemetry: batch('sessions.check') })
+  const readSession = batchCalls((ids: string[]) => areLive(db, ids), { timeoutMs })
   const revocations = metrics.counter('usher_revocations_total', 'Sessions of which this node has learned that they have ended')
   metrics.gauge('usher_revoked_sessions', 'Ended sessions whose tokens may not have expired yet', () => ended.size, { combine: 'max' })
 

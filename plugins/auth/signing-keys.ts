@@ -49,7 +49,7 @@ async function createSigningKeys (app: FastifyInstance) {
   // How many changes have been announced, and how many of them `keys` includes.
   let [announced, included] = [0, 0]
   // One read runs at a time, so that an older result never replaces a newer one.
-  const load = batchCalls(async () => [await read()], { inFlight: 1, patience: Infinity, telemetry: app.usherTelemetry.batch('signing-keys.read') })
+  const load = batchCalls(async () => [await read()], { inFlight: 1, timeoutMs: Infinity, telemetry: app.usherTelemetry.batch('signing-keys.read') })
   const newest = () => keys.values().next().value!
   const hasSigned = ({ activeAt }: SigningKey, seconds: number) => performance.now() - activeAt >= seconds * 1000
 

@@ -53,8 +53,12 @@ export interface LoginAttempt {
 }
 
 function createThrottle (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherTelemetry: { batch, metrics }, usherOptions: { throttle } } = app
-  const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), { inFlight: 1, telemetry: batch('login-failures.count') })
+  const { usherDatabase: { db }, usherTelemetry: { batch, metrics }, usherOptions: { throttle, deadlines } } = app
+  // One statement runs at a time, because a second one would only wait for the row locks of the first.
+  const inTurn = { inFlight: 1, timeoutMs: deadlines.batch }
+  const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), {
+    ...inTurn, telemetry: batch('login-failures.count'),
+  })
   const throttled = metrics.counter('usher_throttled_attempts_total', 'Attempts that were rejected because a limit is used up', { label: 'operation', values: OPERATIONS })
   const rejections = createRecentRejections()
   const delay = createTarpit(app)
@@ -73,9 +77,8 @@ function createThrottle (app: FastifyInstance) {
   /** Returns a function that charges an attempt to the limit of a subject, and throws `TooManyRequests` if that is used up. */
   function createLimit (name: string, { burst, perMinute }: typeof throttle.account) {
     const limit = { burst, interval: Math.round(60e6 / perMinute) }
-    // One statement runs at a time, because a second one would only wait for the row locks of the first.
-    const take = batchCalls((attempts: Attempt[]) => charge(db, limit, attempts), { inFlight: 1, telemetry: batch('throttle.charge') })
-    const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { inFlight: 1, telemetry: batch('throttle.refund') })
+    const take = batchCalls((attempts: Attempt[]) => charge(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.charge') })
+    const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.refund') })
 
     return async (...subject: string[]): Promise<Charged> => {
       rejections.recall(name, ...subject)

@@ -15,7 +15,7 @@ export class Watched {
       await Promise.all(all.slice(from, from + VERIFIED_AT_ONCE).map(([end, holds]) => this.#verify(end, holds)))
     }
     return [undefined]
-  }, { inFlight: 1, patience: Infinity })
+  }, { inFlight: 1, timeoutMs: Infinity })
 
   /** Calls `end` if the condition does not hold now or in a later verification. Returns a function that stops watching. */
   add (holds: Holds, end: () => void): () => void {

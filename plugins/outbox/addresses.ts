@@ -2,7 +2,6 @@ import type { LookupAddress } from 'node:dns'
 import { lookup as lookupOfSystem, Resolver } from 'node:dns/promises'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 
-const TIMEOUT_MS = 2000
 const TRIES = 2
 
 // Addresses that are not of the public Internet (IANA special-purpose registries): own network, private, carrier-grade NAT, loopback,
@@ -35,11 +34,11 @@ export function isPublicAddress (address: string): boolean {
 export type Resolve = (host: string) => Promise<LookupAddress[]>
 
 /**
- * Resolves with the DNS servers of the system. Unlike `dns.lookup`, it does not occupy the thread pool, in which passwords are checked,
+ * Returns a function that resolves with the DNS servers of the system, each of which has `timeoutMs` to answer. Unlike `dns.lookup`, this does not occupy the thread pool, in which passwords are checked,
  * while a DNS server does not answer. It does not know /etc/hosts.
  */
-export const resolveByDns: Resolve = async (host) => {
-  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
+export const createDnsResolve = (timeoutMs: number): Resolve => async (host) => {
+  const resolver = new Resolver({ timeout: timeoutMs, tries: TRIES })
   const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
   const addresses = answers.flatMap((answer, index) =>
     answer.status === 'fulfilled' ? answer.value.map((address) => ({ address, family: index === 0 ? 4 : 6 })) : [])

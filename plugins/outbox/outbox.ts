@@ -17,7 +17,6 @@ import { createWorker, type Target, type Worker, type WorkerOptions } from './wo
 
 const HANDLER_SLOTS = 16
 const WEBHOOK_SLOTS = 8
-const DRAIN_MS = 1500
 const PURGE_SECONDS = 600
 // A consumer that no node has had for this long is deleted with its deliveries.
 const CONSUMER_DAYS = 7
@@ -25,11 +24,8 @@ const FAILURE_DAYS = 30
 const FAILURES = 10_000
 const CONSUMERS = 1000
 
-/** Time limits and the resolver, which tests replace. */
+/** Pauses and the resolver, which tests replace. */
 export interface OutboxOptions extends WorkerOptions {
-  handlerMs?: number
-  webhookMs?: number
-  drainMs?: number
   resolve?: Resolve
 }
 
@@ -39,8 +35,8 @@ declare module 'fastify' {
   }
 }
 
-function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 15_000, drainMs = DRAIN_MS, resolve, ...workerOptions }: OutboxOptions) {
-  const { log, usherDatabase: { db, notifications }, usherOptions: { schema, webhooks } } = app
+function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: OutboxOptions) {
+  const { log, usherDatabase: { db, notifications }, usherOptions: { schema, webhooks, deadlines } } = app
   const targets = new Map<string, Target>()
   const workers = new Map<string, Worker>()
   const retry = createRetries(app)
@@ -78,7 +74,7 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
       name,
       types: webhook.events,
       slots: WEBHOOK_SLOTS,
-      attemptMs: webhookMs,
+      attemptMs: deadlines.webhook,
       deliver: createSender(app, webhook, resolve),
       report: reportTo(name),
       isFinal: (error) => error instanceof WebhookGone,
@@ -113,7 +109,7 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
         name: consumer,
         types,
         slots: HANDLER_SLOTS,
-        attemptMs: handlerMs,
+        attemptMs: deadlines.handler,
         deliver: async (delivery, signal) => handler(eventOf(delivery) as UsherEvent<Name>, contextOf(delivery, signal)),
         report: reportTo(consumer),
         isFinal: () => false,
@@ -143,7 +139,7 @@ function createOutbox (app: FastifyInstance, { handlerMs = 30_000, webhookMs = 1
     /** Finishes what is being delivered. The rest waits for another node, or for the next start. */
     async stop (): Promise<void> {
       stopped = true
-      await Promise.all([...workers.values()].map((worker) => worker.stop(drainMs)))
+      await Promise.all([...workers.values()].map((worker) => worker.stop(deadlines.drain)))
     },
 
     /** Says that this node's consumers still exist, and deletes what is too old. Returns the number of rows as `purgeRegularly` expects. */

@@ -4,12 +4,10 @@ import { request as requestHttps } from 'node:https'
 import type { FastifyInstance } from 'fastify'
 import type { Delivery } from '../../db/outbox/deliveries.ts'
 import type { Webhook } from '../../schema/webhooks.ts'
-import { createLookup, requirePublicHost, resolveByDns, resolveBySystem, type Resolve } from './addresses.ts'
+import { createDnsResolve, createLookup, requirePublicHost, resolveBySystem, type Resolve } from './addresses.ts'
 
-const CONNECT_MS = 5000
 // The body of a response has no meaning. This much is read, so that a short one ends normally.
 const BODY_BYTES = 16 * 1024
-const BODY_MS = 1000
 const HEADER_BYTES = 16 * 1024
 
 /** A receiver has answered that it wants no more events (Standard Webhooks: 410 Gone). */
@@ -31,9 +29,10 @@ export function signatureHeaders (keys: readonly Buffer[], { id, timestamp, body
  * connects to addresses that are not public.
  */
 export function createSender (app: FastifyInstance, webhook: Webhook, resolve?: Resolve): (delivery: Delivery, signal: AbortSignal) => Promise<void> {
-  const { clock } = app.usherDatabase
+  const { usherDatabase: { clock }, usherOptions: { deadlines } } = app
+  const { webhookConnect: connectMs, webhookBody: bodyMs } = deadlines
   const { url, keys, allowPrivateAddresses } = webhook
-  const lookup = createLookup(resolve ?? (allowPrivateAddresses ? resolveBySystem : resolveByDns), allowPrivateAddresses)
+  const lookup = createLookup(resolve ?? (allowPrivateAddresses ? resolveBySystem : createDnsResolve(deadlines.dns)), allowPrivateAddresses)
 
   return async function send ({ id, type, createdAt, data }, signal) {
     if (!allowPrivateAddresses) requirePublicHost(url)
@@ -45,7 +44,7 @@ export function createSender (app: FastifyInstance, webhook: Webhook, resolve?: 
       'user-agent': 'Usher',
       ...signatureHeaders(keys, { id, timestamp, body }),
     }, body, signal)
-    discard(response)
+    discard(response, bodyMs)
     const status = response.statusCode!
     if (status === 410) throw new WebhookGone('the receiver answered 410 Gone')
     if (status < 200 || status > 299) throw new Error(`the receiver answered ${status}`)
@@ -56,7 +55,7 @@ export function createSender (app: FastifyInstance, webhook: Webhook, resolve?: 
       const start = url.protocol === 'https:' ? requestHttps : requestHttp
       // Without an agent, each event has a connection of its own, to an address that was just checked.
       const request = start(url, { method: 'POST', agent: false, lookup, headers, signal, maxHeaderSize: HEADER_BYTES })
-      const timer = setTimeout(() => request.destroy(new Error(`the receiver could not be connected within ${CONNECT_MS} ms`)), CONNECT_MS)
+      const timer = setTimeout(() => request.destroy(new Error(`the receiver could not be connected within ${connectMs} ms`)), connectMs)
       const connected = () => clearTimeout(timer)
       request.on('socket', (socket) => socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', connected))
       request.on('close', connected)
@@ -67,9 +66,9 @@ export function createSender (app: FastifyInstance, webhook: Webhook, resolve?: 
   }
 }
 
-function discard (response: IncomingMessage): void {
+function discard (response: IncomingMessage, timeoutMs: number): void {
   let bytes = 0
-  const timer = setTimeout(() => response.destroy(), BODY_MS).unref()
+  const timer = setTimeout(() => response.destroy(), timeoutMs).unref()
   response.on('data', (chunk: Buffer) => { if ((bytes += chunk.length) > BODY_BYTES) response.destroy() })
   response.on('close', () => clearTimeout(timer))
   response.on('error', () => {})

@@ -52,7 +52,7 @@ export function createWorker (
   const leaseMs = attemptMs + marginMs
   const running = new Set<Promise<void>>()
   const [stopping, closing] = [new AbortController(), new AbortController()]
-  const settle = batchCalls((attempts: Attempt[]) => deleteDeliveries(db, attempts), { patience: Infinity, telemetry: batch('outbox.settle') })
+  const settle = batchCalls((attempts: Attempt[]) => deleteDeliveries(db, attempts), { timeoutMs: Infinity, telemetry: batch('outbox.settle') })
   let woken = Promise.withResolvers<void>()
   let loop = Promise.resolve()
 

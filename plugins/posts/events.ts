@@ -32,11 +32,11 @@ function createEvents (app: FastifyInstance) {
   let pause: PromiseWithResolvers<void> | undefined
 
   // All callers share one item, so no subscriber has to be rejected while the node or the database is slow.
-  const findSharedEnd = batchCalls(async (_: 'end'[]) => [await findEnd(db)], { patience: Infinity, telemetry: batch('posts.end') })
+  const findSharedEnd = batchCalls(async (_: 'end'[]) => [await findEnd(db)], { timeoutMs: Infinity, telemetry: batch('posts.end') })
   // Subscribers who reconnect together mostly resume from the same position, and share a page.
   const readPage = batchCalls(
     async ([page]: string[]) => [await listPostsAfter(db, JSON.parse(page!))],
-    { size: 1, waiting: Infinity, patience: Infinity, telemetry: batch('posts.events') }
+    { size: 1, waiting: Infinity, timeoutMs: Infinity, telemetry: batch('posts.events') }
   )
 
   const channel = channelOf(schema, 'post_created')

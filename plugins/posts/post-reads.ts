@@ -5,14 +5,11 @@ import {
 } from '../../db/posts.ts'
 import type { Database } from '../../db/tables.ts'
 import type { BatchTelemetry } from '../../db/telemetry/batch.ts'
+import type { Deadlines } from '../../schema/deadlines.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
 
 // The sizes of posts that are read by id are not known before.
 const POSTS_A_READ = 8 * 1024 * 1024 / CONTENT_BYTES
-
-// Other reads are given up after a second. When this one is sent, the response has been admitted and its posts have been read, which would
-// be wasted.
-const PATIENCE_OF_LARGE_READS_MS = 5000
 
 // The id and the size of a post with a content that a list has not read.
 type LargePost = `${string} ${number}`
@@ -20,25 +17,35 @@ type LargePost = `${string} ${number}`
 const idOf = (post: LargePost) => post.split(' ')[0]!
 const bytesOf = (post: LargePost) => Number(post.split(' ')[1])
 
+interface PostReadsOptions {
+  batch: (name: string) => BatchTelemetry
+  deadlines: Deadlines
+  listsInFlight?: number
+}
+
 /**
  * Creates the reads of posts, whose statements concurrent requests share.
- * @param batch returns the telemetry of a kind of read
- * @param listsInFlight the number of concurrent lists
+ * @param options.batch returns the telemetry of a kind of read
+ * @param options.listsInFlight the number of concurrent lists
  */
-export function createPostReads (db: Database, batch: (name: string) => BatchTelemetry, listsInFlight?: number) {
+export function createPostReads (db: Database, { batch, deadlines, listsInFlight }: PostReadsOptions) {
+  const timeoutMs = deadlines.batch
+  // Has more time: when it is sent, the response has been admitted and its posts have been read, which would be wasted.
   const readLarge = batchCalls((posts: LargePost[]) => findPosts(db, posts.map(idOf)), {
-    size: BYTES_A_STATEMENT, weigh: bytesOf, patience: PATIENCE_OF_LARGE_READS_MS, telemetry: batch('posts.read-large'),
+    size: BYTES_A_STATEMENT, weigh: bytesOf, timeoutMs: deadlines.largeRead, telemetry: batch('posts.read-large'),
   })
 
   return {
     /** Returns a post, or undefined if the id is unknown or malformed. */
-    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, telemetry: batch('posts.read') }),
+    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, timeoutMs, telemetry: batch('posts.read') }),
 
     /** Returns a page of posts, newest first. The contents of a long page are null, see `complete`. */
-    list: batchLists((query: ListPostsQuery) => listPosts(db, query), batch('posts.list'), listsInFlight),
+    list: batchLists((query: ListPostsQuery) => listPosts(db, query), {
+      telemetry: batch('posts.list'), timeoutMs, ...listsInFlight !== undefined && { inFlight: listsInFlight },
+    }),
 
     /** Returns the newest posts of an author, who must exist. The contents of a long list are null, see `complete`. */
-    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { telemetry: batch('posts.of-author') }),
+    listOfAuthor: batchCalls((keys: AuthorPostsKey[]) => listPostsOfAuthors(db, keys), { timeoutMs, telemetry: batch('posts.of-author') }),
 
     /**
      * Reads the contents that a list has not read, because they are more than 64 KiB. Posts that were deleted since are left out. Call it

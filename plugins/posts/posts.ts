@@ -25,7 +25,8 @@ declare module 'fastify' {
 }
 
 function createPosts (app: FastifyInstance) {
-  const { log, usherDatabase: { db, writeInTime }, usherTelemetry: { batch }, usherOptions: { schema, emitter, postsPerHour: perHour } } = app
+  const { log, usherDatabase: { db, writeInTime }, usherTelemetry: { batch }, usherOptions } = app
+  const { schema, emitter, postsPerHour: perHour, deadlines } = usherOptions
   const excess = createRecentExcess()
 
   async function create (posts: NewPost[]): Promise<(PostRow | Error)[]> {
@@ -35,7 +36,7 @@ function createPosts (app: FastifyInstance) {
     return rows
   }
 
-  const createInBatch = batchCalls(create, { size: POSTS_A_WRITE, telemetry: batch('posts.create') })
+  const createInBatch = batchCalls(create, { size: POSTS_A_WRITE, timeoutMs: deadlines.batch, telemetry: batch('posts.create') })
 
   function announce (): void {
     emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
@@ -44,9 +45,9 @@ function createPosts (app: FastifyInstance) {
   }
 
   return {
-    ...createPostReads(db, batch),
+    ...createPostReads(db, { batch, deadlines }),
     /** The same reads for costly operations, whose statements may take long: other reads neither wait for them nor share them. */
-    costly: createPostReads(db, batch, SLOW_LISTS_IN_FLIGHT),
+    costly: createPostReads(db, { batch, deadlines, listsInFlight: SLOW_LISTS_IN_FLIGHT }),
     /**
      * Creates a post. Resolves after the commit. Rejects with `UserNotFound`, `Overloaded` or `TooManyPosts`, or with `InvalidToken` if the
      * client may no longer act.

@@ -15,8 +15,8 @@ export interface SizeLimit {
  * upload enforces them. What is checked here ends an upload early, and says how much space there is.
  */
 export function createQuota ({ usherDatabase: { db }, usherOptions }: FastifyInstance) {
-  const { uploadQuotaBytes, uploadQuotaFiles, uploadMaxBytes } = usherOptions
-  const read = batchCalls((userIds: string[]) => findUploadUsage(db, userIds))
+  const { uploadQuotaBytes, uploadQuotaFiles, uploadMaxBytes, deadlines } = usherOptions
+  const read = batchCalls((userIds: string[]) => findUploadUsage(db, userIds), { timeoutMs: deadlines.batch })
 
   /** The limit of a file, apart from quotas. */
   const usual: SizeLimit = { maxBytes: uploadMaxBytes, tooLarge: () => new PayloadTooLarge() }

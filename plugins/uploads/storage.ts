@@ -35,7 +35,9 @@ async function createStorage (app: FastifyInstance) {
   const quota = createQuota(app)
   const installation = await installationOf(db, schema)
   await backend.claim(installation)
-  const read = batchCalls((ids: string[]) => findUploads(db, ids), { telemetry: app.usherTelemetry.batch('uploads.read') })
+  const read = batchCalls((ids: string[]) => findUploads(db, ids), {
+    timeoutMs: usherOptions.deadlines.batch, telemetry: app.usherTelemetry.batch('uploads.read'),
+  })
   let background = Promise.resolve()
   const closing = new AbortController()
   // The published files whose record is not written yet, because another node writes one under the same key, and may fail.

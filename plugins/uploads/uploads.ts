@@ -23,8 +23,10 @@ declare module 'fastify' {
 export type GivenUpload = TemporaryFile & { filename: string, description: string }
 
 function createUploads (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherStorage: storage, usherHooks: hooks } = app
-  const list = batchLists((query: ListUploadsQuery) => listUploads(db, query), app.usherTelemetry.batch('uploads.list'))
+  const { usherDatabase: { db }, usherStorage: storage, usherHooks: hooks, usherOptions: { deadlines } } = app
+  const list = batchLists((query: ListUploadsQuery) => listUploads(db, query), {
+    timeoutMs: deadlines.batch, telemetry: app.usherTelemetry.batch('uploads.list'),
+  })
 
   async function askHook (caller: Caller, { filename, description, size, sha256, mediaType }: GivenUpload): Promise<{ filename: string, description: string }> {
     const input: HookUpload = { filename, description, size, sha256, mediaType, userId: caller.getActor().id }

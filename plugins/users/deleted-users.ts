@@ -7,8 +7,6 @@ import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 
 // This interval matters for purges that a stopped node has left unfinished, and for users who were deleted by SQL.
 const PURGE_SECONDS = 30
-// How long a request waits. The rows may be locked.
-const WAIT_MS = 3000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -17,7 +15,7 @@ declare module 'fastify' {
 }
 
 function createDeletedUsers (app: FastifyInstance) {
-  const { log, usherDatabase: { db } } = app
+  const { log, usherDatabase: { db }, usherOptions: { deadlines } } = app
   const continueNow = purgeRegularly(app, 'deleted users', PURGE_SECONDS, async () => {
     const { more, uploads } = await purgeDeletedUsers(db, ROWS_A_PURGE)
     if (uploads > 0) await sweep()
@@ -35,7 +33,8 @@ function createDeletedUsers (app: FastifyInstance) {
      * Never throws: these rows and files are not visible any more, and failures are logged and tried again.
      */
     async purge (): Promise<void> {
-      await Promise.race([purgeBatch(), delay(WAIT_MS, undefined, { ref: false })])
+      // The rows may be locked.
+      await Promise.race([purgeBatch(), delay(deadlines.userPurge, undefined, { ref: false })])
     },
   }
 

@@ -5,17 +5,17 @@ import { isShareable, separate, updateUsers, type UserUpdate } from '../../db/us
 import { createInTurn } from '../in-turn.ts'
 
 const USERS_A_WRITE = 100
-// A change that comes too late is sent again for as long as any other write (`db/driver/write-in-time.ts`).
-const PATIENCE_MS = 10_000
 
 /**
  * Creates the function that changes a user. Changes of different users share a statement if they can (docs/speed.md, point 3). Changes of
  * the same user never do: they take effect in the order of the calls, except that those of the role or `disabled` by
  * somebody else do not wait.
  */
-export function createUserUpdates ({ usherDatabase: { db, writeInTime }, usherTelemetry: { batch }, usherOptions: { userFields } }: FastifyInstance) {
-  const inTurn = createInTurn()
-  const write = batchCalls(writeTogether, { size: USERS_A_WRITE, patience: PATIENCE_MS, telemetry: batch('users.update') })
+export function createUserUpdates ({ usherDatabase: { db, writeInTime }, usherTelemetry: { batch }, usherOptions: { userFields, deadlines } }: FastifyInstance) {
+  // A change waits, and is sent again if it came too late, for as long as any other write (`db/driver/write-in-time.ts`).
+  const timeoutMs = deadlines.write
+  const inTurn = createInTurn({ timeoutMs })
+  const write = batchCalls(writeTogether, { size: USERS_A_WRITE, timeoutMs, telemetry: batch('users.update') })
 
   // Whether the callers may still act was checked when the batch was sent. Changes that come too late are put into another batch, and then
   // that is checked again.

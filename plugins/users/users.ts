@@ -17,19 +17,20 @@ declare module 'fastify' {
 }
 
 function createUsers (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherTelemetry: { batch, countItemsBeside }, usherOptions: { userFields } } = app
-  const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields), { telemetry: batch('users.read') })
+  const { usherDatabase: { db }, usherTelemetry: { batch, countItemsBeside }, usherOptions: { userFields, deadlines } } = app
+  const timeoutMs = deadlines.batch
+  const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields), { timeoutMs, telemetry: batch('users.read') })
   const readPage = (query: ListUsersQuery) => listUsers(db, query, userFields)
-  const list = batchLists(readPage, batch('users.list'))
+  const list = batchLists(readPage, { timeoutMs, telemetry: batch('users.list') })
   // Lists do not wait for searches, of which some read many users, nor for large pages.
-  const search = batchLists(readPage, batch('users.search'), SLOW_LISTS_IN_FLIGHT)
+  const search = batchLists(readPage, { timeoutMs, telemetry: batch('users.search'), inFlight: SLOW_LISTS_IN_FLIGHT })
   const largePages = batch('users.list-large')
   const pace = createPacing(() => countItemsBeside(largePages))
   const listLarge = batchLists(async (query: ListUsersQuery) => {
     await pace()
     return readPage(query)
-  }, largePages)
-  const readVersion = batchCalls((ids: string[]) => findUserVersions(db, ids), { telemetry: batch('users.version') })
+  }, { timeoutMs, telemetry: largePages })
+  const readVersion = batchCalls((ids: string[]) => findUserVersions(db, ids), { timeoutMs, telemetry: batch('users.version') })
 
   return {
     /** Returns a user, or undefined if the id is unknown or malformed. */
@@ -47,14 +48,16 @@ function createUsers (app: FastifyInstance) {
       return version
     },
     /** Returns the user who has an address, regardless of case, or undefined if there is none. */
-    find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields), { telemetry: batch('users.find') }),
+    find: batchCalls((emails: string[]) => findUsersByEmail(db, emails, userFields), { timeoutMs, telemetry: batch('users.find') }),
     /** Returns a page of users, by default newest first. */
     list (query: ListUsersQuery, client?: Client): Promise<UserPage> {
       const read = query.q !== undefined ? search : query.limit > LARGE_PAGE ? listLarge : list
       return read(query, client)
     },
     /** Creates a user. Resolves after the commit. Rejects with `EmailTaken`, `KeyTaken`, or `InvalidToken` if the client may no longer act. */
-    create: batchCalls((users: UserCreation[]) => insertUsers(db, users, userFields), { size: USERS_A_WRITE, telemetry: batch('users.create') }),
+    create: batchCalls((users: UserCreation[]) => insertUsers(db, users, userFields), {
+      size: USERS_A_WRITE, timeoutMs, telemetry: batch('users.create'),
+    }),
   }
 }
 

@@ -21,9 +21,9 @@ export interface CostlyOperation {
 }
 
 /** Returns the limits of the work that GraphQL operations may cause on a node (contract 7.8). */
-export function createLimits ({ usherOptions: { graphql }, usherTelemetry: { metrics } }: FastifyInstance) {
+export function createLimits ({ usherOptions: { graphql, deadlines }, usherTelemetry: { metrics } }: FastifyInstance) {
   const { maxCost } = graphql
-  const queue = new OperationQueue(maxCost)
+  const queue = new OperationQueue(maxCost, { timeoutMs: deadlines.graphqlOperation })
   metrics.gauge('usher_graphql_running_cost', 'Cost of the operations that run, not counting cheap ones', () => queue.running)
   metrics.gauge('usher_graphql_operations_waiting', 'Operations that wait because of their cost', () => queue.waiting)
   const costs = new WeakMap<OperationDefinitionNode, Cost>()

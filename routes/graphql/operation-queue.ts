@@ -1,3 +1,4 @@
+import { DEADLINES } from '../../schema/deadlines.ts'
 import { ClientDisconnected, Overloaded } from '../../schema/errors.ts'
 import { EventLoopLoad } from '../../plugins/event-loop-load.ts'
 
@@ -5,7 +6,7 @@ interface OperationQueueOptions {
   /** The number of operations that may wait. */
   waiting?: number
   /** Milliseconds that an operation may wait. */
-  patience?: number
+  timeoutMs?: number
   /** Whether the node is busy. While it is, the most costly operations wait, and at most five of them start in a second. */
   load?: { readonly isBusy: boolean }
 }
@@ -27,7 +28,7 @@ export class OperationQueue {
   readonly #free: number
   readonly #heavy: number
   readonly #room: number
-  readonly #patience: number
+  readonly #timeoutMs: number
   readonly #load: { readonly isBusy: boolean }
   #running = 0
   #waiting = 0
@@ -36,13 +37,13 @@ export class OperationQueue {
   readonly #queues = new Map<string, Waiting[]>()
 
   /** @param maxCost most cost that the operations running at the same time may have together, not counting cheap ones */
-  constructor (maxCost: number, { waiting = 1000, patience = 1000, load = new EventLoopLoad() }: OperationQueueOptions = {}) {
+  constructor (maxCost: number, { waiting = 1000, timeoutMs = DEADLINES.graphqlOperation, load = new EventLoopLoad() }: OperationQueueOptions = {}) {
     this.#max = maxCost
     this.#free = maxCost / 50
     this.#heavy = maxCost / 10
     this.#load = load
     this.#room = waiting
-    this.#patience = patience
+    this.#timeoutMs = timeoutMs
   }
 
   /** The total cost of the operations that run, and the number of those that wait. */
@@ -102,7 +103,7 @@ export class OperationQueue {
       })
       const waiting = { cost, start: () => settle(resolve), leave }
       const onDiscarded = () => leave(new ClientDisconnected())
-      const timer = setTimeout(() => leave(new Overloaded()), this.#patience)
+      const timer = setTimeout(() => leave(new Overloaded()), this.#timeoutMs)
       discarded?.addEventListener('abort', onDiscarded)
       queue.push(waiting)
       this.#startNext()

@@ -199,7 +199,7 @@ t.test('SPEED 2 waiting items are limited in number and in time; items beyond a 
     sent.push(keys)
     await answer.promise
     return keys
-  }, { inFlight: 1, waiting: 2, patience: 50 })
+  }, { inFlight: 1, waiting: 2, timeoutMs: 50 })
   const first = read('first')
   await turns()
   const late = Promise.allSettled([read('a'), read('b')])
@@ -212,10 +212,10 @@ t.test('SPEED 2 waiting items are limited in number and in time; items beyond a 
 })
 
 t.test('SPEED 2 items that waited for too long only because the event loop was blocked are sent', async (t) => {
-  const patience = 20
-  const stall = () => { for (const since = performance.now(); performance.now() - since < 2 * patience;); }
+  const timeoutMs = 20
+  const stall = () => { for (const since = performance.now(); performance.now() - since < 2 * timeoutMs;); }
   const answers: (() => void)[] = []
-  const read = batchCalls((keys: string[]) => new Promise<string[]>((resolve) => { answers.push(() => resolve(keys)) }), { inFlight: 1, patience })
+  const read = batchCalls((keys: string[]) => new Promise<string[]>((resolve) => { answers.push(() => resolve(keys)) }), { inFlight: 1, timeoutMs })
   const first = read('first')
   stall()
   while (answers.length === 0) await turn()
@@ -293,7 +293,7 @@ t.test('SPEED 2 for any order of writes and reads, a read sees every write that 
       const seen = keys.map((key) => stored.get(key) ?? 0)
       await scheduler.schedule(Promise.resolve(), 'on its way back')
       return seen
-    }, { patience: Infinity })
+    }, { timeoutMs: Infinity })
     async function run (operation: { write: string } | { read: string }): Promise<void> {
       if ('write' in operation) {
         const version = (stored.get(operation.write) ?? 0) + 1

@@ -41,10 +41,10 @@ t.test('every file that a document names exists, and every link leads to an exis
 })
 
 t.test('9 docs/options.md lists every option with its default', async (t) => {
-  const { throttle, live, graphql, pages: { texts: _, ...pages }, ...options } = readOptions({ databaseUrl: 'postgres://localhost/usher' })
+  const { throttle, live, graphql, pages: { texts: _, ...pages }, deadlines, ...options } = readOptions({ databaseUrl: 'postgres://localhost/usher' })
   const listed = defaultsIn('docs/options.md')
   const others = ['database', 'prefix', 'policy', 'hooks', 'hostGraphql']
-  for (const [name, value] of Object.entries({ ...options, texts: undefined, ...pages, ...throttle, ...live, ...graphql, bufferedBytes: graphql.bufferedBytes })) {
+  for (const [name, value] of Object.entries({ ...options, texts: undefined, ...pages, ...throttle, ...live, ...graphql, bufferedBytes: graphql.bufferedBytes, ...deadlines })) {
     if (others.includes(name)) continue
     t.ok(listed.has(name), name)
     if (value !== undefined) t.ok(listed.get(name)!.startsWith(shown(value)), `${name}: ${listed.get(name)} instead of ${shown(value)}`)

@@ -12,7 +12,7 @@ t.test('SPEED 3 kill -9 of PostgreSQL under write load', async (t) => {
 
   for (const [what, rounds] of [['the postmaster', 2], ['one backend', 3]] as const) {
     await t.test(`1.10 kill -9 of ${what}: writes get 503 until it is available, and acknowledged ones are stored once`, async (t) => {
-      const usher = await createUsher(t, { databaseUrl: database.url })
+      const usher = await createUsher(t, { databaseUrl: database.url, deadlines: {} })
       const { admin, options } = usher
       const writes = startWrites({ url: `http://${await hostOf(usher)}`, headers: admin.headers })
       await writes.acknowledge(200)

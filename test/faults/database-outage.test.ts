@@ -20,7 +20,7 @@ const failures: [name: string, fail: (proxy: Proxy) => unknown, restore: (proxy:
 for (const [name, fail, restore] of failures) {
   t.test(`1.10 the database ${name} under load: 503 within a second, then normal service`, async (t) => {
     const proxy = await createProxy(t, await testDatabaseUrl())
-    const usher = await createUsher(t, { databaseUrl: proxy.url })
+    const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
     const load = await createLoad(usher)
     await outage(t, load, () => fail(proxy), () => restore(proxy))
     t.comment(`dialed while away: ${proxy.dialed}`)
@@ -62,7 +62,7 @@ t.test('1.10 PostgreSQL itself fails under load', async (t) => {
   const { postmaster, ...server } = await startDatabase(t)
 
   await t.test('1.10 it is paused and continues', async (t) => {
-    const load = await createLoad(await createUsher(t, { databaseUrl: server.url }))
+    const load = await createLoad(await createUsher(t, { databaseUrl: server.url, deadlines: {} }))
     const direct = postgres(server.url, { max: 1 })
     t.teardown(() => direct.end({ timeout: 0 }))
     await direct`select 1`
@@ -85,7 +85,7 @@ t.test('1.10 PostgreSQL itself fails under load', async (t) => {
   })
 
   await t.test('1.10 it is killed and restarted', async (t) => {
-    const load = await createLoad(await createUsher(t, { databaseUrl: server.url }))
+    const load = await createLoad(await createUsher(t, { databaseUrl: server.url, deadlines: {} }))
     await load.next(201)
     const refused = load.next(503)
     process.kill(await postmaster(), 'SIGKILL')

@@ -13,7 +13,7 @@ t.test('7.7 if a standby takes over without the latest posts, subscriptions that
   t.teardown(() => {})
   const folder = t.testdir()
   const replicas = await startReplicas(t, folder, { synchronous: false })
-  const usher = await createUsher(t, { databaseUrl: replicas.url, uploadsDir: folder })
+  const usher = await createUsher(t, { databaseUrl: replicas.url, deadlines: {}, uploadsDir: folder })
   const { admin } = usher
   const create = async (title: string): Promise<string> => {
     const { data } = await post(usher, { query: `mutation { createPost(input: { title: "${title}", content: "" }) { cursor } }` }, admin)

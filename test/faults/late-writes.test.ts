@@ -11,7 +11,7 @@ t.test('1.11 a write that got 503 does not undo a later, acknowledged write', as
   const application = `late writes ${process.pid}`
   const proxy = await createProxy(t, `${await testDatabaseUrl()}?application_name=${encodeURIComponent(application)}`)
   const one = await createUsher(t)
-  const two = await createUsher(t, { ...one.options, databaseUrl: proxy.url })
+  const two = await createUsher(t, { ...one.options, databaseUrl: proxy.url, deadlines: {} })
   const { admin } = one
   const sql = openSql(t, one)
   const user = await one.createUser()

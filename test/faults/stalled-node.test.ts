@@ -66,7 +66,7 @@ t.test('4 1.10 if the database responds after 350 ms, valid tokens are accepted,
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)
   const one = await createUsher(t)
-  const two = await createUsher(t, { ...one.options, databaseUrl: proxy.url })
+  const two = await createUsher(t, { ...one.options, databaseUrl: proxy.url, deadlines: {} })
   const user = await one.createUser()
   t.equal(await statusOf(two, user), 200)
   proxy.delayReplies(350)
@@ -91,7 +91,7 @@ t.test('2.5 a node that stalls while it deletes an admin blocks changes of other
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)
   const one = await createUsher(t, { databaseUrl: `${databaseUrl}?statement_timeout=5000` })
-  const two = await createUsher(t, { ...one.options, databaseUrl: proxy.url })
+  const two = await createUsher(t, { ...one.options, databaseUrl: proxy.url, deadlines: {} })
   const [gone, other] = [await one.createUser({ role: 'admin' }), await one.createUser({ role: 'admin' })]
   const sql = openSql(t, one)
   const isWaiting = async () => (await sql`

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import Fastify, { type FastifyInstance, type FastifyServerOptions, type InjectOptions, type LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
+import { slow } from './deadlines.ts'
 import { testDatabaseUrl } from './database.ts'
 import { takeSchema } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
@@ -47,6 +48,7 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
     poolSize: 4,
     admin: ADMIN,
     postsPerHour: 1_000_000,
+    deadlines: slow,
     // test/plugins/auth/passwords.test.ts tests the real ones.
     passwordHash: { memoryKiB: 8, passes: 1 },
     throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous },

@@ -11,6 +11,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import mercurius from 'mercurius'
 import type { Test } from 'tap'
 import type { UsherOptions } from '../../app.ts'
+import { slow } from './deadlines.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
@@ -46,6 +47,7 @@ export async function mountOptions (t: Test, prefix = '/accounts'): Promise<Ushe
     schema: uniqueSchema(`${t.name} ${prefix}`),
     uploadsDir: temporaryFolder(t),
     poolSize: 2,
+    deadlines: slow,
     admin: { email: 'admin@example.com', password: 'horse battery staple' },
   }
 }

@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { FACTOR } from './deadlines.ts'
 import { parseSettings } from '../../node/settings.ts'
 
 // Enough for a start on a busy machine, and less than the limit of tap.
@@ -76,7 +77,7 @@ export function spawnNode (t: Test, { settings = {}, cwd, program = server, inje
   const { command, env } = nodeCommand(inject ? ['--import', `data:text/javascript,${encodeURIComponent(inject)}`, program] : [program])
   for (const name of names) delete env[name]
   if (compileCache) for (const name of ['NODE_DISABLE_COMPILE_CACHE', 'NODE_COMPILE_CACHE']) delete env[name]
-  const child = spawn(...command, { cwd, env: { ...env, PORT: '0', POSTS_PER_HOUR: '1000000', ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(...command, { cwd, env: { ...env, PORT: '0', POSTS_PER_HOUR: '1000000', DEADLINE_FACTOR: String(FACTOR), ...settings }, stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) child[name]!.setEncoding('utf8').on('data', (text: string) => { output[name] += text })
   const ended = once(child, 'close').then(([code, signal]) => code ?? signal)

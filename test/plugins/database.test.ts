@@ -41,7 +41,7 @@ t.test('1.10 if the database fails during the start, ready() rejects, and the co
   const proxy = await createProxy(t, await testDatabaseUrl())
   const app = Fastify()
   t.teardown(() => app.close())
-  app.register(usher, { databaseUrl: proxy.url, schema: uniqueSchema(t.name), uploadsDir: t.testdir() })
+  app.register(usher, { databaseUrl: proxy.url, deadlines: {}, schema: uniqueSchema(t.name), uploadsDir: t.testdir() })
   // This runs after the migrations and before the notifications.
   app.register(async () => proxy.refuse())
   await t.rejects(async () => app.ready(), { code: 'DATABASE_UNAVAILABLE', message: /cannot be reached \((ECONNREFUSED|ECONNRESET|CONNECTION_CLOSED)\)/ })
@@ -57,7 +57,7 @@ t.test('1.10 a start does not fail if the database pauses for longer than a requ
     await delay(1000)
     proxy.thaw()
   }
-  const { inject } = await createUsher(t, { databaseUrl: proxy.url, schema: uniqueSchema(t.name), hooks: { beforeUserCreate: pause } })
+  const { inject } = await createUsher(t, { databaseUrl: proxy.url, deadlines: {}, schema: uniqueSchema(t.name), hooks: { beforeUserCreate: pause } })
   t.equal(pauses, 1)
   t.equal((await inject('GET', '/health/ready')).statusCode, 200)
 
@@ -113,7 +113,7 @@ t.test('1.10 an outage that interrupts the removal of a deleted user is one line
   const proxy = await createProxy(t, await testDatabaseUrl())
   const lines: { level: number, msg: string }[] = []
   const logger = { level: 'debug', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } }
-  const usher = await createUsher(t, { databaseUrl: proxy.url }, { logger })
+  const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} }, { logger })
   const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
   const user = await usher.createUser()
   await sql.begin(async (trx) => {
@@ -133,7 +133,7 @@ t.test('1.10 an outage is one line of the log, not one for each request and each
   const proxy = await createProxy(t, await testDatabaseUrl())
   const lines: { level: number, msg: string, reqId?: string }[] = []
   const logger = { level: 'debug', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } }
-  const { inject, options } = await createUsher(t, { databaseUrl: proxy.url }, { logger })
+  const { inject, options } = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} }, { logger })
   lines.length = 0
   proxy.refuse()
   await until('away', async () => (await inject('GET', '/api/users')).statusCode === 503)
@@ -199,7 +199,7 @@ t.test('9 a postgres.js client of the host is used and stays open', async (t) =>
 
 t.test('9 of two mounts with different databases, one keeps working while the database of the other is unavailable', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const one = await createUsher(t, { databaseUrl: proxy.url })
+  const one = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
   const two = await createUsher(t)
   const { id } = await two.createUser()
   proxy.refuse()
@@ -217,7 +217,7 @@ t.test('9 of two mounts with different databases, one keeps working while the da
 for (const state of ['serves', 'refuses connections', 'is frozen'] as const) {
   t.test(`8 the app closes promptly under load while the database ${state}`, async (t) => {
     const proxy = await createProxy(t, await testDatabaseUrl())
-    const usher = await createUsher(t, { databaseUrl: proxy.url })
+    const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
     const load = await createLoad(usher)
     await load.next(201)
     if (state === 'refuses connections') proxy.refuse()

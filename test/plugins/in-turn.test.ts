@@ -2,8 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { createInTurn } from '../../plugins/in-turn.ts'
 
-function createTasks (options?: Parameters<typeof createInTurn>[0]) {
-  const inTurn = createInTurn(options)
+function createTasks (options: Partial<Parameters<typeof createInTurn>[0]> = {}) {
+  const inTurn = createInTurn({ timeoutMs: 60_000, ...options })
   const started: string[] = []
   const ends: (() => void)[] = []
   const run = (key: string, name: string) => inTurn.run(key, () => new Promise<string>((resolve, reject) => {
@@ -29,7 +29,7 @@ t.test('SPEED 3 tasks with the same key run one after the other, in order, and a
 })
 
 t.test('SPEED 3 a task that has waited for too long is rejected, and the next one does not overtake the first', async (t) => {
-  const { run, started, ends } = createTasks({ patience: 1 })
+  const { run, started, ends } = createTasks({ timeoutMs: 1 })
   const first = run('a', 'first')
   await t.rejects(run('a', 'second'), { code: 'OVERLOADED' })
   const others = [run('a', 'third'), run('b', 'other')]

@@ -6,13 +6,15 @@ import { NIL as ID } from 'uuid'
 import { insertMail } from '../../db/outbox/mails.ts'
 import database from '../../plugins/database.ts'
 import telemetry from '../../plugins/telemetry.ts'
-import mailerPlugin, { type MailerOptions } from '../../plugins/mailer.ts'
+import mailerPlugin from '../../plugins/mailer.ts'
 import optionsPlugin from '../../plugins/options.ts'
 import outbox from '../../plugins/outbox/outbox.ts'
 import { createSmtpMailer } from '../../node/smtp.ts'
 import type { Mail, Mailer } from '../../schema/options.ts'
+import type { Deadlines } from '../../schema/deadlines.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { slow } from '../helpers/deadlines.ts'
 import { createMailer, startMailServer } from '../helpers/mail.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -25,16 +27,19 @@ const mail: Mail = { to, ...content }
 const DAY = 86400
 
 /** Registers the plugin with an outbox on a bare Fastify, and collects the level, message and error of each log entry. */
-async function start (t: Test, mailer: Mailer | undefined, { schema = uniqueSchema(t.name), secret = SECRET, ...options }: MailerOptions & { schema?: string, secret?: string | null } = {}) {
+async function start (
+  t: Test, mailer: Mailer | undefined,
+  { schema = uniqueSchema(t.name), secret = SECRET, deadlines = slow }: { schema?: string, secret?: string | null, deadlines?: Partial<Deadlines> } = {}
+) {
   const lines: string[] = []
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const databaseUrl = await testDatabaseUrl()
-  await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema, mailer, ...secret !== null && { secret } }) })
+  await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema, mailer, deadlines, ...secret !== null && { secret } }) })
   await app.register(telemetry)
   await app.register(database)
   await app.register(outbox, { shortestMs: 1, longestMs: 10 })
-  await app.register(mailerPlugin, options)
+  await app.register(mailerPlugin)
   await app.ready()
   const sql = openSql(t, { options: { databaseUrl, schema } })
   /** Stores a mail in the outbox, as the change that causes it does. */
@@ -109,7 +114,7 @@ t.test('4.7 a mail whose link has expired is not sent', async (t) => {
 })
 
 t.test('4.7 a mailer that hangs, or a mail server that does not respond, is given up after a time', async (t) => {
-  const { send, logged } = await start(t, () => new Promise(() => {}), { attemptMs: 1 })
+  const { send, logged } = await start(t, () => new Promise(() => {}), { deadlines: { ...slow, mail: 1 } })
   // More mails than the mailer sends concurrently.
   for (let index = 0; index < 10; index++) await send(to)
   await until('attempts', () => logged().length >= 10)

@@ -2,11 +2,13 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { createRetries } from '../../plugins/retries.ts'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
+import { readOptions } from '../../schema/read-options.ts'
 import { until } from '../helpers/until.ts'
 
 function openRetries (t: Test) {
   const lines: { msg: string }[] = []
   const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
+  app.decorate('usherOptions', readOptions({ databaseUrl: 'postgres://localhost/none' }))
   t.teardown(() => app.close())
   return { app, run: createRetries(app), lines }
 }

@@ -4,6 +4,7 @@ import { createLocalJWKSet, decodeJwt, jwtVerify } from 'jose'
 import t, { type Test } from 'tap'
 import usher, { type Actor, type UsherOptions } from '../../app.ts'
 import { createUsher, withUsers, type TestUsher } from '../helpers/app.ts'
+import { slow } from '../helpers/deadlines.ts'
 import { post } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
 
@@ -75,7 +76,7 @@ t.test('12.3 without the option, the claims of every actor are an empty frozen o
 
 t.test('12.3 claims that a token cannot have make the login fail with 500, and the log says why', async (t) => {
   let answer: Claims = returned({})
-  const { base, inject, lines, tryLogin } = await mount(t, (user) => answer(user))
+  const { base, inject, lines, tryLogin } = await mount(t, (user) => answer(user), { deadlines: { ...slow, claims: 500 } })
   const circular: Record<string, unknown> = {}
   circular.self = circular
   const wrong: [claims: Claims, message: string | RegExp][] = [
@@ -93,7 +94,7 @@ t.test('12.3 claims that a token cannot have make the login fail with 500, and t
     [async () => Promise.reject(new Error('no plan today')), /claims has failed.*no plan today/],
     [() => { throw Object.assign(new Error('yours'), { statusCode: 403 }) }, 'claims has failed'],
     [() => { throw 'text' }, 'claims has failed'], // eslint-disable-line no-throw-literal
-    [() => new Promise(() => {}), 'claims has not returned within 5 seconds'],
+    [() => new Promise(() => {}), 'claims has not returned within 0.5 seconds'],
   ]
   const sessions = async () => (await openSql(t, base)`select id from sessions`).length
   const before = await sessions()

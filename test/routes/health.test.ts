@@ -6,7 +6,7 @@ import { until } from '../helpers/until.ts'
 
 t.test('8 GET /health/live always succeeds, GET /health/ready only while the database is available', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const { inject } = await createUsher(t, { databaseUrl: proxy.url, prefix: '/accounts' })
+  const { inject } = await createUsher(t, { databaseUrl: proxy.url, deadlines: {}, prefix: '/accounts' })
   const get = async (path: string) => {
     const response = await inject('GET', path)
     return [response.statusCode, response.headers['content-type'], response.json()]

@@ -3,6 +3,7 @@ import t from 'tap'
 import { v7 as uuid } from 'uuid'
 import { createToResultKey } from '../../schema/idempotency.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { slow } from '../helpers/deadlines.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { create, createTwo, outcomeOf, somebody } from '../helpers/idempotency.ts'
@@ -37,7 +38,7 @@ t.test('10.4 if the first request fails on another node, the repeat that waits f
 })
 
 t.test('10.4 a transaction that has locked an expired result delays no other request with a key', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await createUsher(t, { deadlines: { ...slow, idempotency: 200 } })
   const sql = openSql(t, usher)
   const [expired, fresh] = [somebody(), { ...somebody(), password: 'correct horse battery' }]
   await create(usher, 'expired', expired)

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import t from 'tap'
 import { createToResultKey } from '../../schema/idempotency.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { slow } from '../helpers/deadlines.ts'
 import { createTwo } from '../helpers/idempotency.ts'
 import { openSql } from '../helpers/sql.ts'
 import { END, fieldPart, filePart, leftovers, open, post, received } from '../helpers/uploads.ts'
@@ -48,7 +49,7 @@ t.test('10.4 concurrent uploads with one key on two nodes store one file', async
 })
 
 t.test('10.4 while an upload is in progress, a repeat returns 409 before its body is read', async (t) => {
-  const usher = await createUsher(t)
+  const usher = await createUsher(t, { deadlines: { ...slow, idempotency: 200 } })
   const sql = openSql(t, usher)
   const body = Buffer.concat([filePart('Hello'), fieldPart('description', 'A greeting'), END])
   const first = await open(t, usher, `Idempotency-Key: key\r\nContent-Length: ${body.length}\r\nConnection: close`)
@@ -78,7 +79,7 @@ t.test('10.4 an upload whose client disconnects before its body is read frees it
 
 t.test('10.4 an upload whose key another node has taken is stored if that one fails, and removed if it takes too long', async (t) => {
   let tries = 0
-  const usher = await createUsher(t, { hooks: { beforeUploadKeep: () => { tries++ } } })
+  const usher = await createUsher(t, { deadlines: { ...slow, idempotency: 1000 }, hooks: { beforeUploadKeep: () => { tries++ } } })
   const sql = openSql(t, usher)
   const { key } = createToResultKey(undefined)({ actorId: usher.admin.id, key: 'key', operation: '', content: null })
   const { response } = await sql.begin(async (otherNode) => {

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
+import { slow } from '../helpers/deadlines.ts'
 import { create, createTwo, outcomeOf, somebody } from '../helpers/idempotency.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { startWithEvents } from '../helpers/outbox-events.ts'
@@ -117,9 +118,10 @@ t.test('10.4 requests with and without keys share a statement, each with its own
 
 t.test('10.4 a write that another node is making is refused, and the repeat returns 409 with Retry-After', async (t) => {
   const [one, other] = await createTwo(t, {
-    hooks: { onUserCreate: async ({ name }) => { if (name === 'Slow') await slow.promise } },
+    deadlines: { ...slow, idempotency: 200 },
+    hooks: { onUserCreate: async ({ name }) => { if (name === 'Slow') await held.promise } },
   })
-  const slow = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<void>()
   const given = { ...somebody(), name: 'Slow' }
   const first = create(one, 'key', given)
   const sql = openSql(t, one)
@@ -128,7 +130,7 @@ t.test('10.4 a write that another node is making is refused, and the repeat retu
   for (const repeat of await Promise.all([one, other].map((usher) => create(usher, 'key', given)))) {
     t.match([repeat.statusCode, repeat.headers['retry-after'], repeat.json()], [409, '1', { code: 'IDEMPOTENCY_KEY_IN_USE' }])
   }
-  slow.resolve()
+  held.resolve()
   t.equal((await first).statusCode, 201)
   t.same(outcomeOf(await create(other, 'key', given)), { ...outcomeOf(await first), replayed: 'true' })
 })

@@ -75,7 +75,7 @@ t.test('5.5 a failed upload leaves nothing behind', async (t) => {
 
 t.test('1.10 an upload while the database is unavailable gets 503 and leaves nothing behind', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const usher = await createUsher(t, { databaseUrl: proxy.url })
+  const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
   const socket = await open(t, usher, 'Transfer-Encoding: chunked\r\nConnection: close')
   socket.write(chunked(filePart('Hello')))
   await writing(usher)
@@ -153,7 +153,7 @@ t.test('5.4 concurrent uploads are not mixed up', async (t) => {
 t.test('5.5 if the database stalls while the record is written: 503, and never a record without its file', async (t) => {
   const databaseUrl = await testDatabaseUrl()
   const proxy = await createProxy(t, databaseUrl)
-  const usher = await createUsher(t, { databaseUrl: proxy.url })
+  const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
   const sql = openSql(t, { ...usher, options: { ...usher.options, databaseUrl } })
   const release = Promise.withResolvers<void>()
   t.teardown(() => release.resolve())

@@ -3,6 +3,7 @@ import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { audiences } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { slow } from '../helpers/deadlines.ts'
 import { createEndDuring, lockTable, type Lock } from '../helpers/end-during.ts'
 import { post } from '../helpers/graphql.ts'
 import { createMailer } from '../helpers/mail.ts'
@@ -128,6 +129,7 @@ t.test('4 the end of a session does not wait for a change of the address in that
 })
 
 t.test('2.5 the response to the deletion of a user does not wait for rows that are locked', async (t) => {
+  const { inject } = await createUsher(t, { ...usher.options, deadlines: { ...slow, userPurge: 200 } })
   const user = await createUser()
   const { id } = await upload(usher, 'Hello', undefined, user.headers)
   await sql.begin(async (trx) => {

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { createCircuitBreaker } from '../../../db/driver/circuit-breaker.ts'
+import { DEADLINES } from '../../../schema/deadlines.ts'
 import { openConnection, type TestConnection } from '../../helpers/connection.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
@@ -193,7 +194,7 @@ t.test('1.10 if the circuit breaker opens during a transaction on a client of th
 })
 
 t.test('1.10 a statement that exceeds its time limit, a deadlock and too many connections lead to 503', async (t) => {
-  const { query } = await openConnection(t, { statementTimeout: 50 })
+  const { query } = await openConnection(t, { deadlines: { ...DEADLINES, statement: 50 } })
   await t.rejects(query('select pg_sleep(5)'), { ...unavailable, cause: { code: '57014' } })
 
   const { query: ask } = await openConnection(t)
@@ -204,7 +205,7 @@ t.test('1.10 a statement that exceeds its time limit, a deadlock and too many co
 })
 
 t.test('1.10 if one connection of the pool stops responding, its statements get 503, and later ones use another connection', async (t) => {
-  const { query, notifications, proxy, breaker } = await openConnection(t, { poolSize: 1, statementTimeout: 100 })
+  const { query, notifications, proxy, breaker } = await openConnection(t, { poolSize: 1, deadlines: { ...DEADLINES, statement: 100 } })
   await notifications.start()
   await query('select 1')
   proxy.abandon('newest')

@@ -96,7 +96,7 @@ t.test('1.13 transactions share a limited number of connections', async (t) => {
     ((await connection.run('select pg_backend_pid() as pid'))[0] as { pid: number }).pid
 
   await t.test('waiting transactions get a connection in order, and are rejected if none becomes free in time', async (t) => {
-    const pool = createTransactionPool(options, { size: 1, patience: 200, waiting: 2 })
+    const pool = createTransactionPool(options, { size: 1, timeoutMs: 200, maxWaiting: 2 })
     t.teardown(pool.destroy)
     const first = await pool.acquire()
     const number = await pid(first)

@@ -110,7 +110,7 @@ t.test('4 an ended session is forgotten when its tokens have expired', async (t)
 
 t.test('1.7 rejecting an invalid token needs no statement; a token that cannot be verified gets 503', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const usher = await createUsher(t, { databaseUrl: proxy.url })
+  const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
   const { inject, admin } = usher
   const loggedOut = await usher.createUser()
   await inject('POST', '/api/auth/logout', { headers: loggedOut.headers })

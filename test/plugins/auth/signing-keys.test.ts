@@ -258,7 +258,7 @@ t.test('4 a kid that a node does not know', async (t) => {
 
 t.test('4 an unknown kid gets 503 while the database is unavailable', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const usher = await createUsher(t, { databaseUrl: proxy.url })
+  const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
   const { token } = usher.admin
   const [row] = await openSql(t, usher)<KeyRow[]>`select * from signing_keys`
   const unknown = forge(token, 'x'.repeat(43), createPrivateKey(row!.private_key))

@@ -128,7 +128,7 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
 
 t.test('4 a login that fails because the database is unavailable does not count', async (t) => {
   const proxy = await createProxy(t, `${await testDatabaseUrl()}?statement_timeout=1000`)
-  const usher = await createUsher(t, { databaseUrl: proxy.url, throttle: { account: oneAttempt } })
+  const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {}, throttle: { account: oneAttempt } })
   const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
   const user = await usher.createUser()
   const locked = (during: () => Promise<unknown>) => sql.begin(async (trx) => {

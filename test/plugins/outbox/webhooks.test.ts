@@ -16,6 +16,7 @@ import { updateUser } from '../../../db/user-changes.ts'
 import { eventData, type EventName } from '../../../schema/events.ts'
 import { readOptions } from '../../../schema/read-options.ts'
 import type { WebhookOptions } from '../../../schema/webhooks.ts'
+import { slow } from '../../helpers/deadlines.ts'
 import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
@@ -48,7 +49,7 @@ async function start (t: Test, webhooks: WebhookOptions[], options: OutboxOption
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const databaseUrl = await testDatabaseUrl()
-  await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema, webhooks }) })
+  await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema, webhooks, deadlines: { ...slow, webhookBody: 500 } }) })
   await app.register(telemetry)
   await app.register(database)
   await app.register(outbox, { shortestMs: 1, longestMs: 20, ...options })

@@ -16,7 +16,7 @@ import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 // One node uses the database through a proxy that can fail. The other node writes.
 const proxy = await createProxy(t, await testDatabaseUrl())
 const writer = await createUsher(t)
-const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url })
+const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url, deadlines: {} })
 
 /** Subscribes to the posts that a node delivers, until the test ends. */
 async function subscribe (t: Test, node = usher) {
@@ -63,7 +63,7 @@ t.test('7.7 a first subscriber gets a post whose notification arrives before the
   const direct = await testDatabaseUrl()
   const name = uniqueSchema('overtaking')
   const proxy = await createProxy(t, `${direct}?application_name=${name}`)
-  const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url, notificationsUrl: direct, poolSize: 2 })
+  const usher = await createUsher(t, { ...writer.options, databaseUrl: proxy.url, deadlines: {}, notificationsUrl: direct, poolSize: 2 })
   const sql = openSql(t, writer)
   const user = await writer.createUser()
   const socket = await (await openSocket(t, usher)).init()

@@ -3,6 +3,7 @@ import { createTelemetry } from '../../../db/telemetry/telemetry.ts'
 import { authorPostsKey } from '../../../db/posts.ts'
 import { createPostReads } from '../../../plugins/posts/post-reads.ts'
 import { openConnection } from '../../helpers/connection.ts'
+import { slow } from '../../helpers/deadlines.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { openSql } from '../../helpers/sql.ts'
 
@@ -16,7 +17,7 @@ t.test('7.8 lists of posts with more than 64 KiB of contents are completed after
   const sql = openSql(t, usher)
   const { db } = await openConnection(t, { schema: usher.options.schema! })
   const telemetry = createTelemetry()
-  const { list, listOfAuthor, complete } = createPostReads(db, telemetry.batch)
+  const { list, listOfAuthor, complete } = createPostReads(db, { batch: telemetry.batch, deadlines: slow })
   const ofAuthor = (id: string) => listOfAuthor(authorPostsKey(id, 50, FIELDS))
 
   // Replaces all posts by those of new authors, each with posts of these sizes, oldest first. Returns the ids of the authors.

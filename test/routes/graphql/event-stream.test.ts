@@ -11,7 +11,7 @@ const SUBSCRIPTION = 'subscription { postCreated { title } }'
 const POSTS = { query: `?${new URLSearchParams({ query: SUBSCRIPTION })}` }
 
 const proxy = await createProxy(t, await testDatabaseUrl())
-const usher = await createUsher(t, { databaseUrl: proxy.url })
+const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
 
 t.test('7.7 a client that was disconnected before its first event also gets what it missed', async (t) => {
   await createPost(usher, usher.admin, 'Before')
@@ -46,7 +46,7 @@ t.test('7.7 a client that subscribes while the database is unavailable is told t
 
 t.test('7.7 stopping the node also ends a stream that is being opened', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const usher = await createUsher(t, { databaseUrl: proxy.url }, { forceCloseConnections: false, keepAliveTimeout: 1 })
+  const usher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} }, { forceCloseConnections: false, keepAliveTimeout: 1 })
   await hostOf(usher)
   proxy.freeze()
   const opened = openEvents(t, usher, POSTS)

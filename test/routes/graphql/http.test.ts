@@ -280,7 +280,7 @@ t.test('7.1 a browser gets GraphiQL, which loads nothing from other origins', as
 
 t.test('7.1 without a database the response is 200 with errors; service resumes when the database is back', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const usher: TestUsher = await createUsher(t, { databaseUrl: proxy.url })
+  const usher: TestUsher = await createUsher(t, { databaseUrl: proxy.url, deadlines: {} })
   const id = await createPost(usher, usher.admin)
   await proxy.refuse()
   for (const query of ['{ users { nodes { id } } }', `{ user(id: "${usher.admin.id}") { id } }`, `mutation { deletePost(id: "${id}") }`]) {

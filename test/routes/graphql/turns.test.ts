@@ -49,7 +49,7 @@ t.test('1.13 while the node is busy, cheaper operations overtake the most costly
 })
 
 t.test('1.13 an operation waits for a limited time, and a limited number of operations wait', async (t) => {
-  const turns = new OperationQueue(100, { waiting: 2, patience: 1, load: { isBusy: false } })
+  const turns = new OperationQueue(100, { waiting: 2, timeoutMs: 1, load: { isBusy: false } })
   const end = await turns.enter(100, 'a')
   const refused = { code: 'OVERLOADED' }
   await Promise.all(['a', 'a', 'b'].map((network) => t.rejects(turns.enter(100, network), refused)))

@@ -14,7 +14,6 @@ import { RunningOperations } from './running-operations.ts'
 import type { SocketContext } from './socket-context.ts'
 import { createSocketSink } from './socket-sink.ts'
 
-const INIT_MS = 3000
 const OPERATIONS_A_SOCKET = 10
 // While more messages wait for those before them, the socket is not read.
 const MESSAGES_WAITING = 10
@@ -40,15 +39,16 @@ export class GraphqlSocket {
   /** Starts the time within which `connection_init` must arrive. Must be called before anything is read. */
   constructor (socket: WebSocket, protocol: Protocol, context: SocketContext) {
     const { usher, subscriptions: { unread } } = context
+    const { live, deadlines: { socketInit } } = usher.usherOptions
     this.#protocol = protocol
     this.#context = context
     this.#socket = new BoundedSocket(socket, {
-      messages: usher.usherOptions.live.messages,
+      messages: live.messages,
       unread,
       onMessage: (text) => this.#enqueue(text),
       onError: (err) => usher.log.debug({ err }, 'a socket has failed'),
     })
-    this.#deadline = setTimeout(() => this.#close(CloseCode.InitialisationTimeout, 'Connection initialisation timeout'), INIT_MS)
+    this.#deadline = setTimeout(() => this.#close(CloseCode.InitialisationTimeout, 'Connection initialisation timeout'), socketInit)
     this.#socket.onceClosed(() => {
       clearTimeout(this.#deadline)
       this.#unwatch()

@@ -15,7 +15,6 @@ import type { SocketContext } from './socket-context.ts'
 import type { Subscriptions } from '../subscriptions.ts'
 import { handleUpgrades } from './upgrades.ts'
 
-const CLOSING_MS = 1000
 const BYTES_A_MESSAGE = 16 * 1024
 const FRAGMENTS_A_MESSAGE = 64
 
@@ -26,7 +25,7 @@ const FRAGMENTS_A_MESSAGE = 64
  */
 export function addSockets (app: FastifyInstance, path: string, subscriptions: Subscriptions): void {
   const upgrades = new WeakMap<IncomingMessage, { connection: Duplex, head: Buffer }>()
-  const { prefix, pingSeconds } = app.usherOptions
+  const { prefix, pingSeconds, deadlines } = app.usherOptions
   const origins = createAllowedOrigins(app)
   const options = {
     noServer: true,
@@ -36,7 +35,7 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
     // The socket answers pings itself, with a limit of unread bytes.
     autoPong: false,
     // @types/ws does not know this option. By default, ws waits for 30 seconds.
-    closeTimeout: CLOSING_MS,
+    closeTimeout: deadlines.socketClose,
     handleProtocols: (offered: Set<string>) => [...protocols.keys()].find((name) => offered.has(name)) ?? false as const,
   }
   const sockets = new WebSocketServer(options)
@@ -60,7 +59,7 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   app.addHook('preClose', async () => {
     clearInterval(pinging)
     release()
-    await closeAll(sockets)
+    await closeAll(sockets, deadlines.socketClose)
   })
 
   // Makes the GET route handle upgrades, even if a plugin of the host has changed the route. Other requests get their response in
@@ -130,11 +129,11 @@ function dispatch (app: FastifyInstance, request: IncomingMessage, socket: Duple
 }
 
 // Closes all sockets, and ends those that have not closed in time. A request that is not upgraded yet gets 503 from ws.
-async function closeAll (sockets: WebSocketServer): Promise<void> {
+async function closeAll (sockets: WebSocketServer, timeoutMs: number): Promise<void> {
   const closed = once(sockets, 'close')
   sockets.close()
   for (const socket of sockets.clients) socket.close(CloseCode.GoingAway, 'The server is going away')
-  const deadline = setTimeout(() => { for (const socket of sockets.clients) socket.terminate() }, CLOSING_MS)
+  const deadline = setTimeout(() => { for (const socket of sockets.clients) socket.terminate() }, timeoutMs)
   await closed
   clearTimeout(deadline)
 }

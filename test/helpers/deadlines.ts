@@ -1,0 +1,13 @@
+import { DEADLINES, multiplyDeadlines } from '../../schema/deadlines.ts'
+
+/** How much longer than usual nodes and apps of tests wait, so that a busy machine makes a test slow, but does not fail it. */
+export const FACTOR = 10
+
+// What these end, a client keeps open on purpose.
+const { socketClose, responseCutOff, drain } = DEADLINES
+
+/**
+ * The deadlines of apps in tests. A test of a deadline sets that one, such as `{ deadlines: { ...slow, idempotency: 100 } }`, and a test of
+ * outages has the defaults, `{ deadlines: {} }`.
+ */
+export const slow = { ...multiplyDeadlines(FACTOR), socketClose, responseCutOff, drain }
