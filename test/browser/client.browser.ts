@@ -6,9 +6,10 @@ import t, { type Test } from 'tap'
 import type { UsherClient } from '../../client/index.ts'
 import usher from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
-import { PATIENCE_MS, startBrowser } from '../helpers/browser.ts'
+import { startBrowser } from '../helpers/browser.ts'
 import { createCuttingProxy } from '../helpers/cutting-proxy.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { TEST_TIMEOUT_MS } from '../helpers/deadlines.ts'
 import { createPost } from '../helpers/graphql.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
@@ -55,7 +56,7 @@ t.test('15.4 three tabs of a browser share a session', async (t) => {
   const shown = (title: string) => inTabs((tab) => tab.locator('#posts li', { hasText: title }).waitFor())
   const openTab = async () => {
     const tab = await context.newPage()
-    tab.setDefaultTimeout(PATIENCE_MS)
+    tab.setDefaultTimeout(TEST_TIMEOUT_MS)
     await tab.goto(proxy.url)
     tabs.push(tab)
   }

@@ -4,12 +4,10 @@
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { createUsher } from './app.ts'
+import { TEST_TIMEOUT_MS } from './deadlines.ts'
 import { startNode } from './node.ts'
 
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
-
-/** Milliseconds that a page may take for each step. On a busy machine, a browser may take half a minute to load an editor. */
-export const PATIENCE_MS = 60_000
 
 const DESKTOP = { width: 1280, height: 900 }
 const PHONE = { width: 390, height: 844 }
@@ -40,7 +38,7 @@ export async function openPage (t: Test, url: string, options: BrowserContextOpt
   const context = await (browser ?? await startBrowser(t)).newContext({ viewport: DESKTOP, ...options })
   t.teardown(() => context.close())
   const page = await context.newPage()
-  page.setDefaultTimeout(PATIENCE_MS)
+  page.setDefaultTimeout(TEST_TIMEOUT_MS)
   const watched: Watched = { page, foreign: [], problems: [] }
   const note = (asked: string) => {
     const { protocol, host } = new URL(asked)

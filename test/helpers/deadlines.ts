@@ -3,6 +3,12 @@ import { DEADLINES, multiplyDeadlines } from '../../schema/deadlines.ts'
 /** How much longer than usual nodes and apps of tests wait, so that a busy machine makes a test slow, but does not fail it. */
 export const FACTOR = 10
 
+/**
+ * How long a test waits for what it expects: longer than a busy machine takes, and less than the limit of tap, which would end the test
+ * without saying what it waited for.
+ */
+export const TEST_TIMEOUT_MS = 240_000
+
 // What these end, a client keeps open on purpose.
 const { socketClose, responseCutOff, drain } = DEADLINES
 

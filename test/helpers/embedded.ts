@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import postgres from 'postgres'
 import type { Test } from 'tap'
 import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../node/embedded/server.ts'
+import { TEST_TIMEOUT_MS } from './deadlines.ts'
 
 /** Settings of a server whose data need not survive a crash of the machine. */
 export const quick = { fsync: 'off' }
@@ -32,15 +33,15 @@ export async function query (url: string, text: string): Promise<Record<string, 
 }
 
 /**
- * Calls `check` until it returns something, and returns that. If `check` throws, it is called again. Throws after a
- * minute.
+ * Calls `check` until it returns something, and returns that. If `check` throws, it is called again. Throws after
+ * `TEST_TIMEOUT_MS`.
  */
 export async function until<T> (what: string, check: () => Promise<T | false | undefined>): Promise<T> {
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await setTimeout(20)) {
+  for (const deadline = Date.now() + TEST_TIMEOUT_MS; Date.now() < deadline; await setTimeout(20)) {
     const result = await check().catch(() => undefined)
     if (result) return result
   }
-  throw new Error(`timed out after 60 s, waiting for: ${what}`)
+  throw new Error(`timed out after ${TEST_TIMEOUT_MS / 1000} s, waiting for: ${what}`)
 }
 
 export const pidFile = (dataDir: string) => join(dataDir, 'postgres/data/postmaster.pid')

@@ -4,11 +4,9 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { FACTOR } from './deadlines.ts'
+import { FACTOR, TEST_TIMEOUT_MS } from './deadlines.ts'
 import { parseSettings } from '../../node/settings.ts'
 
-// Enough for a start on a busy machine, and less than the limit of tap.
-const PATIENCE_MS = 180_000
 // The characters of the log that an error shows.
 const OUTPUT_SHOWN = 5000
 
@@ -109,7 +107,7 @@ async function printed (node: TestNode, stream: 'stdout' | 'stderr', isSo: () =>
   const { signal } = stop
   const over = Promise.race([
     node.ended.then(() => 'the node ended'),
-    delay(PATIENCE_MS, `not printed within ${PATIENCE_MS / 1000} s`, { signal, ref: false }),
+    delay(TEST_TIMEOUT_MS, `not printed within ${TEST_TIMEOUT_MS / 1000} s`, { signal, ref: false }),
   ])
   over.catch(() => {})
   while (!isSo()) {
