@@ -1,4 +1,4 @@
-import { chown, mkdir, open, opendir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { chown, mkdir, mkdtemp, open, opendir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { StorageFull } from '../../schema/upload.ts'
 import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
@@ -49,7 +49,7 @@ export function createFolder (path: string): StorageBackend {
       const temporary = pathOf('temporary', id)
       try {
         // The rest of the request may have taken hours to arrive.
-        await utimes(temporary, new Date(), new Date())
+        await touch(temporary)
         await rename(temporary, pathOf('published', id))
         await sync(folders.published)
       } catch (error) {
@@ -67,12 +67,13 @@ export function createFolder (path: string): StorageBackend {
     },
 
     async * listOld (stage, forMs, signal) {
+      const now = await readTime(root)
       let batch: StoredBytes[] = []
       for await (const { name } of await opendir(folders[stage])) {
         signal.throwIfAborted()
         // Another node may have removed the file meanwhile. Folders are left alone, because Usher creates none here.
         const file = await stat(pathOf(stage, name)).catch(undefinedIfMissing)
-        if (file?.isFile() && Date.now() - file.mtimeMs > forMs) batch.push({ id: name, size: file.size })
+        if (file?.isFile() && now - file.mtimeMs > forMs) batch.push({ id: name, size: file.size })
         if (batch.length < ENTRIES_A_BATCH) continue
         yield batch
         batch = []
@@ -98,6 +99,27 @@ async function createFolders (folder: string, owner: Owner | undefined): Promise
   const first = await mkdir(folder, { recursive: true, mode: 0o700 })
   if (!first || !owner) return
   for (let path = folder; path.length >= first.length; path = dirname(path)) await chown(path, owner.uid, owner.gid)
+}
+
+// Returns the time of the file system, which is that of another machine if the folder is mounted from there: files that nodes with other
+// clocks are writing are not old. Only what is written gets this time.
+async function readTime (folder: string): Promise<number> {
+  const written = await mkdtemp(join(folder, 'time-'))
+  try {
+    return (await stat(written)).mtimeMs
+  } finally {
+    await rmdir(written)
+  }
+}
+
+// Gives a file the time of the file system, as `utimes` cannot. Truncating a file to its own size does so and changes nothing else.
+async function touch (path: string): Promise<void> {
+  const file = await open(path, 'r+')
+  try {
+    await file.truncate((await file.stat()).size)
+  } finally {
+    await file.close()
+  }
 }
 
 function undefinedIfMissing (error: NodeJS.ErrnoException): undefined {
