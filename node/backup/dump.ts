@@ -13,7 +13,8 @@ export interface Part { readonly bytes: Buffer, readonly rows: number }
 /** Describes the content of the schema, as the transaction of the session sees it. Throws an `Error` if it is not that of Usher. */
 export async function describeSchema (session: Session, schema: string): Promise<Manifest> {
   const ran = await listRanMigrations(session.db, schema)
-  const [server] = await session.query<{ version: string }>("select current_setting('server_version') as version")
+  const [server] = await session.query<{ version: string, time: string }>(`
+    select current_setting('server_version') as version, to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as time`)
   const hasEpochs = ran.includes('0010-epochs')
   const [epoch] = hasEpochs ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`) : []
   const tables = await listTables(session, schema)
@@ -21,7 +22,7 @@ export async function describeSchema (session: Session, schema: string): Promise
     format: 'usher backup',
     version: FORMAT,
     release: RELEASE,
-    createdAt: new Date().toISOString(),
+    createdAt: server!.time,
     postgresql: server!.version,
     epoch: epoch?.epoch ?? 0,
     migrations: ran,

@@ -7,8 +7,6 @@ import type { Tables } from '../../db/tables.ts'
 import { BackupError, type Manifest } from './format.ts'
 import { quote, type Session } from './session.ts'
 
-const MINUTE_MS = 60_000
-
 /** The tables of a schema that is being restored, in a transaction. */
 export interface Target {
   readonly session: Session
@@ -101,12 +99,12 @@ export async function finishTables (target: Target, { tables, sequences }: Manif
  */
 export async function renewEpoch ({ session, schema }: Target, last: number): Promise<void> {
   const view = quote(schema, 'current_epoch')
-  const [row] = await session.query<{ epoch: number, definition: string, value: string }>(`
-    select epoch, pg_get_viewdef($1::regclass) as definition, (
+  const [row] = await session.query<{ epoch: number, seconds: number, definition: string, value: string }>(`
+    select epoch, extract(epoch from now())::float8 as seconds, pg_get_viewdef($1::regclass) as definition, (
       select pg_get_expr(adbin, adrelid) from pg_attrdef join pg_attribute on attrelid = adrelid and attnum = adnum
       where adrelid = $2::regclass and attname = 'epoch'
     ) as value from ${view}`, [view, quote(schema, 'posts')])
-  const offset = Math.max(last + 1, Math.floor(Date.now() / MINUTE_MS)) - row!.epoch
+  const offset = Math.max(last + 1, Math.floor(row!.seconds / 60)) - row!.epoch
   await session.query(`create or replace view ${view} as select epoch + ${offset} as epoch from (${row!.definition.replace(/;\s*$/, '')}) as timeline`)
   await session.query(`alter table ${quote(schema, 'posts')} alter epoch set default (${row!.value}) + ${offset}`)
 }
