@@ -11,7 +11,7 @@ export async function createCookies (app: FastifyInstance) {
   if (!app.hasDecorator('parseCookie')) await app.register(fastifyCookie)
 
   function set (reply: FastifyReply, value: string, expires: Date): void {
-    const attributes = attributesOf(app.usherOptions, reply.request.protocol, expires)
+    const attributes = attributesOf(app.usherOptions, reply.request.protocol, expires, app.usherDatabase.clock.now())
     reply.header('set-cookie', app.serializeCookie(SESSION_COOKIE, value, attributes))
   }
 

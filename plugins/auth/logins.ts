@@ -15,7 +15,7 @@ declare module 'fastify' {
 }
 
 function createLogins (app: FastifyInstance) {
-  const { usherUsers: users, usherSessions: sessions, usherTokens: tokens, usherHooks: hooks, usherClaims: claims, usherOptions } = app
+  const { usherUsers: users, usherSessions: sessions, usherTokens: tokens, usherHooks: hooks, usherClaims: claims, usherOptions, usherDatabase: { clock } } = app
 
   return {
     /**
@@ -39,7 +39,7 @@ function createLogins (app: FastifyInstance) {
       })
       return {
         token: tokens.sign({ id: user.id, role, sessionId: id, claims: role === user.role ? added : await claims.of({ ...user, role }) }, { expiresAt }),
-        cookie: fastifyCookie.serialize(SESSION_COOKIE, cookie, attributesOf(usherOptions, protocol, expiresAt)),
+        cookie: fastifyCookie.serialize(SESSION_COOKIE, cookie, attributesOf(usherOptions, protocol, expiresAt, clock.now())),
         expiresAt,
       }
     },
@@ -49,4 +49,4 @@ function createLogins (app: FastifyInstance) {
 /** Logs users in whom the host has authenticated (contract 12.1). */
 export default fp(async function logins (app) {
   app.decorate('usherLogins', createLogins(app))
-}, { name: 'usher-logins', dependencies: ['usher-users', 'usher-sessions', 'usher-tokens', 'usher-auth', 'usher-hooks', 'usher-claims'] })
+}, { name: 'usher-logins', dependencies: ['usher-database', 'usher-users', 'usher-sessions', 'usher-tokens', 'usher-auth', 'usher-hooks', 'usher-claims'] })

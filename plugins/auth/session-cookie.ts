@@ -6,8 +6,13 @@ export const SESSION_COOKIE = 'usher_session'
 /**
  * Returns the attributes of the session cookie, which only the auth routes receive (contract 4).
  * @param protocol that of the request. It is `http` behind a proxy that terminates TLS and is not trusted
+ * @param now the time by the clock of the database. Browsers prefer the remaining time to the date, which they compare with their own clock,
+ * or correct by the header `Date`, so by the clock of this machine
  */
-export function attributesOf ({ prefix, publicUrl }: Pick<Options, 'prefix' | 'publicUrl'>, protocol: string | undefined, expires: Date) {
+export function attributesOf (
+  { prefix, publicUrl }: Pick<Options, 'prefix' | 'publicUrl'>, protocol: string | undefined, expires: Date, now: number
+) {
   const secure = publicUrl?.startsWith('https:') === true || protocol === 'https'
-  return { path: `${prefix}/api/auth`, httpOnly: true, sameSite: 'lax', secure, expires } as const
+  const maxAge = Math.max(0, Math.floor((expires.getTime() - now) / 1000))
+  return { path: `${prefix}/api/auth`, httpOnly: true, sameSite: 'lax', secure, expires, maxAge } as const
 }

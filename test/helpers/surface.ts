@@ -66,7 +66,7 @@ export async function surface (t: Test, usher: TestUsher): Promise<void> {
     const user = await createUser()
     t.match(user.cookie, /^usher_session=[\w.-]+$/)
     const login = await inject('POST', '/api/auth/login', { payload: { email: user.email, password: user.password } })
-    t.match(login.headers['set-cookie'], /; Path=\/accounts\/api\/auth; Expires=[^;]+ GMT; HttpOnly; SameSite=Lax$/)
+    t.match(login.headers['set-cookie'], /; Max-Age=\d+; Path=\/accounts\/api\/auth; Expires=[^;]+ GMT; HttpOnly; SameSite=Lax$/)
     t.match((await inject('GET', '/api/protected', { headers: user.headers })).json(), { user: { id: user.id } })
     t.equal((await inject('POST', '/api/auth/logout', { headers: { cookie: user.cookie } })).statusCode, 204)
     const refused = await inject('GET', '/api/protected', { headers: user.headers })

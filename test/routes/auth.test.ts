@@ -46,7 +46,7 @@ t.test('4 login, the protected route and logout', async (t) => {
   t.test('4 the cookie is HttpOnly, SameSite=Lax and limited to the auth routes; its secret is stored as a hash', async (t) => {
     const response = await enter({ email: user.email, password: user.password }, { 'user-agent': 'Tester/1' })
     const header = response.headers['set-cookie'] as string
-    t.match(header, /^usher_session=[\w.-]+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
+    t.match(header, /^usher_session=[\w.-]+; Max-Age=\d+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
     const { value, expires } = response.cookies[0] as unknown as { value: string, expires: Date }
     t.match(value, COOKIE)
     t.ok(Math.abs(expires.getTime() - Date.now() - 30 * 86400_000) < 10_000, 'as long as it may be idle')
@@ -184,7 +184,7 @@ t.test('4 login, the protected route and logout', async (t) => {
     const session = await login(user)
     const response = await inject('POST', '/api/auth/logout', { headers: session.headers })
     t.same([response.statusCode, response.body], [204, ''])
-    t.equal(response.headers['set-cookie'], 'usher_session=; Path=/api/auth; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Lax')
+    t.equal(response.headers['set-cookie'], 'usher_session=; Max-Age=0; Path=/api/auth; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Lax')
     t.equal((await inject('GET', '/api/protected', { headers: session.headers })).statusCode, 401)
     t.equal((await inject('POST', '/api/auth/logout', { headers: session.headers })).statusCode, 401, 'a second time')
     t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200, 'other sessions go on')
@@ -237,7 +237,7 @@ t.test('4 the cookie works under a prefix, over TLS, and for origins that the ho
   const login = (headers: object) => inject('POST', '/api/auth/login', { headers: { ...headers }, payload: { email: admin.email, password: admin.password } })
 
   const secure = await login({ 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' })
-  t.match(secure.headers['set-cookie'], /^usher_session=[\w.-]+; Path=\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/)
+  t.match(secure.headers['set-cookie'], /^usher_session=[\w.-]+; Max-Age=\d+; Path=\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/)
   t.match((await login({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /; Secure;/, 'the public URL is https')
   const local = { ...options, prefix: '/local', decoratorName: 'local', publicUrl: 'http://public.example.com' }
   const plain = Fastify({ trustProxy: true })
@@ -253,7 +253,7 @@ t.test('4 the cookie works under a prefix, over TLS, and for origins that the ho
     const headers = { cookie: cookie.split(';')[0]!, origin, host: 'api.example.com', 'x-forwarded-proto': 'https' }
     const response = await inject('POST', '/api/auth/logout', { headers })
     t.equal(response.statusCode, 204, origin)
-    t.match(response.headers['set-cookie'], /^usher_session=; Path=\/accounts\/api\/auth; .*; Secure; /)
+    t.match(response.headers['set-cookie'], /^usher_session=; Max-Age=0; Path=\/accounts\/api\/auth; .*; Secure; /)
   }
   const refused = await inject('POST', '/api/auth/logout', { headers: { cookie: admin.cookie, origin: 'https://public.example.com/base' } })
   t.equal(refused.statusCode, 403)

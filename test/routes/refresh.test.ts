@@ -5,7 +5,7 @@ import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
 const ENDED = { error: 'The session has ended: log in again', code: 'INVALID_SESSION' }
-const CLEARED = 'usher_session=; Path=/api/auth; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Lax'
+const CLEARED = 'usher_session=; Max-Age=0; Path=/api/auth; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Lax'
 
 const idOf = ({ cookie }: { cookie: string }) => cookie.slice('usher_session='.length).split('.')[0]!
 const seconds = (claims: { exp?: number, iat?: number }) => claims.exp! - claims.iat!
@@ -39,7 +39,7 @@ t.test('4.2 POST /api/auth/refresh', async (t) => {
     t.strictSame(more, { tokenType: 'Bearer', expiresIn: 900 })
     t.strictSame(rest, { id: user.id, name: 'Ada', email: user.email, emailVerified: false, role: 'user', disabled: false })
     t.not(cookie, session.cookie)
-    t.match(response.headers['set-cookie'], /^usher_session=[\w.-]+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
+    t.match(response.headers['set-cookie'], /^usher_session=[\w.-]+; Max-Age=\d+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
     t.equal(response.headers['cache-control'], 'no-store')
     t.equal(decodeJwt(token).sid, decodeJwt(session.token).sid, 'the session is the same')
     t.ok(await works(headers))

@@ -10,7 +10,7 @@ t.test('12.1 the host starts a session without a password', async (t) => {
   const { users, sessions } = usher.app.usher
   const { id } = await users.create({ name: 'Ada', email: 'ada@example.com' })
   const { token, cookie, expiresAt } = await sessions.start(id)
-  t.match(cookie, /^usher_session=[^;]+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
+  t.match(cookie, /^usher_session=[^;]+; Max-Age=\d+; Path=\/api\/auth; Expires=[^;]+; HttpOnly; SameSite=Lax$/)
   t.ok(expiresAt instanceof Date && expiresAt.getTime() > Date.now())
   const headers = { authorization: `Bearer ${token}` }
   t.equal((await usher.inject('GET', '/api/protected', { headers })).json().user.id, id)
