@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { v7 as uuid } from 'uuid'
 import type { AuditAction } from '../schema/audit.ts'
 import { anyOf } from './any-of.ts'
+import { lowestIdWithin, newId } from './driver/ids.ts'
 import { replanned } from './driver/replanned.ts'
 import { toPage, type Page } from './page.ts'
 import { isUuid } from './postgres.ts'
@@ -32,7 +32,7 @@ export const auditColumns = ['id', 'action', 'actor_id', 'user_id', 'session_id'
 export async function insertAuditEntries (db: Database, entries: readonly NewAuditEntry[]): Promise<undefined[]> {
   const all = <Name extends keyof NewAuditEntry> (name: Name) => entries.map((entry) => entry[name])
   const given = sql<{ id: string, action: string, actor: string, user: string, session: string, address: string, agent: string }>`unnest(
-    ${entries.map(() => uuid())}::uuid[], ${all('action')}::text[], ${all('actorId')}::uuid[], ${all('userId')}::uuid[],
+    ${entries.map(() => newId(db))}::uuid[], ${all('action')}::text[], ${all('actorId')}::uuid[], ${all('userId')}::uuid[],
     ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[]
   )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent)`)
   await db.insertInto('audit')
@@ -67,8 +67,7 @@ export async function listAuditEntries (db: Database, { userId, action, limit, a
 
 /** Deletes at most `limit` entries that are older than `seconds`. Returns the number of deleted entries. */
 export async function deleteOldAuditEntries (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
-  // Ids are UUIDv7: this is the lowest id that an entry of the period to keep can have.
-  const first = uuid({ msecs: Date.now() - seconds * 1000, random: new Uint8Array(16), seq: 0 })
+  const first = lowestIdWithin(db, seconds)
   const { numDeletedRows } = await replanned(db)
     .with('old', (cte) => cte.selectFrom('audit').select('id').where('id', '<', first).orderBy('id').limit(limit).forUpdate().skipLocked())
     .deleteFrom('audit').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import { v7 as uuid } from 'uuid'
 import type { AuditAction } from '../schema/audit.ts'
 import { anyOf } from './any-of.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
+import { newId } from './driver/ids.ts'
 import { replanned } from './driver/replanned.ts'
 import { actorValue, sessionEndOf, storing } from './outbox/store.ts'
 import { seconds } from './sessions.ts'
@@ -27,7 +27,7 @@ export async function deleteSession (db: Database, { id, secretHash }: { id: str
       .returning(['id', 'user_id']))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('ended').select(({ ref }) => [
-        val(uuid()).as('entry'), val(action).as('action'), byUser ? ref('user_id').as('actor') : val(actorId).as('actor'),
+        val(newId(db)).as('entry'), val(action).as('action'), byUser ? ref('user_id').as('actor') : val(actorId).as('actor'),
         'user_id as user', 'ended.id as session', val(address).as('address'), val(userAgent).as('agent'),
       ])))
   const actor = byUser ? 'ended.user_id' : actorValue(actorId)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { v7 as uuid } from 'uuid'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { insertAuditEntries, type AuditContext } from './audit.ts'
+import { newId } from './driver/ids.ts'
 import { storeUserEvent } from './outbox/store.ts'
 import { allowPauses, lock } from './postgres.ts'
 import type { Database, UserRow } from './tables.ts'
@@ -31,7 +31,7 @@ export async function insertFirstAdmin (db: Database, { name = 'Admin', email, p
     await allowPauses(trx)
     await lock(trx, 'first-admin')
     if (await hasAdmin(trx)) return false
-    const id = uuid()
+    const id = newId(trx)
     const user = await trx.insertInto('users')
       .values({ id, name, email, role: 'admin', password_hash: passwordHash })
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ role: 'admin', password_hash: passwordHash, disabled: false }))

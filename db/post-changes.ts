@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
-import { v7 as uuid } from 'uuid'
 import { InvalidToken } from '../schema/auth.ts'
 import type { Match } from '../schema/entity-tag.ts'
 import { Overloaded, PreconditionFailed } from '../schema/errors.ts'
 import type { ResultKey } from '../schema/idempotency.ts'
 import { PostNotFound } from '../schema/post.ts'
 import { UserNotFound } from '../schema/user.ts'
+import { newId } from './driver/ids.ts'
 import { isInTime } from './driver/write-in-time.ts'
 import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from './idempotency.ts'
 import { actorValue, storing } from './outbox/store.ts'
@@ -60,7 +60,7 @@ export async function insertPosts (db: Database, posts: readonly NewPost[], { qu
 }
 
 async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolean, perHour: number): Promise<(PostRow | Error)[]> {
-  const ids = posts.map(({ id }) => id ?? uuid())
+  const ids = posts.map(({ id }) => id ?? newId(db))
   const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
   const actors = posts.map(({ actorId = null }) => actorId)
   const keyed = keyedOf(ids, posts.map(({ once }) => once))

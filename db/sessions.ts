@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
-import { v7 as uuid } from 'uuid'
 import { InvalidCredentials } from '../schema/auth.ts'
 import { networkOf } from '../schema/network.ts'
 import type { Role } from '../schema/user.ts'
 import { noFields } from '../schema/user-fields.ts'
 import { auditColumns } from './audit.ts'
+import { newId } from './driver/ids.ts'
 import { sessionEndOf, storing } from './outbox/store.ts'
 import type { Row } from './row.ts'
 import type { Database, UserRow } from './tables.ts'
@@ -53,7 +53,7 @@ export const seconds = (count: number) => sql`make_interval(secs => ${count})`
 export async function insertSession (
   db: Database, { userId, passwordHash, secretHash, rotationKey, address, userAgent, replaced }: NewSession, { sessionIdleSeconds, sessionSeconds }: Lifetime
 ): Promise<{ id: string, role: Role, expiresAt: Date, replacedId: string | null }> {
-  const id = uuid()
+  const id = newId(db)
   const network = networkOf(address)
   const statement = db
     .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role'])
@@ -71,12 +71,12 @@ export async function insertSession (
       .returning(['id', 'user_id']))
     .with('noted_end', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('replaced').select([
-        val(uuid()).as('entry'), sql.lit('session.end').as('action'), val(userId).as('actor'), 'replaced.user_id as user',
+        val(newId(db)).as('entry'), sql.lit('session.end').as('action'), val(userId).as('actor'), 'replaced.user_id as user',
         'replaced.id as session', val(address).as('address'), val(userAgent).as('agent'),
       ])))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('owner').select([
-        val(uuid()).as('entry'), sql.lit('login').as('action'), 'owner.id as actor', 'owner.id as user',
+        val(newId(db)).as('entry'), sql.lit('login').as('action'), 'owner.id as actor', 'owner.id as user',
         val(id).as('session'), val(address).as('address'), val(userAgent).as('agent'),
       ])))
     .with('recognised', (cte) => cte.insertInto('recognised_networks').columns(['user_id', 'network'])

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
-import { v7 as uuid } from 'uuid'
 import { invalidMailToken } from '../schema/mail-token.ts'
 import { EmailTaken, type Role } from '../schema/user.ts'
 import { noFields, type UserField } from '../schema/user-fields.ts'
 import { anyOf } from './any-of.ts'
 import { auditColumns } from './audit.ts'
+import { newId } from './driver/ids.ts'
 import { replanned } from './driver/replanned.ts'
 import { mailColumns, mailValues, type NewMail } from './outbox/mails.ts'
 import { storing, userData } from './outbox/store.ts'
@@ -89,7 +89,7 @@ export async function confirmSignUp (
   db: Database, hash: Uint8Array, { address, userAgent }: ClientInfo, fields = noFields, wanted: WantedUser = {}
 ): Promise<UserRow> {
   const { name = null, role = 'user' } = wanted
-  const id = uuid()
+  const id = newId(db)
   const given = wanted.fields ? fields : fields.filter(({ write }) => write === 'owner')
   // Their types are only known at runtime.
   const names = given.map(({ name }) => name) as 'name'[]
@@ -115,7 +115,7 @@ export async function confirmSignUp (
       .returning(userColumns(fields)))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('created').select([
-        val(uuid()).as('entry'), sql.lit('user.sign-up').as('action'), 'id as actor', 'id as user', sql<null>`null::uuid`.as('session'),
+        val(newId(db)).as('entry'), sql.lit('user.sign-up').as('action'), 'id as actor', 'id as user', sql<null>`null::uuid`.as('session'),
         val(address).as('address'), val(userAgent).as('agent'),
       ])))
   const [found] = await storing(statement, db, 'user.created', { from: 'created', subject: 'created.id', data: userData('created', 'created.id') })

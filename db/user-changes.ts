@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
-import { v7 as uuid } from 'uuid'
 import type { AuditAction } from '../schema/audit.ts'
 import type { Match } from '../schema/entity-tag.ts'
 import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser } from '../schema/user.ts'
 import type { UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
+import { newId } from './driver/ids.ts'
 import { isInTime } from './driver/write-in-time.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
 import { confirmSessions, rejectEnded } from './live-sessions.ts'
@@ -108,7 +108,7 @@ export async function updateUser (
     const changeable = changeableColumns(fields)
     const values = changeable.map((column) => textOf(column, user[column.name as keyof Changes]))
     const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
-    const entries = notable.map(() => uuid())
+    const entries = notable.map(() => newId(db))
     const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
     const [row] = await rejectEnded(() => (undo ? change.withMail : change.plain)(
       db, id, anyRole, versionsOf(match), until, values, kept, sessionId, undo, actorId,

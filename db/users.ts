@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
-import { v7 as uuid } from 'uuid'
 import { InvalidToken } from '../schema/auth.ts'
 import type { ResultKey } from '../schema/idempotency.ts'
 import { EmailTaken, type ReplaceUser } from '../schema/user.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
+import { newId } from './driver/ids.ts'
 import { storing, userData } from './outbox/store.ts'
 import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from './idempotency.ts'
 import { confirmSessions, findEndedSessions, hasLiveSession, isolateEnded } from './live-sessions.ts'
@@ -92,7 +92,7 @@ export async function insertUsers (db: Database, users: readonly UserCreation[],
 }
 
 async function insertAll (db: Database, users: readonly UserCreation[], fields: UserFields): Promise<(UserRow | Error)[]> {
-  const ids = users.map(() => uuid())
+  const ids = users.map(() => newId(db))
   const keyed = keyedOf(ids, users.map(({ once }) => once))
   const columns = writableColumns(fields)
   // Their types are only known at runtime.
@@ -105,7 +105,7 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
     Record<'entry_id' | 'actor_id' | 'session_id' | 'client_address' | 'user_agent', string>
   const statement = (keyed ? admitting(db, keyed) : db)
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
-      ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => uuid())}::uuid[],
+      ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => newId(db))}::uuid[],
       ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
       ${sql.join(values)}
     )`.as<'given'>(sql`given(id, password_hash, entry_id, actor_id, session_id, client_address, user_agent, ${sql.join(names.map(sql.ref))})`)).selectAll())

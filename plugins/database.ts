@@ -5,6 +5,7 @@ import { migrate } from '../db/migrations.ts'
 import type { MigrationStep } from '../db/migration-steps.ts'
 import { explainStart } from '../db/start-errors.ts'
 import { loadConsumed } from '../db/outbox/consumed.ts'
+import { newId } from '../db/driver/ids.ts'
 import { createWriteInTime } from '../db/driver/write-in-time.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 
@@ -20,11 +21,12 @@ async function createDatabase (app: FastifyInstance) {
   const { database, notificationsUrl, schema, poolSize, userFields, deadlines } = app.usherOptions
   const { usherTelemetry: telemetry } = app
   const connection = openDatabase({ database, notificationsUrl, schema, poolSize, deadlines, telemetry, log: app.log })
-  const { db, breaker, clock, notifications, heartbeat, setServing, close } = connection
+  const { db, breaker, clock, notifications, heartbeat, measureClock, setServing, close } = connection
   app.addHook('onClose', close)
   const newer = await migrate(db, schema, { fields: userFields, report }).catch(giveUp)
   if (newer.length > 0) app.log.warn({ schema, migrations: newer }, 'a newer version of Usher has migrated the database')
   await loadConsumed(db).catch(giveUp)
+  await measureClock().catch(giveUp)
 
   function report ({ state, ...step }: MigrationStep): void {
     if (state === 'waiting') app.log.warn({ schema, ...step }, step.migration ? 'a migration waits for a lock and is tried again' : 'another node migrates the database')
@@ -55,6 +57,7 @@ async function createDatabase (app: FastifyInstance) {
     notifications,
     start,
     setServing,
+    newId: () => newId(db),
     writeInTime: createWriteInTime(clock, deadlines),
   }
 }

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { v7 as uuid } from 'uuid'
 import { decrypt, encrypt, isEncrypted } from '../db/encryption.ts'
 import { MAIL, type NewMail, type StoredMail } from '../db/outbox/mails.ts'
 import type { MailContent } from '../schema/mail.ts'
@@ -21,7 +20,7 @@ const nameOf = (id: string) => `mail ${id}`
 class Expired extends Error {}
 
 function createMails (app: FastifyInstance, mailer: Mailer) {
-  const { log, usherOutbox: outbox, usherOptions: { secret, deadlines } } = app
+  const { log, usherDatabase: { newId }, usherOutbox: outbox, usherOptions: { secret, deadlines } } = app
 
   function open (id: string, content: string): MailContent {
     if (!isEncrypted(content)) return JSON.parse(content)
@@ -60,7 +59,7 @@ function createMails (app: FastifyInstance, mailer: Mailer) {
      * @param seconds how long its links work
      */
     prepare (content: MailContent, seconds: number): NewMail {
-      const id = uuid()
+      const id = newId()
       const text = JSON.stringify(content)
       return { id, content: secret === undefined ? text : encrypt(secret, nameOf(id), text), seconds }
     },

@@ -6,6 +6,11 @@ const WARN_MS = 5000
 export interface Clock {
   /** Returns milliseconds since 1970. Before the first adjustment, it continues from the machine's time at the process start. */
   now (): number
+  /**
+   * Returns what `now` returns, but never less than before: if the database's clock was set back, this one runs at half the speed until
+   * it shows the same time. So all nodes that had the same time before continue to have the same one. Throws before the first adjustment.
+   */
+  rising (): number
   /** The largest error of `now`, in milliseconds: the round-trip time of the latest measurement. */
   readonly uncertainty: number
 }
@@ -24,6 +29,10 @@ export interface AdjustableClock extends Clock {
 export function createClock (log: Log): AdjustableClock {
   let offset = performance.timeOrigin
   let [isOff, uncertainty] = [false, 0]
+  // By how much `rising` was ahead of `now`, and when. Undefined before the first adjustment.
+  let lead: { ms: number, since: number } | undefined
+
+  const leadAt = (at: number, { ms, since }: NonNullable<typeof lead>) => Math.max(0, ms - (at - since) / 2)
 
   function warn (): void {
     const difference = Math.round((Date.now() - performance.now() - offset) / 1000)
@@ -34,13 +43,23 @@ export function createClock (log: Log): AdjustableClock {
 
   return {
     now: () => performance.now() + offset,
+
+    rising () {
+      if (!lead) throw new Error('The clock of the database is not known yet')
+      const at = performance.now()
+      return at + offset + leadAt(at, lead)
+    },
+
     get uncertainty () { return uncertainty },
 
     adjust (time, sent, received) {
       const [least, most] = [time - received, time - sent]
+      const at = performance.now()
+      const former = lead && offset + leadAt(at, lead)
       uncertainty = received - sent
       // Keep an offset that is consistent with this answer, because the measurement is only as precise as the answer is fast.
       if (offset < least || offset > most) offset = (least + most) / 2
+      lead = { ms: Math.max(0, (former ?? offset) - offset), since: at }
       warn()
     },
   }

@@ -1,10 +1,11 @@
-import { Kysely } from 'kysely'
+import { Kysely, sql } from 'kysely'
 import type { Sql } from 'postgres'
 import { DEADLINES, type Deadlines } from '../../schema/deadlines.ts'
 import { createBackends } from './backends.ts'
 import { readClientOptions } from './client-options.ts'
 import { createClock, type Clock } from './clock.ts'
 import { createDialect } from './dialect.ts'
+import { setClock } from './ids.ts'
 import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 import { createNotifications, type Notifications } from './notifications.ts'
 import { failStatements, reportOutages, type Log } from './outages.ts'
@@ -39,6 +40,8 @@ export interface Connection {
   readonly notifications: Notifications
   /** Detects outages for statements if notifications come from another URL. The caller starts it along with `notifications`. */
   readonly heartbeat: Pick<Notifications, 'start'> | undefined
+  /** Measures the clock of the database before there is a heartbeat. No row gets an id before. */
+  measureClock (): Promise<void>
   /** Sets whether requests are served. If not, as at first, the database has more time to answer. */
   setServing (isServing: boolean): void
   close (): Promise<void>
@@ -77,6 +80,7 @@ export function openDatabase (
 
   const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions, backends, tracing: telemetry?.tracing }, breaker, log) }).withSchema(schema)
   setSchema(db, schema)
+  setClock(db, clock)
   setSessions(db, () => new TransactionConnection({ ...options, connection: { ...options.connection, statement_timeout: 0 } }))
   return {
     db,
@@ -84,6 +88,12 @@ export function openDatabase (
     clock,
     notifications,
     heartbeat,
+
+    async measureClock () {
+      const sent = performance.now()
+      const { rows: [row] } = await sql<{ now: number }>`select extract(epoch from clock_timestamp())::float8 * 1000 as now`.execute(db)
+      clock.adjust(row!.now, sent, performance.now())
+    },
 
     setServing (isServing) {
       notifications.setServing(isServing)

@@ -40,10 +40,12 @@ export async function withDatabase<Result> (
   try {
     const options = readOptions({ databaseUrl: data.url, secret: data.secret })
     const log = { warn () {}, info () {}, error () {} }
-    const { db, close } = openDatabase({ database: data.url, schema: options.schema, poolSize: 2, deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR), log })
+    const deadlines = multiplyDeadlines(settings.DEADLINE_FACTOR)
+    const { db, measureClock, close } = openDatabase({ database: data.url, schema: options.schema, poolSize: 2, deadlines, log })
     try {
       await migrate(db, options.schema, { ...report && { report } })
       await loadConsumed(db)
+      await measureClock()
       return await work({ db, options, settings, location: data.location })
     } finally {
       await close()

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { v7 as uuid } from 'uuid'
 import { SLOW_LISTS_IN_FLIGHT } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
@@ -25,7 +24,7 @@ declare module 'fastify' {
 }
 
 function createPosts (app: FastifyInstance) {
-  const { log, usherDatabase: { db, writeInTime }, usherTelemetry: { batch }, usherOptions } = app
+  const { log, usherDatabase: { db, newId, writeInTime }, usherTelemetry: { batch }, usherOptions } = app
   const { schema, emitter, postsPerHour: perHour, deadlines } = usherOptions
   const excess = createRecentExcess()
 
@@ -63,7 +62,7 @@ function createPosts (app: FastifyInstance) {
      */
     async createAfter (post: NewPost, first: (trx: Database, id: string, createdAt: Date) => Promise<void>): Promise<PostRow> {
       const created = await db.transaction().execute(async (trx) => {
-        const id = uuid()
+        const id = newId()
         await first(trx, id, await lockAuthor(trx, post.authorId))
         const [row] = await insertPosts(trx, [{ ...post, id }], { quiet: emitter !== undefined, perHour })
         if (row instanceof Error) throw row

@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { v7 as uuid } from 'uuid'
 import { isConsequence, isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { KeyTaken } from '../../db/idempotency.ts'
@@ -29,7 +28,7 @@ declare module 'fastify' {
 }
 
 async function createStorage (app: FastifyInstance) {
-  const { log, usherDatabase: { db }, usherOptions } = app
+  const { log, usherDatabase: { db, newId }, usherOptions } = app
   const { schema } = usherOptions
   const backend = openBackend(usherOptions)
   const quota = createQuota(app)
@@ -108,7 +107,7 @@ async function createStorage (app: FastifyInstance) {
      * the limit, `StorageFull`, or the error with which `bytes` ends.
      */
     async write (bytes: AsyncIterable<Uint8Array>, limit: SizeLimit = quota.usual): Promise<TemporaryFile> {
-      const id = uuid()
+      const id = newId()
       try {
         return { id, ...await measure(bytes, limit, (measured) => backend.write(id, measured)) }
       } catch (error) {

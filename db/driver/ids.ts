@@ -1,0 +1,41 @@
+import { v7 } from 'uuid'
+import { keyOf } from '../database-key.ts'
+import type { Database } from '../tables.ts'
+import type { Clock } from './clock.ts'
+
+const MOST_SEQUENCE = 0xFF_FF_FF_FF
+
+interface Ids { readonly create: () => string, readonly clock: Clock }
+
+const known = new WeakMap<object, Ids>()
+
+/** Sets the clock of a database, from which the ids of new rows take their time. */
+export function setClock (db: Database, clock: Clock): void {
+  known.set(keyOf(db), { create: createIds(clock), clock })
+}
+
+/**
+ * Returns the id of a new row: a UUIDv7 with the time of the database, whatever the clock of this machine says. So the ids of all nodes are
+ * in the order of creation, as far as nodes know the time of the database, and those of one node always are.
+ * @param db an open database or a transaction, whose clock was measured
+ */
+export const newId = (db: Database): string => known.get(keyOf(db))!.create()
+
+/** Returns the lowest id that a row can have which was created within the last `seconds`. */
+export function lowestIdWithin (db: Database, seconds: number): string {
+  const { clock } = known.get(keyOf(db))!
+  return v7({ msecs: Math.floor(clock.now() - seconds * 1000), seq: 0, random: new Uint8Array(16) })
+}
+
+// Ids of the same millisecond are in the order of a sequence, which begins at random. There is room for at least 2³¹ of them.
+function createIds (clock: Clock): () => string {
+  let [msecs, seq] = [0, 0]
+  return () => {
+    const time = Math.floor(clock.rising())
+    const random = crypto.getRandomValues(new Uint8Array(16))
+    if (time > msecs) [msecs, seq] = [time, new DataView(random.buffer).getUint32(6) >>> 1]
+    else if (seq < MOST_SEQUENCE) seq++
+    else [msecs, seq] = [msecs + 1, 0]
+    return v7({ msecs, seq, random })
+  }
+}
