@@ -73,4 +73,4 @@ function createMails (app: FastifyInstance, mailer: Mailer) {
 export default fp(async function mailer (app) {
   const { mailer } = app.usherOptions
   app.decorate('usherMailer', mailer && createMails(app, mailer))
-}, { name: 'usher-mailer', dependencies: ['usher-options', 'usher-outbox'] })
+}, { name: 'usher-mailer', dependencies: ['usher-options', 'usher-database', 'usher-outbox'] })

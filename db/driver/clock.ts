@@ -7,8 +7,9 @@ export interface Clock {
   /** Returns milliseconds since 1970. Before the first adjustment, it continues from the machine's time at the process start. */
   now (): number
   /**
-   * Returns what `now` returns, but never less than before: if the database's clock was set back, this one runs at half the speed until
-   * it shows the same time. So all nodes that had the same time before continue to have the same one. Throws before the first adjustment.
+   * Returns what `now` returns, but never less than before: if the database's clock was set back, it runs at half speed
+   * until that has caught up, so nodes that had the same time before still have the same one. Throws before the first
+   * adjustment.
    */
   rising (): number
   /** The largest error of `now`, in milliseconds: the round-trip time of the latest measurement. */

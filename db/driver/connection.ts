@@ -91,8 +91,9 @@ export function openDatabase (
 
     async measureClock () {
       const sent = performance.now()
-      const { rows: [row] } = await sql<{ now: number }>`select extract(epoch from clock_timestamp())::float8 * 1000 as now`.execute(db)
-      clock.adjust(row!.now, sent, performance.now())
+      const { rows: [row] } = await sql<{ time: number }>`
+        select extract(epoch from clock_timestamp())::float8 * 1000 as time`.execute(db)
+      clock.adjust(row!.time, sent, performance.now())
     },
 
     setServing (isServing) {

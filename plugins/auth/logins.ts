@@ -15,7 +15,8 @@ declare module 'fastify' {
 }
 
 function createLogins (app: FastifyInstance) {
-  const { usherUsers: users, usherSessions: sessions, usherTokens: tokens, usherHooks: hooks, usherClaims: claims, usherOptions, usherDatabase: { clock } } = app
+  const { usherUsers: users, usherSessions: sessions, usherTokens: tokens, usherHooks: hooks, usherClaims: claims } = app
+  const { usherOptions, usherDatabase: { clock } } = app
 
   return {
     /**

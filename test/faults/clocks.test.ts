@@ -22,7 +22,9 @@ const timeOf = (id: string) => parseInt(id.replaceAll('-', '').slice(0, 12), 16)
 const setClock = (offBy: number) => `
   const { now } = Date
   Date.now = () => now() + ${offBy}
-  globalThis.Date = new Proxy(Date, { construct: (target, given, self) => Reflect.construct(target, given.length > 0 ? given : [target.now()], self) })
+  globalThis.Date = new Proxy(Date, {
+    construct: (target, given, self) => Reflect.construct(target, given.length > 0 ? given : [target.now()], self)
+  })
   Object.defineProperty(performance, 'timeOrigin', { value: performance.timeOrigin + ${offBy} })`
 
 t.test('4 nodes whose clocks are wrong by two hours', async (t) => {
@@ -33,6 +35,8 @@ t.test('4 nodes whose clocks are wrong by two hours', async (t) => {
   const brief = await createUsher(t, { ...options, accessTokenSeconds: 5 })
   const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'warn' }
   const start = (offBy: number) => startNode(t, { cwd, settings, inject: setClock(offBy) })
+  const run = (offBy: number, args: string[]) =>
+    spawnNode(t, { cwd, settings, inject: `${setClock(offBy)}\nprocess.argv.push(...${JSON.stringify(args)})` })
   const [behind, ahead] = await Promise.all([start(-2 * HOUR_MS), start(2 * HOUR_MS)])
   const { headers: { authorization } } = await behind.login(admin)
 
@@ -70,8 +74,10 @@ t.test('4 nodes whose clocks are wrong by two hours', async (t) => {
     for (const [kind, ids] of Object.entries(created)) t.strictSame(ids, ids.toSorted(), `ids of ${kind} rise`)
     const get = async (path: string) => (await right.inject('GET', path, { headers: right.admin.headers })).json()
     const newestFirst = created.users.toReversed()
-    t.strictSame((await get(`/api/users?limit=${nodes.length}`)).map(({ id }: { id: string }) => id), newestFirst, 'GET /api/users')
-    const entries = await get(`/api/audit?action=user.create&limit=${nodes.length}`) as { userId: string, id: string, at: string }[]
+    const users = await get(`/api/users?limit=${nodes.length}`) as { id: string }[]
+    t.strictSame(users.map(({ id }) => id), newestFirst, 'GET /api/users')
+    const path = `/api/audit?action=user.create&limit=${nodes.length}`
+    const entries = await get(path) as { userId: string, id: string, at: string }[]
     t.strictSame(entries.map(({ userId }) => userId), newestFirst, 'GET /api/audit')
     for (const { id, at } of entries) t.ok(Math.abs(timeOf(id) - Date.parse(at)) < MINUTE_MS, `${id} is of ${at}`)
   })
@@ -93,7 +99,7 @@ t.test('4 nodes whose clocks are wrong by two hours', async (t) => {
     const sql = postgres(databaseUrl)
     t.teardown(() => sql.end())
     t.equal((await sql`delete from usher.uploads where id = ${id}`).count, 1, 'as if a node were about to write the record')
-    const clean = spawnNode(t, { cwd, settings, inject: `${setClock(2 * HOUR_MS)}\nprocess.argv.push('uploads', 'clean', '--yes')` })
+    const clean = run(2 * HOUR_MS, ['uploads', 'clean', '--yes'])
     t.equal(await clean.ended, 0)
     t.match(clean.stdout, /^0 files without a record/)
 
@@ -111,7 +117,7 @@ t.test('4 nodes whose clocks are wrong by two hours', async (t) => {
   })
 
   t.test('8 what a command on such a machine records stands first', async (t) => {
-    const command = spawnNode(t, { cwd, settings, inject: `${setClock(-2 * HOUR_MS)}\nprocess.argv.push('sessions', 'end', '--all')` })
+    const command = run(-2 * HOUR_MS, ['sessions', 'end', '--all'])
     t.equal(await command.ended, 0)
     const again = await right.login(admin)
     const entries = (await right.inject('GET', '/api/audit?limit=2', again)).json()
@@ -131,15 +137,19 @@ t.test('2.1 if the clock of a machine is set while its node runs, ids keep the t
   t.strictSame(ids, ids.toSorted(), 'they rise')
   const sql = openSql(t, usher)
   const rows = await sql<{ id: string, createdAt: Date }[]>`
-    select id, created_at as "createdAt" from users union all select id, created_at from audit union all select id, created_at from sessions`
+    select id, created_at as "createdAt" from users
+    union all select id, created_at from audit union all select id, created_at from sessions`
   t.ok(rows.length > 2 * ids.length)
-  for (const { id, createdAt } of rows) t.ok(Math.abs(timeOf(id) - createdAt.getTime()) < MINUTE_MS, `${id} is of ${createdAt.toISOString()}`)
+  for (const { id, createdAt } of rows) t.ok(Math.abs(timeOf(id) - createdAt.getTime()) < MINUTE_MS, `${id} of ${createdAt}`)
 })
 
 t.test('8 entries of the account log are kept for as long as the database says', async (t) => {
   const { options } = await createUsher(t)
   const sql = openSql(t, { options })
-  const idOf = (hoursAgo: number) => `${(Date.now() - hoursAgo * HOUR_MS).toString(16).padStart(12, '0').replace(/^.{8}/, '$&-')}-7000-8000-000000000000`
+  const idOf = (hoursAgo: number) => {
+    const time = (Date.now() - hoursAgo * HOUR_MS).toString(16).padStart(12, '0')
+    return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`
+  }
   const [kept, old] = [idOf(23), idOf(25)] as const
   for (const id of [kept, old]) await sql`insert into audit (id, action, address, user_agent) values (${id}, 'logout', '', '')`
   const { now } = Date
@@ -201,7 +211,8 @@ async function setDuring (offBy: number, run: () => Promise<unknown>): Promise<v
   await run().finally(() => { globalThis.Date = real })
 }
 
-const json = (headers: Headers, body: object) => ({ method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) })
+const json = (headers: Headers, body: object) =>
+  ({ method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) })
 
 /** Creates a user, a post and an upload. Returns their ids. */
 async function createAt (url: string, authorization: string): Promise<[user: string, post: string, upload: string]> {
@@ -210,7 +221,8 @@ async function createAt (url: string, authorization: string): Promise<[user: str
   form.set('file', new Blob(['kept']), 'kept.txt')
   const send = async (path: string, init: RequestInit) => await (await fetch(`${url}${path}`, init)).json() as any
   const user = await send('/api/users', json({ authorization }, { name: 'Somebody', email: `${randomUUID()}@example.com` }))
-  const post = await send('/graphql', json({ authorization }, { query: 'mutation { createPost(input: { title: "A", content: "" }) { id } }' }))
+  const query = 'mutation { createPost(input: { title: "A", content: "" }) { id } }'
+  const post = await send('/graphql', json({ authorization }, { query }))
   const upload = await send('/api/uploads', { method: 'POST', headers: { authorization }, body: form })
   return [user.id, post.data.createPost.id, upload.id]
 }
