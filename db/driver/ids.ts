@@ -15,8 +15,8 @@ export function setClock (db: Database, clock: Clock): void {
 }
 
 /**
- * Returns the id of a new row: a UUIDv7 with the time of the database, whatever the clock of this machine says. So ids are
- * in the order of creation: those of one node always, those of several as exactly as they know the time of the database.
+ * Returns the id of a new row: a UUIDv7 with the time of the database, whatever the clock of this machine says. So ids
+ * are in the order of creation: those of one node always, those of several as exactly as they know that time.
  * @param db an open database or a transaction, whose clock was measured
  */
 export const newId = (db: Database): string => known.get(keyOf(db))!.create()
@@ -27,7 +27,7 @@ export function lowestIdWithin (db: Database, seconds: number): string {
   return v7({ msecs: Math.floor(clock.now() - seconds * 1000), seq: 0, random: new Uint8Array(16) })
 }
 
-// Ids of the same millisecond are in the order of a sequence, which begins at random and has room for at least 2³¹ of them.
+// Ids of the same millisecond are in the order of a sequence, which begins at random and has room for 2³¹ of them.
 function createIds (clock: Clock): () => string {
   let [msecs, seq] = [0, 0]
   return () => {

@@ -41,7 +41,9 @@ export async function withDatabase<Result> (
     const options = readOptions({ databaseUrl: data.url, secret: data.secret })
     const log = { warn () {}, info () {}, error () {} }
     const deadlines = multiplyDeadlines(settings.DEADLINE_FACTOR)
-    const { db, measureClock, close } = openDatabase({ database: data.url, schema: options.schema, poolSize: 2, deadlines, log })
+    const { db, measureClock, close } = openDatabase({
+      database: data.url, schema: options.schema, poolSize: 2, deadlines, log,
+    })
     try {
       await migrate(db, options.schema, { ...report && { report } })
       await loadConsumed(db)

@@ -15,8 +15,8 @@ declare module 'fastify' {
 }
 
 function createLogins (app: FastifyInstance) {
-  const { usherUsers: users, usherSessions: sessions, usherTokens: tokens, usherHooks: hooks, usherClaims: claims } = app
-  const { usherOptions, usherDatabase: { clock } } = app
+  const { usherDatabase: { clock }, usherUsers: users, usherSessions: sessions, usherTokens: tokens } = app
+  const { usherHooks: hooks, usherClaims: claims, usherOptions } = app
 
   return {
     /**
@@ -40,7 +40,9 @@ function createLogins (app: FastifyInstance) {
       })
       return {
         token: tokens.sign({ id: user.id, role, sessionId: id, claims: role === user.role ? added : await claims.of({ ...user, role }) }, { expiresAt }),
-        cookie: fastifyCookie.serialize(SESSION_COOKIE, cookie, attributesOf(usherOptions, protocol, expiresAt, clock.now())),
+        cookie: fastifyCookie.serialize(
+          SESSION_COOKIE, cookie, attributesOf(usherOptions, protocol, expiresAt, clock.now())
+        ),
         expiresAt,
       }
     },
@@ -50,4 +52,9 @@ function createLogins (app: FastifyInstance) {
 /** Logs users in whom the host has authenticated (contract 12.1). */
 export default fp(async function logins (app) {
   app.decorate('usherLogins', createLogins(app))
-}, { name: 'usher-logins', dependencies: ['usher-database', 'usher-users', 'usher-sessions', 'usher-tokens', 'usher-auth', 'usher-hooks', 'usher-claims'] })
+}, {
+  name: 'usher-logins',
+  dependencies: [
+    'usher-database', 'usher-users', 'usher-sessions', 'usher-tokens', 'usher-auth', 'usher-hooks', 'usher-claims',
+  ],
+})

@@ -6,8 +6,8 @@ export const SESSION_COOKIE = 'usher_session'
 /**
  * Returns the attributes of the session cookie, which only the auth routes receive (contract 4).
  * @param protocol that of the request. It is `http` behind a proxy that terminates TLS and is not trusted
- * @param now the time by the clock of the database. Browsers prefer the remaining time to the date, which they compare with
- * their own clock, or correct by the header `Date`, which is by the clock of this machine
+ * @param now the time by the clock of the database. Browsers prefer the remaining time to the date, which they compare
+ * with their own clock, or correct by the header `Date`, which is by the clock of this machine
  */
 export function attributesOf (
   { prefix, publicUrl }: Pick<Options, 'prefix' | 'publicUrl'>, protocol: string | undefined, expires: Date, now: number

@@ -101,8 +101,8 @@ async function createFolders (folder: string, owner: Owner | undefined): Promise
   for (let path = folder; path.length >= first.length; path = dirname(path)) await chown(path, owner.uid, owner.gid)
 }
 
-// Returns the time of the file system, which is that of another machine if the folder is mounted from there. By the clock of
-// this machine, files that other nodes are writing could be old. Only what is written gets this time.
+// Returns the time of the file system, which is that of another machine if the folder is mounted from there. By the clock
+// of this machine, files that other nodes are writing could be old. Only what is written gets this time.
 async function readTime (folder: string): Promise<number> {
   const written = await mkdtemp(join(folder, 'time-'))
   try {
@@ -112,7 +112,7 @@ async function readTime (folder: string): Promise<number> {
   }
 }
 
-// Gives a file the time of the file system, as `utimes` cannot: a file that is truncated to its size changes in nothing else.
+// Gives a file the time of the file system, which `utimes` cannot. Truncating it to its size changes nothing else.
 async function touch (path: string): Promise<void> {
   const file = await open(path, 'r+')
   try {

@@ -33,7 +33,8 @@ t.test('4 nodes whose clocks are wrong by two hours', async (t) => {
   const options = { databaseUrl, schema: 'usher', uploadsDir: `${cwd}/data/uploads`, admin }
   const right = await createUsher(t, options)
   const brief = await createUsher(t, { ...options, accessTokenSeconds: 5 })
-  const settings = { DATABASE_URL: databaseUrl, ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'warn' }
+  const account = { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password }
+  const settings = { DATABASE_URL: databaseUrl, ...account, LOG_LEVEL: 'warn' }
   const start = (offBy: number) => startNode(t, { cwd, settings, inject: setClock(offBy) })
   const run = (offBy: number, args: string[]) =>
     spawnNode(t, { cwd, settings, inject: `${setClock(offBy)}\nprocess.argv.push(...${JSON.stringify(args)})` })
@@ -41,9 +42,11 @@ t.test('4 nodes whose clocks are wrong by two hours', async (t) => {
   const { headers: { authorization } } = await behind.login(admin)
 
   t.test('4 they issue and verify tokens by the clock of the database', async (t) => {
-    await Promise.all(([['behind', behind, -7200], ['ahead', ahead, 7200]] as const).map(async ([name, wrong, difference]) => {
+    const wrongs = [['behind', behind, -7200], ['ahead', ahead, 7200]] as const
+    await Promise.all(wrongs.map(async ([name, wrong, difference]) => {
       const { headers } = await wrong.login(admin)
-      t.strictSame([await statusAt(wrong, headers), await statusAt(right, headers)], [200, 200], `${name}: its tokens are valid on all nodes`)
+      const here = [await statusAt(wrong, headers), await statusAt(right, headers)]
+      t.strictSame(here, [200, 200], `${name}: its tokens are valid on all nodes`)
       const user = await right.createUser()
       t.equal(await statusAt(wrong, user.headers), 200, `${name}: it accepts tokens of other nodes`)
       await right.inject('POST', '/api/auth/logout', { headers: user.headers })
@@ -52,7 +55,8 @@ t.test('4 nodes whose clocks are wrong by two hours', async (t) => {
       const { headers: expiring } = await brief.login(await right.createUser())
       t.equal(await statusAt(wrong, expiring), 200)
       await until('the token has expired', async () => await statusAt(wrong, expiring) === 401)
-      await until('the difference is logged', () => wrong.stdout.includes('The clock of this machine differs from the database clock, which is used instead'))
+      const message = 'The clock of this machine differs from the database clock, which is used instead'
+      await until('the difference is logged', () => wrong.stdout.includes(message))
       t.ok(wrong.stdout.includes(`"difference":${difference}`))
       if (wrong === ahead) return
       const late = await start(-2 * HOUR_MS)
@@ -95,10 +99,10 @@ t.test('4 nodes whose clocks are wrong by two hours', async (t) => {
     await writeFile(`${folder}/tmp/of-another-node`, '')
     const { mtimeMs: before } = await stat(`${folder}/tmp/of-another-node`)
     const [,, id] = await createAt(behind.url, authorization!)
-    t.ok((await stat(`${folder}/files/${id}`)).mtimeMs >= before, 'a file that is published has the time of the file system')
+    t.ok((await stat(`${folder}/files/${id}`)).mtimeMs >= before, 'a published file has the time of the file system')
     const sql = postgres(databaseUrl)
     t.teardown(() => sql.end())
-    t.equal((await sql`delete from usher.uploads where id = ${id}`).count, 1, 'as if a node were about to write the record')
+    t.equal((await sql`delete from usher.uploads where id = ${id}`).count, 1, 'a node is about to write the record')
     const clean = run(2 * HOUR_MS, ['uploads', 'clean', '--yes'])
     t.equal(await clean.ended, 0)
     t.match(clean.stdout, /^0 files without a record/)
@@ -140,7 +144,7 @@ t.test('2.1 if the clock of a machine is set while its node runs, ids keep the t
     select id, created_at as "createdAt" from users
     union all select id, created_at from audit union all select id, created_at from sessions`
   t.ok(rows.length > 2 * ids.length)
-  for (const { id, createdAt } of rows) t.ok(Math.abs(timeOf(id) - createdAt.getTime()) < MINUTE_MS, `${id} of ${createdAt}`)
+  for (const { id, createdAt } of rows) t.ok(Math.abs(timeOf(id) - createdAt.getTime()) < MINUTE_MS, `${id} is right`)
 })
 
 t.test('8 entries of the account log are kept for as long as the database says', async (t) => {
@@ -151,7 +155,9 @@ t.test('8 entries of the account log are kept for as long as the database says',
     return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`
   }
   const [kept, old] = [idOf(23), idOf(25)] as const
-  for (const id of [kept, old]) await sql`insert into audit (id, action, address, user_agent) values (${id}, 'logout', '', '')`
+  for (const id of [kept, old]) {
+    await sql`insert into audit (id, action, address, user_agent) values (${id}, 'logout', '', '')`
+  }
   const { now } = Date
   t.teardown(() => { Date.now = now })
   Date.now = () => now() + 100 * HOUR_MS

