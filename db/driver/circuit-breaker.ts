@@ -137,6 +137,10 @@ const outages = new Set([
   // errors of the network and of DNS
   'EAI_AGAIN', 'EADDRNOTAVAIL', 'ECONNABORTED', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTDOWN', 'EHOSTUNREACH', 'EMFILE',
   'ENETDOWN', 'ENETUNREACH', 'ENOENT', 'ENOTFOUND', 'EPIPE', 'ETIMEDOUT',
+  // errors of a Unix socket: a folder that is closed to this user, a server with too many connections that wait
+  'EACCES', 'EAGAIN',
+  // db/driver/require-scram.ts and postgres.js: another server has taken the place of the database
+  'SCRAM_REQUIRED', 'SASL_SIGNATURE_MISMATCH',
   // db/driver/sockets.ts: none of several hosts accepts writes, for example during a failover
   'READ_ONLY',
   // PostgreSQL: shutting down, crashed, starting up

@@ -1,5 +1,6 @@
 import postgres, { type Sql } from 'postgres'
 import { DEADLINES, type Deadlines } from '../../schema/deadlines.ts'
+import { openClient } from './client.ts'
 
 /** The parsed options of a postgres.js client; `postgres()` accepts them back. */
 export type ClientOptions = Sql['options']
@@ -15,7 +16,7 @@ export type ClientOptions = Sql['options']
 export function readClientOptions (
   database: string | Sql, statementTimeout: number, { idleInTransaction, databaseConnectMax }: Deadlines = DEADLINES
 ): ClientOptions {
-  const base = typeof database === 'string' ? postgres(database, { connection: { application_name: 'usher' } }).options : database.options
+  const base = typeof database === 'string' ? openClient(database, { connection: { application_name: 'usher' } }).options : database.options
   return postgres({
     ...base,
     // If it is set, postgres.js considers the options as parsed already and ignores those below.

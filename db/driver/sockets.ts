@@ -1,6 +1,7 @@
 import { connect, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import postgres, { type Sql } from 'postgres'
+import { connectToPath } from './client.ts'
 
 const ANSWER_MS = 1000
 
@@ -46,7 +47,7 @@ export function createSockets (clientOptions: Sql['options'], limit = Infinity):
 
   function openSocket (options: unknown): Socket | Promise<Socket> {
     if (dial) return dial(options)
-    if (path) return connect(path)
+    if (path) return connectToPath(path)
     return others.length > 0 ? openPrimary() : openTo({ host: host!, port: port! })
   }
 

@@ -1,10 +1,9 @@
 import { setTimeout } from 'node:timers/promises'
 import { PROGRAM } from '../../schema/program.ts'
 import type { Programs } from './binaries.ts'
-import { isAlive, readMajorVersion, readPort, readRunning, writePort, type Cluster, type Running } from './cluster.ts'
-import { launch, type Failure, type Launched } from './launch.ts'
+import { isAlive, isListening, readMajorVersion, readRunning, type Cluster, type Running } from './cluster.ts'
+import { choosePort, launch, SOCKET_PORT, type Launched, type Place } from './launch.ts'
 import { ForeignServer, takeLease, type Lease } from './lease.ts'
-import { choosePort } from './port.ts'
 
 // Long, because a server that recovers from a crash takes a while to start.
 const START_MS = 60_000
@@ -15,8 +14,6 @@ const RELAUNCH_MS = 100
 const DOUBT_MS = 500
 // If a process has not recorded its shared memory within this time, it is not a server: another program reuses the process number.
 const INCOMPLETE_MS = 30_000
-// A start waits for the recorded port for this time, because nodes that are still running connect to that port.
-const PORT_MS = 10_000
 // PostgreSQL's message for files of another major version.
 const INCOMPATIBLE = /files are incompatible with server/
 
@@ -24,8 +21,6 @@ const INCOMPATIBLE = /files are incompatible with server/
 export interface Limits {
   /** How long the server may take to answer a query before it counts as hanging. */
   readonly answerMs?: number
-  /** How long a start waits for the port of the last server before it chooses another one. */
-  readonly portMs?: number
   /** The pause after the first failed attempt to get a lost server back. It doubles with each attempt, up to 30 s. */
   readonly retryMs?: number
 }
@@ -35,6 +30,8 @@ export interface AttachOptions {
   readonly cluster: Cluster
   readonly programs: Programs
   readonly settings: Readonly<Record<string, string>>
+  /** Whether a server that this attempt launches also listens on a port of 127.0.0.1. */
+  readonly tcp: boolean
   readonly limits: Limits
   readonly log: (line: string) => void
   /** Aborts the attempt. If this node has launched a server, it waits for that one, so that the lease can be released. */
@@ -42,39 +39,33 @@ export interface AttachOptions {
 }
 
 /** A node's share in a running server. `started` tells whether this attempt launched the server. */
-export interface Attachment { readonly lease: Lease, readonly port: number, readonly started: boolean }
+export interface Attachment { readonly lease: Lease, readonly running: Running, readonly started: boolean }
 
 /**
  * Joins the server that runs on the cluster, or starts one. This needs no lock, because PostgreSQL ensures that at most one server
  * runs on a folder. If two nodes launch a server at the same time, one launch fails, and that node joins the server of the other.
  * Throws an error that says what to do if there is no server after a minute, or if it cannot start.
- * @param own the only port that may be used, because the node's pools connect to it
+ * @param lost the server that a new one replaces. It listens where the lost one did, because the pools of nodes connect there
  */
-export async function attachToServer (entry: AttachOptions, own?: number): Promise<Attachment> {
-  const { cluster, log } = entry
-  const joined = await findOrLaunch(entry, own)
-  if (joined.started) await writePort(cluster, joined.port).catch(({ message }) => log(`PostgreSQL: its port cannot be recorded (${message})`))
-  return joined
-}
-
-async function findOrLaunch ({ cluster, programs, settings, limits, log, signal }: AttachOptions, own?: number): Promise<Attachment> {
-  const port = selectPort(limits, log, own, await readPort(cluster))
+export async function attachToServer (
+  { cluster, programs, settings, tcp, limits, log, signal }: AttachOptions, lost?: Running
+): Promise<Attachment> {
   let launched: Launched | undefined
   let seen = { pid: 0, since: 0 }
   let why = 'it does not answer'
+  let [foreignPort, isReported] = [0, false]
   for (const deadline = Date.now() + START_MS; Date.now() < deadline && (launched || !signal.aborted); await setTimeout(POLL_MS)) {
     const running = await readRunning(cluster)
     if (running && running.pid !== seen.pid) seen = { pid: running.pid, since: Date.now() }
-    if (running) port.record(running.port)
     const age = () => Date.now() - seen.since
-    if (running && (running.ready || age() > DOUBT_MS)) {
+    if (running && isListening(running) && (running.ready || age() > DOUBT_MS)) {
       try {
         const lease = await takeLease(cluster, running, limits.answerMs)
-        if (lease) return { lease, port: running.port, started: running.pid === launched?.pid }
+        if (lease) return { lease, running, started: running.pid === launched?.pid }
         seen.since = Date.now()
         continue
       } catch (error) {
-        if (error instanceof ForeignServer) port.avoid(running.port)
+        if (error instanceof ForeignServer) foreignPort = running.port
         why = (error as Error).message
       }
     }
@@ -82,16 +73,24 @@ async function findOrLaunch ({ cluster, programs, settings, limits, log, signal 
       const failure = await launched.failure()
       why = failure.why
       if (!failure.passes) break
-      port.recordFailure(failure)
+      if (failure.isPortTaken && lost && !isReported) log(`PostgreSQL: port ${lost.port} is taken by another program, waiting until it is free`)
+      isReported ||= failure.isPortTaken
       launched = undefined
       await setTimeout(RELAUNCH_MS)
     } else if (!launched && (!running || isReplaceable(running, age()))) {
-      launched = await launch(cluster, programs, settings, await port.next(), running?.pid)
+      launched = await launch(cluster, programs, settings, await choosePlace(running), running?.pid)
     }
   }
   const other = INCOMPATIBLE.test(why) && await readMajorVersion(cluster)
   if (other) throw new Error(explainVersion(cluster, other))
   throw new Error(`PostgreSQL does not run in ${cluster.data} (${why}): see ${cluster.log}, or set DATABASE_URL.`)
+
+  // Nodes may still connect to the port of a server that has crashed, whose record PostgreSQL removes if that port is taken.
+  async function choosePlace (crashed?: Running): Promise<Place> {
+    if (lost) return { port: lost.port, tcp: lost.hasTcp }
+    if (!tcp) return { port: SOCKET_PORT, tcp }
+    return { port: crashed?.hasTcp && crashed.port !== foreignPort ? crashed.port : await choosePort(), tcp }
+  }
 }
 
 // A new major version cannot read the files of another one, and the package has the programs of one version only.
@@ -107,31 +106,4 @@ const explainVersion = ({ data }: Cluster, version: string): string =>
  */
 export function isReplaceable ({ pid, isComplete }: Running, age: number): boolean {
   return !isAlive(pid) || age > (isComplete ? DOUBT_MS : INCOMPLETE_MS)
-}
-
-// Selects the port of each launch: the node's own port, or else the recorded one unless it stays taken, or else a new one.
-function selectPort ({ portMs = PORT_MS }: Limits, log: (line: string) => void, own?: number, last?: number) {
-  let [port, foreign, takenSince] = [own ?? last, 0, 0]
-
-  return {
-    // Uses the port in `postmaster.pid`, for a server whose port was never recorded in the port file.
-    record (recorded: number): void {
-      port ??= recorded
-    },
-
-    avoid (port: number): void {
-      foreign = port
-    },
-
-    recordFailure ({ isPortTaken }: Failure): void {
-      if (!isPortTaken || takenSince) return
-      takenSince = Date.now()
-      log(`PostgreSQL: port ${port} is taken by another program, waiting until it is free`)
-    },
-
-    async next (): Promise<number> {
-      const isLost = port === foreign || (takenSince && Date.now() - takenSince > portMs)
-      return own ?? (port && !isLost ? port : choosePort())
-    },
-  }
 }

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, mkdtemp, open, readdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, constants, mkdir, mkdtemp, open, readdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { accountFor, run, chooseRunAs, type Programs, type RunAs } from './binaries.ts'
@@ -11,8 +11,6 @@ export interface Cluster {
   readonly data: string
   /** The file for the output of the server. */
   readonly log: string
-  /** The file that records the port of the last server. */
-  readonly portFile: string
   /** The password of the only role that can connect. */
   readonly password: string
   /** Distinguishes this folder from a copy of it, which has the same password. It is the server's `cluster_name`. */
@@ -23,11 +21,19 @@ export interface Cluster {
 /** The record in `postmaster.pid` of a server that is running or was killed. */
 export interface Running {
   readonly pid: number
+  /** The port, after which its Unix socket is named as well. */
   readonly port: number
+  /** Whether it listens on a Unix socket in its folder. */
+  readonly hasSocket: boolean
+  /** Whether it listens on `port` of 127.0.0.1. */
+  readonly hasTcp: boolean
   readonly ready: boolean
   /** Whether it has recorded its shared memory, by which PostgreSQL recognises a running server. */
   readonly isComplete: boolean
 }
+
+// The line of pg_hba.conf for the Unix socket.
+const SOCKET_ACCESS = 'local all usher scram-sha-256\n'
 
 /**
  * Opens the cluster in `<dataDir>/postgres`. Creates it if it does not exist.
@@ -36,7 +42,7 @@ export interface Running {
  */
 export async function openCluster (dataDir: string, programs: Programs, durable: boolean, print: (line: string) => void): Promise<Cluster> {
   try {
-    await mkdir(dataDir, { recursive: true })
+    await mkdir(dataDir, { recursive: true, mode: passable() })
     const folder = join(await realpath(dataDir), 'postgres')
     const data = join(folder, 'data')
     if (await stat(data).then(() => false, (error) => error.code === 'ENOENT')) {
@@ -44,9 +50,9 @@ export async function openCluster (dataDir: string, programs: Programs, durable:
       await create(folder, programs, durable)
     }
     const runAs = await handOver(data, programs)
+    await requirePrivate(data)
     const { ino } = await stat(data)
-    const [log, portFile] = [join(folder, 'log'), join(folder, 'port')]
-    return { data, runAs, log, portFile, name: `usher-${ino}`, password: await readFile(join(folder, 'password'), 'utf8') }
+    return { data, runAs, log: join(folder, 'log'), name: `usher-${ino}`, password: await readFile(join(folder, 'password'), 'utf8') }
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException
     if (!code || !path) throw error
@@ -54,13 +60,16 @@ export async function openCluster (dataDir: string, programs: Programs, durable:
   }
 }
 
+// The mode of folders around the data. If this process runs as root, the account of the server has to pass through them.
+const passable = () => process.getuid?.() === 0 ? 0o711 : 0o700
+
 // Creates the cluster in a temporary folder and renames that when it is complete. If the node is killed before, the next one does
 // not use the incomplete folder. If two nodes create it at the same time, the first rename succeeds, and both use that folder.
 async function create (folder: string, programs: Programs, durable: boolean): Promise<void> {
   await removeLeftovers(folder)
   const unfinished = await mkdtemp(`${folder}.new-${process.pid}-`)
   try {
-    await chmod(unfinished, 0o711)
+    await chmod(unfinished, passable())
     const [data, password] = [join(unfinished, 'data'), randomBytes(24).toString('base64url')]
     await mkdir(data, { mode: 0o700 })
     const runAs = await handOver(data, programs)
@@ -72,7 +81,7 @@ async function create (folder: string, programs: Programs, durable: boolean): Pr
     await run([...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'exit_on_error=on', '-c', 'scram_iterations=1',
       '-c', 'log_min_error_statement=panic', '-c', `fsync=${durable ? 'on' : 'off'}`, 'postgres'], runAs,
       `create role usher login password '${password}'\ncreate database usher owner usher\n`)
-    await writeFile(join(data, 'pg_hba.conf'), 'host all usher 127.0.0.1/32 scram-sha-256\n', { flush: durable })
+    await writeFile(join(data, 'pg_hba.conf'), `${SOCKET_ACCESS}host all usher 127.0.0.1/32 scram-sha-256\n`, { flush: durable })
     await writeFile(join(unfinished, 'password'), password, { mode: 0o600, flush: durable })
     if (durable) await syncFolder(unfinished)
     await rename(unfinished, folder)
@@ -107,6 +116,30 @@ async function handOver (data: string, programs: Programs): Promise<RunAs> {
   return chooseRunAs(account, programs.postgres, data)
 }
 
+// PostgreSQL checks this as well when it starts, but a server that already runs is joined. Whoever may write to its folder could listen in
+// its place. Windows has other permissions.
+async function requirePrivate (data: string): Promise<void> {
+  const { uid, mode } = await stat(data)
+  const self = process.getuid?.()
+  if (self === undefined || ((self === 0 || uid === self) && (mode & 0o022) === 0)) return
+  throw new Error(`The database in ${data} cannot be used, because it belongs to another user, or others can write to this folder: ` +
+    'start the node as the user who owns it, and set its mode to 0700.')
+}
+
+/**
+ * Lets the role of the node connect through the Unix socket, if the cluster was created by a release that only used TCP. A server that
+ * runs does not notice.
+ */
+export async function allowSocket ({ data }: Cluster): Promise<void> {
+  const file = join(data, 'pg_hba.conf')
+  // PostgreSQL reports a file that is missing.
+  const text = await readFile(file, 'utf8').catch(() => SOCKET_ACCESS)
+  if (text.includes(SOCKET_ACCESS)) return
+  // The folder belongs to the account of the server, which could put a link to a file of root here.
+  const handle = await open(file, constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW)
+  await handle.appendFile(`\n${SOCKET_ACCESS}`).then(() => handle.sync()).finally(() => handle.close())
+}
+
 /** Syncs a folder to the disk, so that the names of its entries are durable. */
 export async function syncFolder (folder: string): Promise<void> {
   const handle = await open(folder)
@@ -124,7 +157,9 @@ export function reason (output: string): string {
 export async function readRunning (cluster: Pick<Cluster, 'data'>): Promise<Running | undefined> {
   const lines = (await readFile(join(cluster.data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
   const [pid, port] = [Number(lines[0]), Number(lines[3])]
-  return pid && port ? { pid, port, ready: /ready/.test(String(lines[7])), isComplete: Boolean(lines[6]?.trim()) } : undefined
+  if (!pid || !port) return undefined
+  const isSet = (line: number) => Boolean(lines[line]?.trim())
+  return { pid, port, hasSocket: isSet(4), hasTcp: isSet(5), isComplete: isSet(6), ready: /ready/.test(String(lines[7])) }
 }
 
 /** Returns the major version of the PostgreSQL that has created the cluster, or undefined if it cannot be read. */
@@ -132,18 +167,32 @@ export async function readMajorVersion ({ data }: Cluster): Promise<string | und
   return (await readFile(join(data, 'PG_VERSION'), 'utf8').catch(() => '')).trim() || undefined
 }
 
-/** Returns the port of the last server of this cluster, or undefined if there was none. A copy of the folder has none. */
-export async function readPort ({ portFile, name }: Cluster): Promise<number | undefined> {
-  const [owner, port] = (await readFile(portFile, 'utf8').catch(() => '')).split(' ')
-  return owner === name ? Number(port) || undefined : undefined
+/** Returns whether a server has recorded where it listens. */
+export const isListening = ({ hasSocket, hasTcp }: Running): boolean => hasSocket || hasTcp
+
+/** How to reach a server: its port, and whether it has a Unix socket. */
+export type Address = Pick<Running, 'port' | 'hasSocket'>
+
+/**
+ * Returns the URL of the cluster's database. Over TCP, any program of this machine could listen in place of a server that was killed, so
+ * the server has to prove that it knows the password.
+ */
+export function urlOf ({ data, password }: Pick<Cluster, 'data' | 'password'>, { port, hasSocket }: Address): string {
+  return `postgres://usher:${password}@${hasSocket ? encodeURIComponent(data) : '127.0.0.1'}:${port}/usher?require_auth=scram-sha-256`
 }
 
 /**
- * Records the port of the running server for nodes that start later. `postmaster.pid` is not sufficient, because PostgreSQL also
- * removes that file when it fails to start because the port is taken.
+ * Returns the URL of the embedded PostgreSQL that runs on a data folder, without starting it or changing anything, or undefined if none
+ * runs. Throws if the folder cannot be read.
  */
-export async function writePort ({ portFile, name }: Cluster, port: number): Promise<void> {
-  await writeFile(portFile, `${name} ${port}`)
+export async function findRunning (dataDir: string): Promise<string | undefined> {
+  const folder = join(await realpath(dataDir).catch(() => dataDir), 'postgres')
+  const data = join(folder, 'data')
+  if (await stat(data).then(() => false, ({ code }: NodeJS.ErrnoException) => code === 'ENOENT')) return undefined
+  await requirePrivate(data)
+  const cluster = { data, password: await readFile(join(folder, 'password'), 'utf8') }
+  const running = await readRunning(cluster)
+  return running && isListening(running) && isAlive(running.pid) ? urlOf(cluster, running) : undefined
 }
 
 /** Returns whether a process with this number exists, even if it belongs to another user. */

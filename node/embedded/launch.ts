@@ -1,13 +1,27 @@
 import { spawn } from 'node:child_process'
-import { open, readFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { open, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { environment, type Programs } from './binaries.ts'
-import { reason, type Cluster } from './cluster.ts'
+import { allowSocket, reason, type Cluster } from './cluster.ts'
 
 /** Why a server has ended. `passes` tells whether another attempt makes sense, `isPortTaken` whether its port was taken. */
 export interface Failure { readonly why: string, readonly passes: boolean, readonly isPortTaken: boolean }
 
 /** The process of a launched server. `failure` is set when it has ended. */
 export interface Launched { readonly pid: number | undefined, failure?: () => Promise<Failure> }
+
+/** Where a server listens: on a Unix socket that is named after the port and, with `tcp`, on that port of 127.0.0.1. */
+export interface Place { readonly port: number, readonly tcp: boolean }
+
+/** The port of a server without TCP. It only names the socket, for programs such as psql that expect it. */
+export const SOCKET_PORT = 5432
+// Linux assigns ports from 32768 upwards to outgoing connections, other systems from 49152. If the port of a server were in that
+// range, a client could take it during a restart, even one that is trying to connect to that server.
+const [FIRST_PORT, PORTS] = [15_000, 15_000]
+// Node.js has no Unix sockets on Windows.
+const HAS_SOCKETS = process.platform !== 'win32'
 
 const PORT_TAKEN = /TCP\/IP socket/
 // The server of another node is starting or stopping.
@@ -28,11 +42,22 @@ const SETTINGS = {
 
 /**
  * Spawns a server in a separate session, so that neither Ctrl-C nor the end of this process stops it.
- * @param port the port to listen on. It is not probed, because two nodes that probe a port at the same time block each other
+ * @param place where it listens. The port is not probed, because two nodes that probe a port at the same time block each other
  * @param stale the process that `postmaster.pid` names but that is not a server of this folder
  */
-export async function launch (cluster: Cluster, programs: Programs, settings: Readonly<Record<string, string>>, port: number, stale = 0): Promise<Launched> {
-  const fixed = { log_line_prefix: LOG_LINE_PREFIX, cluster_name: cluster.name, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
+export async function launch (
+  cluster: Cluster, programs: Programs, settings: Readonly<Record<string, string>>, { port, tcp }: Place, stale = 0
+): Promise<Launched> {
+  const fixed = {
+    log_line_prefix: LOG_LINE_PREFIX,
+    cluster_name: cluster.name,
+    listen_addresses: tcp ? '127.0.0.1' : '',
+    // The server's working directory is the folder of its data, which only its user can enter. A relative path is never too long.
+    unix_socket_directories: HAS_SOCKETS ? '.' : '',
+    unix_socket_permissions: '0700',
+  }
+  await allowSocket(cluster)
+  await removeLeftovers(cluster, port)
   const [file = '', ...args] = [
     ...cluster.runAs.before, programs.postgres, '-D', cluster.data, '-p', String(port),
     ...Object.entries({ ...SETTINGS, ...settings, ...fixed }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
@@ -71,4 +96,22 @@ export async function launch (cluster: Cluster, programs: Programs, settings: Re
  */
 export function linesOf (pid: number | undefined, output: string): string {
   return output.split('\n').filter((line) => (/^[\d-]+ [\d:.]+ \S+ \[(\d+)\] /.exec(line)?.[1] ?? String(pid)) === String(pid)).join('\n')
+}
+
+/** Returns a port of 127.0.0.1 that is currently free and that no system assigns to outgoing connections. */
+export async function choosePort (): Promise<number> {
+  for (;;) {
+    const port = FIRST_PORT + Math.floor(Math.random() * PORTS)
+    const probe = createServer().listen(port, '127.0.0.1')
+    const isFree = await once(probe, 'listening').then(() => true, () => false)
+    probe.close()
+    if (isFree) return port
+  }
+}
+
+// Removes the lock file of the socket, which `postmaster.pid` makes redundant: a server that has not got the latter never touches the
+// socket. The lock of a copied folder, or of a server that was killed, would prevent the start as long as any program has the recorded
+// process number. Also removes the file in which earlier releases recorded the port.
+async function removeLeftovers ({ data }: Cluster, port: number): Promise<void> {
+  for (const file of [join(data, `.s.PGSQL.${port}.lock`), join(data, '../port')]) await rm(file, { force: true, recursive: true })
 }

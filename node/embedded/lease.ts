@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
-import postgres, { type Sql } from 'postgres'
-import { readRunning, type Cluster, type Running } from './cluster.ts'
+import type { Sql } from 'postgres'
+import { openClient } from '../../db/driver/client.ts'
+import { readRunning, urlOf, type Cluster, type Running } from './cluster.ts'
 
 /** A node's share in a running server. It ends with its connection, and therefore with the node, even if the node is killed. */
 export interface Lease {
@@ -25,20 +26,16 @@ const ANSWER_MS = 10_000
 // A fast shutdown still writes a checkpoint. A server that takes longer finishes by itself.
 const STOP_MS = 30_000
 
-/** Returns the URL of the cluster's database. */
-export function urlOf ({ password }: Pick<Cluster, 'password'>, port: number): string {
-  return `postgres://usher:${password}@127.0.0.1:${port}/usher`
-}
-
 /**
  * Takes a share in the server that `postmaster.pid` names.
  * @param answerMs how long the server may take to answer a query
  * @returns the lease, or undefined if the server is starting or stopping
  * @throws `ForeignServer` if the server of another cluster answers, or another error if none does
  */
-export async function takeLease (cluster: Cluster, { pid, port }: Running, answerMs = ANSWER_MS): Promise<Lease | undefined> {
+export async function takeLease (cluster: Cluster, running: Running, answerMs = ANSWER_MS): Promise<Lease | undefined> {
+  const { pid } = running
   const { promise: closed, resolve: onclose } = Promise.withResolvers<void>()
-  const sql = postgres(urlOf(cluster, port), {
+  const sql = openClient(urlOf(cluster, running), {
     max: 1,
     // The connection is the lease. By default, the client would replace it after some time.
     max_lifetime: 0,

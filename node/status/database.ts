@@ -41,7 +41,7 @@ export async function checkDatabase (settings: Settings): Promise<Check[]> {
 // Returns the running database, and the secret of the signing keys.
 async function locate ({ DATABASE_URL, DATA_DIR, SECRET }: Settings): Promise<{ url: string, secret: string | undefined } | undefined> {
   if (DATABASE_URL) return { url: DATABASE_URL, secret: SECRET }
-  const [{ findRunning }, { tryRead }] = await Promise.all([import('../embedded/find-running.ts'), import('../secret.ts')])
+  const [{ findRunning }, { tryRead }] = await Promise.all([import('../embedded/cluster.ts'), import('../secret.ts')])
   const url = await findRunning(resolve(DATA_DIR))
   return url === undefined ? undefined : { url, secret: SECRET ?? await tryRead(join(resolve(DATA_DIR), 'secret')) }
 }

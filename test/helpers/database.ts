@@ -75,12 +75,12 @@ export interface TestDatabase {
 }
 
 /**
- * Starts a separate PostgreSQL server for a test that kills it. It is then restarted on the same port. It is stopped
+ * Starts a separate PostgreSQL server with a port for a test that kills it. It is then restarted on the same port. It is stopped
  * when the test ends.
  */
 export async function startDatabase (t: Test): Promise<TestDatabase> {
   const dataDir = await prepareFolder(t)
-  const { url, stop } = await startEmbedded({ dataDir, settings: { fsync: 'off' } })
+  const { tcpUrl: url = '', stop } = await startEmbedded({ dataDir, tcp: true, settings: { fsync: 'off' } })
   t.teardown(stop)
   const postmaster = async () => parseInt(await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8'))
   return {

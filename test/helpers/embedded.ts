@@ -1,10 +1,14 @@
+import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
-import postgres from 'postgres'
 import type { Test } from 'tap'
+import { openClient } from '../../db/driver/client.ts'
 import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../node/embedded/server.ts'
 import { TEST_TIMEOUT_MS } from './deadlines.ts'
+import { nodeCommand } from './node.ts'
 
 /** Settings of a server whose data need not survive a crash of the machine. */
 export const quick = { fsync: 'off' }
@@ -24,7 +28,7 @@ export function folder (t: Test, content?: Parameters<Test['testdir']>[0]): stri
 
 /** Runs a query on a separate connection and returns its rows. */
 export async function query (url: string, text: string): Promise<Record<string, unknown>[]> {
-  const sql = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 30 })
+  const sql = openClient(url, { max: 1, onnotice: () => {}, connect_timeout: 30 })
   try {
     return [...await sql.unsafe(text)]
   } finally {
@@ -51,3 +55,49 @@ export const postmaster = async (dataDir: string) => parseInt(await readFile(pid
 
 /** Returns whether no server is running. */
 export const isDown = (dataDir: string) => stat(pidFile(dataDir)).then(() => false, () => true)
+
+export interface OtherNodeOptions extends SpawnOptions {
+  /** The words before its command. */
+  before?: string[]
+  tcp?: boolean
+}
+
+export interface OtherNode {
+  readonly child: ChildProcess
+  readonly lines: AsyncIterator<string>
+  server (): Promise<Omit<EmbeddedServer, 'stop'>>
+}
+
+/** Starts the server in another process, which prints the result and runs until it is killed or its input ends. */
+export async function otherNode (t: Test, dataDir: string, { before = [], tcp = false, ...options }: OtherNodeOptions = {}): Promise<OtherNode> {
+  const code = `
+    import { startEmbedded } from ${JSON.stringify(new URL('../../node/embedded/server.ts', import.meta.url).href)}
+    const log = (line) => console.log(JSON.stringify({ line }))
+    const { stop, ...server } = await startEmbedded({ dataDir: ${JSON.stringify(dataDir)}, tcp: ${tcp}, settings: { fsync: 'off' }, log })
+    console.log(JSON.stringify(server))
+    process.stdin.resume().once('end', stop)`
+  const { command: [file, args], env } = nodeCommand(['--input-type=module', '-e', code])
+  const [first = file, ...rest] = [...before, file, ...args]
+  const child = spawn(first, rest, { env, stdio: ['pipe', 'pipe', 'inherit'], ...options })
+  t.teardown(async () => {
+    child.stdin!.end()
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  })
+  const lines = createInterface(child.stdout!)[Symbol.asyncIterator]()
+  return {
+    child,
+    lines,
+    async server () {
+      for (;;) {
+        const said = JSON.parse((await lines.next()).value as string)
+        if (said.url) return said
+      }
+    }
+  }
+}
+
+/** Kills a process and waits for its end. */
+export async function kill (child: ChildProcess): Promise<void> {
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}

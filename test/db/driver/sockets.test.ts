@@ -18,13 +18,13 @@ import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 // A server that is read-only, like a standby, and has the same password.
 t.teardown(() => {})
 const primary = new URL(await testDatabaseUrl())
-const readOnly = await startEmbedded({ dataDir: await prepareFolder(t, temporaryFolder(t)), settings: { fsync: 'off', default_transaction_read_only: 'on' } })
+const readOnly = await startEmbedded({ dataDir: await prepareFolder(t, temporaryFolder(t)), tcp: true, settings: { fsync: 'off', default_transaction_read_only: 'on' } })
 t.teardown(readOnly.stop)
-const owner = postgres(readOnly.url, { max: 1 })
+const owner = postgres(readOnly.tcpUrl!, { max: 1 })
 await owner.unsafe('set default_transaction_read_only = off')
 await owner.unsafe(`alter role usher password '${primary.password}'`)
 await owner.end()
-const { host: standby } = new URL(readOnly.url)
+const { host: standby } = new URL(readOnly.tcpUrl!)
 
 const urlOf = (...hosts: string[]) => `postgres://${primary.username}:${primary.password}@${hosts.join()}${primary.pathname}`
 // Nothing listens on privileged ports. One that was free a moment ago may be taken by another test.

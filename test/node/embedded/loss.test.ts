@@ -1,17 +1,14 @@
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { prepareFolder } from '../../helpers/database.ts'
 import { isDown, postmaster, query, start, until } from '../../helpers/embedded.ts'
 
 t.jobs = 4
 
-t.test('a server that crashes is started again on the same port, and all its nodes hold leases again', { buffered: true }, async (t) => {
+t.test('a server that crashes is started again on the same socket, and all its nodes hold leases again', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const lines: string[] = []
   const [one, other] = [await start(t, dataDir, { log: (line) => lines.push(line) }), await start(t, dataDir)]
@@ -46,47 +43,26 @@ async function takePort (t: Test, dataDir: string, url: string): Promise<Server>
 t.test('a lost server comes back on its port after another program has released it', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const lines: string[] = []
-  const one = await start(t, dataDir, { log: (line) => lines.push(line) })
-  const port = Number(new URL(one.url).port)
-  t.ok(port >= 15_000 && port < 30_000, 'operating systems do not use these ports for outgoing connections')
-  const holder = await takePort(t, dataDir, one.url)
+  const one = await start(t, dataDir, { tcp: true, log: (line) => lines.push(line) })
+  const port = Number(new URL(one.tcpUrl!).port)
+  const holder = await takePort(t, dataDir, one.tcpUrl!)
   await until('the port is waited for', async () => lines.some((line) => line.includes(`port ${port} is taken by another program`)))
-  const other = start(t, dataDir)
   holder.close()
-  t.equal((await other).url, one.url)
-  await until('it is back', async () => lines.some((line) => line.endsWith(`available again on 127.0.0.1:${port}`)))
+  await until('it is back', async () => lines.some((line) => line.includes('available again on')))
+  t.match(await query(one.tcpUrl!, 'select 1 as one'), [{ one: 1 }])
+  t.equal((await start(t, dataDir)).url, one.url)
   t.match(await query(one.url, 'select 1 as one'), [{ one: 1 }])
 })
 
-t.test('a start chooses another port if the recorded one stays taken, and other nodes log it', { buffered: true }, async (t) => {
+t.test('a start chooses another port if that of the last server is taken, and other nodes log it', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const lines: string[] = []
-  const one = await start(t, dataDir, { log: (line) => lines.push(line) })
-  await takePort(t, dataDir, one.url)
-  const other = await start(t, dataDir, { limits: { portMs: 1 } })
-  t.not(other.url, one.url)
-  t.match(await query(other.url, 'select 1 as one'), [{ one: 1 }])
-  await until('the other node logs it', async () => lines.some((line) => /this node still connects to port \d+: restart the node/.test(line)))
-})
-
-t.test('a stopped server starts on its port again, and a copy of its folder chooses another port', { buffered: true }, async (t) => {
-  const copy = await mkdtemp(join(tmpdir(), 'usher-'))
-  t.teardown(() => rm(copy, { recursive: true }))
-  const dataDir = await prepareFolder(t)
-  const lines: string[] = []
-  const first = await start(t, dataDir)
-  await first.stop()
-  await promisify(execFile)('cp', ['-a', join(dataDir, 'postgres'), copy])
-  const second = await start(t, dataDir)
-  t.equal(second.url, first.url)
-  t.not((await start(t, copy, { log: (line) => lines.push(line) })).url, first.url)
-  t.notOk(lines.some((line) => line.includes('taken')), 'the copy does not try the port of the original')
-
-  await second.stop()
-  await rm(join(dataDir, 'postgres/port'))
-  await mkdir(join(dataDir, 'postgres/port'))
-  await start(t, dataDir, { log: (line) => lines.push(line) })
-  t.ok(lines.some((line) => /its port cannot be recorded \(EISDIR/.test(line)))
+  const one = await start(t, dataDir, { tcp: true, log: (line) => lines.push(line) })
+  await takePort(t, dataDir, one.tcpUrl!)
+  const other = await start(t, dataDir, { tcp: true })
+  t.not(other.tcpUrl, one.tcpUrl)
+  t.match(await query(other.tcpUrl!, 'select 1 as one'), [{ one: 1 }])
+  await until('the other node logs it', async () => lines.some((line) => /this node still connects to .+: restart the node/.test(line)))
 })
 
 t.test('a server that cannot be started again is retried until the obstacle is gone', { buffered: true }, async (t) => {

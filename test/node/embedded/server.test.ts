@@ -1,60 +1,24 @@
-import { execFile, spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, chown, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import postgres from 'postgres'
 import t, { type Test } from 'tap'
+import { openClient } from '../../../db/driver/client.ts'
 import { startEmbedded } from '../../../node/embedded/server.ts'
 import { accountFor, findPrograms, chooseRunAs } from '../../../node/embedded/binaries.ts'
-import { openCluster, readRunning, reason, type Cluster } from '../../../node/embedded/cluster.ts'
+import { openCluster, readRunning, reason, urlOf, type Cluster } from '../../../node/embedded/cluster.ts'
 import { isReplaceable } from '../../../node/embedded/attach.ts'
-import { launch, linesOf } from '../../../node/embedded/launch.ts'
-import { takeLease, urlOf } from '../../../node/embedded/lease.ts'
-import { choosePort } from '../../../node/embedded/port.ts'
+import { launch, linesOf, SOCKET_PORT } from '../../../node/embedded/launch.ts'
+import { takeLease } from '../../../node/embedded/lease.ts'
 import { prepareFolder, testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
-import { folder, isDown, pidFile, postmaster, query, quick, start, until } from '../../helpers/embedded.ts'
-import { nodeCommand } from '../../helpers/node.ts'
+import { folder, isDown, kill, otherNode, pidFile, postmaster, query, quick, start, until } from '../../helpers/embedded.ts'
 
 t.jobs = 4
 
 const isRoot = process.getuid?.() === 0
-
-/** Starts the server in another process, which prints the result and runs until it is killed or its input ends. */
-async function otherNode (t: Test, dataDir: string, before: string[] = [], options: SpawnOptions = {}): Promise<{ child: ChildProcess, lines: AsyncIterator<string>, server: () => Promise<{ url: string, started: boolean }> }> {
-  const code = `
-    import { startEmbedded } from ${JSON.stringify(new URL('../../../node/embedded/server.ts', import.meta.url).href)}
-    const log = (line) => console.log(JSON.stringify({ line }))
-    const { url, started, stop } = await startEmbedded({ dataDir: ${JSON.stringify(dataDir)}, settings: { fsync: 'off' }, log })
-    console.log(JSON.stringify({ url, started }))
-    process.stdin.resume().once('end', stop)`
-  const { command: [file, args], env } = nodeCommand(['--input-type=module', '-e', code])
-  const [first = file, ...rest] = [...before, file, ...args]
-  const child = spawn(first, rest, { env, stdio: ['pipe', 'pipe', 'inherit'], ...options })
-  t.teardown(async () => {
-    child.stdin!.end()
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-  })
-  const lines = createInterface(child.stdout!)[Symbol.asyncIterator]()
-  return {
-    child,
-    lines,
-    async server () {
-      for (;;) {
-        const said = JSON.parse((await lines.next()).value as string)
-        if (said.url) return said
-      }
-    }
-  }
-}
-
-async function kill (child: ChildProcess): Promise<void> {
-  child.kill('SIGKILL')
-  await once(child, 'exit')
-}
 
 // --- starting and stopping -----------------------------------------------------------------------------
 
@@ -71,7 +35,7 @@ t.test('the first start creates a durable database, and the next one uses it', {
   const lines: string[] = []
   const first = await start(t, dataDir, { settings: {}, log: (line) => lines.push(line) })
   t.equal(first.started, true)
-  t.match(first.url, /^postgres:\/\/usher:[\w-]{32}@127\.0\.0\.1:\d+\/usher$/)
+  t.match(first.url, /^postgres:\/\/usher:[\w-]{32}@%2F[^/]+%2Fmade%2Ffor%2Fit%2Fpostgres%2Fdata:5432\/usher\?require_auth=scram-sha-256$/)
   const settings = await query(first.url, `select name, setting from pg_settings where name in
     ('fsync', 'synchronous_commit', 'full_page_writes', 'max_connections', 'server_encoding', 'listen_addresses', 'unix_socket_directories', 'TimeZone')`)
   t.strictSame(Object.fromEntries(settings.map(({ name, setting }) => [name, setting])), {
@@ -80,7 +44,7 @@ t.test('the first start creates a durable database, and the next one uses it', {
     full_page_writes: 'on',
     max_connections: '100',
     server_encoding: 'UTF8',
-    listen_addresses: '127.0.0.1',
+    listen_addresses: '',
     TimeZone: 'UTC'
   }, 'a role that is no superuser does not see where the sockets are')
   t.match(await query(first.url, "select lower('ÄÖ') as lower, 'Z' < 'a' as bytewise"), [{ lower: 'äö', bytewise: true }])
@@ -113,19 +77,34 @@ t.test('the first start creates a durable database, and the next one uses it', {
   t.equal(second.started, true)
   t.equal(new URL(second.url).password, new URL(first.url).password)
   t.match(await query(second.url, 'select seven from kept'), [{ seven: 7 }])
-  t.match(lines, [/creating a new database/, /started on 127/, /stopped/])
+  t.match(lines, [/creating a new database/, /started on the socket \/.+\/made\/for\/it\/postgres\/data\/\.s\.PGSQL\.5432; its log is/, /stopped/])
 })
 
 // Some tests read /proc, which only Linux has, or need root. They run only if they can.
 if (process.platform === 'linux') {
-  t.test('only this machine can connect to the server', { buffered: true }, async (t) => {
-    const { url } = await start(t, await prepareFolder(t))
-    const port = Number(new URL(url).port)
-    const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
-    const listening = async (table: string) => (await readFile(`/proc/net/${table}`, 'utf8').catch(() => '')).split('\n').map((line) => line.trim().split(/\s+/))
-      .filter(([, local, , state]) => state === '0A' && local?.endsWith(suffix)).map(([, local]) => local)
-    t.strictSame(await listening('tcp'), [`0100007F${suffix}`])
-    t.strictSame(await listening('tcp6'), [])
+  // The flag of a Unix socket that accepts connections.
+  const LISTENING = '00010000'
+
+  t.test('8 only the user of the server can connect to it, and it has no port', { buffered: true }, async (t) => {
+    const dataDir = await prepareFolder(t)
+    const server = await start(t, dataDir)
+    t.equal(server.tcpUrl, undefined)
+    const pid = await postmaster(dataDir)
+    const inodes = new Set((await Promise.all((await readdir(`/proc/${pid}/fd`)).map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => ''))))
+      .map((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1]))
+    const listening = async (table: string, inode: number) => (await readFile(`/proc/net/${table}`, 'utf8')).split('\n')
+      .map((line) => line.trim().split(/\s+/)).filter((words) => inodes.has(words[inode]))
+    for (const table of ['tcp', 'tcp6']) t.strictSame((await listening(table, 9)).filter(([, , , state]) => state === '0A'), [], table)
+    t.strictSame((await listening('unix', 6)).filter(([, , , flags]) => flags === LISTENING).map((words) => words[7]), ['./.s.PGSQL.5432'], 'relative to its closed folder')
+    const modes = await Promise.all(['', '.s.PGSQL.5432'].map(async (name) => (await stat(join(dataDir, 'postgres/data', name))).mode & 0o777))
+    t.strictSame(modes, [0o700, 0o700])
+  })
+
+  t.test('8 a server with a port only listens on this machine', { buffered: true }, async (t) => {
+    const { tcpUrl } = await start(t, await prepareFolder(t), { tcp: true })
+    const port = Number(new URL(tcpUrl!).port)
+    t.ok(port >= 15_000 && port < 30_000, 'operating systems do not use these ports for outgoing connections')
+    t.match(await query(tcpUrl!, 'select 1 as one'), [{ one: 1 }])
     for (const { address, family, internal } of Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])) {
       if (internal || family !== 'IPv4') continue
       const [error] = await once(connect(port, address), 'error').catch((error) => [error])
@@ -133,6 +112,17 @@ if (process.platform === 'linux') {
     }
   })
 }
+
+t.test('8 whatever the umask is, others can neither write to the data folder nor read what is secret in it', { buffered: true }, async (t) => {
+  const dataDir = join(folder(t), 'new')
+  const node = await otherNode(t, dataDir, { before: ['sh', '-c', 'umask 0; exec "$@"', 'sh'] })
+  await node.server()
+  const modeOf = async (name: string) => ((await stat(join(dataDir, name))).mode & 0o777).toString(8)
+  const modes = Object.fromEntries(await Promise.all(['', 'postgres', 'postgres/data', 'postgres/log', 'postgres/password'].map(async (name) => [name, await modeOf(name)])))
+  const passable = isRoot ? '711' : '700'
+  t.strictSame(modes, { '': passable, postgres: passable, 'postgres/data': '700', 'postgres/log': '600', 'postgres/password': '600' })
+  t.strictSame((await readdir(join(dataDir, 'postgres'))).sort(), ['data', 'log', 'password'])
+})
 
 t.test('a killed node leaves its server running, and the next node uses it', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
@@ -199,7 +189,7 @@ t.test('a node that starts while the last one stops the server waits, and then s
   const { url } = await node.server()
   await kill(node.child)
   // As the last node does, this takes the lock exclusively and then sends the signal.
-  const last = postgres(url, { max: 1 })
+  const last = openClient(url, { max: 1 })
   await last`select pg_advisory_lock(8310423)`
   const coming = start(t, dataDir)
   await until('the other node waits for its lease', async () => (await last`select from pg_stat_activity where application_name = 'usher-lease'`).length > 0)
@@ -223,15 +213,25 @@ t.test('the pid file of a server that has ended is ignored, even if its process 
   await promisify(execFile)('cp', ['-a', join(dataDir, 'postgres'), copy])
 
   // The copied folder has the same password. It was copied while the original's server ran, so the process in its pid file
-  // is alive and responds on its port.
-  const original = await start(t, dataDir)
-  await copyFile(pidFile(dataDir), pidFile(copy))
-  const copied = await start(t, copy)
+  // and in the lock of its socket is alive and responds on its port.
+  const original = await start(t, dataDir, { tcp: true })
+  const { port } = new URL(original.tcpUrl!)
+  for (const file of ['postmaster.pid', `.s.PGSQL.${port}.lock`]) {
+    await promisify(execFile)('cp', ['-a', ...[dataDir, copy].map((folder) => join(folder, 'postgres/data', file))])
+  }
+  const copied = await start(t, copy, { tcp: true })
+  t.not(copied.tcpUrl!.split('@')[1], original.tcpUrl!.split('@')[1])
   t.equal(copied.started, true)
   t.not(copied.url, original.url)
   t.match(await query(copied.url, 'select name from kept'), [{ name: 'the data' }])
   t.equal(await postmaster(dataDir), parseInt(await readFile(pidFile(dataDir), 'utf8')))
   await copied.stop()
+  // Without its pid file, as in most backups, the lock of the socket is left.
+  const lock = join(copy, 'postgres/data/.s.PGSQL.5432.lock')
+  await promisify(execFile)('cp', ['-a', pidFile(dataDir), lock])
+  const restored = await start(t, copy)
+  t.match(await query(restored.url, 'select name from kept'), [{ name: 'the data' }])
+  await restored.stop()
 
   // No process has the recorded id any more.
   const text = await readFile(pidFile(dataDir), 'utf8')
@@ -265,7 +265,7 @@ t.test('a server that hangs is not treated as one that has ended', { buffered: t
 })
 
 t.test('a server that starts slowly is not replaced before PostgreSQL can recognise it', async (t) => {
-  const starting = { pid: process.pid, port: 1, ready: false, isComplete: false }
+  const starting = { pid: process.pid, port: 1, hasSocket: false, hasTcp: false, ready: false, isComplete: false }
   t.equal(isReplaceable(starting, 29_000), false, 'its shared memory is not recorded yet')
   t.equal(isReplaceable(starting, 31_000), true, 'the process id belongs to another process by now')
   t.equal(isReplaceable({ ...starting, isComplete: true }, 1_000), true)
@@ -330,7 +330,7 @@ if (isRoot) {
       const programs = { initdb: join(closed, 'native/bin', basename(initdb)), postgres: join(closed, 'native/bin', basename(postgres)) }
 
       const cluster = await openCluster(closed, programs, false, () => {})
-      await launch(cluster, programs, quick, await choosePort())
+      await launch(cluster, programs, quick, { port: SOCKET_PORT, tcp: false })
       const running = await until('it runs', async () => {
         const running = await readRunning(cluster)
         return running?.ready && running
@@ -338,7 +338,7 @@ if (isRoot) {
       t.equal(await takeLease(cluster, { ...running, pid: running.pid + 1 }), undefined, 'not for a server that another one has replaced')
       const lease = await takeLease(cluster, running)
       t.equal(await capabilities(closed), 2, 'CAP_DAC_OVERRIDE')
-      t.match(await query(urlOf(cluster, running.port), 'select 1 as one'), [{ one: 1 }])
+      t.match(await query(urlOf(cluster, running), 'select 1 as one'), [{ one: 1 }])
       t.equal(await lease!.release(), true)
     })
 
@@ -374,7 +374,7 @@ if (isRoot) {
     }
 
     // That user may not write files of coverage.
-    const node = await otherNode(t, dataDir, ['env', '-u', 'NODE_V8_COVERAGE'], { uid, gid })
+    const node = await otherNode(t, dataDir, { before: ['env', '-u', 'NODE_V8_COVERAGE'], uid, gid })
     const { url } = await node.server()
     t.match(await query(url, 'select 1 as one'), [{ one: 1 }])
     t.equal((await stat(join(dataDir, 'postgres/password'))).uid, uid)
@@ -417,7 +417,7 @@ t.test('errors are reported in one sentence', { buffered: true }, async (t) => {
   await t.rejects(chooseRunAs({ uid: 1, gid: 1, name: 'daemon' }, '/no/such/program', dir),
     { message: /^PostgreSQL runs as the user "daemon", who cannot reach .+ or \/no\/such\/program: open .+, install setpriv \(util-linux\), or set DATABASE_URL\.$/ })
 
-  const cluster: Cluster = { data: dir, log: join(dir, 'log'), portFile: join(dir, 'port'), name: 'none', password: '', runAs: { before: [], options: {} } }
-  const launched = await launch(cluster, { ...programs, postgres: '/no/such/program' }, {}, 1)
+  const cluster: Cluster = { data: dir, log: join(dir, 'log'), name: 'none', password: '', runAs: { before: [], options: {} } }
+  const launched = await launch(cluster, { ...programs, postgres: '/no/such/program' }, {}, { port: 1, tcp: false })
   t.match(await (await until('it fails', async () => launched.failure))(), { why: /ENOENT/, passes: false })
 })
