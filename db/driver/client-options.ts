@@ -16,7 +16,9 @@ export type ClientOptions = Sql['options']
 export function readClientOptions (
   database: string | Sql, statementTimeout: number, { idleInTransaction, databaseConnectMax }: Deadlines = DEADLINES
 ): ClientOptions {
-  const base = typeof database === 'string' ? openClient(database, { connection: { application_name: 'usher' } }).options : database.options
+  const base = typeof database === 'string'
+    ? openClient(database, { connection: { application_name: 'usher' } }).options
+    : database.options
   return postgres({
     ...base,
     // If it is set, postgres.js considers the options as parsed already and ignores those below.

@@ -10,9 +10,9 @@ import { requireScram } from './require-scram.ts'
 const MAX_PATH_BYTES = 103
 
 /**
- * Creates a postgres.js client for the URL of a database, which connects with its first statement. All connections to a database that is
- * given by a URL come from here, because postgres.js knows neither Unix sockets in URLs nor `require_auth`. Throws a `TypeError` for an
- * invalid URL.
+ * Creates a postgres.js client for the URL of a database, which connects with its first statement. All connections to a
+ * database that is given by a URL come from here, because postgres.js knows neither Unix sockets in URLs nor
+ * `require_auth`. Throws a `TypeError` for an invalid URL.
  */
 export function openClient (databaseUrl: string, options: Options<Record<string, PostgresType>> = {}): Sql {
   const { url, socket, requiresScram } = parseDatabaseUrl(databaseUrl)
@@ -28,8 +28,9 @@ export function openClient (databaseUrl: string, options: Options<Record<string,
 }
 
 /**
- * Connects to a Unix socket. If its path is too long for the system, a symbolic link shortens it, in a folder that only this process can
- * write and that is removed at once. It has no fixed place, which another user of the machine could take, or a program that cleans up.
+ * Connects to a Unix socket. If its path is too long for the system, a symbolic link shortens it, in a folder that only
+ * this process can write and that is removed at once. It has no fixed place, which another user of the machine could
+ * take, or a program that cleans up.
  */
 export function connectToPath (path: string): Socket {
   if (Buffer.byteLength(path) <= MAX_PATH_BYTES) return connect(path)

@@ -12,10 +12,10 @@ const STEPS = [MECHANISMS, CHALLENGE, PROOF, SUCCESS]
 const MAX_ITERATIONS = 1_000_000
 
 /**
- * Destroys the socket of a postgres.js client if the server does anything but authenticate with SCRAM-SHA-256. postgres.js itself would
- * send the password to every server that asks for it in clear text, and would believe one that asks for nothing. It verifies the
- * server's proof, which is the only part of SCRAM that is not checked here. Until then it gets one message at a time, and nothing
- * after a message that is refused.
+ * Destroys the socket of a postgres.js client if the server does anything but authenticate with SCRAM-SHA-256.
+ * postgres.js itself would send the password to every server that asks for it in clear text, and would believe one that
+ * asks for nothing. It verifies the server's proof, which is the only part of SCRAM that is not checked here. Until
+ * then it gets one message at a time, and nothing after a message that is refused.
  */
 export function requireScram (socket: Socket): Socket {
   const { emit } = socket
@@ -26,7 +26,7 @@ export function requireScram (socket: Socket): Socket {
   socket.emit = (event: string | symbol, ...args: unknown[]): boolean => {
     if (event !== 'data') return Reflect.apply(emit, socket, [event, ...args])
     received = Buffer.concat([received, args[0] as Buffer])
-    while (received.length >= HEADER_BYTES && !socket.destroyed && step < STEPS.length) {
+    while (received.length >= HEADER_BYTES && step < STEPS.length) {
       const end = 1 + received.readUInt32BE(1)
       if (!ALLOWED.has(received[0]!) || end > MAX_MESSAGE_BYTES) return refuse()
       if (received.length < end) return true
@@ -35,6 +35,7 @@ export function requireScram (socket: Socket): Socket {
       received = received.subarray(end)
       forward(message)
     }
+    // postgres.js has destroyed the socket if the proof is wrong.
     if (step === STEPS.length && !socket.destroyed) {
       socket.emit = emit
       if (received.length > 0) forward(received)

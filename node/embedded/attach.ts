@@ -12,7 +12,8 @@ const POLL_MS = 10
 const RELAUNCH_MS = 100
 // If a server has not recorded that it is ready within this time after its first file, it is contacted anyway.
 const DOUBT_MS = 500
-// If a process has not recorded its shared memory within this time, it is not a server: another program reuses the process number.
+// If a process has not recorded its shared memory within this time, it is not a server: another program reuses the
+// process number.
 const INCOMPLETE_MS = 30_000
 // PostgreSQL's message for files of another major version.
 const INCOMPATIBLE = /files are incompatible with server/
@@ -42,10 +43,11 @@ export interface AttachOptions {
 export interface Attachment { readonly lease: Lease, readonly running: Running, readonly started: boolean }
 
 /**
- * Joins the server that runs on the cluster, or starts one. This needs no lock, because PostgreSQL ensures that at most one server
- * runs on a folder. If two nodes launch a server at the same time, one launch fails, and that node joins the server of the other.
- * Throws an error that says what to do if there is no server after a minute, or if it cannot start.
- * @param lost the server that a new one replaces. It listens where the lost one did, because the pools of nodes connect there
+ * Joins the server that runs on the cluster, or starts one. This needs no lock, because PostgreSQL ensures that at most
+ * one server runs on a folder. If two nodes launch a server at the same time, one launch fails, and that node joins the
+ * server of the other. Throws an error that says what to do if there is no server after a minute, or if it cannot
+ * start.
+ * @param lost the server that a new one replaces, where the pools of nodes connect
  */
 export async function attachToServer (
   { cluster, programs, settings, tcp, limits, log, signal }: AttachOptions, lost?: Running
@@ -73,7 +75,9 @@ export async function attachToServer (
       const failure = await launched.failure()
       why = failure.why
       if (!failure.passes) break
-      if (failure.isPortTaken && lost && !isReported) log(`PostgreSQL: port ${lost.port} is taken by another program, waiting until it is free`)
+      if (failure.isPortTaken && lost && !isReported) {
+        log(`PostgreSQL: port ${lost.port} is taken by another program, waiting until it is free`)
+      }
       isReported ||= failure.isPortTaken
       launched = undefined
       await setTimeout(RELAUNCH_MS)
@@ -85,7 +89,8 @@ export async function attachToServer (
   if (other) throw new Error(explainVersion(cluster, other))
   throw new Error(`PostgreSQL does not run in ${cluster.data} (${why}): see ${cluster.log}, or set DATABASE_URL.`)
 
-  // Nodes may still connect to the port of a server that has crashed, whose record PostgreSQL removes if that port is taken.
+  // Nodes may still connect to the port of a server that has crashed, whose record PostgreSQL removes if that port is
+  // taken.
   async function choosePlace (crashed?: Running): Promise<Place> {
     if (lost) return { port: lost.port, tcp: lost.hasTcp }
     if (!tcp) return { port: SOCKET_PORT, tcp }
@@ -99,9 +104,9 @@ const explainVersion = ({ data }: Cluster, version: string): string =>
   `until now, run "${PROGRAM} backup FILE". Then, with this release, choose a new DATA_DIR and run "${PROGRAM} restore FILE".`
 
 /**
- * Returns whether a server may be launched in place of the recorded one. The launch tells PostgreSQL that the recorded process is
- * not a server, and PostgreSQL then relies only on the recorded shared memory. If that is not recorded yet, the launch could replace
- * the file of a server that is starting slowly, and no node would find that server.
+ * Returns whether a server may be launched in place of the recorded one. The launch tells PostgreSQL that the recorded
+ * process is not a server, and PostgreSQL then relies only on the recorded shared memory. If that is not recorded yet,
+ * the launch could replace the file of a server that is starting slowly, and no node would find that server.
  * @param age how long the record has been the same, in milliseconds
  */
 export function isReplaceable ({ pid, isComplete }: Running, age: number): boolean {

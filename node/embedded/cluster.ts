@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmod, constants, mkdir, mkdtemp, open, readdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import {
+  chmod, constants, mkdir, mkdtemp, open, readdir, readFile, realpath, rename, rm, stat, writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { accountFor, run, chooseRunAs, type Programs, type RunAs } from './binaries.ts'
@@ -52,7 +54,8 @@ export async function openCluster (dataDir: string, programs: Programs, durable:
     const runAs = await handOver(data, programs)
     await requirePrivate(data)
     const { ino } = await stat(data)
-    return { data, runAs, log: join(folder, 'log'), name: `usher-${ino}`, password: await readFile(join(folder, 'password'), 'utf8') }
+    const password = await readFile(join(folder, 'password'), 'utf8')
+    return { data, runAs, log: join(folder, 'log'), name: `usher-${ino}`, password }
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException
     if (!code || !path) throw error
@@ -60,11 +63,13 @@ export async function openCluster (dataDir: string, programs: Programs, durable:
   }
 }
 
-// The mode of folders around the data. If this process runs as root, the account of the server has to pass through them.
+// The mode of folders around the data. If this process runs as root, the account of the server has to pass through
+// them.
 const passable = () => process.getuid?.() === 0 ? 0o711 : 0o700
 
-// Creates the cluster in a temporary folder and renames that when it is complete. If the node is killed before, the next one does
-// not use the incomplete folder. If two nodes create it at the same time, the first rename succeeds, and both use that folder.
+// Creates the cluster in a temporary folder and renames that when it is complete. If the node is killed before, the
+// next one does not use the incomplete folder. If two nodes create it at the same time, the first rename succeeds, and
+// both use that folder.
 async function create (folder: string, programs: Programs, durable: boolean): Promise<void> {
   await removeLeftovers(folder)
   const unfinished = await mkdtemp(`${folder}.new-${process.pid}-`)
@@ -75,13 +80,14 @@ async function create (folder: string, programs: Programs, durable: boolean): Pr
     const runAs = await handOver(data, programs)
     await run([...runAs.before, programs.initdb, '-D', data, '-U', 'postgres', '--auth=reject', '--encoding=UTF8', '--locale=C',
       '--locale-provider=builtin', '--builtin-locale=C.UTF-8', ...(durable ? [] : ['--no-sync'])], runAs)
-    // The superuser cannot connect at all. The node's role owns its database and nothing else, so that an injected statement could
-    // not access files or run programs. The password has 192 random bits, so nobody can guess it, and repeated hashing would only make each
-    // connection slower.
+    // The superuser cannot connect at all. The node's role owns its database and nothing else, so that an injected
+    // statement could not access files or run programs. The password has 192 random bits, so nobody can guess it, and
+    // repeated hashing would only make each connection slower.
     await run([...runAs.before, programs.postgres, '--single', '-D', data, '-c', 'exit_on_error=on', '-c', 'scram_iterations=1',
       '-c', 'log_min_error_statement=panic', '-c', `fsync=${durable ? 'on' : 'off'}`, 'postgres'], runAs,
       `create role usher login password '${password}'\ncreate database usher owner usher\n`)
-    await writeFile(join(data, 'pg_hba.conf'), `${SOCKET_ACCESS}host all usher 127.0.0.1/32 scram-sha-256\n`, { flush: durable })
+    const access = `${SOCKET_ACCESS}host all usher 127.0.0.1/32 scram-sha-256\n`
+    await writeFile(join(data, 'pg_hba.conf'), access, { flush: durable })
     await writeFile(join(unfinished, 'password'), password, { mode: 0o600, flush: durable })
     if (durable) await syncFolder(unfinished)
     await rename(unfinished, folder)
@@ -104,8 +110,8 @@ async function removeLeftovers (folder: string): Promise<void> {
   }
 }
 
-// Changes the owner of a folder that belongs to root (because it is new, or was restored from a backup) to the account of the
-// server, preferably the one that owns the parent folder. Returns how to run programs as that account.
+// Changes the owner of a folder that belongs to root (because it is new, or was restored from a backup) to the account
+// of the server, preferably the one that owns the parent folder. Returns how to run programs as that account.
 async function handOver (data: string, programs: Programs): Promise<RunAs> {
   const { uid } = await stat(data)
   const account = await accountFor(uid || (await stat(join(data, '../..'))).uid)
@@ -116,19 +122,19 @@ async function handOver (data: string, programs: Programs): Promise<RunAs> {
   return chooseRunAs(account, programs.postgres, data)
 }
 
-// PostgreSQL checks this as well when it starts, but a server that already runs is joined. Whoever may write to its folder could listen in
-// its place. Windows has other permissions.
+// PostgreSQL checks this as well when it starts, but a server that already runs is joined. Whoever may write to its
+// folder could listen in its place. Windows has other permissions.
 async function requirePrivate (data: string): Promise<void> {
   const { uid, mode } = await stat(data)
   const self = process.getuid?.()
   if (self === undefined || ((self === 0 || uid === self) && (mode & 0o022) === 0)) return
-  throw new Error(`The database in ${data} cannot be used, because it belongs to another user, or others can write to this folder: ` +
-    'start the node as the user who owns it, and set its mode to 0700.')
+  throw new Error(`The database in ${data} cannot be used, because it belongs to another user, or others can write ` +
+    'to this folder: start the node as the user who owns it, and set its mode to 0700.')
 }
 
 /**
- * Lets the role of the node connect through the Unix socket, if the cluster was created by a release that only used TCP. A server that
- * runs does not notice.
+ * Lets the role of the node connect through the Unix socket, if the cluster was created by a release that only used
+ * TCP. A server that runs does not notice.
  */
 export async function allowSocket ({ data }: Cluster): Promise<void> {
   const file = join(data, 'pg_hba.conf')
@@ -159,7 +165,8 @@ export async function readRunning (cluster: Pick<Cluster, 'data'>): Promise<Runn
   const [pid, port] = [Number(lines[0]), Number(lines[3])]
   if (!pid || !port) return undefined
   const isSet = (line: number) => Boolean(lines[line]?.trim())
-  return { pid, port, hasSocket: isSet(4), hasTcp: isSet(5), isComplete: isSet(6), ready: /ready/.test(String(lines[7])) }
+  const ready = /ready/.test(String(lines[7]))
+  return { pid, port, hasSocket: isSet(4), hasTcp: isSet(5), isComplete: isSet(6), ready }
 }
 
 /** Returns the major version of the PostgreSQL that has created the cluster, or undefined if it cannot be read. */
@@ -174,16 +181,17 @@ export const isListening = ({ hasSocket, hasTcp }: Running): boolean => hasSocke
 export type Address = Pick<Running, 'port' | 'hasSocket'>
 
 /**
- * Returns the URL of the cluster's database. Over TCP, any program of this machine could listen in place of a server that was killed, so
- * the server has to prove that it knows the password.
+ * Returns the URL of the cluster's database. Over TCP, any program of this machine could listen in place of a server
+ * that was killed, so the server has to prove that it knows the password.
  */
 export function urlOf ({ data, password }: Pick<Cluster, 'data' | 'password'>, { port, hasSocket }: Address): string {
-  return `postgres://usher:${password}@${hasSocket ? encodeURIComponent(data) : '127.0.0.1'}:${port}/usher?require_auth=scram-sha-256`
+  const host = hasSocket ? encodeURIComponent(data) : '127.0.0.1'
+  return `postgres://usher:${password}@${host}:${port}/usher?require_auth=scram-sha-256`
 }
 
 /**
- * Returns the URL of the embedded PostgreSQL that runs on a data folder, without starting it or changing anything, or undefined if none
- * runs. Throws if the folder cannot be read.
+ * Returns the URL of the embedded PostgreSQL that runs on a data folder, without starting it or changing anything, or
+ * undefined if none runs. Throws if the folder cannot be read.
  */
 export async function findRunning (dataDir: string): Promise<string | undefined> {
   const folder = join(await realpath(dataDir).catch(() => dataDir), 'postgres')

@@ -17,8 +17,8 @@ export interface Place { readonly port: number, readonly tcp: boolean }
 
 /** The port of a server without TCP. It only names the socket, for programs such as psql that expect it. */
 export const SOCKET_PORT = 5432
-// Linux assigns ports from 32768 upwards to outgoing connections, other systems from 49152. If the port of a server were in that
-// range, a client could take it during a restart, even one that is trying to connect to that server.
+// Linux assigns ports from 32768 upwards to outgoing connections, other systems from 49152. If the port of a server
+// were in that range, a client could take it during a restart, even one that is trying to connect to that server.
 const [FIRST_PORT, PORTS] = [15_000, 15_000]
 // Node.js has no Unix sockets on Windows.
 const HAS_SOCKETS = process.platform !== 'win32'
@@ -35,14 +35,15 @@ const SETTINGS = {
   // Superusers cannot connect, see `create` in node/embedded/cluster.ts, so no connections are reserved for them.
   superuser_reserved_connections: '0',
   shared_buffers: '128MB',
-  // Errors of statements are not logged: a rejected row is handled by the service, and its message can contain an e-mail address.
+  // Errors of statements are not logged: a rejected row is handled by the service, and its message can contain an
+  // e-mail address.
   log_min_messages: 'log',
   log_checkpoints: 'off'
 }
 
 /**
  * Spawns a server in a separate session, so that neither Ctrl-C nor the end of this process stops it.
- * @param place where it listens. The port is not probed, because two nodes that probe a port at the same time block each other
+ * @param place where it listens. The port is not probed, because two nodes that do so at the same time block each other
  * @param stale the process that `postmaster.pid` names but that is not a server of this folder
  */
 export async function launch (
@@ -52,7 +53,8 @@ export async function launch (
     log_line_prefix: LOG_LINE_PREFIX,
     cluster_name: cluster.name,
     listen_addresses: tcp ? '127.0.0.1' : '',
-    // The server's working directory is the folder of its data, which only its user can enter. A relative path is never too long.
+    // The server's working directory is the folder of its data, which only its user can enter. A relative path is never
+    // too long.
     unix_socket_directories: HAS_SOCKETS ? '.' : '',
     unix_socket_permissions: '0700',
   }
@@ -66,9 +68,10 @@ export async function launch (
   const { size } = await output.stat()
   const child = spawn(file, args, {
     ...cluster.runAs.options,
-    // PostgreSQL does not start while the process named in postmaster.pid exists, and after a crash any program can have that
-    // number. With this variable, pg_ctl names a process that is not a server, and PostgreSQL then checks only the shared memory.
-    // That is safe even if the assumption is wrong, and it avoids deleting the file of another server.
+    // PostgreSQL does not start while the process named in postmaster.pid exists, and after a crash any program can
+    // have that number. With this variable, pg_ctl names a process that is not a server, and PostgreSQL then checks
+    // only the shared memory. That is safe even if the assumption is wrong, and it avoids deleting the file of another
+    // server.
     env: { ...environment(), PG_GRANDPARENT_PID: String(stale) },
     cwd: '/',
     detached: true,
@@ -90,9 +93,9 @@ export async function launch (
 }
 
 /**
- * Returns the log lines of a process, and those without a process number. While several nodes try to start a server, their servers
- * share one log, and the one that starts logs "FATAL: the database system is starting up" for every early client. A node whose
- * server did not start would give up if it mistook this line for one of its own server.
+ * Returns the log lines of a process, and those without a process number. While several nodes try to start a server,
+ * their servers share one log, and the one that starts logs "FATAL: the database system is starting up" for every early
+ * client. A node whose server did not start would give up if it mistook this line for one of its own server.
  */
 export function linesOf (pid: number | undefined, output: string): string {
   return output.split('\n').filter((line) => (/^[\d-]+ [\d:.]+ \S+ \[(\d+)\] /.exec(line)?.[1] ?? String(pid)) === String(pid)).join('\n')
@@ -109,9 +112,10 @@ export async function choosePort (): Promise<number> {
   }
 }
 
-// Removes the lock file of the socket, which `postmaster.pid` makes redundant: a server that has not got the latter never touches the
-// socket. The lock of a copied folder, or of a server that was killed, would prevent the start as long as any program has the recorded
-// process number. Also removes the file in which earlier releases recorded the port.
+// Removes the lock file of the socket, which `postmaster.pid` makes redundant: a server that has not got the latter
+// never touches the socket. The lock of a copied folder, or of a server that was killed, would prevent the start as
+// long as any program has the recorded process number. Also removes the file in which earlier releases recorded the
+// port.
 async function removeLeftovers ({ data }: Cluster, port: number): Promise<void> {
-  for (const file of [join(data, `.s.PGSQL.${port}.lock`), join(data, '../port')]) await rm(file, { force: true, recursive: true })
+  for (const name of [`.s.PGSQL.${port}.lock`, '../port']) await rm(join(data, name), { force: true, recursive: true })
 }

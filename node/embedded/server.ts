@@ -31,11 +31,14 @@ const RETRY_MS = 1_000
 const LONGEST_RETRY_MS = 30_000
 
 /**
- * Starts the PostgreSQL server of the package, or joins the one that already runs on this folder. It listens
- * on a Unix socket that only its own user can reach. It is a separate process, which continues to run when this one ends, unless `stop` is called.
+ * Starts the PostgreSQL server of the package, or joins the one that already runs on this folder. It listens on a Unix
+ * socket that only its own user can reach. It is a separate process, which continues to run when this one ends, unless
+ * `stop` is called.
  * @throws an error that says what to do, within about a minute
  */
-export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, tcp = process.platform === 'win32', limits = {} }: EmbeddedOptions): Promise<EmbeddedServer> {
+export async function startEmbedded (
+  { dataDir, log = () => {}, settings = {}, tcp = process.platform === 'win32', limits = {} }: EmbeddedOptions
+): Promise<EmbeddedServer> {
   const programs = await findPrograms()
   const cluster = await openCluster(dataDir, programs, settings.fsync !== 'off', log)
   const abort = new AbortController()
@@ -43,8 +46,10 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, t
 
   const first = await attachToServer(entry)
   const { running, started } = first
-  const placeOf = ({ hasSocket, port }: Running) => hasSocket ? `the socket ${cluster.data}/.s.PGSQL.${port}` : `127.0.0.1:${port}`
-  log(`PostgreSQL: ${started ? 'started' : 'joined the running server'} on ${placeOf(running)}; its log is ${cluster.log}`)
+  const placeOf = ({ hasSocket, port }: Running) =>
+    hasSocket ? `the socket ${cluster.data}/.s.PGSQL.${port}` : `127.0.0.1:${port}`
+  const how = started ? 'started' : 'joined the running server'
+  log(`PostgreSQL: ${how} on ${placeOf(running)}; its log is ${cluster.log}`)
   let lease = keep(first.lease)
   let stopping: Promise<void> | undefined
 
@@ -54,10 +59,12 @@ export async function startEmbedded ({ dataDir, log = () => {}, settings = {}, t
   }
 
   // Returns whether the pools of this node reach a server.
-  const isSame = ({ port, hasSocket, hasTcp }: Running) => port === running.port && (running.hasSocket ? hasSocket : hasTcp)
+  const isSame = ({ port, hasSocket, hasTcp }: Running) =>
+    port === running.port && (running.hasSocket ? hasSocket : hasTcp)
 
-  // Takes a new lease when the server was killed, or has restarted because one of its processes crashed. Without a lease, another
-  // node could stop the server while this one uses it. It stays where it was, so that the pools of all nodes reconnect.
+  // Takes a new lease when the server was killed, or has restarted because one of its processes crashed. Without a
+  // lease, another node could stop the server while this one uses it. It stays where it was, so that the pools of all
+  // nodes reconnect.
   async function regain (): Promise<Lease | undefined> {
     log('PostgreSQL: the server was lost, joining or starting it again')
     for (let pause = limits.retryMs ?? RETRY_MS; !abort.signal.aborted; pause = Math.min(2 * pause, LONGEST_RETRY_MS)) {
