@@ -1,6 +1,8 @@
 import { DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
-import { UNSAFE_TRANSACTION } from './pool.ts'
 import type { Failure } from './sockets.ts'
+
+/** The code of postgres.js for a BEGIN on a shared connection, which is then inside an open transaction (porsager/postgres#823). */
+export const UNSAFE_TRANSACTION = 'UNSAFE_TRANSACTION'
 
 /**
  * The circuit breaker that every statement passes. While it is closed, statements pass. When it opens, all statements that wait
@@ -93,10 +95,8 @@ export function createCircuitBreaker ({ room = MAX_WAITING, onAnswer }: CircuitB
           else late?.(result)
         }, (error) => {
           waiting.delete(reject)
-          const unavailable = isOutage(error)
-          // PostgreSQL closes the connection after an error of the severity FATAL.
-          if (unavailable || error.severity === 'FATAL' || error.code === UNSAFE_TRANSACTION) lost?.(error)
-          reject(unavailable || isOverload(error) ? new DatabaseUnavailable({ cause: error }) : error)
+          if (isLoss(error) || error.code === UNSAFE_TRANSACTION) lost?.(error)
+          reject(isOutage(error) || isOverload(error) ? new DatabaseUnavailable({ cause: error }) : error)
         })
         waiting.set(reject, since)
       })
@@ -112,6 +112,11 @@ export function isUndecided (error: unknown): boolean {
 /** Returns whether an error means that the database is unreachable or shutting down, rather than that it rejected a statement. */
 export function isOutage (error: Failure): boolean {
   return outages.has(error.code ?? '')
+}
+
+/** Returns whether an error means that the connection is lost. PostgreSQL closes it after an error of the severity FATAL. */
+export function isLoss (error: Failure & { severity?: string }): boolean {
+  return isOutage(error) || error.severity === 'FATAL'
 }
 
 /** Returns whether a failure is a consequence of an outage, which the log reports once (`db/driver/outages.ts`). */

@@ -32,7 +32,7 @@ export function readClientOptions (
     // Otherwise every connection first queries the array types. If it is lost during that query, postgres.js causes an unhandled
     // rejection (porsager/postgres#1192).
     fetch_types: false,
-    types: { array },
+    types,
     transform: {},
     connection: {
       statement_timeout: statementTimeout,
@@ -45,15 +45,52 @@ export function readClientOptions (
   } as never).options as never
 }
 
-// Serializes array parameters, whose elements are text or numbers: bool, int2, int4, text, int8, float8, timestamptz, uuid and jsonb.
-// Without `fetch_types`, postgres.js does not know the array types itself.
-const array = {
-  to: 1009,
-  from: [1000, 1005, 1007, 1009, 1016, 1022, 1185, 2951, 3807],
-  serialize: (values: readonly (string | number | null)[]): string => `{${values.map(toElement).join()}}`,
-  parse: (text: string): string => text,
+// A serializer that throws would mix up the answers of other statements (`db/driver/send.ts`), so each of them returns a text for
+// every value. PostgreSQL rejects what is none of its type.
+const types = {
+  // The elements are text or numbers: bool, int2, int4, text, int8, float8, timestamptz, uuid and jsonb. Without `fetch_types`,
+  // postgres.js does not know the array types itself.
+  array: {
+    to: 1009,
+    from: [1000, 1005, 1007, 1009, 1016, 1022, 1185, 2951, 3807],
+    serialize: (values: unknown): string => Array.isArray(values) ? orElse(() => `{${values.map(toElement).join()}}`, NO_ARRAY) : String(values),
+    parse: (text: string): string => text,
+  },
+  date: {
+    to: 1184,
+    from: [1082, 1114, 1184],
+    serialize: (value: unknown): string => isDate(value) ? value.toISOString() : String(value),
+    parse: (text: string): Date => new Date(text),
+  },
+  json: {
+    to: 114,
+    from: [114, 3802],
+    serialize: (value: unknown): string => orElse(() => JSON.stringify(value), NO_JSON),
+    parse: (text: string): unknown => JSON.parse(text),
+  },
+  bytea: {
+    to: 17,
+    from: [17],
+    serialize: (value: unknown): string => value instanceof Uint8Array ? `\\x${Buffer.from(value).toString('hex')}` : NO_BYTES,
+    parse: (text: string): Buffer => Buffer.from(text.slice(2), 'hex'),
+  },
 }
 
-function toElement (value: string | number | null): string {
+// Texts that PostgreSQL rejects.
+const NO_ARRAY = ''
+const NO_JSON = ''
+const NO_BYTES = '\\'
+
+const isDate = (value: unknown): value is Date => value instanceof Date && !Number.isNaN(value.getTime())
+
+function orElse (serialize: () => string | undefined, otherwise: string): string {
+  try {
+    return serialize() ?? otherwise
+  } catch {
+    return otherwise
+  }
+}
+
+function toElement (value: unknown): string {
   return value === null ? 'null' : `"${String(value).replace(/["\\]/g, '\\$&')}"`
 }

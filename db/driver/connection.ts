@@ -10,6 +10,7 @@ import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 import { createNotifications, type Notifications } from './notifications.ts'
 import { failStatements, reportOutages, type Log } from './outages.ts'
 import { createPool } from './pool.ts'
+import { createRoute } from './route.ts'
 import { setSchema } from './schema-of.ts'
 import { setSessions } from './session.ts'
 import type { Tables } from '../tables.ts'
@@ -53,14 +54,15 @@ export function openDatabase (
 ): Connection {
   const options = readClientOptions(database, deadlines.statement, deadlines)
   const readers = Math.floor(poolSize / 2)
-  const reads = createPool(options, readers)
-  const writes = createPool(options, poolSize - readers)
+  const route = createRoute(options)
+  const reads = createPool(route, readers)
+  const writes = createPool(route, poolSize - readers)
   const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2), timeoutMs: deadlines.transaction })
   const breaker = createCircuitBreaker({ onAnswer: telemetry && measureStatements(telemetry) })
   if (telemetry) measureDatabase(telemetry, { breaker, reads, writes, transactions })
   const backends = createBackends()
   const closing = new AbortController()
-  const probe = () => Promise.all([reads, writes].map(({ sql }) => sql.unsafe('select 1')))
+  const probe = () => Promise.all([reads, writes].map(async (pool) => (await pool.ready()).unsafe('select 1')))
   const outages = failStatements({ breaker, backends, renew, probe, statementTimeout: deadlines.statement, closing: closing.signal, log })
   const clock = createClock(log)
   const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, deadlines.statement, deadlines)
@@ -78,7 +80,8 @@ export function openDatabase (
     if (seconds === 0) transactions.destroy()
   }
 
-  const db = new Kysely<Tables>({ dialect: createDialect({ reads, writes, transactions, backends, tracing: telemetry?.tracing }, breaker, log) }).withSchema(schema)
+  const pools = { reads, writes, transactions, route, backends, tracing: telemetry?.tracing }
+  const db = new Kysely<Tables>({ dialect: createDialect(pools, breaker, log) }).withSchema(schema)
   setSchema(db, schema)
   setClock(db, clock)
   setSessions(db, () => new TransactionConnection({ ...options, connection: { ...options.connection, statement_timeout: 0 } }))

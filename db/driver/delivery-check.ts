@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Sql } from 'postgres'
 import type { Listener } from './listener.ts'
+import type { Pool } from './pool.ts'
 
 /** Returns whether the connection leads through a pooler. A pooler reports other process numbers than PostgreSQL does. */
 export async function isPooled (listener: Listener): Promise<boolean> {
@@ -17,21 +17,23 @@ interface DeliveryCheck {
 }
 
 /**
- * Sends a notification from `sql` and resolves when `listener` has received it. Rejects if it does not arrive within
+ * Sends a notification from `pool` and resolves when `listener` has received it. Rejects if it does not arrive within
  * `timeoutMs`, which should be far longer than a notification takes. If the listener is connected to another database, or through a pooler in transaction mode, no notification ever
  * arrives and no error occurs: this node would then keep accepting sessions that other nodes have ended.
  */
 export async function requireDelivery (
-  sql: Sql, { listener, channels, timeoutMs }: DeliveryCheck
+  pool: Pick<Pool, 'ready'>, { listener, channels, timeoutMs }: DeliveryCheck
 ): Promise<void> {
   const channel = `usher_${randomUUID()}`
   const arrived = new Promise<void>((resolve) => channels.set(channel, { onMessage: () => resolve() }))
   await listener.run(`listen "${channel}"`)
   const tooLate = delay(timeoutMs, undefined, { ref: false }).then(() => { throw undelivered() })
-  await Promise.race([Promise.all([sql.unsafe(`notify "${channel}"`), arrived]), tooLate])
+  await Promise.race([Promise.all([notify(pool, channel), arrived]), tooLate])
   await listener.run(`unlisten "${channel}"`)
   channels.delete(channel)
 }
+
+const notify = async (pool: Pick<Pool, 'ready'>, channel: string) => (await pool.ready()).unsafe(`notify "${channel}"`)
 
 const undelivered = () => new Error(
   'usher: notificationsUrl must lead to the database itself: no notification arrived. A pooler in transaction mode delivers none')

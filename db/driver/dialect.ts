@@ -2,14 +2,16 @@ import {
   PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler,
   type CompiledQuery, type DatabaseConnection, type Dialect, type Driver, type QueryResult, type TransactionSettings,
 } from 'kysely'
-import type { Row, RowList } from 'postgres'
+import type { Row, RowList, Sql } from 'postgres'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import type { Backends } from './backends.ts'
-import type { CircuitBreaker } from './circuit-breaker.ts'
+import { UNSAFE_TRANSACTION, type CircuitBreaker } from './circuit-breaker.ts'
 import { isRead } from './is-read.ts'
 import type { Log } from './outages.ts'
-import { UNSAFE_TRANSACTION, type Pool } from './pool.ts'
+import type { Pool } from './pool.ts'
 import { isReplanned } from './replanned.ts'
+import type { Route } from './route.ts'
+import { send } from './send.ts'
 import type { Failure } from './sockets.ts'
 import type { TransactionConnection } from './transaction-connection.ts'
 import type { TransactionPool } from './transaction-pool.ts'
@@ -21,6 +23,8 @@ export interface Pools {
   readonly reads: Pool
   readonly writes: Pool
   readonly transactions: TransactionPool
+  /** How statements are sent on these connections. */
+  readonly route: Route
   /** The PostgreSQL processes that serve these connections. */
   readonly backends: Backends
   /** Gives statements spans, if the process has an OpenTelemetry SDK. */
@@ -140,19 +144,26 @@ class PipeliningConnection implements DatabaseConnection {
   }
 
   #share (pool: Pool, text: string, parameters: readonly unknown[], prepare: boolean): Promise<RowList<Row[]>> {
-    const { sql } = pool
+    let used: Sql | undefined
     const lost = (failure: Failure) => {
       if (failure.code === UNSAFE_TRANSACTION) {
         this.#log.error({ err: failure }, 'A shared connection was inside a transaction, and is closed')
       }
-      pool.fail(sql, failure)
+      if (used) pool.fail(used, failure)
     }
-    return this.#breaker.run(() => sql.unsafe(text, parameters as never[], { prepare }), { lost })
+    const sendOn = (sql: Sql) => {
+      used = sql
+      return send(sql, text, parameters, prepare && this.#pools.route.prepares)
+    }
+    return this.#breaker.run(() => {
+      const sql = pool.ready()
+      return sql instanceof Promise ? sql.then(sendOn) : sendOn(sql)
+    }, { lost })
   }
 
-  async #run (text: string, parameters?: readonly unknown[], prepare?: boolean): Promise<RowList<Row[]>> {
+  async #run (text: string, parameters?: readonly unknown[], prepare = true): Promise<RowList<Row[]>> {
     try {
-      return await this.#breaker.run(() => this.#transaction!.run(text, parameters, prepare))
+      return await this.#breaker.run(() => this.#transaction!.run(text, parameters, prepare && this.#pools.route.prepares))
     } catch (error) {
       // There will be no answer, or the statement was given up. Further statements would have to wait behind it.
       if (error instanceof DatabaseUnavailable && !isAnswer(error.cause)) this.#transaction!.destroy()

@@ -1,6 +1,6 @@
-import postgres, { type Row, type RowList, type Sql } from 'postgres'
+import type { Row, RowList } from 'postgres'
 import type { ClientOptions } from './client-options.ts'
-import { connectionClosed, createSockets, type Failure } from './sockets.ts'
+import { connectionClosed, openClient, type Failure } from './sockets.ts'
 
 export interface ListenerOptions {
   /** Milliseconds after which an attempt to connect fails. */
@@ -23,17 +23,13 @@ export interface Listener {
 export function openListener (options: ClientOptions, { timeout, onMessage, onLost }: ListenerOptions): Listener {
   // Only one attempt: the proxy of an unavailable database may accept connections and close them. postgres.js would then
   // reconnect immediately, again and again, without end.
-  const sockets = createSockets(options, 1)
-  // postgres.js accepts parsed options as they are; it opens its own listener in the same way.
-  const sql = postgres({
-    ...options,
+  const { sql, end } = openClient(options, {
     max: 1,
     connect_timeout: timeout / 1000,
     idle_timeout: null,
     max_lifetime: null,
     fetch_types: false,
     debug: false,
-    ...sockets.options,
     onclose: () => onLost(connectionClosed()),
     onnotify (channel: string, payload: string) {
       try {
@@ -43,9 +39,9 @@ export function openListener (options: ClientOptions, { timeout, onMessage, onLo
         onLost(error as Failure)
       }
     },
-  } as never) as unknown as Sql
+  }, 1)
   return {
     run: (statements) => sql.unsafe(statements),
-    end: () => void sql.end({ timeout: 0 }).then(sockets.destroy),
+    end: () => void end(),
   }
 }

@@ -65,7 +65,7 @@ export interface NotificationConnectionOptions {
   /** Whether no connection was live before. If it fails, the start of the node fails. */
   isFirst: boolean
   /** Verifies that notifications that are sent from this pool arrive. */
-  verifiedFrom: Pick<Pool, 'sql'>
+  verifiedFrom: Pick<Pool, 'ready'>
   /** Whether `source` has another URL than `verifiedFrom`. */
   isSeparate: boolean
   outages: Outages
@@ -115,7 +115,7 @@ export function openNotificationConnection (options: NotificationConnectionOptio
     // The clock must be adjusted before the first token is checked.
     await beat()
     if (channels.size > 0 && isFirst && (isSeparate || await isPooled(listener))) {
-      await requireDelivery(verifiedFrom.sql, { listener, channels, timeoutMs: deadlines.notificationDelivery })
+      await requireDelivery(verifiedFrom, { listener, channels, timeoutMs: deadlines.notificationDelivery })
     }
     outages.onReturn()
     scheduleHeartbeat()

@@ -18,7 +18,7 @@ export interface NotificationsOptions {
   /** The options of the connection that listens. */
   source: ClientOptions
   /** A pool of statements, from which the delivery check sends its notification. */
-  pool: Pick<Pool, 'sql'>
+  pool: Pick<Pool, 'ready'>
   /** Whether `source` has another URL than the pool. */
   isSeparate: boolean
   outages: Outages

@@ -1,13 +1,17 @@
-import postgres, { type Sql } from 'postgres'
-import type { ClientOptions } from './client-options.ts'
-import { createSockets, type Failure } from './sockets.ts'
+import type { Sql } from 'postgres'
+import { isLoss, UNSAFE_TRANSACTION } from './circuit-breaker.ts'
+import type { Route } from './route.ts'
+import { openClient, type Failure } from './sockets.ts'
 
 const FAREWELL_SECONDS = 1
 
 /** A pool of connections that statements share. Each connection carries several statements at a time, but no transaction. */
 export interface Pool {
-  /** The postgres.js client for the next statement. Do not keep it, because `renew` replaces it. */
-  readonly sql: Sql
+  /**
+   * Returns the postgres.js client for the next statement, or a promise of it while its first connection is being opened, because its
+   * options depend on what is at the other end. Do not keep it, because `renew` replaces it. Rejects with the failure of the connection.
+   */
+  ready (): Sql | Promise<Sql>
   /** The number of its connections that are open. */
   readonly open: number
   /**
@@ -22,54 +26,68 @@ export interface Pool {
 }
 
 /** Creates a pool of at most `size` connections, which are opened on demand. */
-export function createPool (options: ClientOptions, size: number): Pool {
+export function createPool (route: Route, size: number): Pool {
   // The number of statements that failed because no connection could be opened. Each such attempt also causes a call of
   // `onclose`, which is not the loss of a connection.
   let unopened = 0
-  let { sql, end, sockets } = open()
+  let client = open()
 
   function open () {
-    const opened = openClient(options, size, () => {
-      if (sql !== opened.sql) return
-      if (unopened > 0) unopened--
-      else renew()
+    const { options, isKnown } = route
+    const opened = openClient(options, {
+      max: size,
+      onclose () {
+        if (client.sql !== opened.sql) return
+        if (unopened > 0) unopened--
+        else renew()
+      },
     })
     unopened = 0
-    return opened
+    const verification: { running?: Promise<void> | undefined } = {}
+    return { ...opened, get open () { return opened.open }, options, isVerified: isKnown, verification }
+  }
+
+  async function verified (): Promise<Sql> {
+    while (!client.isVerified) await (client.verification.running ??= verify(client))
+    return client.sql
+  }
+
+  // Statements wait for it, so that none is sent in a way that mixes up answers.
+  async function verify (verifying: typeof client): Promise<void> {
+    try {
+      await route.verify(verifying.sql)
+      verifying.isVerified = true
+      if (verifying === client && verifying.options !== route.options) renew()
+    } catch (error) {
+      verifying.verification.running = undefined
+      if (isLoss(error as Failure)) fail(verifying.sql, error as Failure)
+      throw error
+    }
   }
 
   // If one connection is lost, all are replaced. In postgres.js 3.4.9, a connection that was reset accepts statements until its
   // 'close' event, but neither sends nor fails them. The next connection in its place then resolves them with an empty result, or
   // with the results of other statements.
   function renew (seconds = FAREWELL_SECONDS): void {
-    void end(seconds);
-    ({ sql, end, sockets } = open())
+    void client.end(seconds)
+    client = open()
+  }
+
+  function fail (failed: Sql, { code = '' }: Failure): void {
+    if (failed !== client.sql) return
+    // Other statements that wait on that connection must not be sent into the transaction, so they get no time to finish.
+    if (code === UNSAFE_TRANSACTION) renew(0)
+    else if (losses.has(code)) renew()
+    else unopened++
   }
 
   return {
-    get sql () { return sql },
-    get open () { return sockets.open },
+    get open () { return client.open },
+    ready: () => client.isVerified ? client.sql : verified(),
     renew,
-
-    fail (failed, { code = '' }) {
-      if (failed !== sql) return
-      // Other statements that wait on that connection must not be sent into the transaction, so they get no time to finish.
-      if (code === UNSAFE_TRANSACTION) renew(0)
-      else if (losses.has(code)) renew()
-      else unopened++
-    },
-
-    close: () => end(FAREWELL_SECONDS),
+    fail,
+    close: () => client.end(FAREWELL_SECONDS),
   }
 }
 
-/** The code of postgres.js for a BEGIN on a shared connection, which is then inside an open transaction (porsager/postgres#823). */
-export const UNSAFE_TRANSACTION = 'UNSAFE_TRANSACTION'
-
 const losses = new Set(['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
-
-function openClient (options: ClientOptions, max: number, onclose: () => void) {
-  const sockets = createSockets(options)
-  const sql: Sql = postgres({ ...options, ...sockets.options, max, onclose } as never)
-  return { sql, sockets, end: (seconds: number) => sql.end({ timeout: seconds }).then(sockets.destroy) }
-}

@@ -7,11 +7,36 @@ const ANSWER_MS = 1000
 
 export type Failure = Error & { code?: string }
 
+/** A client of postgres.js. */
+export interface Client {
+  readonly sql: Sql
+  /** The number of its connections that are open. */
+  readonly open: number
+  /** Closes its connections. Running statements have `seconds` to finish. */
+  end (seconds?: number): Promise<void>
+}
+
+/**
+ * Opens a client. Every connection of Usher is opened by this function, so that with several hosts each leads to the one that
+ * currently accepts writes. It connects on demand.
+ * @param settings options that replace those of `options`
+ * @param limit how many connections the client may open in total
+ */
+export function openClient (options: Sql['options'], settings: object, limit = Infinity): Client {
+  const sockets = createSockets(options, limit)
+  const sql = postgres({ ...options, ...settings, ...sockets.options } as never) as unknown as Sql
+  return {
+    sql,
+    get open () { return sockets.open },
+    end: (seconds = 0) => sql.end({ timeout: seconds }).then(sockets.destroy),
+  }
+}
+
 /**
  * The sockets of a client. Usher keeps them, because postgres.js leaves a connecting or half-open socket open when its client ends
  * (porsager/postgres#1089, #1130).
  */
-export interface Sockets {
+interface Sockets {
   /** Options to add to those of the client, so that it uses these sockets. */
   readonly options: object
   /** The number of sockets that are connected. */
@@ -30,7 +55,7 @@ interface Address { host: string[], port: number[], path?: string | false, socke
  * writes. The option `path` is the path of a Unix socket.
  * @param limit how many sockets the client may open in total
  */
-export function createSockets (clientOptions: Sql['options'], limit = Infinity): Sockets {
+function createSockets (clientOptions: Sql['options'], limit: number): Sockets {
   const { host: [host, ...others], port: [port], path, socket: dial } = clientOptions as unknown as Address
   const sockets = new Set<Socket>()
   let [remaining, destroyed] = [limit, false]
@@ -87,18 +112,15 @@ async function findPrimary (clientOptions: Sql['options']): Promise<Host> {
 // Returns the host, or throws if it accepts no writes. This takes a separate connection: `target_session_attrs` of postgres.js
 // mistakes a standby of PostgreSQL 14 or later for a server that accepts writes.
 async function requireWritable (clientOptions: Sql['options'], host: Host): Promise<Host> {
-  const options = {
-    ...clientOptions, ...only(host), max: 1, connect_timeout: ANSWER_MS / 1000, fetch_types: false, debug: false, onclose () {},
-  } as never as Sql['options']
-  const sockets = createSockets(options, 1)
-  const sql = postgres({ ...options, ...sockets.options } as never) as unknown as Sql
+  const options = { ...clientOptions, ...only(host) } as never as Sql['options']
+  const { sql, end } = openClient(options, { max: 1, connect_timeout: ANSWER_MS / 1000, fetch_types: false, debug: false, onclose () {} }, 1)
   try {
     const tooLate = delay(ANSWER_MS, undefined, { ref: false }).then(() => { throw failure('CONNECT_TIMEOUT', 'The host does not answer') })
     const [row] = await Promise.race([sql.unsafe('show transaction_read_only'), tooLate])
     if (row!.transaction_read_only === 'on') throw failure('READ_ONLY', 'The host accepts no writes')
     return host
   } finally {
-    void sql.end({ timeout: 0 }).then(sockets.destroy)
+    void end()
   }
 }
 

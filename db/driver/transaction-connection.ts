@@ -1,7 +1,8 @@
-import postgres, { type Row, type RowList, type Sql } from 'postgres'
+import type { Row, RowList } from 'postgres'
 import type { ClientOptions } from './client-options.ts'
-import { isOutage } from './circuit-breaker.ts'
-import { connectionClosed, createSockets, type Failure, type Sockets } from './sockets.ts'
+import { isLoss } from './circuit-breaker.ts'
+import { send } from './send.ts'
+import { connectionClosed, openClient, type Client, type Failure } from './sockets.ts'
 
 /**
  * A connection that is used by one transaction at a time: a separate postgres.js client that connects only once. `begin` and
@@ -10,22 +11,18 @@ import { connectionClosed, createSockets, type Failure, type Sockets } from './s
  * would run the rest of a transaction outside of it.
  */
 export class TransactionConnection {
-  readonly #sql: Sql
-  readonly #sockets: Sockets
+  readonly #client: Client
   readonly #closed = Promise.withResolvers<never>()
   #usable = true
 
   constructor (options: ClientOptions) {
-    this.#sockets = createSockets(options, 1)
-    this.#sql = postgres({
-      ...options,
-      ...this.#sockets.options,
+    this.#client = openClient(options, {
       max: 1,
       // Either of these would close the connection between two statements of a transaction.
       idle_timeout: null,
       max_lifetime: null,
       onclose: () => this.#lose(),
-    } as never)
+    }, 1)
     this.#closed.promise.catch(() => {})
   }
 
@@ -38,13 +35,13 @@ export class TransactionConnection {
    * Runs a statement. Throws if the connection was lost before, or is lost meanwhile.
    * @param prepare whether PostgreSQL keeps its plan, see `db/driver/replanned.ts`
    */
-  async run (text: string, parameters: readonly unknown[] = [], prepare = true): Promise<RowList<Row[]>> {
+  async run (text: string, parameters: readonly unknown[] = [], prepare = false): Promise<RowList<Row[]>> {
     if (!this.#usable) throw connectionClosed()
     try {
       // postgres.js may never settle a statement that it received between the reset of its socket and the 'close' event.
-      return await Promise.race([this.#sql.unsafe(text, parameters as never[], { prepare }), this.#closed.promise])
+      return await Promise.race([send(this.#client.sql, text, parameters, prepare), this.#closed.promise])
     } catch (error) {
-      if (isLost(error as Failure)) this.#lose()
+      if (isLoss(error as Failure)) this.#lose()
       throw error
     }
   }
@@ -52,16 +49,11 @@ export class TransactionConnection {
   /** Closes the connection at once. PostgreSQL rolls back an open transaction. */
   destroy (): void {
     this.#lose()
-    void this.#sql.end({ timeout: 0 }).then(this.#sockets.destroy)
+    void this.#client.end()
   }
 
   #lose (): void {
     this.#usable = false
     this.#closed.reject(connectionClosed())
   }
-}
-
-// PostgreSQL closes the connection after an error of the severity FATAL.
-function isLost (error: Failure & { severity?: string }): boolean {
-  return isOutage(error) || error.severity === 'FATAL'
 }

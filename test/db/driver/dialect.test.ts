@@ -254,3 +254,25 @@ t.test('1.3 notices of PostgreSQL are not printed', async (t) => {
   await query("do $$ begin raise notice 'by the way'; end $$")
   t.strictSame(printed(), [])
 })
+
+t.test('4 a statement with a value that cannot be sent fails alone, and the others get their own answers', async (t) => {
+  const { db } = await openConnection(t, { poolSize: 1 })
+  const number = async (value: unknown) => (await sql<{ value: number }>`select ${value}::int as value`.execute(db)).rows[0]!.value
+  const kinds: [string, unknown, unknown][] = [
+    ['int', undefined, TypeError], ['int', Symbol('x'), TypeError], ['text', Object.create(null), TypeError],
+    ['timestamptz', 'never', { code: '22007' }], ['timestamptz', new Date(NaN), { code: '22007' }],
+    ['jsonb', { n: 1n }, { code: '22P02' }], ['bytea', 5, { code: '22P02' }], ['text[]', 'x', { code: '22P02' }],
+  ]
+  for (const [type, value, error] of kinds) {
+    const run = (value: unknown) => sql`select ${value}::${sql.raw(type)} as value`.execute(db)
+    // The type of its parameter is known then.
+    await run(null)
+    await number(0)
+    const [before, failure, ...after] = await Promise.all([number(1), run(value).catch((error) => error), number(2), number(3)])
+    t.strictSame([before, ...after], [1, 2, 3], type)
+    t.match(failure, error, type)
+  }
+  t.strictSame((await sql`select ${'2026-12-31T23:59:60Z'}::timestamptz = ${'2027-01-01T00:00:00Z'}::timestamptz as same`.execute(db)).rows, [{ same: true }])
+  await t.rejects(sql`select ${sql.join(Array.from({ length: 65_534 }, () => 1))}`.execute(db), TypeError)
+  t.equal(await number(4), 4)
+})
