@@ -69,7 +69,9 @@ async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, rep
     await session.run("set client_connection_check_interval = '5s'").catch(() => {})
     const text = statement.compile(db).sql
     const cancel = async (pid: number) => {
-      await sql`select pg_cancel_backend(${pid}::integer)`.execute(db)
+      // Behind a pooler, the process may run a statement of another client by now.
+      await sql`select pg_cancel_backend(pid) from pg_stat_activity
+        where pid = ${pid}::integer and state = 'active' and left(query, ${KNOWN}) = left(${text}, ${KNOWN})`.execute(db)
       isTooLong = true
     }
     const watching = watch(db, text, { signal: ended.signal, report, timeoutMs, cancel })

@@ -7,7 +7,7 @@ import { runProgram } from './program.ts'
 
 /**
  * Starts PgBouncer with `docs/pgbouncer.ini`, or in another mode, until the test ends. Returns the URL of the database
- * through it.
+ * through it. Its log is in the file `log` of the folder.
  */
 export async function startPgbouncer (t: Test, folder: string, databaseUrl: string, mode: 'transaction' | 'session' = 'transaction'): Promise<string> {
   const { port: databasePort, username, password } = new URL(databaseUrl)
@@ -19,7 +19,7 @@ export async function startPgbouncer (t: Test, folder: string, databaseUrl: stri
     settings = settings.replace(what, value)
   }
   set('host=127.0.0.1 port=5432', `host=127.0.0.1 port=${databasePort}`)
-  set('listen_port = 6432', `listen_port = ${port}\nunix_socket_dir =`)
+  set('listen_port = 6432', `listen_port = ${port}\nunix_socket_dir =\nlogfile = ${join(folder, 'log')}`)
   set('/etc/pgbouncer/userlist.txt', join(folder, 'userlist.txt'))
   set('pool_mode = transaction', `pool_mode = ${mode}`)
 

@@ -1,8 +1,12 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import postgres from 'postgres'
 import t from 'tap'
+import { usher } from '../helpers/backup.ts'
+import { startCheckedLoad } from '../helpers/checked-load.ts'
 import { startDatabase } from '../helpers/database.ts'
-import { spawnNode, startNode } from '../helpers/node.ts'
+import { spawnNode, startNode, type ServingNode } from '../helpers/node.ts'
 import { startPgbouncer } from '../helpers/pgbouncer.ts'
 import { openSql } from '../helpers/sql.ts'
 import { subscribe } from '../helpers/subscriber.ts'
@@ -15,7 +19,14 @@ const REFUSAL = 'NOTIFICATIONS_URL must lead to the database itself: no notifica
 
 const { url: NOTIFICATIONS_URL, dataDir: cwd } = await startDatabase(t)
 const pooled = await startPgbouncer(t, join(cwd, 'pgbouncer'), NOTIFICATIONS_URL)
-const DATABASE_URL = `${pooled}?prepare=false`
+const DATABASE_URL = pooled
+// How long the load with checked answers lasts at least.
+const SECONDS = Number(process.env['POOLER_SECONDS'] ?? 30)
+const STATUSES = 25
+const KINDS = 12
+// The limit of a file does not know how long the load lasts.
+const LEFT_SECONDS = 900
+t.setTimeout((SECONDS + LEFT_SECONDS) * 1000)
 const settings = { ADMIN_EMAIL: admin.email, ADMIN_PASSWORD: admin.password, LOG_LEVEL: 'silent' }
 
 t.test('4 two nodes through PgBouncer in transaction mode', async (t) => {
@@ -71,6 +82,34 @@ t.test('4 two nodes through PgBouncer in transaction mode', async (t) => {
       t.strictSame({ ...await findFaults(sql, writes), unasked: [] }, noFaults)
     }
   })
+})
+
+t.test('8 under load on three nodes each answer is the one to its request, and no status fails', async (t) => {
+  const urls = [pooled, pooled, `${pooled}?prepare=false`]
+  const nodes: ServingNode[] = []
+  for (const url of urls) nodes.push(await startNode(t, { cwd, settings: { ...settings, DATABASE_URL: url, NOTIFICATIONS_URL } }))
+  let authorization = ''
+  // Three nodes that have just started keep a machine busy.
+  await until('the admin can log in', async () => {
+    authorization = await nodes[0]!.login(admin).then(({ token }) => `Bearer ${token}`, () => '')
+    return authorization
+  })
+  const { user } = await (await nodes[0]!.fetch('/api/protected', { headers: { authorization } })).json() as { user: { id: string } }
+  const load = startCheckedLoad(nodes, { authorization, adminId: user.id })
+  const over = delay(SECONDS * 1000)
+  const failed = []
+  for (let count = 0; count < STATUSES; count++) {
+    const { stdout, code } = await usher(['status', '--json'], { ...settings, DATA_DIR: cwd, DATABASE_URL: pooled, NOTIFICATIONS_URL }, cwd)
+    if (code !== 0) failed.push(stdout)
+  }
+  await over
+  await load.stop()
+  t.comment({ refused: load.refused, ...load.right })
+  t.strictSame(load.wrong, [])
+  t.strictSame(load.lost, [])
+  t.notMatch(await readFile(join(cwd, 'pgbouncer', 'log'), 'utf8'), 'not linked', 'PgBouncer had no answer without a client')
+  t.strictSame(failed, [])
+  t.equal(Object.keys(load.right).length, KINDS, 'every kind of request was answered')
 })
 
 t.test('8 if notifications would not arrive, the node does not start and says why', async (t) => {

@@ -255,7 +255,7 @@ t.test('1.3 notices of PostgreSQL are not printed', async (t) => {
   t.strictSame(printed(), [])
 })
 
-t.test('4 a statement with a value that cannot be sent fails alone, and the others get their own answers', async (t) => {
+t.test('1.13 a statement with a value that cannot be sent fails alone, and the others get their own answers', async (t) => {
   const { db } = await openConnection(t, { poolSize: 1 })
   const number = async (value: unknown) => (await sql<{ value: number }>`select ${value}::int as value`.execute(db)).rows[0]!.value
   const kinds: [string, unknown, unknown][] = [

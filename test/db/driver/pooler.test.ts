@@ -22,7 +22,7 @@ async function runMany (db: Db): Promise<void> {
 
 const isOrdinary = (text: string) => !text.includes('pg_prepared_statements')
 
-t.test('4 through a pooler no statement is sent before the one before it was answered, and none is prepared', async (t) => {
+t.test('8 through a pooler no statement is sent before the one before it was answered, and none is prepared', async (t) => {
   const pooler = await createPooler(t, await testDatabaseUrl())
   const { db } = await openConnection(t, { database: pooler.url })
   await runMany(db)
@@ -33,7 +33,7 @@ t.test('4 through a pooler no statement is sent before the one before it was ans
   t.strictSame(pooler.prepared.filter(isOrdinary), [])
 })
 
-t.test('4 through a pooler that keeps account of prepared statements, statements are prepared, one after the other', async (t) => {
+t.test('8 through a pooler that keeps account of prepared statements, statements are prepared, one after the other', async (t) => {
   const pooler = await createPooler(t, await testDatabaseUrl(), { renames: true })
   const { db } = await openConnection(t, { database: pooler.url })
   await runMany(db)
@@ -41,7 +41,7 @@ t.test('4 through a pooler that keeps account of prepared statements, statements
   t.ok(pooler.prepared.filter(isOrdinary).length > 0)
 })
 
-t.test('4 with prepare=false no statement is sent before the one before it was answered, and none is prepared', async (t) => {
+t.test('8 with prepare=false no statement is sent before the one before it was answered, and none is prepared', async (t) => {
   const pooler = await createPooler(t, await testDatabaseUrl(), { renames: true })
   const { db } = await openConnection(t, { database: `${pooler.url}?prepare=false` })
   await runMany(db)
