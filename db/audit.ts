@@ -65,6 +65,13 @@ export async function listAuditEntries (db: Database, { userId, action, limit, a
   return toPage(rows, limit)
 }
 
+/** Returns the seconds since the last backup was complete, or undefined if the account log has none. */
+export async function readBackupAge (db: Database): Promise<number | undefined> {
+  const { age } = await db.selectFrom('audit').select(sql<number | null>`extract(epoch from clock_timestamp() - max(created_at))::float8`.as('age'))
+    .where('action', '=', 'backup.create').executeTakeFirstOrThrow()
+  return age ?? undefined
+}
+
 /** Deletes at most `limit` entries that are older than `seconds`. Returns the number of deleted entries. */
 export async function deleteOldAuditEntries (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
   const first = lowestIdWithin(db, seconds)

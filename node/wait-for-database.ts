@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isOutage } from '../db/driver/circuit-breaker.ts'
-import { openClient } from '../db/driver/client.ts'
-import type { Failure } from '../db/driver/sockets.ts'
+import { readClientOptions } from '../db/driver/client-options.ts'
+import { openClient, type Failure } from '../db/driver/sockets.ts'
 import { multiplyDeadlines } from '../schema/deadlines.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import { explain, nameOf } from './data.ts'
@@ -49,8 +49,11 @@ export async function waitForDatabase (
 
 // Returns why the database cannot be reached at the moment, or undefined if it answers.
 async function probe (url: string, timeoutMs: number, signal?: AbortSignal): Promise<Failure | undefined> {
-  const sql = openClient(url, { max: 1, connect_timeout: timeoutMs / 1000, fetch_types: false, onnotice: () => {}, backoff: () => 0 })
-  const giveUp = () => { sql.end({ timeout: 0 }).catch(() => {}) }
+  const options = readClientOptions(url, timeoutMs)
+  // It is no node, whose name a restore looks for.
+  const connection = { ...options.connection, application_name: 'usher-probe' }
+  const { sql, end } = openClient(options, { max: 1, connect_timeout: timeoutMs / 1000, connection }, 1)
+  const giveUp = () => { end().catch(() => {}) }
   signal?.addEventListener('abort', giveUp)
   let isSilent = false
   // A pooler that is paused, or a server that is frozen, accepts connections and does not answer.
@@ -67,6 +70,6 @@ async function probe (url: string, timeoutMs: number, signal?: AbortSignal): Pro
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', giveUp)
-    await sql.end({ timeout: 0 })
+    await end()
   }
 }

@@ -40,11 +40,12 @@ export default fp(async function totals (app) {
     isClosing = true
     await reading
   })
-  const add = (name: string, help: string, read: (totals: Totals) => number): void =>
+  const add = (name: string, help: string, read: (totals: Totals) => number | undefined): void =>
     metrics.gauge(name, help, () => known && read(known), { combine: 'max' })
   add('usher_stored_files', 'Files in the storage of uploads', ({ files }) => files)
   add('usher_stored_bytes', 'Bytes of these files', ({ bytes }) => bytes)
   add('usher_outbox_waiting', 'Deliveries of events and mails that wait, up to 100,000', ({ waiting }) => waiting)
   add('usher_outbox_delay_seconds', 'Time for which a delivery is overdue, at most', ({ oldest }) => oldest)
   add('usher_outbox_given_up', 'Deliveries of events that were given up', ({ failed }) => failed)
+  add('usher_backup_age_seconds', 'Time since the last backup, if the account log has one', ({ backupAge }) => backupAge)
 }, { name: 'usher-totals', dependencies: ['usher-database', 'usher-telemetry'] })

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
+import { insertAuditEntries } from '../../db/audit.ts'
+import { setClock } from '../../db/driver/ids.ts'
 import { hasMigration } from '../../db/migrations.ts'
 import { keepUploads } from '../../db/upload-removal.ts'
 import { deleteOwnerlessUploads } from '../../db/uploads.ts'
 import type { StorageBackend } from '../../plugins/uploads/backend.ts'
+import { terminalContext } from '../commands/audit.ts'
 import { Archive } from './archive.ts'
 import { describeSchema, dumpTable } from './dump.ts'
 import { BackupError, fileOf, MANIFEST, partOf, type Manifest, type Summary } from './format.ts'
@@ -40,6 +43,7 @@ export async function makeBackup ({ database, schema, backend, uploadsDir }: Sou
   async function * content (): AsyncGenerator<Uint8Array> {
     const archive = new Archive()
     await rows.query('begin isolation level repeatable read read only')
+    await rows.applySettings()
     const manifest = await describe(rows, schema)
     const [last] = manifest.tables.some(({ name }) => name === 'uploads')
       ? await rows.query<{ id: string }>(`select id from ${quote(schema, 'uploads')} order by id desc limit 1`)
@@ -95,13 +99,23 @@ export async function makeBackup ({ database, schema, backend, uploadsDir }: Sou
 
   try {
     await keeper.query('begin')
+    await keeper.applySettings()
     await keepUploads(keeper.db).catch(explainLock)
     await write(content())
     await removeOwnerless(rows, backend)
+    if ('audit' in result.rows) await record(rows)
     return result
   } finally {
     await Promise.all([rows.close(), keeper.close()])
   }
+}
+
+// Nodes and commands tell the age of the last backup by this entry.
+async function record ({ db, query }: Session): Promise<void> {
+  const [row] = await query<{ now: number }>('select extract(epoch from clock_timestamp())::float8 * 1000 as now')
+  const now = () => row!.now
+  setClock(db, { now, rising: now, uncertainty: 0 })
+  await insertAuditEntries(db, [{ ...terminalContext, action: 'backup.create' }])
 }
 
 async function describe (session: Session, schema: string): Promise<Manifest> {

@@ -55,6 +55,7 @@ export async function restoreBackup (destination: Destination, { manifest }: { m
     const before = await inspect(session, destination)
     const restored = await session.db.transaction().execute(async (trx) => {
       const target: Target = { session, trx, schema }
+      await session.applySettings()
       await lockMigrations(trx, schema)
       await refuseNodes(session)
       if (before.exists) await dropTables(target)
@@ -74,7 +75,10 @@ export async function restoreBackup (destination: Destination, { manifest }: { m
         await removeTemporary(backend, installation)
       }
     })
-    await session.query(`analyze ${Object.keys(backupTables).map((name) => quote(schema, name)).join(', ')}`)
+    await session.db.transaction().execute(async () => {
+      await session.applySettings()
+      await session.query(`analyze ${Object.keys(backupTables).map((name) => quote(schema, name)).join(', ')}`)
+    })
     return restored
   } finally {
     await session.close()

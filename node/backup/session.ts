@@ -1,7 +1,8 @@
 import { Kysely, PostgresDialect } from 'kysely'
-import postgres, { type Sql } from 'postgres'
 import type { Readable, Writable } from 'node:stream'
 import { readClientOptions } from '../../db/driver/client-options.ts'
+import { send } from '../../db/driver/send.ts'
+import { openClient } from '../../db/driver/sockets.ts'
 import type { Tables } from '../../db/tables.ts'
 
 /**
@@ -16,10 +17,11 @@ export interface Session {
   copyOut (text: string): Promise<Readable>
   /** Runs a `copy … from stdin` statement. */
   copyIn (text: string): Promise<Writable>
+  /** Applies settings until the end of the transaction: the text of a value then does not depend on the server, and no time is limited. */
+  applySettings (): Promise<void>
   close (): Promise<void>
 }
 
-/** Settings with which the text of a value does not depend on the server, and without limits of time. */
 const SETTINGS = {
   statement_timeout: 0,
   idle_in_transaction_session_timeout: 0,
@@ -36,28 +38,22 @@ const SETTINGS = {
 export function openSession (database: string, schema: string, name: string): Session {
   const options = readClientOptions(database, 0)
   let isLost = false
-  const sql: Sql = postgres({
-    ...options,
+  const { sql, end } = openClient(options, {
     max: 1,
     max_lifetime: 0,
     idle_timeout: 0,
-    target_session_attrs: 'read-write',
     onclose () { isLost = true },
-    connection: { ...options.connection, application_name: name },
-  } as never)
-  let isReady = false
+    // Poolers ignore these limits, or have their own.
+    connection: { ...options.connection, application_name: name, statement_timeout: '0', idle_in_transaction_session_timeout: '0' },
+  }, 1)
 
-  // Settings are not sent with the start of the connection, because poolers accept only some of them.
-  async function prepare (): Promise<void> {
+  function requireConnection (): void {
     if (isLost) throw new Error('the connection to the database was lost')
-    if (isReady) return
-    isReady = true
-    for (const [setting, value] of Object.entries(SETTINGS)) await sql.unsafe(`set ${setting} = ${typeof value === 'number' ? value : `'${value}'`}`)
   }
 
   async function run (text: string, parameters: readonly unknown[] = []) {
-    await prepare()
-    return sql.unsafe(text, parameters as never)
+    requireConnection()
+    return send(sql, text, parameters, false)
   }
 
   const client = {
@@ -74,12 +70,12 @@ export function openSession (database: string, schema: string, name: string): Se
     query: async <Row>(text: string, parameters?: readonly unknown[]) => [...await run(text, parameters)] as Row[],
 
     async copyOut (text) {
-      await prepare()
+      requireConnection()
       return sql.unsafe(text).readable()
     },
 
     async copyIn (text) {
-      await prepare()
+      requireConnection()
       const copy = sql.unsafe(text)
       // When the server reports an error after the last chunk, postgres.js rejects the statement, which was already resolved with the
       // stream, and the stream would never finish (porsager/postgres#1173).
@@ -94,7 +90,12 @@ export function openSession (database: string, schema: string, name: string): Se
       return stream
     },
 
-    close: () => sql.end({ timeout: 0 }),
+    // They end with the transaction, because a pooler would give the connection to another client with them.
+    async applySettings () {
+      await run(Object.entries(SETTINGS).map(([name, value]) => `set local ${name} = '${value}'`).join('; '))
+    },
+
+    close: () => end(),
   }
 }
 

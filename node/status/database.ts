@@ -1,4 +1,5 @@
 import { openDatabase } from '../../db/driver/connection.ts'
+import { readBackupAge } from '../../db/audit.ts'
 import { listPending } from '../../db/migrations.ts'
 import { countWaiting } from '../../db/outbox/waiting.ts'
 import { listFailedDeliveries } from '../../db/outbox/failures.ts'
@@ -16,8 +17,10 @@ import { check, failed, ok, skipped, warning, type Check } from './check.ts'
 // The database has its own clock, which nodes follow. A large difference makes logs and certificates hard to trust.
 const CLOCK_SECONDS = 2
 const FAILURES = 1000
+// One a night, and some hours more.
+const BACKUP_HOURS = 36
 
-const NAMES = ['tables', 'signing keys', 'clock', 'nodes', 'events'] as const
+const NAMES = ['tables', 'signing keys', 'clock', 'nodes', 'events', 'backups'] as const
 
 interface Target { db: Database, schema: string, secret: string | undefined }
 
@@ -78,6 +81,13 @@ async function checkTables ({ db, schema, secret }: Target, explain: (error: Err
       const detail = `${count('count')} events and mails are waiting, ${count('retrying')} of them have failed before, ` +
         `${lost.length === FAILURES ? 'at least ' : ''}${lost.length} were given up`
       return count('retrying') + lost.length > 0 ? warning(`${detail}: see "events list"`) : ok(detail)
+    }),
+    onTables('backups', async () => {
+      const age = await readBackupAge(db)
+      if (age === undefined) return warning('none is known: run "backup" every night')
+      const hours = Math.floor(age / 3600)
+      const detail = `the last one was made ${hours === 0 ? 'less than an hour' : hours === 1 ? 'an hour' : `${hours} hours`} ago`
+      return hours >= BACKUP_HOURS ? warning(`${detail}: run "backup" every night`) : ok(detail)
     }),
   ])
 }

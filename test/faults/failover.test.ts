@@ -1,8 +1,11 @@
+import { join } from 'node:path'
 import t from 'tap'
 import { createUsher } from '../helpers/app.ts'
+import { schema, usher as run } from '../helpers/backup.ts'
 import { openEvents } from '../helpers/events.ts'
 import { createPost, openSocket, post, titles } from '../helpers/graphql.ts'
 import { startReplicas } from '../helpers/replicas.ts'
+import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
 // PostgreSQL replicates sequences some numbers ahead. If more posts than this are lost, their positions are assigned again.
@@ -60,4 +63,31 @@ t.test('7.7 if a standby takes over without the latest posts, subscriptions that
   t.same(await titles(before, LOST + 40), Array.from({ length: LOST + 40 }, (_, count) => `New ${count}`), 'an earlier cursor still works')
   const after = await subscribe(`(after: "${first}")`)
   t.same(await titles(after, 1), ['New 1'])
+})
+
+t.test('14.4 after a failover, commands make and restore backups on the server that accepts writes, whichever host is named first', async (t) => {
+  t.teardown(() => {})
+  const folder = t.testdir()
+  const replicas = await startReplicas(t, folder)
+  const { app, createUser } = await createUsher(t, { databaseUrl: replicas.url, schema, uploadsDir: join(folder, 'uploads') })
+  const settings = (DATABASE_URL: string) => ({ DATABASE_URL, DATA_DIR: folder })
+  const { id } = await createUser()
+  const results: unknown[] = []
+  const backUp = async (url: string, name: string) => {
+    const { code, stderr } = await run(['backup', join(folder, name)], settings(url), folder)
+    results.push([name, code, stderr])
+  }
+  await backUp(replicas.reversed, 'before')
+  await app.close()
+  replicas.killPrimary()
+  await replicas.promote()
+  await backUp(replicas.url, 'dead-first')
+  await backUp(replicas.reversed, 'dead-last')
+  t.strictSame(results, [['before', 0, ''], ['dead-first', 0, ''], ['dead-last', 0, '']])
+  for (const [url, name] of [[replicas.url, 'dead-last'], [replicas.reversed, 'dead-first']] as const) {
+    const { code, stderr } = await run(['restore', join(folder, name), '--replace', '--yes'], settings(url), folder)
+    t.strictSame([code, stderr], [0, ''], `restored from ${name}`)
+  }
+  const sql = openSql(t, { options: { databaseUrl: replicas.standbyUrl, schema } })
+  t.equal((await sql`select from users where id = ${id}`).length, 1)
 })

@@ -12,7 +12,10 @@ import { backUp, placeOf, restore, rewrite, rowsOf, schema, structureOf, usher, 
 import { openConnection } from '../helpers/connection.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
+import { checkDatabase } from '../../node/status/database.ts'
+import { parseSettings } from '../../node/settings.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
+import { until } from '../helpers/until.ts'
 import { upload } from '../helpers/uploads.ts'
 import { userFields } from '../helpers/user-fields.ts'
 
@@ -337,4 +340,35 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
   t.match(done, { code: 0, stderr: /^(Restoring: .+\n)*$/, stdout: /^\d+ rows and 1 files were restored, as of \S+ \(release \S+\)\. All sessions have ended\.\n$/ })
   await source.app.close()
   t.match(await usher(['restore', 'b.tar.gz', ...folder], settings, cwd), { code: 1, stderr: /^There is a database with 1 users and 1 files of uploads already: repeat the command with --replace/ })
+})
+
+t.test('14.4 status and the metrics tell how long ago the last backup was made', { buffered: true }, async (t) => {
+  const { source, place } = await startSource(t)
+  const checked = async () => (await checkDatabase(parseSettings({ DATABASE_URL: place.database }))).find(({ name }) => name === 'backups')
+  const measured = async () => (await source.app.usher.metrics()).find(({ name }) => name === 'usher_backup_age_seconds')!.samples
+  t.match(await checked(), { state: 'warning', detail: 'none is known: run "backup" every night' })
+  t.strictSame(await measured(), [])
+
+  await backUp(place, backupFile(t))
+  t.match(await checked(), { state: 'ok', detail: 'the last one was made less than an hour ago' })
+  // The metrics are read from the database once a second at most.
+  await until('the age is measured', async () => (await measured()).length > 0)
+  const [sample] = await measured()
+  t.ok('value' in sample! && sample.value >= 0 && sample.value < 3600)
+  const { body } = await source.inject('GET', '/api/audit?action=backup.create', { headers: source.admin.headers })
+  t.match(JSON.parse(body), [{ action: 'backup.create', actorId: null, userId: null }])
+
+  await withSql(place.database, (sql) => sql`update audit set created_at = now() - interval '37 hours' where action = 'backup.create'`)
+  t.match(await checked(), { state: 'warning', detail: 'the last one was made 37 hours ago: run "backup" every night' })
+  await until('it has grown', async () => {
+    const [sample] = await measured()
+    return 'value' in sample! && sample.value >= 37 * 3600
+  })
+})
+
+t.test('14.4 a backup that fails is not known as the last one', { buffered: true }, async (t) => {
+  const { place } = await startSource(t)
+  await t.rejects(backUp(place, backupFile(t), async () => { throw new Error('The disk is full') }), { message: 'The disk is full' })
+  const entries = await withSql(place.database, (sql) => sql`select from audit where action = 'backup.create'`)
+  t.equal(entries.length, 0)
 })

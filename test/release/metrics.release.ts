@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { parse } from 'yaml'
+import { usher } from '../helpers/backup.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { startNode } from '../helpers/node.ts'
 import { findPort } from '../helpers/port.ts'
@@ -29,10 +30,11 @@ const receiver = createServer((request, response) => {
 let fails = 1
 await once(receiver, 'listening')
 t.teardown(() => receiver.close())
+const [folder, DATABASE_URL] = [t.testdir(), await createDatabase(t)]
 const node = await startNode(t, {
-  cwd: t.testdir(),
+  cwd: folder,
   settings: {
-    DATABASE_URL: await createDatabase(t),
+    DATABASE_URL,
     SECRET: 'a secret of many words',
     ADMIN_EMAIL: admin.email,
     ADMIN_PASSWORD: admin.password,
@@ -108,7 +110,13 @@ t.test('14.2 Prometheus accepts the alert rules, and the node has their metrics'
   const file = fileURLToPath(new URL('../../deploy/prometheus/alerts.yaml', import.meta.url))
   const { stdout } = await promisify(execFile)('/usr/bin/promtool', ['check', 'rules', file])
   t.match(stdout, 'SUCCESS')
-  const metrics = await (await fetch(url)).text()
+  const { code } = await usher(['backup', join(folder, 'backup.tar.gz')], { DATABASE_URL, DATA_DIR: folder }, folder)
+  t.equal(code, 0)
+  let metrics = ''
+  await until('the node has read the age of the backup', async () => {
+    metrics = await (await fetch(url)).text()
+    return /^usher_backup_age_seconds \d/m.test(metrics)
+  })
   const { groups } = parse(await readFile(file, 'utf8')) as { groups: { rules: { expr: string }[] }[] }
   const names = groups.flatMap(({ rules }) => rules.flatMap(({ expr }) => [...expr.matchAll(/(\w+)\{/g)].map(([, name]) => name!)))
   t.ok(names.length > 5)
