@@ -6,7 +6,7 @@ import Fastify, { type FastifyRequest } from 'fastify'
 import { Kysely, sql } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
 import mercurius from 'mercurius'
-import { openClient } from '../db/driver/client.ts'
+import { createClient } from '../db/driver/client.ts'
 import { v7 as uuid } from 'uuid'
 import type { Tables } from '../db/tables.ts'
 
@@ -23,7 +23,7 @@ const columns = [
 ] as const
 const postColumns = ['id', 'author_id as authorId', 'title', 'content', 'created_at as createdAt'] as const
 
-const client = openClient(process.env['DATABASE_URL']!, { max: 10 })
+const client = createClient(process.env['DATABASE_URL']!, { max: 10 })
 const db = new Kysely<Tables>({ dialect: new PostgresJSDialect({ postgres: client }) }).withSchema('usher')
 const [key] = await db.selectFrom('signing_keys').select(['private_key', 'public_key']).execute()
 

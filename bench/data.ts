@@ -1,4 +1,4 @@
-import { openClient } from '../db/driver/client.ts'
+import { createClient } from '../db/driver/client.ts'
 
 /** The number of rows to create. */
 export interface Amounts { users: number, posts: number }
@@ -8,7 +8,7 @@ export interface Amounts { users: number, posts: number }
  * them. Ids are UUIDv7 in the past, one millisecond apart. Returns the ids of some random users.
  */
 export async function load (url: string, schema: string, { users, posts }: Amounts): Promise<string[]> {
-  const sql = openClient(url, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
+  const sql = createClient(url, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
   try {
     await sql.unsafe(`
       create or replace function bench_id (at bigint) returns uuid language sql volatile as
@@ -36,7 +36,7 @@ export async function load (url: string, schema: string, { users, posts }: Amoun
 
 /** Returns `limit` ids in the order of the list, newest first, starting at `offset`. */
 export async function idsFrom (url: string, schema: string, { offset, limit }: { offset: number, limit: number }): Promise<string[]> {
-  const sql = openClient(url, { max: 1 })
+  const sql = createClient(url, { max: 1 })
   try {
     const rows = await sql<{ id: string }[]>`select id from ${sql(schema)}.users order by id desc offset ${offset} limit ${limit}`
     return rows.map(({ id }) => id)

@@ -1,4 +1,4 @@
-import { openClient } from '../db/driver/client.ts'
+import { createClient } from '../db/driver/client.ts'
 import { placeOf, type UserPlace } from '../db/user-lists.ts'
 import type { UserRow } from '../db/tables.ts'
 import { encodeUserCursor, type UserFilters, type UserSort } from '../schema/user-list.ts'
@@ -61,7 +61,7 @@ function queryOf (filters: UserFilters, after?: string): string {
 
 // Returns places in a sorted list, starting at `offset`.
 async function placesFrom (url: string, schema: string, sort: keyof typeof orders, offset: number): Promise<UserPlace[]> {
-  const sql = openClient(url, { max: 1 })
+  const sql = createClient(url, { max: 1 })
   try {
     const rows = await sql<UserRow[]>`select id, name, email from ${sql(schema)}.users order by ${sql.unsafe(orders[sort])} offset ${offset} limit ${DIFFERENT}`
     return rows.map((row) => placeOf(row, sort))

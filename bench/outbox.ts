@@ -1,4 +1,4 @@
-import { openClient } from '../db/driver/client.ts'
+import { createClient } from '../db/driver/client.ts'
 import { measureInTurn } from './in-turn.ts'
 import { round, verdict, type Report } from './report.ts'
 import { login, type Server } from './servers.ts'
@@ -38,7 +38,7 @@ async function open (stage: Stage, kind: Kind) {
   const schema = `outbox_${kind}`
   const keysFile = await stage.fill(schema, { users: FEW, posts: FEW })
   if (kind === 'stored') {
-    const sql = openClient(stage.databaseUrl, { max: 1, onnotice: () => {} })
+    const sql = createClient(stage.databaseUrl, { max: 1, onnotice: () => {} })
     await sql`insert into ${sql(schema)}.event_consumers (name, type) values ('handler elsewhere', 'user.created')`.finally(() => sql.end())
   }
   const server = await stage.start('usher', { schema, env: { HANDLER: kind === 'delivered' ? 'user.created' : '' } })

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { once } from 'node:events'
 import Fastify from 'fastify'
-import { openClient } from '../db/driver/client.ts'
+import { createClient } from '../db/driver/client.ts'
 import usher from '../app.ts'
 import { startEmbedded } from '../node/embedded/server.ts'
 import { print, round, verdict } from './report.ts'
@@ -37,7 +37,7 @@ async function serve (): Promise<void> {
 }
 
 async function fill (url: string, schema: string, characters: number): Promise<void> {
-  const sql = openClient(url, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
+  const sql = createClient(url, { max: 1, onnotice: () => {}, connection: { search_path: schema } })
   await sql`insert into users (id, name, email, role) select gen_random_uuid(), 'User ' || n, n || '@example.com', 'user' from generate_series(1, ${AUTHORS}) n`
   await sql`alter table posts disable trigger user`
   // Posts of different authors alternate, so that a page of posts leads to all authors.

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher, { type Usher, type UsherOptions } from '../app.ts'
-import { openClient } from '../db/driver/client.ts'
+import { createClient } from '../db/driver/client.ts'
 import { multiplyDeadlines } from '../schema/deadlines.ts'
 import { useEmbedded } from './embedded.ts'
 
@@ -88,6 +88,6 @@ async function buildDefault (options: UsherOptions): Promise<FastifyInstance> {
 }
 
 async function dropSchema (databaseUrl: string, schema: string): Promise<void> {
-  const sql = openClient(databaseUrl, { max: 1, onnotice: () => {} })
+  const sql = createClient(databaseUrl, { max: 1, onnotice: () => {} })
   await sql`drop schema if exists ${sql(schema)} cascade`.finally(() => sql.end())
 }

@@ -1,6 +1,6 @@
 import postgres, { type Sql } from 'postgres'
 import { DEADLINES, type Deadlines } from '../../schema/deadlines.ts'
-import { openClient } from './client.ts'
+import { createClient } from './client.ts'
 
 /** The parsed options of a postgres.js client; `postgres()` accepts them back. */
 export type ClientOptions = Sql['options']
@@ -17,7 +17,7 @@ export function readClientOptions (
   database: string | Sql, statementTimeout: number, { idleInTransaction, databaseConnectMax }: Deadlines = DEADLINES
 ): ClientOptions {
   const base = typeof database === 'string'
-    ? openClient(database, { connection: { application_name: 'usher' } }).options
+    ? createClient(database, { connection: { application_name: 'usher' } }).options
     : database.options
   return postgres({
     ...base,

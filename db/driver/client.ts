@@ -14,7 +14,7 @@ const MAX_PATH_BYTES = 103
  * database that is given by a URL come from here, because postgres.js knows neither Unix sockets in URLs nor
  * `require_auth`. Throws a `TypeError` for an invalid URL.
  */
-export function openClient (databaseUrl: string, options: Options<Record<string, PostgresType>> = {}): Sql {
+export function createClient (databaseUrl: string, options: Options<Record<string, PostgresType>> = {}): Sql {
   const { url, socket, requiresScram } = parseDatabaseUrl(databaseUrl)
   if (!socket && !requiresScram) return postgres(url, options) as Sql
   const path = socket && join(socket.folder, `.s.PGSQL.${socket.port}`)

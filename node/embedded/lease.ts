@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Sql } from 'postgres'
-import { openClient } from '../../db/driver/client.ts'
+import { createClient } from '../../db/driver/client.ts'
 import { readRunning, urlOf, type Cluster, type Running } from './cluster.ts'
 
 /** A node's share in a running server. It ends with its connection, and therefore with the node, even if the node is killed. */
@@ -35,7 +35,7 @@ const STOP_MS = 30_000
 export async function takeLease (cluster: Cluster, running: Running, answerMs = ANSWER_MS): Promise<Lease | undefined> {
   const { pid } = running
   const { promise: closed, resolve: onclose } = Promise.withResolvers<void>()
-  const sql = openClient(urlOf(cluster, running), {
+  const sql = createClient(urlOf(cluster, running), {
     max: 1,
     // The connection is the lease. By default, the client would replace it after some time.
     max_lifetime: 0,

@@ -6,7 +6,7 @@ import type { Lease } from './lease.ts'
 
 /** A running PostgreSQL, and this node's share in it. */
 export interface EmbeddedServer {
-  /** A URL for `openClient`, which is that of a Unix socket unless the server only has TCP. */
+  /** A URL for `createClient`, which is that of a Unix socket unless the server only has TCP. */
   readonly url: string
   /** The URL of its port of 127.0.0.1 for other clients, or undefined if it has only a Unix socket. */
   readonly tcpUrl: string | undefined

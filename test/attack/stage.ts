@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Sql } from 'postgres'
-import { openClient } from '../../db/driver/client.ts'
+import { createClient } from '../../db/driver/client.ts'
 import { startEmbedded } from '../../node/embedded/server.ts'
 import { NodeUnderAttack } from './node-under-attack.ts'
 
@@ -21,7 +21,7 @@ export async function openStage ({ heap }: { heap: number }): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'usher-attack-'))
   const database = await startEmbedded({ dataDir: folder })
   const node = new NodeUnderAttack({ databaseUrl: database.url, folder, heap })
-  const sql = openClient(database.url, { max: 2, onnotice: () => {}, connection: { search_path: 'usher' } })
+  const sql = createClient(database.url, { max: 2, onnotice: () => {}, connection: { search_path: 'usher' } })
 
   async function close (): Promise<void> {
     await node.stop()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { openClient } from '../../db/driver/client.ts'
+import { createClient } from '../../db/driver/client.ts'
 import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../node/embedded/server.ts'
 import { TEST_TIMEOUT_MS } from './deadlines.ts'
 import { nodeCommand } from './node.ts'
@@ -28,7 +28,7 @@ export function folder (t: Test, content?: Parameters<Test['testdir']>[0]): stri
 
 /** Runs a query on a separate connection and returns its rows. */
 export async function query (url: string, text: string): Promise<Record<string, unknown>[]> {
-  const sql = openClient(url, { max: 1, onnotice: () => {}, connect_timeout: 30 })
+  const sql = createClient(url, { max: 1, onnotice: () => {}, connect_timeout: 30 })
   try {
     return [...await sql.unsafe(text)]
   } finally {

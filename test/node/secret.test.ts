@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { openClient } from '../../db/driver/client.ts'
+import { createClient } from '../../db/driver/client.ts'
 import { readSecret } from '../../node/secret.ts'
 import { startEmbedded } from '../../node/embedded/server.ts'
 import { prepareFolder } from '../helpers/database.ts'
@@ -37,7 +37,7 @@ t.test('4 with the embedded PostgreSQL, the node and the commands encrypt signin
   t.notMatch(node.stdout, /"level":40/)
   const { url, stop } = await startEmbedded({ dataDir: DATA_DIR })
   t.teardown(stop)
-  const sql = openClient(url, { max: 1 })
+  const sql = createClient(url, { max: 1 })
   t.teardown(() => sql.end())
   const keys = async () => (await sql`select private_key from usher.signing_keys`).map(({ private_key: key }) => key)
   t.match(await keys(), [SEALED])

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream'
 import t, { type Test } from 'tap'
-import { openClient } from '../../../db/driver/client.ts'
+import { createClient } from '../../../db/driver/client.ts'
 import { parseDatabaseUrl } from '../../../schema/database-url.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
@@ -48,7 +48,7 @@ async function startServer (t: Test, answers: (Buffer | ((message: string) => Bu
   await once(server, 'listening')
   t.teardown(() => server.close())
   const url = `postgres://usher:${encodeURIComponent(PASSWORD)}@127.0.0.1:${(server.address() as AddressInfo).port}/usher?require_auth=scram-sha-256`
-  const sql = openClient(url, { max: 1, fetch_types: false, connect_timeout: 5, onnotice: () => {} })
+  const sql = createClient(url, { max: 1, fetch_types: false, connect_timeout: 5, onnotice: () => {} })
   t.teardown(() => sql.end({ timeout: 0 }))
   return { sql, get received () { return received } }
 }
@@ -82,7 +82,7 @@ t.test('9 with require_auth=scram-sha-256, a server that proves that it knows th
   t.match(await server.sql.unsafe('select 1', [], { prepare: false }).simple(), [{ one: 'x' }])
   t.notMatch(server.received, PASSWORD)
 
-  const real = openClient(`${await testDatabaseUrl()}?require_auth=scram-sha-256`, { max: 1 })
+  const real = createClient(`${await testDatabaseUrl()}?require_auth=scram-sha-256`, { max: 1 })
   t.teardown(() => real.end())
   t.match(await real`select 1 as one`, [{ one: 1 }])
 })
@@ -128,7 +128,7 @@ t.test('9 the bytes of a server may arrive one by one', async (t) => {
   await once(server, 'listening')
   t.teardown(() => server.close())
   const { port } = server.address() as AddressInfo
-  const sql = openClient(`postgres://usher:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}/usher?require_auth=scram-sha-256`, { max: 1, fetch_types: false })
+  const sql = createClient(`postgres://usher:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}/usher?require_auth=scram-sha-256`, { max: 1, fetch_types: false })
   t.teardown(() => sql.end({ timeout: 0 }))
   t.match(await sql.unsafe('select 1').simple(), [{ one: 'x' }])
 })

@@ -4,7 +4,7 @@ import { chmod, mkdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
-import { openClient } from '../../../db/driver/client.ts'
+import { createClient } from '../../../db/driver/client.ts'
 import { environment, findPrograms } from '../../../node/embedded/binaries.ts'
 import { openCluster, readRunning } from '../../../node/embedded/cluster.ts'
 import { prepareFolder } from '../../helpers/database.ts'
@@ -120,7 +120,7 @@ async function startEarlierRelease (t: Test, dataDir: string) {
   const child = await runProgram(t, port, words, { ...runAs.options, env: environment(), cwd: '/', stop: 'SIGINT' })
   const url = `postgres://usher:${password}@127.0.0.1:${port}/usher`
   await until('it is ready', () => query(url, 'select 1'))
-  const node = openClient(url, { max: 1, onnotice: () => {} })
+  const node = createClient(url, { max: 1, onnotice: () => {} })
   t.teardown(() => node.end({ timeout: 0 }))
   await node`select pg_advisory_lock_shared(${LOCK})`
   return { child, node, url }
@@ -131,7 +131,7 @@ t.test('8 a node joins the server of an earlier release through its port, and ge
   const earlier = await startEarlierRelease(t, dataDir)
   const one = await start(t, dataDir)
   t.match(one, { started: false, url: `${earlier.url}?require_auth=scram-sha-256` })
-  const running = openClient(one.url, { max: 1, onnotice: () => {} })
+  const running = createClient(one.url, { max: 1, onnotice: () => {} })
   t.teardown(() => running.end({ timeout: 0 }))
   t.match(await running`select 1 as one`, [{ one: 1 }])
 

@@ -6,7 +6,7 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { openClient } from '../../../db/driver/client.ts'
+import { createClient } from '../../../db/driver/client.ts'
 import { startEmbedded } from '../../../node/embedded/server.ts'
 import { accountFor, findPrograms, chooseRunAs } from '../../../node/embedded/binaries.ts'
 import { openCluster, readRunning, reason, urlOf, type Cluster } from '../../../node/embedded/cluster.ts'
@@ -189,7 +189,7 @@ t.test('a node that starts while the last one stops the server waits, and then s
   const { url } = await node.server()
   await kill(node.child)
   // As the last node does, this takes the lock exclusively and then sends the signal.
-  const last = openClient(url, { max: 1 })
+  const last = createClient(url, { max: 1 })
   await last`select pg_advisory_lock(8310423)`
   const coming = start(t, dataDir)
   await until('the other node waits for its lease', async () => (await last`select from pg_stat_activity where application_name = 'usher-lease'`).length > 0)
