@@ -11,6 +11,7 @@ import { seconds } from './sessions.ts'
 import type { Database } from './tables.ts'
 import { insertUndoToken } from './undo-tokens.ts'
 import { lockUser } from './users.ts'
+import { voidLinks } from './void-issued.ts'
 
 // As many as links to set a password, and for the same reason.
 const TOKENS_A_USER = 3
@@ -65,39 +66,44 @@ export async function getEmailToken (db: Database, hash: Uint8Array): Promise<{ 
 export interface EmailVerification {
   /** Whether the user has another address now. */
   changed: boolean
-  /** The former address, to which the link is to be sent that undoes the change, or undefined if there is no such link. */
-  undoableBy: string | undefined
+  /** The former address, to which the mail about it is sent. */
+  former: string
+  /** Whether a link undoes the change. */
+  isUndoable: boolean
 }
 
 /**
- * Gives the owner of a token the address of the token, marks it as verified, and deletes all such tokens of that user. Call it in a
- * transaction. Throws `InvalidInput` if the token was used or has expired meanwhile, or if the address was changed since, and
+ * Gives the owner of a token the address of the token, marks it as verified, and deletes all such tokens of that user. A change that somebody
+ * else has requested cannot be undone, and voids all links of the user. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired meanwhile, or if the address was changed since, and
  * `EmailTaken`.
  * @param undo the hash of a token that undoes a change of the address, if mails can be sent
  */
 export async function verifyEmail (
-  trx: Database, { hash, userId, undo }: { hash: Uint8Array, userId: string, undo: Uint8Array | undefined }
+  trx: Database, { hash, userId, undo }: { hash: Uint8Array, userId: string, undo: Uint8Array | null }
 ): Promise<EmailVerification> {
-  await lockUser(trx, userId)
+  const user = await lockUser(trx, userId)
   // A change of the address deletes all tokens (see `db/migrations/sign-ups.ts`), so if this one has another address than the user, it
   // was created to change it.
   const { email, session_id: sessionId } = await trx.deleteFrom('email_tokens')
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`)
     .returning(['email', 'session_id']).executeTakeFirstOrThrow(invalidMailToken)
-  if (sessionId !== null) await requireSession(trx, sessionId)
+  const isOwn = sessionId === null || await getSessionOwner(trx, sessionId) === userId
   const changed = await trx.selectFrom('users').select('id')
     .where('id', '=', userId).where(sql<string>`lower(email)`, '<>', sql<string>`lower(${email})`).executeTakeFirst() !== undefined
-  const undoableBy = changed && undo ? await insertUndoToken(trx, undo, userId, { newEmail: email }) : undefined
+  if (changed && !isOwn) await voidLinks(trx, userId)
+  const isUndoable = changed && isOwn && undo !== null && await insertUndoToken(trx, undo, userId, { newEmail: email })
   if (changed) await setEmail(trx, userId, email)
   await trx.updateTable('users').set({ email_verified: true, updated_at: sql`now()` }).where('id', '=', userId).execute()
-  await trx.deleteFrom('email_tokens').where('user_id', '=', userId).execute()
+  await voidLinks(trx, userId, ['email_tokens'])
   await storeUserEvent(trx, 'user.updated', userId, userId)
-  return { changed, undoableBy }
+  return { changed, former: user!.email, isUndoable }
 }
 
 // A user who ends a session may suspect a thief. From then on, a change that was requested in it must fail (contract 1.12).
-async function requireSession (trx: Database, id: string): Promise<void> {
-  await trx.selectFrom('sessions').select('id').where('id', '=', id).forKeyShare().executeTakeFirstOrThrow(invalidMailToken)
+async function getSessionOwner (trx: Database, id: string): Promise<string> {
+  const { userId } = await trx.selectFrom('sessions').select('user_id as userId').where('id', '=', id).forKeyShare()
+    .executeTakeFirstOrThrow(invalidMailToken)
+  return userId
 }
 
 async function setEmail (trx: Database, userId: string, email: string): Promise<void> {

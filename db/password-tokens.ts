@@ -7,14 +7,14 @@ import { anyOf } from './any-of.ts'
 import { insertAuditEntries, type NewAuditEntry } from './audit.ts'
 import { replanned } from './driver/replanned.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
-import { clearLoginFailures } from './login-failures.ts'
 import { insertMail, type NewMail } from './outbox/mails.ts'
 import { storeUserEvent } from './outbox/store.ts'
 import { isUuid } from './postgres.ts'
 import type { Row } from './row.ts'
 import type { Database, UsersTable } from './tables.ts'
-import { insertUndoToken, undoPeriod } from './undo-tokens.ts'
+import { deleteOutrankedTokens, insertUndoToken, undoPeriod } from './undo-tokens.ts'
 import { lockUser } from './users.ts'
+import { voidIssued, voidLinks } from './void-issued.ts'
 
 // More than one, because a mail may arrive late, and its link should work even if another mail was requested meanwhile.
 const TOKENS_A_USER = 3
@@ -80,14 +80,16 @@ export async function getTokenOwner (db: Database, hash: Uint8Array): Promise<Ac
 export interface PasswordChange {
   /** The ids of the sessions that it has ended. */
   ended: string[]
-  /** The address to which the link is to be sent that undoes it, or undefined if there is no such link. */
-  undoableBy: string | undefined
+  /** The user's address, to which the mail about it is sent. */
+  email: string
+  /** Whether a link undoes it. */
+  isUndoable: boolean
 }
 
 /**
- * Sets the password of a token's owner, whose address is verified by this, deletes the count of failed logins and all tokens of that
- * user, and ends all their sessions. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired, or the user
- * was disabled meanwhile.
+ * Sets the password of a token's owner, whose address is verified by this. Ends all their sessions and deletes their tokens, except those
+ * that may undo what was done before the address was theirs (`deleteOutrankedTokens`). Call it in a transaction. Throws `InvalidInput` if
+ * the token was used or has expired, or the user was disabled meanwhile.
  * @param undo the hash of a token that undoes it, if mails can be sent
  */
 export async function resetPassword (
@@ -98,43 +100,42 @@ export async function resetPassword (
   if (!user || user.disabled) throw invalidMailToken()
   const spent = await trx.deleteFrom('password_tokens').where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`).returning('hash').execute()
   if (spent.length === 0) throw invalidMailToken()
-  const undoableBy = undo && await insertUndoToken(trx, undo, userId)
-  const { email } = await trx.updateTable('users')
+  await deleteOutrankedTokens(trx, userId, user.email, true)
+  const isUndoable = undo !== undefined && await insertUndoToken(trx, undo, userId)
+  await trx.updateTable('users')
     .set({ password_hash: passwordHash, email_verified: true, updated_at: sql`case when email_verified then updated_at else now() end` })
-    .where('id', '=', userId).returning('email').executeTakeFirstOrThrow()
-  await clearLoginFailures(trx, email)
-  for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
+    .where('id', '=', userId).execute()
+  await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
   const ended = await deleteSessionsOf(trx, userId, userId)
   await storeUserEvent(trx, 'password.changed', userId, userId)
   if (!user.emailVerified) await storeUserEvent(trx, 'user.updated', userId, userId)
-  return { ended, undoableBy }
+  return { ended, email: user.email, isUndoable }
 }
 
 /**
- * Replaces the password hash `from`, against which the current password was checked, with `to`. Deletes the user's tokens of links
- * and ends all sessions except `sessionId`. Call it in a transaction. Throws `WrongPassword` if the password was changed meanwhile, and
- * `InvalidToken` if the session has ended, as it does when an earlier change is undone.
+ * Replaces the password hash `from`, against which the current password was checked, with `to`. Deletes the user's tokens of links that
+ * set a password or verify an address, and ends all sessions except `sessionId`. Call it in a transaction. Throws `WrongPassword` if the
+ * password was changed meanwhile, and `InvalidToken` if the session has ended, as it does when an earlier change is undone.
  * @param undo the hash of a token that undoes it, if mails can be sent
  */
 export async function changePassword (
   trx: Database, { userId, from, to, sessionId, undo }: { userId: string, from: string, to: string, sessionId: string, undo: Uint8Array | undefined }
 ): Promise<PasswordChange> {
-  await lockUser(trx, userId)
+  const user = await lockUser(trx, userId)
   // Before the password is compared: a request that has changed it has usually ended the session as well.
   await trx.selectFrom('sessions').select('id').where('id', '=', sessionId).executeTakeFirstOrThrow(() => new InvalidToken())
-  const undoableBy = undo && await insertUndoToken(trx, undo, userId)
+  const isUndoable = undo !== undefined && await insertUndoToken(trx, undo, userId)
   await trx.updateTable('users').set({ password_hash: to }).where('id', '=', userId).where('password_hash', '=', from)
     .returning('id').executeTakeFirstOrThrow(() => new WrongPassword())
-  for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
+  await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
   const ended = await deleteSessionsOf(trx, userId, userId, sessionId)
   await storeUserEvent(trx, 'password.changed', userId, userId)
-  return { ended, undoableBy }
+  return { ended, email: user!.email, isUndoable }
 }
 
 /**
- * Sets the password of a user who is neither asked for the current one nor has a link, deletes the count of failed logins and all tokens
- * of the user, and ends all their sessions. Call it in a transaction. Returns the user's address and the ids of the ended sessions. Throws
- * `UserNotFound`.
+ * Sets the password of a user who is neither asked for the current one nor has a link, and makes everything void that was issued to the
+ * user. Call it in a transaction. Returns the user's address and the ids of the ended sessions. Throws `UserNotFound`.
  */
 export async function replacePassword (
   trx: Database, { userId, passwordHash, actorId }: { userId: string, passwordHash: string, actorId: string | null }
@@ -142,9 +143,7 @@ export async function replacePassword (
   const user = await lockUser(trx, userId)
   if (!user) throw new UserNotFound()
   await trx.updateTable('users').set({ password_hash: passwordHash }).where('id', '=', userId).execute()
-  await clearLoginFailures(trx, user.email)
-  for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', userId).execute()
-  const ended = await deleteSessionsOf(trx, userId, actorId)
+  const ended = await voidIssued(trx, userId, actorId)
   await storeUserEvent(trx, 'password.changed', userId, actorId)
   return { email: user.email, ended }
 }

@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto'
 import { sql, type RawBuilder } from 'kysely'
 import { TooManyRequests } from '../schema/errors.ts'
 import { anyOf } from './any-of.ts'
+import { channelOf } from './driver/channel.ts'
 import { replanned } from './driver/replanned.ts'
+import { schemaOf } from './driver/schema-of.ts'
 import type { Database } from './tables.ts'
 
 /** How often something may be attempted: `burst` times at once, and once per `interval` in the long run. */
@@ -14,6 +17,14 @@ export interface Limit {
 
 /** One attempt. Attempts with equal keys share a limit. */
 export interface Attempt { readonly key: string }
+
+/** The limits of failed logins that an account has of its own: from anywhere, and from each recognised network. */
+export const LOGIN_OF_ACCOUNT = 'login.account'
+export const LOGIN_OF_ACCOUNT_AND_NETWORK = 'login.account-and-address'
+
+/** Returns the key of a limit for a subject, which is hashed, because an address that belongs to no user must not be stored. */
+export const limitKey = (name: string, ...subject: string[]): string =>
+  `${name} ${createHash('sha256').update(subject.join(' ')).digest('hex')}`
 
 // The time after the statement has locked the row. `now()` is the start of its transaction, which may be earlier than the time of
 // the transaction that it has waited for.
@@ -61,6 +72,17 @@ export async function refund (db: Database, { interval }: Limit, attempts: reado
     .whereRef('throttle.key', '=', 'asked.key').where('throttle.key', '=', ({ selectFrom }) => anyOf(selectFrom('held').select('key')))
     .execute()
   return attempts.map(() => undefined)
+}
+
+/**
+ * Makes limits wholly available again. When the transaction commits, nodes are notified, because they remember attempts that they have
+ * rejected. Until then, attempts on these limits wait, so call it last in the transaction.
+ */
+export async function clearLimits (trx: Database, keys: readonly string[]): Promise<void> {
+  const cleared = await replanned(trx)
+    .with('held', (cte) => cte.selectFrom('throttle').select('key').where('key', '=', sql<string>`any(${keys}::text[])`).orderBy('key').forUpdate())
+    .deleteFrom('throttle').where('key', '=', ({ selectFrom }) => anyOf(selectFrom('held').select('key'))).returning('key').execute()
+  if (cleared.length > 0) await sql`select pg_notify(${channelOf(schemaOf(trx), 'limits_cleared')}, '')`.execute(trx)
 }
 
 /**

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { AuditAction } from '../schema/audit.ts'
 import type { Match } from '../schema/entity-tag.ts'
-import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser } from '../schema/user.ts'
+import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser, type Role } from '../schema/user.ts'
 import type { UserFields } from '../schema/user-fields.ts'
 import { auditColumns, type AuditContext } from './audit.ts'
 import { newId } from './driver/ids.ts'
@@ -9,6 +9,7 @@ import { isInTime } from './driver/write-in-time.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
 import { confirmSessions, rejectEnded } from './live-sessions.ts'
 import { whileLocked } from './locked-users.ts'
+import { foldEmail } from './login-failures.ts'
 import { isConsumed } from './outbox/consumed.ts'
 import { mailColumns, mailValues, type NewMail } from './outbox/mails.ts'
 import { storing, userData } from './outbox/store.ts'
@@ -17,6 +18,7 @@ import { hasVersion, versionsOf, whyUnchanged } from './preconditions.ts'
 import type { Database, UserRow } from './tables.ts'
 import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from './undo-tokens.ts'
 import { forFields, textOf, userColumns, writableColumns, type WritableColumn } from './user-columns.ts'
+import { voidIssued, voidLinks } from './void-issued.ts'
 
 /** The members of a user to change. At runtime they may include fields of the host. */
 export type Changes = { [Name in keyof PatchUser]?: PatchUser[Name] | null }
@@ -33,10 +35,10 @@ const changeableColumns = forFields((fields) => [...writableColumns(fields), { n
 export interface ChangeContext extends AuditContext {
   /** That of `isInTime`. */
   until: string
-  /** The hash of a token that undoes a change of the address; null if no mails can be sent. */
+  /** The hash of a token that undoes a change of the address; null if it is not the user's own change, or no mails can be sent. */
   undo: Uint8Array | null
-  /** The mail with this token, which the owner of the former address gets; null if there is no token. */
-  mail: NewMail | null
+  /** The mails to a former address: one with that token, if there is one, and one without; null if no mails can be sent. */
+  mails: { linked: NewMail | null, plain: NewMail } | null
 }
 
 /** Does something else in the transaction of a change. If it throws, the transaction is rolled back. */
@@ -61,8 +63,9 @@ export interface UpdateOptions {
 /**
  * Changes the data of a user. Members that are undefined remain as they are. The same statement writes to the account log what it
  * changes of the address, the role and whether the user is disabled, and stores the token that undoes a change of the address, the mail
- * with it, and the event. A demotion of an admin ends the user's sessions, because their tokens still contain the role `admin`.
- * Disabling a user ends them as well, and revokes the links of mails. Throws `UserNotFound`, `EmailTaken`, `LastAdmin` or
+ * about it, and the event. A demotion of an admin ends the user's sessions, because their tokens still contain the role `admin`.
+ * Disabling a user and making one an admin void everything that was issued to the user, and another address by somebody else all links.
+ * Throws `UserNotFound`, `EmailTaken`, `LastAdmin` or
  * `PreconditionFailed`, and `InvalidToken` if the actor's session has ended, as it does when an earlier change is undone.
  *
  * @param confirm runs before the transaction is committed, and throws if it must not take effect
@@ -75,17 +78,16 @@ export async function updateUser (
     if (!user.disabled) {
       // Most updates demote no admin, so the first attempt locks no other row.
       const changed = await updateOnly()
-      if (changed) return { ...changed, ended: [] }
+      if (changed) return changed
       if (user.role !== 'user') throw await whyUnchanged(db, id, user.email)
     }
     return await whileLocked(db, id, async (trx) => {
-      const changed = await update(trx, true)
-      if (!changed) throw await whyUnchanged(trx, id, user.email)
-      if (user.disabled) for (const table of ['password_tokens', 'email_tokens'] as const) await trx.deleteFrom(table).where('user_id', '=', id).execute()
-      const ended = await deleteSessionsOf(trx, id, context.actorId)
+      const updated = await update(trx, true)
+      if (!updated) throw await whyUnchanged(trx, id, user.email)
+      const changed = await voidFor(trx, updated, true)
       await also?.(trx, changed.user)
       await confirm()
-      return { ...changed, ended }
+      return changed
     })
   } catch (error) {
     throw violates(error, 'users_email') ? new EmailTaken() : error
@@ -93,30 +95,43 @@ export async function updateUser (
 
   // The statement may wait for a lock. It is in a transaction because that has a connection of its own: on a shared one, statements of
   // other requests would wait behind it.
-  async function updateOnly (): Promise<Omit<ChangedUser, 'ended'> | undefined> {
+  async function updateOnly (): Promise<ChangedUser | undefined> {
     return db.transaction().execute(async (trx) => {
-      const changed = await update(trx, user.role !== 'user')
-      if (!changed) return undefined
+      const updated = await update(trx, user.role !== 'user')
+      if (!updated) return undefined
+      const changed = await voidFor(trx, updated, false)
       await also?.(trx, changed.user)
       await confirm()
       return changed
     })
   }
 
-  async function update (db: Database, anyRole: boolean): Promise<Omit<ChangedUser, 'ended'> | undefined> {
-    const { actorId, sessionId, address, userAgent, until, undo, mail } = context
+  // Voids what a change makes void. Returns the user and the ended sessions.
+  async function voidFor (trx: Database, { former_email: email, former_role: role, ...changed }: UpdatedUser, endsSessions: boolean): Promise<ChangedUser> {
+    const isPromoted = changed.role === 'admin' && role !== 'admin'
+    if (user.disabled || isPromoted) return { user: changed, ended: await voidIssued(trx, changed.id, context.actorId) }
+    if (context.actorId !== changed.id && foldEmail(changed.email) !== foldEmail(email)) await voidLinks(trx, changed.id)
+    return { user: changed, ended: endsSessions ? await deleteSessionsOf(trx, changed.id, context.actorId) : [] }
+  }
+
+  async function update (db: Database, anyRole: boolean): Promise<UpdatedUser | undefined> {
+    const { actorId, sessionId, address, userAgent, until, undo, mails } = context
     const changeable = changeableColumns(fields)
     const values = changeable.map((column) => textOf(column, user[column.name as keyof Changes]))
     const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
     const entries = notable.map(() => newId(db))
     const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
-    const [row] = await rejectEnded(() => (undo ? change.withMail : change.plain)(
+    const [row] = await rejectEnded(() => (mails ? change.withMail : change.plain)(
       db, id, anyRole, versionsOf(match), until, values, kept, sessionId, undo, actorId,
-      mail?.id ?? null, mail?.content ?? null, mail?.seconds ?? null, address, userAgent, entries
+      mails?.linked?.id ?? null, mails?.linked?.content ?? null, mails?.plain.id ?? null, mails?.plain.content ?? null,
+      mails?.plain.seconds ?? null, address, userAgent, entries
     ))
-    return row && { user: row }
+    return row
   }
 }
+
+/** A user after a change, with what changes of it void. The names have underscores, which names of fields cannot have. */
+type UpdatedUser = UserRow & { former_email: string, former_role: Role }
 
 // Returns the value that `change` gives a column.
 const newValueOf = ({ name, sqlType }: WritableColumn, index: number) =>
@@ -137,8 +152,8 @@ const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or lower(given.
 // session is read at the end and not locked: it may have ended while the statement waited, and its end must not wait for the statement.
 const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((
   db, id: string, anyRole: boolean, versions: readonly string[] | null, until: string, values: readonly (string | null)[], kept: readonly string[],
-  session: string | null, undo: Uint8Array | null, actor: string | null, mail: string | null, content: string | null, seconds: number | null,
-  address: string, agent: string, entries: readonly string[]
+  session: string | null, undo: Uint8Array | null, actor: string | null, linked: string | null, linkedContent: string | null,
+  plain: string | null, plainContent: string | null, seconds: number | null, address: string, agent: string, entries: readonly string[]
 ) => {
   const statement = db
     // The row is locked, so that it is the state that this statement changes, even if a concurrent statement has just changed it.
@@ -149,7 +164,9 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
     .with('given', (cte) => cte.selectNoFrom([
       sql<string[]>`${values}::text[]`.as('values'), sql<string[]>`${kept}::text[]`.as('kept'), sql<string | null>`${session}::uuid`.as('session'),
       sql<Uint8Array>`${undo}::bytea`.as('undo'), sql<string | null>`${actor}::uuid`.as('actor'),
-      sql<string | null>`${mail}::uuid`.as('mail'), sql<string | null>`${content}::text`.as('content'), sql<number | null>`${seconds}::integer`.as('seconds'),
+      sql<string | null>`${linked}::uuid`.as('linked'), sql<string | null>`${linkedContent}::text`.as('linked_content'),
+      sql<string | null>`${plain}::uuid`.as('plain'), sql<string | null>`${plainContent}::text`.as('plain_content'),
+      sql<number | null>`${seconds}::integer`.as('seconds'),
     ]))
     .with('updated', (cte) => cte.updateTable('users').from(['former', 'given']).whereRef('users.id', '=', 'former.id')
       .set({ ...Object.fromEntries(changeableColumns(fields).map((column, index) => [column.name, newValueOf(column, index)])), updated_at: sql`now()` })
@@ -159,7 +176,7 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
         .select(['given.undo', 'former.id', 'former.email', 'former.email_verified', 'former.email_changed_at', 'former.password_hash', undoExpiry.as('expires')])
         .where(otherMailbox).where('given.undo', 'is not', null).where(hasUndoRoom(query, 'former.id'))
         .where(query.not(isRestorable(query, 'former.id', sql`updated.email`))))
-      .returning(['email', 'user_id']))
+      .returning('hash'))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
         .innerJoin(sql<{ entry: string, action: string }>`unnest(
@@ -170,15 +187,19 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
           'note.entry', 'note.action', 'given.actor', 'updated.id as user',
           'given.session', val(address).as('address'), val(agent).as('agent'),
         ])))
-  const mailed = mails ? withUndoMail(statement) : statement
+  const mailed = mails ? withMail(statement) : statement
   const from = 'updated cross join given'
   const stored = stores ? storing(mailed, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor') }) : mailed
-  return stored.selectFrom('updated').selectAll().where(confirmSessions(db, from, 'given.session'))
+  return stored.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').selectAll('updated')
+    .select(['former.email as former_email', 'former.role as former_role']).where(confirmSessions(db, from, 'given.session'))
 })
 
-// Stores the mail with the token that was stored.
-function withUndoMail<Query extends object> (statement: Query): Query {
-  const rows = sql`(select undoable.email, user_id, mail, content, seconds from undoable cross join given)`.as<'mail'>(sql`mail`)
+// Stores the mail to a former address, with the link if its token was stored.
+function withMail<Query extends object> (statement: Query): Query {
+  const rows = sql`(select former.email, former.id as user_id, seconds,
+    case when is_linked then linked else plain end as mail, case when is_linked then linked_content else plain_content end as content
+    from updated inner join former on former.id = updated.id cross join given
+    cross join (select exists (select from undoable) as is_linked) as link where ${otherMailbox})`.as<'mail'>(sql`mail`)
   return (statement as Database).with('mailed', (cte) => cte.insertInto('outbox').columns(mailColumns)
     .expression(({ selectFrom }) => selectFrom(rows).select(mailValues(
       { id: sql`mail.mail`, content: sql`mail.content`, seconds: sql`mail.seconds` }, sql`mail.email`, sql`mail.user_id`

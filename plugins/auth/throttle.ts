@@ -1,11 +1,13 @@
-import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { batchCalls, type Client } from '../../db/batching.ts'
+import { channelOf } from '../../db/driver/channel.ts'
 import {
   clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, foldEmail, readLoginState, type LoginFailure,
 } from '../../db/login-failures.ts'
-import { charge, deleteFreeLimits, refund, type Attempt } from '../../db/throttle.ts'
+import {
+  charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, refund, type Attempt,
+} from '../../db/throttle.ts'
 import { TooManyRequests } from '../../schema/errors.ts'
 import { networkOf } from '../../schema/network.ts'
 import { createRecentRejections } from './recent-rejections.ts'
@@ -53,7 +55,9 @@ export interface LoginAttempt {
 }
 
 function createThrottle (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherTelemetry: { batch, metrics }, usherOptions: { throttle, deadlines } } = app
+  const {
+    usherDatabase: { db, notifications }, usherTelemetry: { batch, metrics }, usherOptions: { schema, throttle, deadlines },
+  } = app
   // One statement runs at a time, because a second one would only wait for the row locks of the first.
   const inTurn = { inFlight: 1, timeoutMs: deadlines.batch }
   const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), {
@@ -64,8 +68,8 @@ function createThrottle (app: FastifyInstance) {
   const delay = createTarpit(app)
   const retry = createRetries(app)
   const loginOfNetwork = createLimit(LOGIN_OF_NETWORK, throttle.address)
-  const loginOfAccount = createLimit('login.account', throttle.account)
-  const loginOfAccountAndNetwork = createLimit('login.account-and-address', throttle.account)
+  const loginOfAccount = createLimit(LOGIN_OF_ACCOUNT, throttle.account)
+  const loginOfAccountAndNetwork = createLimit(LOGIN_OF_ACCOUNT_AND_NETWORK, throttle.account)
   const refreshOfNetwork = createLimit('refresh.address', throttle.refresh)
   const resetOfNetwork = createLimit('reset.address', throttle.reset)
   const resetOfAccount = createLimit('reset.account', throttle.reset)
@@ -73,6 +77,9 @@ function createThrottle (app: FastifyInstance) {
   const verificationOfAddress = createLimit('verification.address', throttle.reset)
   const signUpOfNetwork = createLimit('sign-up.address', throttle.signUp)
   const signUpOfAccount = createLimit('sign-up.account', throttle.signUp)
+
+  // Otherwise this node would reject a password that was just set.
+  notifications.listen(channelOf(schema, 'limits_cleared'), () => rejections.clear())
 
   /** Returns a function that charges an attempt to the limit of a subject, and throws `TooManyRequests` if that is used up. */
   function createLimit (name: string, { burst, perMinute }: typeof throttle.account) {
@@ -82,7 +89,7 @@ function createThrottle (app: FastifyInstance) {
 
     return async (...subject: string[]): Promise<Charged> => {
       rejections.recall(name, ...subject)
-      const key = `${name} ${createHash('sha256').update(subject.join(' ')).digest('hex')}`
+      const key = limitKey(name, ...subject)
       await take({ key }).catch((error) => {
         if (error instanceof TooManyRequests) rejections.remember(error, name, ...subject)
         throw error
@@ -134,6 +141,9 @@ function createThrottle (app: FastifyInstance) {
         withdraw: () => { if (!wrong) charged.refundLater() },
       }
     },
+
+    /** Forgets the rejections that this node remembers. Other nodes are notified when `clearLimits` commits. */
+    forgetRejections: (): void => rejections.clear(),
 
     /** Charges a refresh before it is checked. Throws `TooManyRequests`. */
     refresh: ({ address, client }: Source): Promise<Charged> => withTarpit('refresh', client, refreshOfNetwork(networkOf(address))),

@@ -27,9 +27,12 @@ function createUndoLinks (app: FastifyInstance) {
     /** Returns a link for a change that follows, or undefined if no mail can be sent. */
     create: (): UndoLink | undefined => mailer && createLink(app, '/undo'),
 
-    /** Returns the mail to the owner of a former address, with the link that restores it. Null without a link. */
-    emailChanged: (undo: UndoLink | undefined): NewMail | null =>
-      undo && mailer ? mailer.prepare(mails.render('email-changed', { undoLink: undo.link, duration }), SECONDS) : null,
+    /**
+     * Returns the mail to a former address: with the link that restores it, or without one, as it is sent if the change has no link. Null
+     * if no mail can be sent.
+     */
+    emailChanged: (undo?: UndoLink): NewMail | null =>
+      mailer ? mailer.prepare(mails.render('email-changed', { undoLink: undo?.link ?? '', duration }), SECONDS) : null,
 
     /**
      * Stores a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7), in the transaction

@@ -2,13 +2,16 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { deleteUser } from '../../db/deleted-users.ts'
 import { getEmailToken, verifyEmail } from '../../db/email-tokens.ts'
+import { foldEmail } from '../../db/login-failures.ts'
+import { restartLoginLimits } from '../../db/login-limits.ts'
 import { changePassword, resetPassword, type Account, type PasswordChange } from '../../db/password-tokens.ts'
 import { insertMail } from '../../db/outbox/mails.ts'
 import type { Database, UserRow } from '../../db/tables.ts'
-import { getUndoTokenOwner, undoChange } from '../../db/undo-tokens.ts'
-import { updateUser, type Changes } from '../../db/user-changes.ts'
+import { getUndoTokenOwner, undoChange, type Undo } from '../../db/undo-tokens.ts'
+import { updateUser, type ChangeContext, type Changes } from '../../db/user-changes.ts'
 import { permits, type Match } from '../../schema/entity-tag.ts'
 import { PreconditionFailed } from '../../schema/errors.ts'
+import { networkOf } from '../../schema/network.ts'
 import { EmailTaken } from '../../schema/user.ts'
 import { withoutProtected } from '../../schema/user-fields.ts'
 import { userInputs } from '../../schema/user-inputs.ts'
@@ -28,7 +31,7 @@ declare module 'fastify' {
 function createAccounts (app: FastifyInstance) {
   const {
     usherDatabase: { db, writeInTime }, usherAudit: audit, usherHooks: hooks, usherSessions: sessions,
-    usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherOptions: { userFields },
+    usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherThrottle: throttle, usherOptions: { userFields },
   } = app
   const { patch } = userInputs(userFields)
   const updates = createUpdateHooks(app)
@@ -43,13 +46,27 @@ function createAccounts (app: FastifyInstance) {
     return user
   }
 
-  const notifyPasswordChanged = (trx: Database, { id, email }: Account, { undoableBy }: PasswordChange, undo: UndoLink | undefined): Promise<void> =>
-    undoLinks.notifyPasswordChanged(trx, undoableBy ?? email, undoableBy === undefined ? undefined : undo, id)
+  const notifyPasswordChanged = (trx: Database, id: string, { email, isUndoable }: PasswordChange, undo: UndoLink | undefined): Promise<void> =>
+    undoLinks.notifyPasswordChanged(trx, email, isUndoable ? undo : undefined, id)
+
+  // Returns what may undo a change of the address, and the mails about it. Only the user's own change has a link (contract 11.3).
+  function createUndo (isOwn: boolean): Pick<ChangeContext, 'undo' | 'mails'> {
+    const undo = isOwn ? undoLinks.create() : undefined
+    const plain = undoLinks.emailChanged()
+    return { undo: undo?.hash ?? null, mails: plain && { linked: undo ? undoLinks.emailChanged(undo) : null, plain } }
+  }
+
+  async function notifyUndone (trx: Database, userId: string, { replaced, email }: Undo): Promise<void> {
+    if (foldEmail(replaced) === foldEmail(email)) return undoLinks.notifyPasswordChanged(trx, email, undefined, userId)
+    const mail = undoLinks.emailChanged()
+    if (mail) await insertMail(trx, mail, replaced, userId)
+  }
 
   return {
     /**
-     * Changes a user. Fields that the caller may not write keep their values. Demoting or disabling a user ends the user's sessions. If the address changes, the former one gets a link that
-     * restores it. If the actor may not see the addresses of others, the address changes when a link that is sent to it is used. Without
+     * Changes a user. Fields that the caller may not write keep their values. Demoting or disabling a user, or making the user an admin,
+     * ends the user's sessions. If the address changes, the former one gets a mail, with a link that restores it if it is the user's own
+     * change. If the actor may not see the addresses of others, the address changes when a link that is sent to it is used. Without
      * a member to change, not even the time of the last change is set. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
      * `EmailTaken`, `LastAdmin`, `PreconditionFailed`, `InvalidToken`, `NoMailer`.
      * @param match the versions that the user may have
@@ -69,8 +86,8 @@ function createAccounts (app: FastifyInstance) {
       })
 
       async function updateAlone (): Promise<UserRow> {
-        const undo = changes.email === undefined ? undefined : undoLinks.create()
-        const context = { ...audit.contextOf(caller), undo: undo?.hash ?? null, mail: undoLinks.emailChanged(undo) }
+        const isOwn = caller.actor?.id === id.toLowerCase()
+        const context = { ...audit.contextOf(caller), ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn) }
         const options = { fields: userFields, also, match }
         const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, options), mayAct)
         sessions.markEnded(ended)
@@ -111,7 +128,7 @@ function createAccounts (app: FastifyInstance) {
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await changePassword(trx, { userId: user.id, from: user.passwordHash!, to, sessionId, undo: undo?.hash })
         await audit.add(caller, { action: 'password.change' }, trx)
-        await notifyPasswordChanged(trx, user, changed, undo)
+        await notifyPasswordChanged(trx, user.id, changed, undo)
         await caller.confirm()
         return changed
       })
@@ -130,11 +147,13 @@ function createAccounts (app: FastifyInstance) {
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await resetPassword(trx, { hash, userId: user.id, passwordHash, undo: undo?.hash })
         await audit.add(caller, { action: 'password.reset', actorId: user.id }, trx)
-        await notifyPasswordChanged(trx, user, changed, undo)
+        await notifyPasswordChanged(trx, user.id, changed, undo)
         await also?.(trx, user.id)
+        await restartLoginLimits(trx, { userId: user.id, email: changed.email, network: networkOf(caller.address) })
         return changed
       })
       sessions.markEnded(changed.ended)
+      throttle.forgetRejections()
     },
 
     /**
@@ -144,20 +163,21 @@ function createAccounts (app: FastifyInstance) {
     async verifyEmail (caller: Caller, hash: Uint8Array): Promise<void> {
       const { userId, email } = await getEmailToken(db, hash)
       if (hooks.has('beforeUserUpdate')) await updates.checkEmail(caller, userId, email)
-      const undo = undoLinks.create()
-      const mail = undoLinks.emailChanged(undo)
+      const { undo, mails } = createUndo(true)
       const also = updates.during(caller)
       await db.transaction().execute(async (trx) => {
-        const verified = await verifyEmail(trx, { hash, userId, undo: undo?.hash })
+        const verified = await verifyEmail(trx, { hash, userId, undo })
         const actions = verified.changed ? ['user.email-change', 'user.email-verify'] as const : ['user.email-verify'] as const
         for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
-        if (mail && verified.undoableBy !== undefined) await insertMail(trx, mail, verified.undoableBy, userId)
+        const mail = verified.isUndoable ? mails?.linked : mails?.plain
+        if (mail && verified.changed) await insertMail(trx, mail, verified.former, userId)
         await also?.(trx, userId)
       })
     },
 
     /**
-     * Undoes a change of the address or the password, with the hash of a token from a mail, and ends all sessions of the user. Throws
+     * Undoes a change of the address or the password, with the hash of a token from a mail, and ends all sessions of the user. The address
+     * that is replaced gets a mail: a mailbox that somebody else reads by now could otherwise take the account unnoticed. Throws
      * `InvalidInput` if the token has been used or has expired. Throws `EmailTaken` if another user has the address by now: the password
      * is restored and the sessions end nevertheless, and the token can be used again.
      */
@@ -167,12 +187,15 @@ function createAccounts (app: FastifyInstance) {
       const attempt = () => db.transaction().execute(async (trx) => {
         const undone = await undoChange(trx, { hash, userId })
         await audit.add(caller, { action: 'user.undo-change', actorId: userId, userId }, trx)
+        await notifyUndone(trx, userId, undone)
         await also?.(trx, userId)
+        await restartLoginLimits(trx, { userId, email: undone.email, network: networkOf(caller.address) })
         return undone
       })
       // Another user who was just taking the address has it now, and the second attempt finds that.
       const { ended, restored } = await attempt().catch((error) => error instanceof EmailTaken ? attempt() : Promise.reject(error))
       sessions.markEnded(ended)
+      throttle.forgetRejections()
       if (!restored) throw new EmailTaken()
     },
   }

@@ -1,21 +1,24 @@
 import type { FastifyInstance } from 'fastify'
+import { restartLoginLimits } from '../../db/login-limits.ts'
 import { replacePassword } from '../../db/password-tokens.ts'
 import type { Caller } from '../auth/caller.ts'
 
 /**
- * Sets the password of a user for the operator, who needs neither the current one nor a link. Ends all sessions of the user, and notifies
- * the user by mail. Returns the number of ended sessions. Throws `UserNotFound`.
+ * Sets the password of a user for the operator, who needs neither the current one nor a link. Makes everything void that was issued to the
+ * user, starts the limits of failed logins anew, and notifies the user by mail. Returns the number of ended sessions. Throws `UserNotFound`.
  */
 export async function setPassword (app: FastifyInstance, caller: Caller, userId: string, passwordHash: string): Promise<number> {
-  const { usherDatabase: { db }, usherAudit: audit, usherSessions: sessions, usherUndoLinks: undoLinks } = app
+  const { usherDatabase: { db }, usherAudit: audit, usherSessions: sessions, usherThrottle: throttle, usherUndoLinks: undoLinks } = app
   const { ended } = await db.transaction().execute(async (trx) => {
     const replaced = await replacePassword(trx, { userId, passwordHash, actorId: caller.actor?.id ?? null })
     await audit.add(caller, { action: 'password.reset', userId }, trx)
     // There is no link that restores the former password, because whoever made the reset necessary may know it.
     await undoLinks.notifyPasswordChanged(trx, replaced.email, undefined, userId)
     await caller.confirm()
+    await restartLoginLimits(trx, { userId, email: replaced.email })
     return replaced
   })
   sessions.markEnded(ended)
+  throttle.forgetRejections()
   return ended.length
 }

@@ -164,6 +164,8 @@ t.test('8 the account log', async (t) => {
   t.test('8 deleting a user keeps the entries with their ids, and blanks addresses except in the entry of the deletion', async (t) => {
     const leaving = await createUser()
     await inject('PUT', `/api/users/${leaving.id}`, { headers: admin.headers, payload: { name: 'N', email: leaving.email, role: 'admin' } })
+    // The role change has ended the session.
+    Object.assign(leaving, await usher.login(leaving))
     await inject('POST', '/api/auth/login', { payload: { email: leaving.email, password: 'a wrong one' }, remoteAddress: ELSEWHERE })
     t.equal((await inject('DELETE', `/api/users/${leaving.id}`, { headers: leaving.headers, remoteAddress: HERE })).statusCode, 204)
     const entries = await read(usher, admin.headers, `?user=${leaving.id}`)
@@ -171,6 +173,7 @@ t.test('8 the account log', async (t) => {
       ['user.create', admin.id, '127.0.0.1', 'lightMyRequest'],
       ['login', leaving.id, '', ''],
       ['user.role-change', admin.id, '127.0.0.1', 'lightMyRequest'],
+      ['login', leaving.id, '', ''],
       ['login.failed', null, '', ''],
       ['user.delete', leaving.id, HERE, 'lightMyRequest'],
     ])

@@ -46,9 +46,26 @@ t.test('11.3 an address that is set back by a link gives no link to whoever had 
     await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email } })
     t.equal((await confirm(await inbox.token(email, count))).statusCode, 204)
   }
-  // The mails are sent in order, so nothing else is on its way to the thief when this one arrives.
+  // The mails are sent in order, so nothing else is on its way to the thief when this one arrives. The one before is the notice.
   await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: thief } })
-  t.equal((await inbox.of(thief, 2)).filter(({ text }) => text.includes('/undo#')).length, 0)
+  t.same((await inbox.of(thief, 3)).map(({ subject, text }) => [subject, text.includes('/undo#')]).sort(), [
+    ['Confirm your e-mail address', false], ['Confirm your e-mail address', false], ['The e-mail address of your account was changed', false],
+  ])
+})
+
+t.test('11.3 a pending address that somebody else has requested: a notice without a link, and no earlier link works', async (t) => {
+  const helper = await createUser()
+  const { inject } = await createUsher(t, { ...usher.options, policy: { ...policy, 'users:replace': (actor, id) => actor.id === id || actor.id === helper.id } })
+  const user = await createUser()
+  const [own, given] = [newEmail(), newEmail()]
+  await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: own } })
+  t.equal((await confirm(await inbox.token(own))).statusCode, 204)
+  const undo = await inbox.token(user.email)
+  t.equal((await inject('PATCH', `/api/users/${user.id}`, { headers: helper.headers, payload: { email: given } })).statusCode, 200)
+  t.equal((await confirm(await inbox.token(given))).statusCode, 204)
+  const notice = (await inbox.of(own, 2))[1]!
+  t.same([notice.subject, notice.text.includes('/undo#')], ['The e-mail address of your account was changed', false])
+  t.equal((await inject('POST', '/api/auth/undo', { payload: { token: undo } })).statusCode, 400)
 })
 
 t.test('11.1 letter case changes at once, and admins, who see all addresses, get a conflict', async (t) => {

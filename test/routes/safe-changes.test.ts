@@ -21,6 +21,7 @@ const works = async ({ headers }: LoggedIn, node = service) => (await node.injec
 const tries = async (email: string, password: string) => (await inject('POST', '/api/auth/login', { payload: { email, password } })).statusCode
 const patch = (id: string, payload: object, { headers } = admin) => inject('PATCH', `/api/users/${id}`, { headers, payload })
 const undo = (token: string) => inject('POST', '/api/auth/undo', { payload: { token } })
+const check = (token: string) => inject('POST', '/api/auth/undo/check', { payload: { token } })
 const changePassword = (user: LoggedIn, password = NEXT) => inject('PUT', '/api/auth/password', { headers: user.headers, payload: { currentPassword: user.password, password } })
 const requestReset = (email: string) => inject('POST', '/api/auth/password-reset', { payload: { email } })
 const confirmReset = (token: string, password = NEXT) => inject('POST', '/api/auth/password-reset/confirm', { payload: { token, password } })
@@ -30,32 +31,95 @@ const stateOf = async (id: string) => (await sql`select email, email_verified, e
 const subjectsOf = (email: string) => inbox.mails.filter(({ to }) => to === email).map(({ subject }) => subject)
 const newEmail = () => `${randomUUID()}@example.com`
 
+/** Resolves with the subjects of the mails to an address that have no link to undo a change, when there are at least `count` mails. */
+async function noticesTo (email: string, count: number): Promise<string[]> {
+  return (await inbox.of(email, count)).filter(({ subject, text }) => [CHANGED, SET].includes(subject) && !text.includes('/undo#')).map(({ subject }) => subject)
+}
+
+interface Links { email: string, undo: string, reset: string, verification: string }
+
+/** Moves a user to another address, and resolves with that and with a link of each kind. */
+async function issueLinks (user: LoggedIn, { headers }: LoggedIn): Promise<Links> {
+  const email = newEmail()
+  t.equal((await patch(user.id, { email }, { ...user, headers })).statusCode, 200)
+  const undo = await inbox.token(user.email)
+  await sql`update users set email_verified = true where id = ${user.id}`
+  await requestReset(email)
+  const reset = await inbox.token(email)
+  await sql`update users set email_verified = false where id = ${user.id}`
+  t.equal((await inject('POST', `/api/users/${user.id}/email-verification`, { headers })).statusCode, 202)
+  return { email, undo, reset, verification: await inbox.token(email, 2) }
+}
+
+/** Uses or checks the links, and resolves with the statuses. */
+async function statusesOf ({ undo, reset, verification }: Links, end: '' | '/check' = ''): Promise<number[]> {
+  const use = async (path: string, token: string) => (await inject('POST', `/api/auth/${path}${end}`, { payload: { token, password: THEFT } })).statusCode
+  const confirm = end === '' ? '/confirm' : ''
+  return [await use('undo', undo), await use(`password-reset${confirm}`, reset), await use(`email-verification${confirm}`, verification)]
+}
+
 /** Resolves when a request for a reset link for this address, which gets no mail, has been handled. */
 async function untilHandled (id: string, count = 1): Promise<void> {
   await until('the request is handled', async () =>
     (await sql`select 1 from audit where user_id = ${id} and action = 'password.reset-request'`).length === count)
 }
 
-t.test('11.3 an address that is set back by hand gives no link to whoever had changed it', async (t) => {
+t.test('11.3 an address that is set back by hand gives no link to whoever had changed it, but a notice', async (t) => {
   const user = await createUser()
   const thief = `thief-${user.email}`
-  await patch(user.id, { email: thief })
+  await patch(user.id, { email: thief }, user)
   await inbox.of(user.email, 1)
-  await patch(user.id, { email: user.email })
-  await patch(user.id, { email: `other-${user.email}` })
+  await patch(user.id, { email: user.email }, user)
+  await patch(user.id, { email: `other-${user.email}` }, user)
   await inbox.of(user.email, 2)
-  t.same(subjectsOf(thief), [])
+  t.same(await noticesTo(thief, 1), [CHANGED])
+})
+
+t.test('11.3 takeover: an owner whose address a thief sets back to a former one gets a mail, so no takeover is silent', async (t) => {
+  const [former, current, thief] = [newEmail(), newEmail(), newEmail()]
+  const owner = await createUser({ email: former })
+  await patch(owner.id, { email: current }, owner)
+  await inject('POST', `/api/users/${owner.id}/email-verification`, { headers: owner.headers })
+  t.equal((await verifyEmail(await inbox.token(current))).statusCode, 204)
+  const stolen = await login({ ...owner, email: current })
+  for (const email of [former, thief]) t.equal((await patch(owner.id, { email }, stolen)).statusCode, 200)
+  t.same((await inbox.of(current, 2)).map(({ subject }) => subject), ['Confirm your e-mail address', CHANGED])
+  t.match((await inbox.of(current, 2))[1]!.text, /contact the people who run/)
+  t.equal((await undo(await inbox.token(former, 2))).statusCode, 204)
+  t.same([await works(stolen), (await stateOf(owner.id))['email']], [401, former])
+})
+
+t.test('11.3 a change by an admin or the host: a notice without a link, and no earlier link works', async (t) => {
+  const changes: Record<string, (id: string, email: string) => Promise<{ statusCode?: number }>> = {
+    'PATCH by an admin': (id, email) => patch(id, { email }),
+    'PUT with a demotion': (id, email) => inject('PUT', `/api/users/${id}`, { headers: admin.headers, payload: { name: 'Ada', email, role: 'user' } }),
+    'by the host': async (id, email) => ({ ...await service.app.usher.users.update(id, { email }), statusCode: 200 }),
+  }
+  for (const [what, change] of Object.entries(changes)) {
+    const leaver = await createUser({ role: what.includes('demotion') ? 'admin' : 'user' })
+    const own = newEmail()
+    await patch(leaver.id, { email: own }, leaver)
+    await changePassword(leaver)
+    const links = [await inbox.token(leaver.email), /#token=([\w-]{43})$/m.exec((await inbox.of(own, 1))[0]!.text)![1]!]
+    for (const link of links) t.equal((await check(link)).statusCode, 204)
+    const successor = newEmail()
+    t.equal((await change(leaver.id, successor)).statusCode, 200, what)
+    t.same(await noticesTo(own, 2), [CHANGED])
+    for (const link of links) t.same([(await check(link)).json(), (await undo(link)).json()], [invalid, invalid])
+    t.equal((await stateOf(leaver.id))['email'], successor)
+    t.equal((await sql`select 1 from undo_tokens where user_id = ${leaver.id}`).length, 0)
+    await patch(leaver.id, { name: 'Another', email: successor.toUpperCase() })
+    t.same(subjectsOf(successor), [], 'what changes no mailbox sends nothing')
+  }
 })
 
 t.test('11.3 a changed address: the former one gets a link that restores it and ends every session', async (t) => {
   const changes: Record<string, (user: LoggedIn, email: string) => Promise<{ statusCode: number }>> = {
     'PATCH by the user': (user, email) => patch(user.id, { email }, user),
     'PUT by the user': (user, email) => inject('PUT', `/api/users/${user.id}`, { headers: user.headers, payload: { name: 'Ada', email } }),
-    'PATCH by an admin': (user, email) => patch(user.id, { email }),
-    'PUT with a demotion': (user, email) => inject('PUT', `/api/users/${user.id}`, { headers: admin.headers, payload: { name: 'Ada', email, role: 'user' } }),
   }
   for (const [what, change] of Object.entries(changes)) {
-    const user = await createUser({ role: what.includes('demotion') ? 'admin' : 'user' })
+    const user = await createUser()
     const before = await stateOf(user.id)
     const email = newEmail()
     t.equal((await change(user, email)).statusCode, 200, what)
@@ -76,7 +140,7 @@ t.test('11.3 a changed address: the former one gets a link that restores it and 
     t.same([await tries(user.email, user.password), await tries(email, user.password)], [200, 401])
     t.same((await undo(token)).json(), invalid, 'once')
     t.match((await sql`select action, actor_id from audit where user_id = ${user.id} and action = 'user.undo-change'`)[0], { actor_id: user.id })
-    t.same(subjectsOf(email), [])
+    t.same(await noticesTo(email, 1), [CHANGED], 'who loses the address learns of it, without a link')
   }
 })
 
@@ -96,6 +160,7 @@ t.test('11.3 a changed password: the address gets a link that restores the forme
     const token = await inbox.token(user.email, mails)
     const session = await login({ email: user.email, password: NEXT })
     t.equal((await undo(token)).statusCode, 204)
+    t.same(await noticesTo(user.email, mails + 1), [SET])
     t.same([await works(session), await tries(user.email, NEXT), await tries(user.email, user.password)], [401, 401, 200])
   }
   const created = (await inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: newEmail() } })).json()
@@ -170,7 +235,7 @@ t.test('11.3 takeover: a thief who verifies the new address and resets the passw
 t.test('11.3 reset links go to a new address once it is verified, or after seven days', async (t) => {
   const [verified, old, fresh] = [await createUser(), await createUser(), await createUser()]
   const users = [verified, old, fresh].map((user) => ({ ...user, next: newEmail() }))
-  for (const { id, next } of users) await patch(id, { email: next })
+  for (const user of users) await patch(user.id, { email: user.next }, user)
   await inject('POST', `/api/users/${verified.id}/email-verification`, { headers: admin.headers })
   t.equal((await verifyEmail(await inbox.token(users[0]!.next))).statusCode, 204)
   await sql`update users set email_changed_at = now() - interval '7 days' where id = ${old.id}`
@@ -181,6 +246,7 @@ t.test('11.3 reset links go to a new address once it is verified, or after seven
   await untilHandled(fresh.id)
   t.same(subjectsOf(users[2]!.next), [])
   t.equal((await undo(await inbox.token(fresh.email))).statusCode, 204)
+  await inbox.of(users[2]!.next, 1)
   await requestReset(fresh.email)
   t.ok(await inbox.token(fresh.email, 2), 'the restored address gets links as before')
 })
@@ -188,9 +254,9 @@ t.test('11.3 reset links go to a new address once it is verified, or after seven
 t.test('11.3 an earlier link undoes all later changes, a later one only its own', async (t) => {
   const user = await createUser()
   const [second, third] = [newEmail(), newEmail()]
-  await patch(user.id, { email: second })
+  await patch(user.id, { email: second }, user)
   await changePassword(user)
-  await patch(user.id, { email: third })
+  await patch(user.id, { email: third }, user)
   const [first, ofPassword, ofSecond] = [await inbox.token(user.email), /#token=([\w-]{43})$/m.exec((await inbox.of(second, 2)).find(({ subject }) => subject === SET)!.text)![1]!, await inbox.token(second, 2)]
   t.equal((await undo(ofSecond)).statusCode, 204)
   t.same([await tries(second, NEXT), await tries(second, user.password)], [200, 401])
@@ -202,7 +268,7 @@ t.test('11.3 an earlier link undoes all later changes, a later one only its own'
 
 t.test('11.3 a link that is wrong, expired or of a deleted user is rejected', async (t) => {
   const [late, gone] = [await createUser(), await createUser()]
-  for (const { id } of [late, gone]) await patch(id, { email: newEmail() })
+  for (const user of [late, gone]) await patch(user.id, { email: newEmail() }, user)
   const tokens = [await inbox.token(late.email), await inbox.token(gone.email)]
   await sql`update undo_tokens set expires_at = now() where user_id = ${late.id}`
   await inject('DELETE', `/api/users/${gone.id}`, { headers: admin.headers })
@@ -239,7 +305,7 @@ t.test('11.3 if another user has the former address by now, the thief loses acce
   }
   for (let round = 0; round < 5; round++) {
     const owner = await createUser()
-    await patch(owner.id, { email: newEmail() })
+    await patch(owner.id, { email: newEmail() }, owner)
     const token = await inbox.token(owner.email)
     const create = () => inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Rival', email: owner.email } })
     const statuses = (await Promise.all([undo(token), create()])).map(({ statusCode }) => statusCode)
@@ -248,19 +314,101 @@ t.test('11.3 if another user has the former address by now, the thief loses acce
   }
 })
 
-t.test('11.3 a user gets at most ten such links, and the first ones are kept', async (t) => {
+t.test('11.3 a user gets at most ten such links, and the first ones are kept; a notice is sent nevertheless', async (t) => {
   const user = await createUser()
   const emails = [user.email, ...Array.from({ length: 12 }, newEmail)]
-  for (const email of emails.slice(1)) t.equal((await patch(user.id, { email })).statusCode, 200)
-  await inbox.of(emails[9]!, 1)
-  t.same(emails.map((email) => subjectsOf(email).length), [...Array.from({ length: 10 }, () => 1), 0, 0, 0])
+  for (const email of emails.slice(1)) t.equal((await patch(user.id, { email }, user)).statusCode, 200)
+  const mails = await Promise.all(emails.slice(0, -1).map(async (email) => (await inbox.of(email, 1)).map(({ text }) => text.includes('/undo#'))))
+  t.same(mails, Array.from({ length: 12 }, (_, index) => [index < 10]))
   t.equal((await undo(await inbox.token(user.email))).statusCode, 204)
   t.equal((await stateOf(user.id))['email'], user.email)
 })
 
+t.test('11.3 after somebody else has disabled the user, ended all sessions or made an admin, nothing from before works', async (t) => {
+  const repairs: Record<string, (id: string) => Promise<unknown>> = {
+    'disabled and enabled': async (id) => {
+      await patch(id, { disabled: true })
+      return patch(id, { disabled: false })
+    },
+    'sessions ended by an admin': (id) => inject('DELETE', `/api/users/${id}/sessions`, { headers: admin.headers }),
+    'sessions ended by the host': (id) => service.app.usher.sessions.endAll(id),
+    'promoted by an admin': (id) => patch(id, { role: 'admin' }),
+    'promoted with a new name': (id) => patch(id, { name: 'Another', role: 'admin' }),
+    'promoted by the host': (id) => service.app.usher.users.update(id, { role: 'admin' }),
+  }
+  for (const [what, repair] of Object.entries(repairs)) {
+    const user = await createUser()
+    const thief = await login(user)
+    const links = await issueLinks(user, thief)
+    t.same(await statusesOf(links, '/check'), [204, 204, 204], what)
+    await repair(user.id)
+    t.same(await statusesOf(links, '/check'), [400, 400, 400], what)
+    t.same([await statusesOf(links), await works(user), (await refresh(thief)).statusCode], [[400, 400, 400], 401, 401], what)
+    t.equal(await tries(links.email, user.password), 200, 'the password is the same')
+  }
+})
+
+t.test('11.3 a disabled user has no link to undo a change, also of another release that left one', async (t) => {
+  const user = await createUser()
+  await patch(user.id, { email: newEmail() }, user)
+  const token = await inbox.token(user.email)
+  await sql`update users set disabled = true where id = ${user.id}`
+  t.same([(await check(token)).json(), (await undo(token)).json()], [invalid, invalid])
+})
+
+t.test('11.3 ending the own sessions voids no link: a thief cannot take from the owner what undoes a change', async (t) => {
+  const user = await createUser()
+  const thief = await login(user)
+  const links = await issueLinks(user, thief)
+  t.equal((await inject('DELETE', '/api/auth/sessions', { headers: thief.headers })).statusCode, 204)
+  t.equal((await inject('DELETE', `/api/users/${user.id}/sessions`, { headers: thief.headers })).statusCode, 204)
+  t.same(await statusesOf(links, '/check'), [204, 204, 204])
+})
+
+t.test('11.3 a reset by mail leaves a thief no link, even one for a mailbox to which the address was moved and back', async (t) => {
+  const owner = await createUser()
+  const thief = await login(owner)
+  const [first, second] = [newEmail(), newEmail()]
+  for (const email of [first, second, owner.email]) t.equal((await patch(owner.id, { email }, thief)).statusCode, 200)
+  const [toOwner, toThief] = [await inbox.token(owner.email), await inbox.token(first)]
+  await inject('POST', `/api/users/${owner.id}/email-verification`, { headers: owner.headers })
+  t.equal((await verifyEmail(await inbox.token(owner.email, 2))).statusCode, 204)
+  await requestReset(owner.email)
+  t.same([(await check(toOwner)).statusCode, (await check(toThief)).statusCode], [204, 204])
+  t.equal((await confirmReset(await inbox.token(owner.email, 3))).statusCode, 204)
+  for (const link of [toOwner, toThief]) t.same([(await check(link)).json(), (await undo(link)).json()], [invalid, invalid])
+  t.equal(await tries(owner.email, NEXT), 200)
+})
+
+t.test('11.3 a later link of the same mailbox undoes its change, and voids the links of others that came between', async (t) => {
+  const owner = await createUser()
+  const [first, second, third] = [newEmail(), newEmail(), newEmail()]
+  for (const email of [first, second, owner.email, third]) t.equal((await patch(owner.id, { email }, owner)).statusCode, 200)
+  const [early, late, between] = [await inbox.token(owner.email, 1), await inbox.token(owner.email, 2), await inbox.token(first)]
+  t.equal((await undo(late)).statusCode, 204)
+  t.same([(await check(between)).statusCode, (await check(early)).statusCode], [400, 204], 'the own earlier one stays')
+  t.equal((await stateOf(owner.id))['email'], owner.email)
+})
+
+t.test('11.6 an undo whose address another user has by now does not lift the limits of that user', async (t) => {
+  const owner = await createUser()
+  await patch(owner.id, { email: newEmail() }, owner)
+  const token = await inbox.token(owner.email)
+  const rival = await createUser({ email: owner.email })
+  t.equal(await tries(rival.email, 'a wrong one'), 401)
+  t.equal((await undo(token)).statusCode, 409)
+  t.same([...await sql`select count from login_failures where key = sha256(${rival.email}::bytea)`], [{ count: 1 }])
+})
+
+t.test('11.3 whatever a foreign key deletes with a user is void after a repair', async (t) => {
+  const rows = await sql`
+    select distinct conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'users'::regclass order by name`
+  t.same(rows.map(({ name }) => name), ['email_tokens', 'password_tokens', 'sessions', 'undo_tokens'], 'a table that is new here belongs to voidIssued')
+})
+
 t.test('11.3 expired links are deleted', async (t) => {
   const user = await createUser()
-  await patch(user.id, { email: newEmail() })
+  await patch(user.id, { email: newEmail() }, user)
   await inject('POST', `/api/users/${user.id}/email-verification`, { headers: admin.headers })
   for (const table of ['undo_tokens', 'email_tokens']) await sql`update ${sql(table)} set expires_at = now() where user_id = ${user.id}`
   await createUsher(t, service.options)

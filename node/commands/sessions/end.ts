@@ -1,8 +1,9 @@
 import { insertAuditEntries } from '../../../db/audit.ts'
-import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../../db/ended-sessions.ts'
+import { deleteAllSessions, deleteSession } from '../../../db/ended-sessions.ts'
 import { isUuid } from '../../../db/postgres.ts'
 import type { Database } from '../../../db/tables.ts'
 import { findCredentials, findUsers } from '../../../db/users.ts'
+import { voidIssued } from '../../../db/void-issued.ts'
 import { terminalContext } from '../audit.ts'
 import { withDatabase } from '../with-database.ts'
 import { WrongArguments, type Command } from '../command.ts'
@@ -10,7 +11,7 @@ import { WrongArguments, type Command } from '../command.ts'
 export default {
   summary: 'End sessions on every node at once.',
   details: 'One of these options is required:\n\n' +
-    '  --user <id or email>  end all sessions of a user\n' +
+    '  --user <id or email>  end all sessions of a user, and make all links of mails to the user void\n' +
     '  --id <session>        end one session\n' +
     '  --all                 end all sessions of all users',
   json: '{ ended: number }',
@@ -39,5 +40,5 @@ async function end (db: Database, id: string): Promise<number> {
 async function endOf (db: Database, user: string): Promise<{ count: number, userId: string }> {
   const known = isUuid(user) ? (await findUsers(db, [user]))[0] : await findCredentials(db, user)
   if (!known) throw new Error(`There is no user ${user}.`)
-  return { count: (await deleteSessionsOf(db, known.id, null)).length, userId: known.id }
+  return { count: (await voidIssued(db, known.id, null)).length, userId: known.id }
 }

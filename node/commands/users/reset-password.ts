@@ -13,7 +13,7 @@ const parse = createParser(Type.Object({ password: NewPassword }))
 
 export default {
   summary: 'Set a new password for a user, and end all sessions.',
-  details: 'USER is the id or the email address of the user. Links in mails that set a password stop working, and failed logins are\n' +
+  details: 'USER is the id or the email address of the user. All links in mails to the user are void, and failed logins are\n' +
     'forgotten. If mails can be sent, the user gets one that says so.\n\n' +
     `  --password-stdin  ${PASSWORD_HELP}\n` +
     '  --mail            only send the user a mail with a link to set a password. The current one works until then',

@@ -15,6 +15,7 @@ import throttlePlugin from '../../../plugins/auth/throttle.ts'
 import { readOptions } from '../../../schema/read-options.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { createMailer } from '../../helpers/mail.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
@@ -33,7 +34,7 @@ const wrong = (email: string) => ({ email, password: 'a wrong one' })
 // Registers the plugin alone, so that the tests need no password hashing.
 async function openThrottle (t: Test, throttle: UsherOptions['throttle'], databaseUrl?: string) {
   const options = readOptions({ databaseUrl: databaseUrl ?? await testDatabaseUrl(), schema: uniqueSchema(t.name), throttle })
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(optionsPlugin, { options })
   await app.register(telemetry)
@@ -124,6 +125,49 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
     t.equal((await inject('POST', '/api/auth/login', { payload: { email: user.email } })).statusCode, 400)
     t.same(await sql`select key from throttle`, [])
   })
+})
+
+t.test('11.6 after ten wrong passwords and a reset by mail, the new password works at once, on every node', async (t) => {
+  const inbox = createMailer()
+  const one = await createUsher(t, { throttle: { reset: { burst: 100, perMinute: 100 } }, mailer: inbox.mailer })
+  const two = await createUsher(t, one.options)
+  const sql = openSql(t, one)
+  for (const [round, where] of [[1, ELSEWHERE], [2, HERE]] as const) {
+    const user = await one.createUser()
+    if (where === HERE) t.equal(await attempt(one, user, HERE), 200, 'the network is recognised')
+    // So many that both nodes remember to reject more.
+    await Promise.all(Array.from({ length: 80 }, (_, index) => attempt([one, two][index % 2]!, wrong(user.email), where)))
+    t.same([await attempt(one, user, where), await attempt(two, user, where)], [429, 429], `round ${round}`)
+    t.equal((await one.inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })).statusCode, 202)
+    const renewed = { ...user, password: `new ${user.password}` }
+    const payload = { token: await inbox.token(user.email), password: renewed.password }
+    // The time stands still, so a node forgets nothing by itself.
+    const now = performance.now()
+    const { restore } = t.intercept(performance, 'now', { value: () => now }) as unknown as { restore (): void }
+    t.equal((await one.inject('POST', '/api/auth/password-reset/confirm', { payload, remoteAddress: HERE })).statusCode, 204)
+    t.equal(await attempt(one, renewed, where), 200, 'the node that has set the password')
+    let status = 429
+    for (let count = 0; count < 100 && status === 429; count++) status = await attempt(two, renewed, where)
+    restore()
+    t.equal(status, 200, 'the other node')
+    t.same([...await sql`select network from recognised_networks where user_id = ${user.id} order by network`], [...new Set([HERE, where])].sort().map((network) => ({ network })))
+  }
+})
+
+t.test('11.6 after a hundred failures and a reset by mail, the owner gets in, and where others have logged in before is not recognised any more', async (t) => {
+  const inbox = createMailer()
+  const usher = await createUsher(t, { mailer: inbox.mailer, throttle: { ...unlimited.options.throttle, consecutiveFailures: 3 } })
+  const user = await usher.createUser()
+  t.equal(await attempt(usher, user, ELSEWHERE), 200, 'a thief who knows the password')
+  const lock = async () => { for (let count = 0; count < 4; count++) await attempt(usher, wrong(user.email), `192.0.2.${count}`) }
+  await lock()
+  t.same([await attempt(usher, wrong(user.email), ELSEWHERE), await attempt(usher, user, HERE)], [401, 429])
+  await usher.inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })
+  const renewed = { ...user, password: `new ${user.password}` }
+  const payload = { token: await inbox.token(user.email), password: renewed.password }
+  t.equal((await usher.inject('POST', '/api/auth/password-reset/confirm', { payload, remoteAddress: HERE })).statusCode, 204)
+  await lock()
+  t.same([await attempt(usher, wrong(user.email), ELSEWHERE), await attempt(usher, renewed, HERE)], [429, 200], 'the network in which the link was used is')
 })
 
 t.test('4 a login that fails because the database is unavailable does not count', async (t) => {

@@ -60,7 +60,7 @@ async function start (t: Test, webhooks: WebhookOptions[], options: OutboxOption
     return (user as { id: string }).id
   }
   const rename = (id: string, name: string) =>
-    updateUser(db, id, { name }, { ...context, until: new Date(Date.now() + 60_000).toISOString(), undo: null, mail: null }, async () => {})
+    updateUser(db, id, { name }, { ...context, until: new Date(Date.now() + 60_000).toISOString(), undo: null, mails: null }, async () => {})
   return { app, sql: openSql(t, { options: { databaseUrl, schema } }), create, rename, outbox: usherOutbox, lines, logged: () => lines.map((line) => JSON.parse(line)) }
 }
 
