@@ -1,11 +1,15 @@
 import { sql } from 'kysely'
+import { PROGRAM } from '../schema/program.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { insertAuditEntries, type AuditContext } from './audit.ts'
 import { newId } from './driver/ids.ts'
+import { restartLoginLimits } from './login-limits.ts'
 import { storeUserEvent } from './outbox/store.ts'
 import { allowPauses, lock } from './postgres.ts'
+import { StartError } from './start-errors.ts'
 import type { Database, UserRow } from './tables.ts'
 import { userColumns } from './user-columns.ts'
+import { voidIssued } from './void-issued.ts'
 
 /** The first admin, and what else happens in the transaction. */
 export interface FirstAdmin {
@@ -18,33 +22,55 @@ export interface FirstAdmin {
   also?: ((trx: Database, user: UserRow, isNew: boolean) => Promise<void>) | undefined
 }
 
+/** The first admin that was created. */
+export interface CreatedAdmin {
+  /** The ids of the sessions that ended, if it is an existing user. */
+  ended: string[]
+}
+
 // No user and no client has caused it.
 const context: AuditContext = { actorId: null, sessionId: null, address: '', userAgent: 'usher first admin' }
 
 /**
  * Creates the first admin if there is no admin. If many nodes start at the same time, only one creates it. An existing user with
- * that address becomes an admin, gets the password, and is not disabled any more. Returns whether it created one.
+ * that address becomes an admin, gets the password, and is not disabled any more. Everything is void that was issued to that user before,
+ * because the admin is whoever has the password. Returns undefined if there is an admin. Throws a `StartError` if the user has never had the
+ * role `admin` and the address is not verified: everybody can set their own address to one that is not theirs.
  */
-export async function insertFirstAdmin (db: Database, { name = 'Admin', email, passwordHash, fields = noFields, also }: FirstAdmin): Promise<boolean> {
+export async function insertFirstAdmin (
+  db: Database, { name = 'Admin', email, passwordHash, fields = noFields, also }: FirstAdmin
+): Promise<CreatedAdmin | undefined> {
   return db.transaction().execute(async (trx) => {
     // While a node starts, its event loop may be busy with other plugins.
     await allowPauses(trx)
     await lock(trx, 'first-admin')
-    if (await hasAdmin(trx)) return false
+    if (await hasAdmin(trx)) return undefined
     const id = newId(trx)
+    const existing = await trx.selectFrom('users').select(['role', 'email_verified as emailVerified'])
+      .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`).forNoKeyUpdate().executeTakeFirst()
+    if (existing && existing.role !== 'admin' && !existing.emailVerified) throw unverified(email)
     const user = await trx.insertInto('users')
       .values({ id, name, email, role: 'admin', password_hash: passwordHash })
       .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ role: 'admin', password_hash: passwordHash, disabled: false }))
       .returning(userColumns(fields)).executeTakeFirstOrThrow()
     const isNew = user.id === id
+    // The user was created at this moment.
+    if (!isNew && !existing) throw unverified(email)
+    const ended = isNew ? [] : await voidIssued(trx, user.id, null)
     await storeUserEvent(trx, isNew ? 'user.created' : 'user.updated', user.id, null)
     if (!isNew) await storeUserEvent(trx, 'password.changed', user.id, null)
     const actions = isNew ? ['user.create'] as const : ['user.role-change', 'password.change'] as const
     await insertAuditEntries(trx, actions.map((action) => ({ ...context, action, userId: user.id })))
     await also?.(trx, user, isNew)
-    return true
+    if (!isNew) await restartLoginLimits(trx, { userId: user.id, email })
+    return { ended }
   })
 }
+
+const unverified = (email: string) => new StartError(`there is no admin, and the address of the first one, ${email}, is that of a user who has ` +
+  `not verified it, so it may be somebody else who claims it. If the user is the right one, run "${PROGRAM} users promote ${email}", and ` +
+  `"${PROGRAM} users reset-password ${email}" for a new password. If not, run "${PROGRAM} users delete ${email}", or choose another address ` +
+  'for the first admin (ADMIN_EMAIL, or the option admin). Then start again')
 
 /** Returns whether there is at least one admin who is not disabled. */
 export async function hasAdmin (db: Database): Promise<boolean> {

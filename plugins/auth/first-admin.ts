@@ -14,7 +14,7 @@ type GivenAdmin = CreateUser & { password: string }
 export default fp(async function firstAdmin (app) {
   // Not before, because its event must reach handlers that the host registers after Usher.
   app.addHook('onReady', () => createFirstAdmin(app).catch((error) => { throw explainStart(error, app.usherOptions.schema) }))
-}, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-outbox', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth'] })
+}, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-outbox', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth', 'usher-sessions', 'usher-undo-links'] })
 
 async function createFirstAdmin (app: FastifyInstance): Promise<void> {
   const { log, usherDatabase: { db }, usherUsers: users, usherOptions } = app
@@ -40,7 +40,10 @@ async function createFirstAdmin (app: FastifyInstance): Promise<void> {
 
 // Creates the admin with the hooks of the host. Returns the credentials, or undefined if another node was faster.
 async function create (app: FastifyInstance, given: GivenAdmin): Promise<{ email: string, password: string } | undefined> {
-  const { usherDatabase: { db }, usherPasswords: passwords, usherHooks: hooks, usherUsers: users, usherAuth: auth, usherOptions: { userFields } } = app
+  const {
+    usherDatabase: { db }, usherPasswords: passwords, usherHooks: hooks, usherUsers: users, usherAuth: auth, usherSessions: sessions,
+    usherUndoLinks: undoLinks, usherOptions: { userFields },
+  } = app
   const caller = auth.createCaller({ via: 'first-admin' })
   const existing = hooks.has('beforeUserCreate') || hooks.has('beforeUserUpdate') ? await users.find(given.email) : undefined
   const wanted = existing
@@ -48,14 +51,18 @@ async function create (app: FastifyInstance, given: GivenAdmin): Promise<{ email
     : await hooks.change('beforeUserCreate', given, caller, parseAdmin) as GivenAdmin
   const { name, email, password } = wanted
   const [onCreate, onUpdate] = [hooks.during('onUserCreate', caller), hooks.during('onUserUpdate', caller)]
-  const isCreated = await insertFirstAdmin(db, {
+  const created = await insertFirstAdmin(db, {
     name,
     email,
     passwordHash: await passwords.hash(password),
     fields: userFields,
-    also: async (trx, user, isNew) => { await (isNew ? onCreate : onUpdate)?.(trx, user) },
+    also: async (trx, user, isNew) => {
+      if (!isNew) await undoLinks.notifyPasswordChanged(trx, user.email, undefined, user.id)
+      await (isNew ? onCreate : onUpdate)?.(trx, user)
+    },
   })
-  return isCreated ? { email, password } : undefined
+  sessions.markEnded(created?.ended ?? [])
+  return created && { email, password }
 }
 
 function parseAdmin (input: unknown): CreateUser {

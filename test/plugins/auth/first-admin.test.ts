@@ -6,10 +6,11 @@ import { insertFirstAdmin } from '../../../db/first-admin.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { openConnection } from '../../helpers/connection.ts'
 import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { createMailer } from '../../helpers/mail.ts'
 import { openSql } from '../../helpers/sql.ts'
 
 async function start (t: Test, options: UsherOptions) {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(usher, { databaseUrl: await testDatabaseUrl(), uploadsDir: t.testdir(), poolSize: 2, ...options })
   await app.ready()
@@ -73,15 +74,52 @@ t.test('11.4 an admin who is disabled does not count: the next start creates one
   t.strictSame([await last.login(former), await last.login(next)], [200, 401])
 })
 
-t.test('4 if there is no admin, an existing user with that address becomes the admin', async (t) => {
-  const handles = await createUsher(t)
-  const user = await handles.createUser({ email: 'Next@example.com' })
-  await openSql(t, handles)`delete from users where id = ${handles.admin.id}`
+t.test('4 if there is no admin, an existing user with that address, verified, becomes the admin; nothing from before gets anybody in', async (t) => {
+  const inbox = createMailer()
+  const handles = await createUsher(t, { mailer: inbox.mailer })
+  const { inject } = handles
+  const sql = openSql(t, handles)
+  const user = await handles.createUser()
+  const change = (payload: object) => inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload })
+  await change({ email: 'Next@example.com' })
+  await inject('POST', '/api/auth/password-reset', { payload: { email: user.email } })
+  const undo = await inbox.token(user.email)
+  await sql`update users set email_verified = true where id = ${user.id}`
+  await inject('POST', '/api/auth/password-reset', { payload: { email: 'next@example.com' } })
+  const reset = await inbox.token('Next@example.com')
+  await sql`delete from users where id = ${handles.admin.id}`
   const next = { email: 'next@example.com', password: 'the new password' }
   const { admins, login, entries } = await start(t, { ...handles.options, admin: next })
   t.same(await admins(), [['Next@example.com', 'admin']])
-  t.same([await login(next), await login(user)], [200, 401])
+  const cookie = await inject('POST', '/api/auth/refresh', { headers: { cookie: user.cookie } })
+  t.same([await login(next), await login({ ...user, email: next.email }), cookie.statusCode], [200, 401, 401])
+  for (const path of ['undo/check', 'undo']) t.equal((await inject('POST', `/api/auth/${path}`, { payload: { token: undo } })).statusCode, 400)
+  const payload = { token: reset, password: 'a password of a thief' }
+  t.equal((await inject('POST', '/api/auth/password-reset/confirm', { payload })).statusCode, 400)
+  t.notMatch((await inbox.of('Next@example.com', 2)).find(({ subject }) => subject === 'Your password was set')!.text, '/undo#', 'the owner learns of it')
   t.same(await entries(next), [['password.change', null], ['user.role-change', null]])
+})
+
+t.test('4 the first admin is no user who only claims the address: the start stops, and says what to do', async (t) => {
+  const handles = await createUsher(t)
+  const squatter = await handles.createUser()
+  const admin = { email: 'boss@company.test', password: 'the new password' }
+  await handles.inject('PATCH', `/api/users/${squatter.id}`, { headers: squatter.headers, payload: { email: 'Boss@company.test' } })
+  await openSql(t, handles)`delete from users where id = ${handles.admin.id}`
+  const options = { ...handles.options, admin }
+  await t.rejects(start(t, options), {
+    message: new RegExp(`^usher: there is no admin, and the address of the first one, ${admin.email}, is that of a user who has not verified it, .*run ` +
+      `"npm start -- users promote ${admin.email}", and "npm start -- users reset-password ${admin.email}" .*` +
+      `run "npm start -- users delete ${admin.email}", or choose another address for the first admin \\(ADMIN_EMAIL, or the option admin\\)`),
+  })
+  t.match((await handles.inject('GET', `/api/users/${squatter.id}`)).json(), { role: 'user' })
+  t.equal((await handles.inject('POST', '/api/auth/login', { payload: { email: admin.email, password: squatter.password } })).statusCode, 200)
+
+  // What the command does.
+  await handles.app.usher.users.update(squatter.id, { role: 'admin' })
+  const { admins } = await start(t, options)
+  t.same(await admins(), [['Boss@company.test', 'admin']])
+  t.equal((await handles.inject('GET', '/api/protected', { headers: squatter.headers })).statusCode, 401, 'with no session from before')
 })
 
 t.test('4 an invalid first admin stops the start with one sentence', async (t) => {
@@ -101,6 +139,6 @@ t.test('4 an invalid first admin stops the start with one sentence', async (t) =
 t.test('4 if another node has created an admin meanwhile, none is created', async (t) => {
   const { options, inject } = await createUsher(t)
   const { db } = await openConnection(t, { schema: options.schema! })
-  t.equal(await insertFirstAdmin(db, { email: 'second@example.com', passwordHash: 'none' }), false)
+  t.equal(await insertFirstAdmin(db, { email: 'second@example.com', passwordHash: 'none' }), undefined)
   t.equal((await inject('GET', '/api/users')).json().length, 1)
 })
