@@ -3,13 +3,14 @@ import { createInterface } from 'node:readline/promises'
 import type { Readable, Writable } from 'node:stream'
 
 /**
- * Asks for confirmation of an irreversible step at the terminal. Returns whether the answer is yes. Throws an `Error` with a
- * sentence if the input is not a terminal.
+ * Asks for confirmation of a step at the terminal. Returns whether the answer is yes. Throws an `Error` with a sentence if the input is not
+ * a terminal.
+ * @param reason why it asks
  */
 export async function confirm (
-  question: string, input: Readable & { isTTY?: boolean } = process.stdin, output: Writable = process.stderr
+  question: string, input: Readable & { isTTY?: boolean } = process.stdin, output: Writable = process.stderr, reason = 'This cannot be undone'
 ): Promise<boolean> {
-  if (!input.isTTY) throw new Error('This cannot be undone, and there is no terminal to confirm it: repeat the command with --yes.')
+  if (!input.isTTY) throw new Error(`${reason}, and there is no terminal to confirm it: repeat the command with --yes.`)
   const prompt = createInterface({ input, output })
   // When the input ends, `question` either stays pending or rejects, depending on the version of Node.
   const closed = once(prompt, 'close').then(() => 'no')

@@ -58,6 +58,8 @@ t.test('14.4 a table shows control characters and invisible ones as a replacemen
 })
 
 t.test('14.4 commands for accounts have the effects of the API', async (t) => {
+  const sql = postgres(DATABASE_URL, { max: 1, onnotice: () => {} })
+  t.teardown(() => sql.end())
   const node = await startNode(t, { cwd, settings })
   const status = async (headers: Record<string, string>) => (await node.fetch('/api/protected', { headers })).status
   const login = async (email: string, password: string | null) => node.login({ email, password: `${password}` })
@@ -100,10 +102,50 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
 
   await t.test('14.4 promote and demote change the role, and a demotion ends the sessions', async (t) => {
     const { user, password } = await json<WithUser>('users reset-password', {}, 'ada@example.com')
-    t.match(await json('users promote', {}, user.id), { user: { role: 'admin' } })
+    t.match(await json('users promote', { yes: true }, user.id), { user: { role: 'admin' } })
     const { headers } = await login('ada@example.com', password)
     t.match(await json('users demote', {}, 'ada@example.com'), { user: { role: 'user' } })
     await until401(headers)
+  })
+
+  await t.test('11.3 promote asks if the address is not verified, and without a terminal it needs --yes', async (t) => {
+    const { isTTY } = process.stdin
+    process.stdin.isTTY = false
+    t.teardown(() => { process.stdin.isTTY = isTTY })
+    await t.rejects(run('users promote', {}, 'ada@example.com'), {
+      message: 'The address ada@example.com is not verified, so the user may be somebody else who claims it, and there is no terminal to confirm it: ' +
+        'repeat the command with --yes.',
+    })
+    t.match(await json('users show', {}, 'ada@example.com'), { user: { role: 'user' } })
+    await sql`update usher.users set email_verified = true where email = 'ada@example.com'`
+    t.match(await json('users promote', {}, 'ada@example.com'), { user: { role: 'admin', emailVerified: true } })
+    t.equal((await run('users promote', {}, 'ada@example.com')).text, 'ada@example.com is an admin.')
+    await run('users demote', {}, 'ada@example.com')
+  })
+
+  await t.test('11.3 after reset-password, promote, disable and sessions end --user, no link from before works', async (t) => {
+    const { user } = await json<WithUser>('users create', { email: 'owen@example.com', name: 'Owen' })
+    for (const command of ['users reset-password', 'users promote', 'users disable', 'sessions end'] as const) {
+      for (const table of ['undo_tokens', 'password_tokens', 'email_tokens']) {
+        const values = { hash: Buffer.from(`${command} ${table}`), user_id: user.id, expires_at: new Date(Date.now() + 86_400_000) }
+        const more = table === 'password_tokens' ? {} : { email: 'thief@example.com', ...table === 'undo_tokens' && { email_verified: true } }
+        await sql`insert into usher.${sql(table)} ${sql({ ...values, ...more })}`
+      }
+      await (command === 'sessions end' ? run(command, { user: user.id }) : run(command, { yes: true }, user.id))
+      for (const table of ['undo_tokens', 'password_tokens', 'email_tokens']) {
+        t.equal((await sql`select 1 from usher.${sql(table)} where user_id = ${user.id}`).length, 0, `${command}: ${table}`)
+      }
+    }
+    await run('users delete', { yes: true }, user.id)
+  })
+
+  await t.test('11.6 after ten wrong passwords and users reset-password, the new password works at once', async (t) => {
+    const attempt = async (password: string) => (await node.fetch('/api/auth/login', {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email: 'ada@example.com', password }),
+    })).status
+    while (await attempt('a wrong one') !== 429);
+    const { password } = await json<WithUser>('users reset-password', {}, 'ada@example.com')
+    t.equal(await attempt(password!), 200)
   })
 
   await t.test('14.4 reset-password replaces the password, ends all sessions, and forgets failed logins', async (t) => {
@@ -142,7 +184,8 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     const { entries } = await json<Page>('audit', { user: 'ada@example.com', limit: '1000' })
     const ours = entries.filter(({ userAgent }) => userAgent === 'usher command line')
     t.same(ours.map(({ action }) => action).reverse(), [
-      'user.create', 'password.reset', 'user.disable', 'user.enable', 'password.reset', 'user.role-change', 'user.role-change', 'password.reset', 'password.reset',
+      'user.create', 'password.reset', 'user.disable', 'user.enable', 'password.reset', 'user.role-change', 'user.role-change', 'user.role-change',
+      'user.role-change', 'password.reset', 'password.reset', 'password.reset',
     ])
     for (const { actorId } of ours) t.equal(actorId, null)
     const deleted = await json<Page>('audit', { action: 'user.delete', limit: '1' })

@@ -1,29 +1,45 @@
+import type { UserRow } from '../../../db/tables.ts'
 import type { Changes } from '../../../db/user-changes.ts'
-import type { Command } from '../command.ts'
+import type { Command, Values } from '../command.ts'
+import { confirm } from '../confirm.ts'
 import { withService } from '../with-service.ts'
 import { findUser, showUser, USER } from './shown.ts'
 
-export const promote = changing('Give a user the role admin.', '', { role: 'admin' }, 'is an admin')
+export const promote = changing('Give a user the role admin.', 'Sessions of the user end, and links in mails to the user are void. Asks for\n' +
+  'confirmation if the address of the user is not verified: everybody can set their own address to one that is not theirs.\n\n' +
+  '  --yes  do not ask for confirmation', { role: 'admin' }, 'is an admin', { options: { yes: { type: 'boolean' } }, mayProceed: confirmUnverified })
 
 export const demote = changing('Give a user the role user.', 'Ends the sessions of the user. The last admin cannot be demoted.',
   { role: 'user' }, 'has the role user')
 
-export const disable = changing('Disable a user.', 'The user cannot log in, and all sessions end at once on every node. The data of the user stay. ' +
-  'The last\nadmin cannot be disabled.', { disabled: true }, 'is disabled')
+export const disable = changing('Disable a user.', 'The user cannot log in. All sessions end at once on every node, and links in mails\nto the user are void. ' +
+  'The data of the user stay. The last admin cannot be disabled.', { disabled: true }, 'is disabled')
 
 export const enable = changing('Enable a user who was disabled.', '', { disabled: false }, 'is enabled')
 
+// Returns whether a user may become an admin, who has to be the person whom the operator knows by this address.
+async function confirmUnverified ({ email, emailVerified, role }: UserRow, { yes }: Values): Promise<boolean> {
+  if (emailVerified || role === 'admin' || yes === true) return true
+  const reason = `The address ${email} is not verified, so the user may be somebody else who claims it`
+  return confirm(`${reason}.\nMake the user an admin?`, process.stdin, process.stderr, reason)
+}
+
 // Returns a command that changes a user like PATCH /api/users/{id}.
-function changing (summary: string, effect: string, changes: Changes, result: string): Command {
+function changing (
+  summary: string, effect: string, changes: Changes, result: string,
+  { options = {}, mayProceed }: { options?: Command['options'], mayProceed?: (user: UserRow, values: Values) => Promise<boolean> } = {}
+): Command {
   return {
     summary,
     details: ['USER is the id or the email address of the user.', effect].filter(Boolean).join(' '),
     arguments: ['USER'],
     json: `{ user: ${USER} }`,
-    options: {},
-    run: (_, [given = '']) => withService(async ({ app, db, caller }) => {
-      const { id } = await findUser(db, given)
-      const user = await app.usherAccounts.update(caller, id, changes)
+    options,
+    run: (values, [given = '']) => withService(async ({ app, db, caller }) => {
+      const found = await findUser(db, given)
+      if (await mayProceed?.(found, values) === false) return { text: `${found.email} was not changed.`, json: { user: showUser(found) } }
+      // The answer is about the user as shown, who may have taken another address since.
+      const user = await app.usherAccounts.update(caller, found.id, changes, mayProceed && [found.rowVersion])
       return { text: `${user.email} ${result}.`, json: { user: showUser(user) } }
     }),
   }
