@@ -73,9 +73,10 @@ export interface EmailVerification {
 }
 
 /**
- * Gives the owner of a token the address of the token, marks it as verified, and deletes all such tokens of that user. A change that somebody
- * else has requested cannot be undone, and voids all links of the user. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired meanwhile, or if the address was changed since, and
- * `EmailTaken`.
+ * Gives the owner of a token the address of the token, marks it as verified, and deletes all such tokens of that
+ * user. A change that somebody else has requested cannot be undone, and voids all links of the user. Call it in a
+ * transaction. Throws `InvalidInput` if the token was used or has expired meanwhile, or if the address was changed
+ * since, and `EmailTaken`.
  * @param undo the hash of a token that undoes a change of the address, if mails can be sent
  */
 export async function verifyEmail (

@@ -32,10 +32,11 @@ export interface CreatedAdmin {
 const context: AuditContext = { actorId: null, sessionId: null, address: '', userAgent: 'usher first admin' }
 
 /**
- * Creates the first admin if there is no admin. If many nodes start at the same time, only one creates it. An existing user with
- * that address becomes an admin, gets the password, and is not disabled any more. Everything is void that was issued to that user before,
- * because the admin is whoever has the password. Returns undefined if there is an admin. Throws a `StartError` if the user has never had the
- * role `admin` and the address is not verified: everybody can set their own address to one that is not theirs.
+ * Creates the first admin if there is no admin. If many nodes start at the same time, only one creates it. An
+ * existing user with that address becomes an admin, gets the password, and is not disabled any more. Everything is
+ * void that was issued to that user before, because the admin is whoever has the password. Returns undefined if there
+ * is an admin. Throws a `StartError` if the user has never had the role `admin` and the address is not verified:
+ * everybody can set their own address to one that is not theirs.
  */
 export async function insertFirstAdmin (
   db: Database, { name = 'Admin', email, passwordHash, fields = noFields, also }: FirstAdmin

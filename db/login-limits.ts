@@ -6,9 +6,10 @@ import { clearLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK }
 export interface LoginLimits { userId: string, email: string, network?: string | undefined }
 
 /**
- * Starts the limits of an account's failed logins anew, because its password was set by a link or an operator (contract 11.6): no
- * failure counts any more, and no network is recognised but that of the owner. The others may be those of whoever knew the former
- * password. The locks delay the logins of others, so call it last in the transaction, which has locked the user.
+ * Starts the limits of an account's failed logins anew, because its password was set by a link or an operator
+ * (contract 11.6): no failure counts any more, and no network is recognised but that of the owner. The others may be
+ * those of whoever knew the former password. The locks delay the logins of others, so call it last in the
+ * transaction, which has locked the user.
  */
 export async function restartLoginLimits (trx: Database, { userId, email, network }: LoginLimits): Promise<void> {
   await clearLoginFailures(trx, email)

@@ -87,9 +87,9 @@ export interface PasswordChange {
 }
 
 /**
- * Sets the password of a token's owner, whose address is verified by this. Ends all their sessions and deletes their tokens, except those
- * that may undo what was done before the address was theirs (`deleteOutrankedTokens`). Call it in a transaction. Throws `InvalidInput` if
- * the token was used or has expired, or the user was disabled meanwhile.
+ * Sets the password of a token's owner, whose address is verified by this. Ends all their sessions and deletes their
+ * tokens, except those that may undo what was done before the address was theirs (`deleteOutrankedTokens`). Call it
+ * in a transaction. Throws `InvalidInput` if the token was used or has expired, or the user was disabled meanwhile.
  * @param undo the hash of a token that undoes it, if mails can be sent
  */
 export async function resetPassword (
@@ -113,9 +113,10 @@ export async function resetPassword (
 }
 
 /**
- * Replaces the password hash `from`, against which the current password was checked, with `to`. Deletes the user's tokens of links that
- * set a password or verify an address, and ends all sessions except `sessionId`. Call it in a transaction. Throws `WrongPassword` if the
- * password was changed meanwhile, and `InvalidToken` if the session has ended, as it does when an earlier change is undone.
+ * Replaces the password hash `from`, against which the current password was checked, with `to`. Deletes the user's
+ * tokens of links that set a password or verify an address, and ends all sessions except `sessionId`. Call it in a
+ * transaction. Throws `WrongPassword` if the password was changed meanwhile, and `InvalidToken` if the session has
+ * ended, as it does when an earlier change is undone.
  * @param undo the hash of a token that undoes it, if mails can be sent
  */
 export async function changePassword (
@@ -134,8 +135,9 @@ export async function changePassword (
 }
 
 /**
- * Sets the password of a user who is neither asked for the current one nor has a link, and makes everything void that was issued to the
- * user. Call it in a transaction. Returns the user's address and the ids of the ended sessions. Throws `UserNotFound`.
+ * Sets the password of a user who is neither asked for the current one nor has a link, and makes everything void that
+ * was issued to the user. Call it in a transaction. Returns the user's address and the ids of the ended sessions.
+ * Throws `UserNotFound`.
  */
 export async function replacePassword (
   trx: Database, { userId, passwordHash, actorId }: { userId: string, passwordHash: string, actorId: string | null }

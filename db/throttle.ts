@@ -22,7 +22,10 @@ export interface Attempt { readonly key: string }
 export const LOGIN_OF_ACCOUNT = 'login.account'
 export const LOGIN_OF_ACCOUNT_AND_NETWORK = 'login.account-and-address'
 
-/** Returns the key of a limit for a subject, which is hashed, because an address that belongs to no user must not be stored. */
+/**
+ * Returns the key of a limit for a subject, which is hashed, because an address that belongs to no user must not be
+ * stored.
+ */
 export const limitKey = (name: string, ...subject: string[]): string =>
   `${name} ${createHash('sha256').update(subject.join(' ')).digest('hex')}`
 
@@ -75,8 +78,8 @@ export async function refund (db: Database, { interval }: Limit, attempts: reado
 }
 
 /**
- * Makes limits wholly available again. When the transaction commits, nodes are notified, because they remember attempts that they have
- * rejected. Until then, attempts on these limits wait, so call it last in the transaction.
+ * Makes limits wholly available again. When the transaction commits, nodes are notified, because they remember
+ * attempts that they have rejected. Until then, attempts on these limits wait, so call it last in the transaction.
  */
 export async function clearLimits (trx: Database, keys: readonly string[]): Promise<void> {
   const cleared = await replanned(trx)

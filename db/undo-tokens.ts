@@ -34,8 +34,9 @@ export const hasUndoRoom = ({ selectFrom }: Pick<ExpressionBuilder<Tables, never
 } < ${sql.lit(TOKENS_A_USER)}`
 
 /**
- * Returns a condition: a link that the user got can restore this address. Setting it back by hand then needs no link, which would go to
- * the thief whose change is taken back. The mail that says so is sent nevertheless, because it may be the thief who sets it back.
+ * Returns a condition: a link that the user got can restore this address. Setting it back by hand then needs no link,
+ * which would go to the thief whose change is taken back. The mail that says so is sent nevertheless, because it may
+ * be the thief who sets it back.
  */
 export const isRestorable = ({ exists, selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'exists' | 'selectFrom'>, column: string, email: RawBuilder<string>) =>
   exists(selectFrom('undo_tokens').select('undo_tokens.hash')
@@ -43,8 +44,8 @@ export const isRestorable = ({ exists, selectFrom }: Pick<ExpressionBuilder<Tabl
     .where(sql<string>`lower(undo_tokens.email)`, '=', sql<string>`lower(${email})`))
 
 /**
- * Stores a token to undo the change that follows in the same transaction, which has locked the user. Returns whether it was stored: not if
- * the user has no password, has too many tokens, or has one that restores the new address.
+ * Stores a token to undo the change that follows in the same transaction, which has locked the user. Returns whether
+ * it was stored: not if the user has no password, has too many tokens, or has one that restores the new address.
  * @param newEmail the new address, if that is what changes
  */
 export async function insertUndoToken (
@@ -61,9 +62,9 @@ export async function insertUndoToken (
 }
 
 /**
- * Deletes the tokens that a mailbox outranks whose owner has just used a link: those that were stored after its first one, which would
- * undo their changes. What was stored before that one remains, since it may belong to the owner of an account that a thief has moved to
- * this mailbox.
+ * Deletes the tokens that a mailbox outranks whose owner has just used a link: those that were stored after its first
+ * one, which would undo their changes. What was stored before that one remains, since it may belong to the owner of
+ * an account that a thief has moved to this mailbox.
  * @param own whether the tokens that were sent to the mailbox itself are deleted as well
  */
 export async function deleteOutrankedTokens (trx: Database, userId: string, email: string, own: boolean): Promise<void> {
@@ -74,8 +75,8 @@ export async function deleteOutrankedTokens (trx: Database, userId: string, emai
 }
 
 /**
- * Returns the id of the user to whom a token belongs. Throws `InvalidInput` if there is no such token, it has expired or the user is
- * disabled.
+ * Returns the id of the user to whom a token belongs. Throws `InvalidInput` if there is no such token, it has expired
+ * or the user is disabled.
  */
 export async function getUndoTokenOwner (db: Database, hash: Uint8Array): Promise<string> {
   const { userId } = await db.selectFrom('undo_tokens').innerJoin('users', 'users.id', 'user_id').select('user_id as userId')
@@ -96,11 +97,12 @@ export interface Undo {
 }
 
 /**
- * Restores the address and the password that a user had before a change, and ends all their sessions. Deletes the token, the tokens of
- * all later changes, those of other mailboxes that are later than the first one of the restored address, and all other tokens of mails
- * to the user. If another user has the address meanwhile, everything else is done and the token stays valid, so that it can be used
- * again. Call it in a transaction. Throws `InvalidInput` if the token was used or has expired or the user was disabled meanwhile, and
- * `EmailTaken` if another user is taking the address at the moment: call it again then.
+ * Restores the address and the password that a user had before a change, and ends all their sessions. Deletes the
+ * token, the tokens of all later changes, those of other mailboxes that are later than the first one of the restored
+ * address, and all other tokens of mails to the user. If another user has the address meanwhile, everything else is
+ * done and the token stays valid, so that it can be used again. Call it in a transaction. Throws `InvalidInput` if
+ * the token was used or has expired or the user was disabled meanwhile, and `EmailTaken` if another user is taking
+ * the address at the moment: call it again then.
  */
 export async function undoChange (trx: Database, { hash, userId }: { hash: Uint8Array, userId: string }): Promise<Undo> {
   const user = await lockUser(trx, userId)

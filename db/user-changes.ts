@@ -35,9 +35,15 @@ const changeableColumns = forFields((fields) => [...writableColumns(fields), { n
 export interface ChangeContext extends AuditContext {
   /** That of `isInTime`. */
   until: string
-  /** The hash of a token that undoes a change of the address; null if it is not the user's own change, or no mails can be sent. */
+  /**
+   * The hash of a token that undoes a change of the address; null if it is not the user's own change, or no mails can
+   * be sent.
+   */
   undo: Uint8Array | null
-  /** The mails to a former address: one with that token, if there is one, and one without; null if no mails can be sent. */
+  /**
+   * The mails to a former address: one with that token, if there is one, and one without; null if no mails can be
+   * sent.
+   */
   mails: { linked: NewMail | null, plain: NewMail } | null
 }
 
@@ -61,12 +67,13 @@ export interface UpdateOptions {
 }
 
 /**
- * Changes the data of a user. Members that are undefined remain as they are. The same statement writes to the account log what it
- * changes of the address, the role and whether the user is disabled, and stores the token that undoes a change of the address, the mail
- * about it, and the event. A demotion of an admin ends the user's sessions, because their tokens still contain the role `admin`.
- * Disabling a user and making one an admin void everything that was issued to the user, and another address by somebody else all links.
- * Throws `UserNotFound`, `EmailTaken`, `LastAdmin` or
- * `PreconditionFailed`, and `InvalidToken` if the actor's session has ended, as it does when an earlier change is undone.
+ * Changes the data of a user. Members that are undefined remain as they are. The same statement writes to the account
+ * log what it changes of the address, the role and whether the user is disabled, and stores the token that undoes a
+ * change of the address, the mail about it, and the event. A demotion of an admin ends the user's sessions, because
+ * their tokens still contain the role `admin`. Disabling a user and making one an admin void everything that was
+ * issued to the user, and another address by somebody else all links. Throws `UserNotFound`, `EmailTaken`,
+ * `LastAdmin` or `PreconditionFailed`, and `InvalidToken` if the actor's session has ended, as it does when an
+ * earlier change is undone.
  *
  * @param confirm runs before the transaction is committed, and throws if it must not take effect
  */
@@ -130,7 +137,9 @@ export async function updateUser (
   }
 }
 
-/** A user after a change, with what changes of it void. The names have underscores, which names of fields cannot have. */
+/**
+ * A user after a change, with what changes of it void. The names have underscores, which names of fields cannot have.
+ */
 type UpdatedUser = UserRow & { former_email: string, former_role: Role }
 
 // Returns the value that `change` gives a column.

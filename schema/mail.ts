@@ -22,7 +22,10 @@ export interface MailValues {
   'password-reset': CommonValues & { link: string, duration: string }
   /** The link with which a user, whose account an admin has created, sets the first password. */
   invitation: CommonValues & { link: string, duration: string }
-  /** The password was set or changed. `page` is where links to set a password lead. `undoLink` is empty if there is none. */
+  /**
+   * The password was set or changed. `page` is where links to set a password lead. `undoLink` is empty if there is
+   * none.
+   */
   'password-changed': CommonValues & { page: string, undoLink: string, duration: string }
   /** The link that creates the account. */
   'sign-up': CommonValues & { link: string, duration: string }
@@ -30,7 +33,9 @@ export interface MailValues {
   'sign-up-taken': CommonValues & { loginLink: string, forgotLink: string }
   /** A link that shows that the address belongs to the user. */
   'verify-email': CommonValues & { link: string, duration: string }
-  /** Goes to the previous address. `undoLink` restores it; it is empty if there is none, as for a change by an admin. */
+  /**
+   * Goes to the previous address. `undoLink` restores it; it is empty if there is none, as for a change by an admin.
+   */
   'email-changed': CommonValues & { undoLink: string, duration: string }
 }
 

@@ -3,8 +3,8 @@ import { createInterface } from 'node:readline/promises'
 import type { Readable, Writable } from 'node:stream'
 
 /**
- * Asks for confirmation of a step at the terminal. Returns whether the answer is yes. Throws an `Error` with a sentence if the input is not
- * a terminal.
+ * Asks for confirmation of a step at the terminal. Returns whether the answer is yes. Throws an `Error` with a
+ * sentence if the input is not a terminal.
  * @param reason why it asks
  */
 export async function confirm (

@@ -121,15 +121,16 @@ function createSessions (app: FastifyInstance) {
     end,
 
     /**
-     * Ends all sessions of a user, on every node. If somebody else ends them, it also voids all links of the user. Writes an entry for each
-     * session to the account log, in the same transaction.
+     * Ends all sessions of a user, on every node. If somebody else ends them, it also voids all links of the user.
+     * Writes an entry for each session to the account log, in the same transaction.
      * @param but the id of the session that does not end, if any
      * @param confirm runs before the commit, and throws if the sessions must not end
      */
     async endAll (userId: string, but: string | undefined, origin: AuditContext, confirm: () => Promise<void>): Promise<void> {
       const isOwn = origin.actorId === userId
       markEnded(await db.transaction().execute(async (trx) => {
-        // The user's own links remain: a thief of a session must not be able to get rid of those with which the owner undoes a change.
+        // The user's own links remain: a thief of a session must not be able to get rid of those with which the owner
+        // undoes a change.
         const ids = await (isOwn ? deleteSessionsOf(trx, userId, userId, but) : voidIssued(trx, userId, origin.actorId))
         await insertAuditEntries(trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId })))
         await confirm()

@@ -28,8 +28,8 @@ function createUndoLinks (app: FastifyInstance) {
     create: (): UndoLink | undefined => mailer && createLink(app, '/undo'),
 
     /**
-     * Returns the mail to a former address: with the link that restores it, or without one, as it is sent if the change has no link. Null
-     * if no mail can be sent.
+     * Returns the mail to a former address: with the link that restores it, or without one, as it is sent if the
+     * change has no link. Null if no mail can be sent.
      */
     emailChanged: (undo?: UndoLink): NewMail | null =>
       mailer ? mailer.prepare(mails.render('email-changed', { undoLink: undo?.link ?? '', duration }), SECONDS) : null,

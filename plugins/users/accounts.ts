@@ -49,7 +49,8 @@ function createAccounts (app: FastifyInstance) {
   const notifyPasswordChanged = (trx: Database, id: string, { email, isUndoable }: PasswordChange, undo: UndoLink | undefined): Promise<void> =>
     undoLinks.notifyPasswordChanged(trx, email, isUndoable ? undo : undefined, id)
 
-  // Returns what may undo a change of the address, and the mails about it. Only the user's own change has a link (contract 11.3).
+  // Returns what may undo a change of the address, and the mails about it. Only the user's own change has a link
+  // (contract 11.3).
   function createUndo (isOwn: boolean): Pick<ChangeContext, 'undo' | 'mails'> {
     const undo = isOwn ? undoLinks.create() : undefined
     const plain = undoLinks.emailChanged()
@@ -64,11 +65,12 @@ function createAccounts (app: FastifyInstance) {
 
   return {
     /**
-     * Changes a user. Fields that the caller may not write keep their values. Demoting or disabling a user, or making the user an admin,
-     * ends the user's sessions. If the address changes, the former one gets a mail, with a link that restores it if it is the user's own
-     * change. If the actor may not see the addresses of others, the address changes when a link that is sent to it is used. Without
-     * a member to change, not even the time of the last change is set. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
-     * `EmailTaken`, `LastAdmin`, `PreconditionFailed`, `InvalidToken`, `NoMailer`.
+     * Changes a user. Fields that the caller may not write keep their values. Demoting or disabling a user, or making
+     * the user an admin, ends the user's sessions. If the address changes, the former one gets a mail, with a link
+     * that restores it if it is the user's own change. If the actor may not see the addresses of others, the address
+     * changes when a link that is sent to it is used. Without a member to change, not even the time of the last
+     * change is set. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`, `EmailTaken`, `LastAdmin`,
+     * `PreconditionFailed`, `InvalidToken`, `NoMailer`.
      * @param match the versions that the user may have
      */
     async update (caller: Caller, id: string, given: Changes, match?: Match): Promise<UserRow> {
@@ -176,10 +178,11 @@ function createAccounts (app: FastifyInstance) {
     },
 
     /**
-     * Undoes a change of the address or the password, with the hash of a token from a mail, and ends all sessions of the user. The address
-     * that is replaced gets a mail: a mailbox that somebody else reads by now could otherwise take the account unnoticed. Throws
-     * `InvalidInput` if the token has been used or has expired. Throws `EmailTaken` if another user has the address by now: the password
-     * is restored and the sessions end nevertheless, and the token can be used again.
+     * Undoes a change of the address or the password, with the hash of a token from a mail, and ends all sessions of
+     * the user. The address that is replaced gets a mail: a mailbox that somebody else reads by now could otherwise
+     * take the account unnoticed. Throws `InvalidInput` if the token has been used or has expired. Throws
+     * `EmailTaken` if another user has the address by now: the password is restored and the sessions end
+     * nevertheless, and the token can be used again.
      */
     async undo (caller: Caller, hash: Uint8Array): Promise<void> {
       const userId = await getUndoTokenOwner(db, hash)

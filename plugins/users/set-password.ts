@@ -4,8 +4,9 @@ import { replacePassword } from '../../db/password-tokens.ts'
 import type { Caller } from '../auth/caller.ts'
 
 /**
- * Sets the password of a user for the operator, who needs neither the current one nor a link. Makes everything void that was issued to the
- * user, starts the limits of failed logins anew, and notifies the user by mail. Returns the number of ended sessions. Throws `UserNotFound`.
+ * Sets the password of a user for the operator, who needs neither the current one nor a link. Makes everything void
+ * that was issued to the user, starts the limits of failed logins anew, and notifies the user by mail. Returns the
+ * number of ended sessions. Throws `UserNotFound`.
  */
 export async function setPassword (app: FastifyInstance, caller: Caller, userId: string, passwordHash: string): Promise<number> {
   const { usherDatabase: { db }, usherAudit: audit, usherSessions: sessions, usherThrottle: throttle, usherUndoLinks: undoLinks } = app

@@ -8,7 +8,7 @@ import { createUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
-// The number of sequences. `MODEL_CASES=10000 npx tap test/routes/account-flows.test.ts` runs more, which takes longer.
+// The number of sequences. `MODEL_CASES=10000 npx tap --timeout=0 test/routes/account-flows.test.ts` runs more, which takes longer.
 const CASES = Number(process.env['MODEL_CASES'] ?? 60)
 // So many sequences run at once, each with a user of its own.
 const LANES = Math.min(CASES, 20)
@@ -69,7 +69,8 @@ const flow = fc.record({
 const first = await createUsher(t)
 const { options } = first
 const sql = openSql(t, first, LANES)
-// Mails are taken from the statements that store them, so that their number is known without waiting for their delivery.
+// Mails are taken from the statements that store them, so that their number is known without waiting for their
+// delivery.
 await sql.unsafe(`
   create table mails (position bigint generated always as identity, data jsonb not null);
   create index on mails ((data->>'userId'));
@@ -92,7 +93,7 @@ async function open (t: Test, given: UsherOptions) {
 }
 type Node = Awaited<ReturnType<typeof open>>
 
-const open1 = await open(t, {})
+const showing = await open(t, {})
 const hiding = await open(t, { policy: { 'users:read-email': audiences.owners } })
 
 let admin = { ...first.admin, until: Date.now() + ADMIN_MS }
@@ -181,7 +182,10 @@ class World {
     return mails
   }
 
-  /** Checks that exactly these mails were stored, and returns the tokens in them. A notice is sent, whether or not it has a link. */
+  /**
+   * Checks that exactly these mails were stored, and returns the tokens in them. A notice is sent, whether or not it
+   * has a link.
+   */
   async expectMails (...wanted: { to: string | null, subject: string, linked: boolean }[]): Promise<(string | undefined)[]> {
     const mails = await this.takeMails(wanted.length)
     const found = mails.map(({ to, subject, token }) => ({ to, subject, linked: token !== undefined }))
@@ -219,7 +223,10 @@ class World {
 
   // --- changes ---
 
-  /** The address changes by the user, who gets a link to undo that unless it takes a change back or there are too many. */
+  /**
+   * The address changes by the user, who gets a link to undo that unless it takes a change back or there are too
+   * many.
+   */
   async moved (email: string, verified: boolean): Promise<void> {
     const before = { ...this.state }
     const linked = this.undoLinks.length < MAX_UNDO_LINKS && !this.undoLinks.some((link) => sameAs(link.email)(email))
@@ -414,7 +421,9 @@ class World {
     count('delete')
   }
 
-  /** The owner takes the account back with mails only, whatever the thief has done since the address was the owner's. */
+  /**
+   * The owner takes the account back with mails only, whatever the thief has done since the address was the owner's.
+   */
   async recoverByMail (): Promise<void> {
     const [earliest] = this.undoLinks
     if (earliest) {
@@ -422,7 +431,8 @@ class World {
       await this.use(earliest)
     }
     if (this.holderOf(this.state.email) !== 'owner') this.fail('the address', this.state.email, 'owner')
-    // Without a link to undo a change, a new address has to be verified first. An admin helps a user who has no session.
+    // Without a link to undo a change, a new address has to be verified first. An admin helps a user who has no
+    // session.
     if (this.state.changed && !this.state.verified) {
       await this.requestVerification(await adminHeaders())
       await this.use(this.links.at(-1)!)
@@ -468,7 +478,10 @@ class World {
     await this.expectMails()
   }
 
-  /** Checks that nothing has an effect that is void: using links, refreshing sessions, logging in with former passwords. */
+  /**
+   * Checks that nothing has an effect that is void: using links, refreshing sessions, logging in with former
+   * passwords.
+   */
   async checkVoid (): Promise<void> {
     await this.check()
     await Promise.all(this.links.filter((link) => !this.isUsable(link)).map((link) => this.use(link)))
@@ -551,7 +564,7 @@ t.test('11.3 whatever an owner, a thief, an admin and an operator do, nobody but
   let [cases, unavailable] = [0, 0]
   const property = fc.asyncProperty(flow, async ({ steps, repair, hasPassword, hidesAddresses }) => {
     cases++
-    const world = new World(hidesAddresses ? hiding : open1, hidesAddresses)
+    const world = new World(hidesAddresses ? hiding : showing, hidesAddresses)
     try {
       await world.start(hasPassword)
       world.steal('sessions', 0)

@@ -46,7 +46,8 @@ t.test('11.3 an address that is set back by a link gives no link to whoever had 
     await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email } })
     t.equal((await confirm(await inbox.token(email, count))).statusCode, 204)
   }
-  // The mails are sent in order, so nothing else is on its way to the thief when this one arrives. The one before is the notice.
+  // The mails are sent in order, so nothing else is on its way to the thief when this one arrives. The one before is
+  // the notice.
   await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: thief } })
   t.same((await inbox.of(thief, 3)).map(({ subject, text }) => [subject, text.includes('/undo#')]).sort(), [
     ['Confirm your e-mail address', false], ['Confirm your e-mail address', false], ['The e-mail address of your account was changed', false],

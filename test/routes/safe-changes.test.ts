@@ -31,7 +31,10 @@ const stateOf = async (id: string) => (await sql`select email, email_verified, e
 const subjectsOf = (email: string) => inbox.mails.filter(({ to }) => to === email).map(({ subject }) => subject)
 const newEmail = () => `${randomUUID()}@example.com`
 
-/** Resolves with the subjects of the mails to an address that have no link to undo a change, when there are at least `count` mails. */
+/**
+ * Resolves with the subjects of the mails to an address that have no link to undo a change, when there are at least
+ * `count` mails.
+ */
 async function noticesTo (email: string, count: number): Promise<string[]> {
   return (await inbox.of(email, count)).filter(({ subject, text }) => [CHANGED, SET].includes(subject) && !text.includes('/undo#')).map(({ subject }) => subject)
 }
