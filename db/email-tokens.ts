@@ -111,7 +111,7 @@ async function setEmail (trx: Database, userId: string, email: string): Promise<
   try {
     await trx.updateTable('users').set({ email }).where('id', '=', userId).execute()
   } catch (error) {
-    throw violates(error, 'users_email') ? new EmailTaken() : error
+    throw violates(trx, error, 'users', 'users_email') ? new EmailTaken() : error
   }
 }
 

@@ -69,11 +69,11 @@ export function keeping<Query extends object> (query: Query, kind: ResultKind, f
  * does not see that result, and its lock. The primary key detects the same request, and the trigger of
  * `db/migrations/one-request-a-key.ts`, which reports the primary key as well, a different one.
  */
-export async function detectConflict<Result> (run: () => Promise<Result>): Promise<Result> {
+export async function detectConflict<Result> (db: Database, run: () => Promise<Result>): Promise<Result> {
   try {
     return await run()
   } catch (error) {
-    throw violates(error, 'idempotency_keys_pkey') ? new KeyTaken() : error
+    throw violates(db, error, 'idempotency_keys', 'idempotency_keys_pkey') ? new KeyTaken() : error
   }
 }
 
@@ -98,7 +98,7 @@ export async function isolateConflicts<Item, Result> (
 
 /** Stores a result in the transaction of its write. Throws `KeyTaken`; the transaction must then be rolled back. */
 export async function insertResult (trx: Database, kind: ResultKind, recordId: string, { key, part, fingerprint }: ResultKey): Promise<void> {
-  await detectConflict(async () => {
+  await detectConflict(trx, async () => {
     const statement = admitting(trx, [{ id: recordId, key, part, fingerprint }])
       .with('done', (cte) => cte.selectNoFrom([sql<string>`${recordId}::uuid`.as('id')]).where(isAdmitted(`'${recordId}'::uuid`)))
     const rows = await keeping(statement, kind, 'done', false).selectFrom('done').select('id').execute()

@@ -83,7 +83,7 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
   const from = 'created inner join given on given.id = created.id'
   const query = storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
   const condition = confirmSessions(db, from, 'given.session', posts.map(({ token }) => token))
-  const { written, refused } = await selectWritten<PostRow>(query, { from: 'created', kind: 'post', keyed, condition })
+  const { written, refused } = await selectWritten<PostRow>(db, query, { from: 'created', kind: 'post', keyed, condition })
   const created = inOrder(ids, written)
   if (written.length === posts.length) return created as PostRow[]
   const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
@@ -131,7 +131,7 @@ export async function updatePost (
     .returning(postColumns))
   const query = storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
   const ending = { from: 'updated', kind: 'post-update', keyed, condition: confirmSession(db, 'updated', token) } as const
-  const { written: [post], refused } = await rejectEnded(() => selectWritten<PostRow>(query, ending))
+  const { written: [post], refused } = await rejectEnded(() => selectWritten<PostRow>(db, query, ending))
   if (refused.size > 0) throw new KeyTaken()
   return post ?? await whyUnchanged(db, id, match, token)
 }
@@ -153,7 +153,7 @@ export async function deletePost (
   const query = storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
     .with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
   const ending = { from: 'known', kind: 'post-deletion', keyed, condition: confirmSession(db, 'known', token), hasVersion: false } as const
-  const { written, refused } = await rejectEnded(() => selectWritten(query, ending))
+  const { written, refused } = await rejectEnded(() => selectWritten(db, query, ending))
   if (refused.size > 0) throw new KeyTaken()
   if (written.length === 0) await whyUnchanged(db, id, match, token)
 }

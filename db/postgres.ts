@@ -1,10 +1,16 @@
 import { sql, type Compilable, type CompiledQuery } from 'kysely'
 import postgres from 'postgres'
-import type { Database } from './tables.ts'
+import { schemaOf } from './driver/schema-of.ts'
+import type { Database, Tables } from './tables.ts'
 
-/** Returns whether an error means that a row violates the constraint or unique index of that name. */
-export function violates (error: unknown, constraint: string): boolean {
-  return error instanceof postgres.PostgresError && error.constraint_name === constraint
+/**
+ * Returns whether an error means that a row violates a constraint or unique index of one of Usher's tables. A table of the host, which a
+ * trigger or a hook writes to, may have one of the same name. Usher's triggers report a constraint without its table.
+ */
+export function violates (db: Database, error: unknown, table: keyof Tables, constraint: string): boolean {
+  if (!(error instanceof postgres.PostgresError) || error.constraint_name !== constraint) return false
+  const { schema_name: schema, table_name: name } = error
+  return name === undefined || (name === table && schema === schemaOf(db))
 }
 
 /** Returns whether an error means that a foreign key forbids a deletion: `on delete restrict` (23001) or `no action` (23503). */

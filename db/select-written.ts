@@ -1,5 +1,6 @@
 import { sql, type QueryCreator, type RawBuilder } from 'kysely'
 import { detectConflict, keeping, type KeyedWrite, type ResultKind } from './idempotency.ts'
+import type { Database } from './tables.ts'
 
 /** How a statement of writes ends. */
 export interface Ending {
@@ -27,7 +28,7 @@ const refusedWrites = sql<{ refused_id: string }>`(select record_id as refused_i
  * @param query a statement with the common table expression `from`. If some writes have keys, it begins with `admitting`
  */
 export async function selectWritten<Written extends object> (
-  query: object, { from, kind, keyed, condition, hasVersion }: Ending
+  db: Database, query: object, { from, kind, keyed, condition, hasVersion }: Ending
 ): Promise<Outcome<Written>> {
   // The rows depend on the statement.
   const statement = query as QueryCreator<any>
@@ -36,7 +37,7 @@ export async function selectWritten<Written extends object> (
   const all = keeping(statement, kind, from, hasVersion).selectFrom(from)
     .fullJoin(refusedWrites, 'refusals.refused_id', `${from}.id`).selectAll(from).select('refused_id').where(condition)
   const written: Written[] = []
-  for (const { refused_id: id, ...row } of await detectConflict(() => all.execute()) as { refused_id: string | null }[]) {
+  for (const { refused_id: id, ...row } of await detectConflict(db, () => all.execute()) as { refused_id: string | null }[]) {
     if (id === null) written.push(row as Written)
     else refused.add(id)
   }

@@ -117,7 +117,7 @@ export async function undoChange (trx: Database, { hash, userId }: { hash: Uint8
   await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
   await trx.updateTable('users').set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })
     .where('id', '=', userId).execute()
-    .catch((error) => { throw violates(error, 'users_email') ? new EmailTaken() : error })
+    .catch((error) => { throw violates(trx, error, 'users', 'users_email') ? new EmailTaken() : error })
   // A statement of its own, because a trigger resets these columns when the address changes. An address that could not be replaced is
   // that of whoever has made the change, so it gets no links for a while.
   const sinceVerified = user.emailVerified && foldEmail(user.email) === foldEmail(former.email)

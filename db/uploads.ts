@@ -107,13 +107,13 @@ export async function insertUpload (
           where ${permitted} and ${isAdmitted('keyed.record_id')}`).returningAll())
       .with('shown', (cte) => cte.selectFrom('created').select(columns))
     const query = keeping(storing(statement, db, 'upload.created', event), 'upload', 'shown').selectFrom('shown').select('id').where(isLive)
-    const rows = await detectConflict(() => rejectEnded(() => query.execute()))
+    const rows = await detectConflict(db, () => rejectEnded(() => query.execute()))
     if (rows.length > 0) return
     await requireLiveSession(db, token.sessionId)
     throw new KeyTaken()
   } catch (error) {
-    if (violates(error, 'upload_quota')) throw new QuotaExceeded()
-    throw violates(error, 'uploads_user_id_fkey') ? new InvalidToken() : error
+    if (violates(db, error, 'uploads', 'upload_quota')) throw new QuotaExceeded()
+    throw violates(db, error, 'uploads', 'uploads_user_id_fkey') ? new InvalidToken() : error
   }
 }
 

@@ -97,7 +97,7 @@ export async function updateUser (
       return changed
     })
   } catch (error) {
-    throw violates(error, 'users_email') ? new EmailTaken() : error
+    throw violates(db, error, 'users', 'users_email') ? new EmailTaken() : error
   }
 
   // The statement may wait for a lock. It is in a transaction because that has a connection of its own: on a shared one, statements of

@@ -5,7 +5,7 @@ import { permits, type Match } from '../schema/entity-tag.ts'
 import { PreconditionFailed } from '../schema/errors.ts'
 import { UserNotFound } from '../schema/user.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
-import { DIVISION_BY_ZERO, isInTime } from './driver/write-in-time.ts'
+import { isInTime, isTooLate } from './driver/write-in-time.ts'
 import { findEndedSessions, hasLiveSession } from './live-sessions.ts'
 import { isConsumed } from './outbox/consumed.ts'
 import { storing, userData } from './outbox/store.ts'
@@ -57,7 +57,7 @@ export async function updateUsers (
   const [actors, sessions] = [known.map(({ actorId }) => actorId), known.map(({ sessionId }) => sessionId)]
   const rows = await change(db, known.map(({ id }) => id), kept, versions, actors, sessions, ...values, until).catch((error) => {
     // A value that a constraint of the host forbids, for example. Each change then has its own result.
-    if (error instanceof postgres.PostgresError && error.code !== DIVISION_BY_ZERO) return undefined
+    if (error instanceof postgres.PostgresError && !isTooLate(error)) return undefined
     throw error
   })
   if (!rows) return updates.map(() => separate)

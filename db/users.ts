@@ -123,7 +123,7 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
   const from = 'created inner join given on given.id = created.id'
   const created = storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
   const condition = confirmSessions(db, from, 'given.session_id', users.map(({ token }) => token))
-  const { written, refused } = await selectWritten<UserRow>(created, { from: 'created', kind: 'user', keyed, condition })
+  const { written, refused } = await selectWritten<UserRow>(db, created, { from: 'created', kind: 'user', keyed, condition })
   const rows = inOrder(ids, written)
   if (written.length === users.length) return rows as UserRow[]
   const ended = await findEndedSessions(db, context('sessionId'))

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import postgres from 'postgres'
 import { copyRow } from '../db/row.ts'
 import type { Database } from '../db/tables.ts'
 import { ClientDisconnected, InternalError, InvalidInput, UsherError } from '../schema/errors.ts'
@@ -37,16 +38,20 @@ function createHooks ({ usherOptions: { hooks, hookSeconds, userFields } }: Fast
       reject(new HookTimeout())
       deadline.controller.abort()
     }, Math.max(0, deadline.at - performance.now()))
-    const { actor, via, log } = caller
+    const { actor, via } = caller
     try {
       return await Promise.race([(async () => call({ actor, via, signal: deadline.controller.signal }))(), late])
     } catch (error) {
-      const failure = toFailure(error, name)
-      if (failure.statusCode >= 500 && via === 'api') log.error({ err: failure.cause ?? failure, hook: name }, 'A hook of the host failed')
-      throw failure
+      throw reportFailure(error, name, caller)
     } finally {
       clearTimeout(timer)
     }
+  }
+
+  function reportFailure (error: unknown, name: HookName, { via, log }: Caller): Error {
+    const failure = toFailure(error, name)
+    if (failure.statusCode >= 500 && via === 'api') log.error({ err: failure.cause ?? failure, hook: name }, 'A hook of the host failed')
+    return failure
   }
 
   function garbage (name: HookName, problem: string, cause?: unknown): Error {
@@ -98,6 +103,10 @@ function createHooks ({ usherOptions: { hooks, hookSeconds, userFields } }: Fast
         const remaining = () => (deadlines.get(caller)?.at ?? performance.now() + hookSeconds * 1000) - performance.now()
         await runInTransaction(trx, remaining, async (sql) => {
           await run(name, caller, (context) => hook(show(value), { ...context, sql }))
+        }).catch((error) => {
+          // That of a statement which the hook has not waited for, or whose error it has caught. It says nothing about the statement of
+          // the change, such as that an address is taken.
+          throw error instanceof postgres.PostgresError ? reportFailure(error, name, caller) : error
         })
       }
     },

@@ -111,7 +111,7 @@ export function isUndecided (error: unknown): boolean {
 
 /** Returns whether an error means that the database is unreachable or shutting down, rather than that it rejected a statement. */
 export function isOutage (error: Failure): boolean {
-  return outages.has(error.code ?? '')
+  return outages.has(error.code ?? '') && !isRaised(error)
 }
 
 /** Returns whether an error means that the connection is lost. PostgreSQL closes it after an error of the severity FATAL. */
@@ -132,9 +132,18 @@ export function refusalOf (error: unknown): Failure | undefined {
 }
 
 // PostgreSQL is available, but could not run this statement at the moment. The client may try again.
-function isOverload ({ code = '' }: Failure): boolean {
-  return overloads.has(code) || /^(08|28|53)...$/.test(code)
+function isOverload (error: Failure): boolean {
+  const { code = '' } = error
+  return (overloads.has(code) || /^(08|28|53)...$/.test(code)) && !isRaised(error)
 }
+
+// Returns whether a statement, such as a trigger of the host, has raised an error that PostgreSQL and poolers only report about the connection,
+// with the severity FATAL.
+function isRaised ({ code = '', severity, severity_local: local }: Failure): boolean {
+  return (severity ?? local) === 'ERROR' && (code.startsWith('28') || connectionErrors.has(code))
+}
+
+const connectionErrors = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '3D000'])
 
 const outages = new Set([
   // postgres.js

@@ -5,7 +5,8 @@ import { connectToPath } from './client.ts'
 
 const ANSWER_MS = 1000
 
-export type Failure = Error & { code?: string }
+/** A failure of a connection or an error of PostgreSQL, whose severity poolers may report as `severity_local` only. */
+export type Failure = Error & { code?: string, severity?: string, severity_local?: string }
 
 /** A client of postgres.js. */
 export interface Client {

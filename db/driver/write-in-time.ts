@@ -1,21 +1,29 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from 'kysely'
+import postgres from 'postgres'
 import type { Deadlines } from '../../schema/deadlines.ts'
 import { Overloaded } from '../../schema/errors.ts'
 import type { Clock } from './clock.ts'
 import { isUndecided } from './circuit-breaker.ts'
-import type { Failure } from './sockets.ts'
 
-/** The code of the error with which a statement fails that begins too late. */
-export const DIVISION_BY_ZERO = '22012'
+// A text that is no boolean. Nobody else knows it, so no trigger, constraint or hook of the host, and no value of a client, can fail
+// a statement with an error that quotes it.
+const TOO_LATE = `usher: too late ${randomUUID()}`
 
 /**
- * Returns a condition for the WHERE clause of a write. It makes the statement fail, with a division by zero, if PostgreSQL begins
- * it at `until` or later. It is an expression rather than a function of the database, so that it needs no migration. Usher divides
- * nowhere else, so the error is unambiguous.
+ * Returns a condition for the WHERE clause of a write. It makes the statement fail, so that `isTooLate` recognises the error, if
+ * PostgreSQL begins it at `until` or later. It is an expression rather than a function of the database, so that it needs no
+ * migration.
  * @param until a timestamp as text
  */
-export const isInTime = (until: string) => sql<boolean>`1 / (clock_timestamp() < ${until}::timestamptz)::int = 1`
+export const isInTime = (until: string) =>
+  sql<boolean>`(case when clock_timestamp() < ${until}::timestamptz then 'true' else ${sql.lit(TOO_LATE)} end)::boolean`
+
+/** Returns whether a statement has failed because of `isInTime`. PostgreSQL quotes the text in its message, in any language. */
+export function isTooLate (error: unknown): boolean {
+  return error instanceof postgres.PostgresError && error.code === '22P02' && error.message.includes(TOO_LATE)
+}
 
 /**
  * Runs a write that overwrites data that others may have written, such as a change of a user. A statement that a stalled database
@@ -38,7 +46,7 @@ export function createWriteInTime (clock: Clock, deadlines: Pick<Deadlines, 'wri
       try {
         return await write(new Date(until).toISOString())
       } catch (error) {
-        if ((error as Failure).code === DIVISION_BY_ZERO) continue
+        if (isTooLate(error)) continue
         if (isUndecided(error)) await delay(Math.max(0, until + clock.uncertainty - clock.now()))
         throw error
       }

@@ -198,10 +198,14 @@ t.test('1.10 a statement that exceeds its time limit, a deadlock and too many co
   await t.rejects(query('select pg_sleep(5)'), { ...unavailable, cause: { code: '57014' } })
 
   const { query: ask } = await openConnection(t)
-  for (const code of ['53300', '40P01', '40001', '25006', '28P01']) {
+  for (const code of ['53300', '40P01', '40001', '25006', '08006']) {
     await t.rejects(ask(`do $$ begin raise 'as PostgreSQL would' using errcode = '${code}'; end $$`), { ...unavailable, cause: { code } })
   }
   await t.rejects(ask('select 1/0'), { code: '22012' }, 'other errors of PostgreSQL are not changed')
+  for (const code of ['57P01', '57P03', '28000', '3D000']) {
+    const raised = ask(`do $$ begin raise 'as a trigger would' using errcode = '${code}'; end $$`)
+    await t.rejects(raised, { code }, 'PostgreSQL ends the connection when it reports these itself')
+  }
 })
 
 t.test('1.10 if one connection of the pool stops responding, its statements get 503, and later ones use another connection', async (t) => {

@@ -299,6 +299,75 @@ t.test('12.4 a hook may modify its argument, and must not control or outlive the
   t.equal((await usher.app.usher.users.get(usher.admin.id)).email, usher.admin.email)
 })
 
+t.test('12.4 a statement of a hook that fails is a failure of the hook, whatever its error, and is not tried again', async (t) => {
+  let statement: (context: TransactionContext) => Promise<unknown> = async () => {}
+  let calls = 0
+  const fail = async (_: object, context: TransactionContext) => {
+    calls++
+    await statement(context).catch(() => {})
+  }
+  const { usher, sql } = await mount(t, { onUserUpdate: fail, onUserDelete: fail, onPostCreate: fail })
+  const host = `${usher.options.schema!.slice(0, 40)}_host`
+  await sql.unsafe(`create schema ${host}; create table ${host}.users (email text); create unique index users_email on ${host}.users (email);
+    insert into ${host}.users values ('taken'); create table ${host}.idempotency_keys (id int constraint idempotency_keys_pkey primary key);
+    insert into ${host}.idempotency_keys values (1); create table ${host}.owned (user_id uuid references ${usher.options.schema!}.users (id))`)
+  t.teardown(() => sql.unsafe(`drop schema ${host} cascade`))
+  const user = await usher.createUser({ name: 'Before' })
+  const inPath = (text: TemplateStringsArray) => async ({ sql }: TransactionContext) => {
+    await sql`select set_config('search_path', ${host}, true)`
+    await sql(text)
+  }
+  const failures = {
+    'a division by zero': inPath`select 1 / 0`,
+    'a text that is no boolean': inPath`select 'x'::boolean`,
+    'an address that is taken in a table of the host': inPath`insert into users values ('taken')`,
+    'a key that is taken in a table of the host': inPath`insert into idempotency_keys values (1)`,
+    'a row of a user who does not exist': inPath`insert into owned values ('00000000-0000-7000-8000-000000000000')`,
+    'an ended session': inPath`do $$ begin raise 'no' using errcode = 'UE401'; end $$`,
+    'a lost connection': inPath`do $$ begin raise 'no' using errcode = '57P01'; end $$`,
+  }
+  for (const [what, failing] of Object.entries(failures)) {
+    statement = failing
+    for (const [method, payload] of [['PATCH', { name: 'After' }], ['PATCH', { email: 'after@example.com' }], ['DELETE', undefined]] as const) {
+      calls = 0
+      const response = await usher.inject(method, `/api/users/${user.id}`, { headers: usher.admin.headers, ...payload && { payload } })
+      t.match([response.statusCode, response.json().code, calls], [500, 'INTERNAL_ERROR', 1], `${method}: ${what}`)
+    }
+    const { errors } = await post(usher, { query: 'mutation { createPost(input: { title: "a", content: "" }) { id } }' }, usher.admin)
+    t.match(errors, [{ extensions: { code: 'INTERNAL_ERROR' } }], `createPost: ${what}`)
+  }
+  t.match(await usher.app.usher.users.get(user.id), { name: 'Before', email: user.email })
+})
+
+t.test('12.4 an error of a trigger of the host is not taken for one of Usher, and is not tried again', async (t) => {
+  const usher = await createUsher(t)
+  const sql = openSql(t, usher)
+  const host = `${usher.options.schema!.slice(0, 40)}_host`
+  await sql.unsafe(`create schema ${host}; create table ${host}.users (email text); create unique index users_email on ${host}.users (email);
+    insert into ${host}.users values ('taken'); create sequence ${host}.calls`)
+  t.teardown(() => sql.unsafe(`drop schema ${host} cascade`))
+  const user = await usher.createUser({ name: 'Before' })
+  const path = `/api/users/${user.id}`
+  const failures = [
+    'perform 1 / 0', 'perform new.name::boolean', `insert into ${host}.users values ('taken')`,
+    ...['57P01', '57P03', '28000', '3D000', 'P0001'].map((code) => `raise 'no' using errcode = '${code}'`),
+  ]
+  for (const failing of failures) {
+    await sql.unsafe(`create or replace function ${host}.refuse() returns trigger language plpgsql as
+      $$ begin perform nextval('${host}.calls'); ${failing}; return new; end $$;
+      create or replace trigger refuse before update on users for each row execute function ${host}.refuse()`)
+    for (const payload of [{ name: 'usher: too late' }, { email: 'after@example.com' }]) {
+      await sql.unsafe(`alter sequence ${host}.calls restart`)
+      const response = await usher.inject('PATCH', path, { headers: usher.admin.headers, payload })
+      const [{ next }] = await sql.unsafe(`select nextval('${host}.calls')::int as next`) as [{ next: number }]
+      // A change of the name is sent with those of others first, and then alone.
+      t.match([response.statusCode, response.json().code, next <= 3], [500, 'INTERNAL_ERROR', true], `${failing} ${next - 1}`)
+    }
+  }
+  await sql`drop trigger refuse on users`
+  t.match((await usher.inject('PATCH', path, { headers: usher.admin.headers, payload: { name: 'After' } })).json(), { name: 'After', email: user.email })
+})
+
 t.test('12.4 invalid hooks stop the start', async (t) => {
   const app = Fastify()
   for (const [hooks, message] of [[{ beforeUserCreat: () => {} }, /hooks has no hook beforeUserCreat/], [{ beforeLogin: 5 }, /must have a function for beforeLogin/], [5, /hooks must be an object/], [null, /must be an object/]] as const) {
