@@ -18,6 +18,6 @@ export async function restartLoginLimits (trx: Database, { userId, email, networ
   const account = foldEmail(email)
   const networks = [...recognised.map((row) => row.network), ...network ? [network] : []]
   await clearLimits(trx, [
-    limitKey(LOGIN_OF_ACCOUNT, account), ...networks.map((network) => limitKey(LOGIN_OF_ACCOUNT_AND_NETWORK, account, network)),
+    limitKey(LOGIN_OF_ACCOUNT, [account]), ...networks.map((network) => limitKey(LOGIN_OF_ACCOUNT_AND_NETWORK, [account, network])),
   ])
 }

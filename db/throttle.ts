@@ -13,10 +13,29 @@ export interface Limit {
   burst: number
   /** Microseconds. */
   interval: number
+  /** The most that the limit of a wider network has. */
+  share?: Omit<Limit, 'share'> | undefined
 }
 
 /** One attempt. Attempts with equal keys share a limit. */
-export interface Attempt { readonly key: string }
+export interface Attempt {
+  readonly key: string
+  /** How many times the limit the key has. */
+  readonly factor: number
+}
+
+const factorOf = (key: string) => sql<number>`coalesce(substring(${sql.ref(key)} from '[*](\\d+) ')::integer, 1)`
+
+// The limit of a key in SQL. `sizeOf` is the same in JavaScript.
+const burstOf = (key: string, { burst, share }: Limit) => sql<number>`least(${burst}::integer * ${factorOf(key)}, ${share?.burst ?? MAX_BURST}::integer)`
+const intervalOf = (key: string, { interval, share }: Limit) =>
+  sql<number>`greatest(${interval}::float8 / ${factorOf(key)}, ${share?.interval ?? 0}::float8)`
+
+const MAX_BURST = 2 ** 31 - 1
+
+function sizeOf ({ burst, interval, share }: Limit, factor: number): { burst: number, interval: number } {
+  return { burst: Math.min(burst * factor, share?.burst ?? MAX_BURST), interval: Math.max(interval / factor, share?.interval ?? 0) }
+}
 
 /** The limits of failed logins that an account has of its own: from anywhere, and from each recognised network. */
 export const LOGIN_OF_ACCOUNT = 'login.account'
@@ -24,10 +43,12 @@ export const LOGIN_OF_ACCOUNT_AND_NETWORK = 'login.account-and-address'
 
 /**
  * Returns the key of a limit for a subject, which is hashed, because an address that belongs to no user must not be
- * stored.
+ * stored. It contains the factor, so that one statement can charge limits of several sizes.
  */
-export const limitKey = (name: string, ...subject: string[]): string =>
-  `${name} ${createHash('sha256').update(subject.join(' ')).digest('hex')}`
+export function limitKey (name: string, subject: readonly string[], factor = 1): string {
+  const hash = createHash('sha256').update(subject.join(' ')).digest('hex')
+  return `${name}${factor === 1 ? '' : `*${factor}`} ${hash}`
+}
 
 // The time after the statement has locked the row. `now()` is the start of its transaction, which may be earlier than the time of
 // the transaction that it has waited for.
@@ -43,15 +64,16 @@ const asked = (keys: string[], counts: number[]) =>
  *
  * @returns for each attempt, in the same order, undefined if it may proceed, or `TooManyRequests`
  */
-export async function charge (db: Database, { burst, interval }: Limit, attempts: readonly Attempt[]): Promise<(undefined | TooManyRequests)[]> {
-  const most = sql<number>`least(number, ${burst}::integer)`
-  const room = sql<number>`least(excluded.granted, greatest(0, ${burst}::integer - ceil(${secondsTo(sql`throttle.free_at`)} * 1000000 / ${interval}::bigint)))::integer`
+export async function charge (db: Database, limit: Limit, attempts: readonly Attempt[]): Promise<(undefined | TooManyRequests)[]> {
+  const most = sql<number>`least(number, ${burstOf('asked.key', limit)})`
+  const [burst, interval] = [burstOf('throttle.key', limit), intervalOf('throttle.key', limit)]
+  const room = sql<number>`least(excluded.granted, greatest(0, ${burst} - ceil(${secondsTo(sql`throttle.free_at`)} * 1000000 / ${interval})))::integer`
   const rows = await db
     .insertInto('throttle')
     .columns(['key', 'free_at', 'granted'])
     // Every statement of this file locks rows in the order of the keys, so that they cannot cause a deadlock.
     .expression(({ selectFrom }) => selectFrom(asked(...count(attempts))).orderBy('key')
-      .select(['key', sql<Date>`${now} + ${times(interval, most)}`.as('free_at'), most.as('granted')]))
+      .select(['key', sql<Date>`${now} + ${times(intervalOf('asked.key', limit), most)}`.as('free_at'), most.as('granted')]))
     .onConflict((conflict) => conflict.column('key').doUpdateSet({
       free_at: sql<Date>`greatest(throttle.free_at, ${now}) + ${times(interval, room)}`,
       granted: room,
@@ -59,19 +81,20 @@ export async function charge (db: Database, { burst, interval }: Limit, attempts
     .returning(['key', 'granted', sql<number>`${secondsTo(sql`free_at`)}::float8`.as('seconds')])
     .execute()
   const rowOf = new Map(rows.map((row) => [row.key, row]))
-  return attempts.map(({ key }) => {
+  return attempts.map(({ key, factor }) => {
     const row = rowOf.get(key)!
+    const { burst, interval } = sizeOf(limit, factor)
     return row.granted-- > 0 ? undefined : new TooManyRequests(row.seconds - (burst - 1) * interval / 1e6)
   })
 }
 
 /** Undoes the charge for attempts. Returns one `undefined` per attempt, for the batch. */
-export async function refund (db: Database, { interval }: Limit, attempts: readonly Attempt[]): Promise<undefined[]> {
+export async function refund (db: Database, limit: Limit, attempts: readonly Attempt[]): Promise<undefined[]> {
   const [keys, counts] = count(attempts)
   await replanned(db)
     .with('held', (cte) => cte.selectFrom('throttle').select('key').where('key', '=', sql<string>`any(${keys}::text[])`).orderBy('key').forUpdate())
     .updateTable('throttle').from(asked(keys, counts))
-    .set({ free_at: sql<Date>`throttle.free_at - ${times(interval, sql`asked.number`)}` })
+    .set({ free_at: sql<Date>`throttle.free_at - ${times(intervalOf('throttle.key', limit), sql`asked.number`)}` })
     .whereRef('throttle.key', '=', 'asked.key').where('throttle.key', '=', ({ selectFrom }) => anyOf(selectFrom('held').select('key')))
     .execute()
   return attempts.map(() => undefined)
@@ -111,5 +134,5 @@ function count (attempts: readonly Attempt[]): [keys: string[], counts: number[]
   return [[...counts.keys()], [...counts.values()]]
 }
 
-const times = (interval: number, number: RawBuilder<unknown>) => sql<string>`interval '1 microsecond' * (${interval}::float8 * ${number})`
+const times = (interval: RawBuilder<number>, number: RawBuilder<unknown>) => sql<string>`interval '1 microsecond' * (${interval} * ${number})`
 const secondsTo = (time: RawBuilder<unknown>) => sql<number>`extract(epoch from ${time} - ${now})`

@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http'
+import { BlockList, isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { LogController, type FastifyHttpOptions, type FastifyReply, type FastifyRequest } from 'fastify'
 import { afterResponses, closeConnection, hasAnswered, type Connection } from '../plugins/connections.ts'
+import { clientAddressOf } from '../plugins/client-info.ts'
+import { addressOf } from '../schema/network.ts'
 import type { Settings } from './settings.ts'
 import type { SetHeaders } from './security-headers.ts'
 
@@ -65,8 +68,9 @@ class AccessLog extends LogController {
 }
 
 // Headers and the query string are not logged, because they may contain secrets.
-function describeRequest ({ method, url, ip, host }: FastifyRequest) {
-  return { method, url: url.split('?', 1)[0]!, host, remoteAddress: ip }
+function describeRequest (request: FastifyRequest) {
+  const { method, url, host } = request
+  return { method, url: url.split('?', 1)[0]!, host, remoteAddress: clientAddressOf(request) }
 }
 
 // RFC 9112 3.2.2: a server must also accept the absolute form that is sent to proxies. Its host replaces the `Host` header.
@@ -87,11 +91,35 @@ function createRequestIds (): (request: IncomingMessage) => string {
   }
 }
 
-/** Returns Fastify's option `trustProxy`: the networks whose `X-Forwarded-*` headers count, `true` for all, `false` for none. */
-export function trustProxy (networks: readonly string[]): boolean | string[] {
-  const named = networks.filter((network) => network !== 'true' && network !== 'false')
-  return networks.includes('true') || (named.length > 0 && named)
+const ranges: Readonly<Record<string, readonly string[]>> = {
+  loopback: ['127.0.0.0/8', '::1'],
+  linklocal: ['169.254.0.0/16', 'fe80::/10'],
+  uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 }
+
+/**
+ * Returns Fastify's option `trustProxy`: whether the `X-Forwarded-*` headers of a proxy count, `true` for all proxies, `false` for none. Given
+ * the networks, Fastify would not recognise a proxy whose address has a port.
+ */
+export function trustProxy (networks: readonly string[]): boolean | ((proxy: string) => boolean) {
+  const named = networks.filter((network) => network !== 'true' && network !== 'false').flatMap((network) => ranges[network] ?? [network])
+  if (networks.includes('true') || named.length === 0) return networks.includes('true')
+  const trusted = new BlockList()
+  for (const network of named) {
+    const [text = '', bits] = network.split('/')
+    const address = addressOf(text)
+    const longest = isIP(address) === 4 ? 32 : 128
+    // The bits of an IPv4 address that is mapped into IPv6 follow 96 others.
+    const mapped = isIP(text) === 6 && longest === 32 ? 96 : 0
+    trusted.addSubnet(address, bits === undefined ? longest : Math.max(0, Number(bits) - mapped), familyOf(address))
+  }
+  return (proxy) => {
+    const address = addressOf(proxy)
+    return isIP(address) > 0 && trusted.check(address, familyOf(address))
+  }
+}
+
+const familyOf = (address: string) => isIP(address) === 4 ? 'ipv4' as const : 'ipv6' as const
 
 // The connections with an error, of which Node reports a timeout as well if an earlier response takes long.
 const answered = new WeakSet<Connection>()

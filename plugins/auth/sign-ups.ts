@@ -8,10 +8,11 @@ import type { Caller } from './caller.ts'
 import { hashSecret } from './cookie-value.ts'
 import { createLink, pageOf } from './mail-links.ts'
 
-const LIFETIME_SECONDS = 86400
+/** How long a sign-up is pending. */
+export const LIFETIME_SECONDS = 86400
 const PURGE_SECONDS = 600
-// Sign-ups of all addresses that may be pending. Beyond it, no further one is stored.
-const PENDING = 10_000
+/** Sign-ups of all addresses that may be pending. Beyond it, no further one is stored. */
+export const PENDING = 10_000
 // Sign-ups are stored after the responses. Few are stored at once, so that they do not delay other statements.
 const AT_ONCE = 2
 const WAITING = 200

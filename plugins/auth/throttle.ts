@@ -6,12 +6,13 @@ import {
   clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, foldEmail, readLoginState, type LoginFailure,
 } from '../../db/login-failures.ts'
 import {
-  charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, refund, type Attempt,
+  charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, refund, type Attempt, type Limit,
 } from '../../db/throttle.ts'
 import { TooManyRequests } from '../../schema/errors.ts'
-import { networkOf } from '../../schema/network.ts'
+import { networkOf, networksOf, type Network } from '../../schema/network.ts'
 import { createRecentRejections } from './recent-rejections.ts'
 import { createTarpit } from './tarpit.ts'
+import { LIFETIME_SECONDS, PENDING } from './sign-ups.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { createRetries } from '../retries.ts'
 
@@ -22,6 +23,9 @@ const PURGE_SECONDS = 10
 const PURGE_NETWORKS_SECONDS = 3600
 // It is not known when a locked account accepts passwords again, so `Retry-After` is an arbitrary value.
 const LOCKED_RETRY_SECONDS = 3600
+
+// A network has at most a quarter of the sign-ups that may be pending: this many at once, and as many again while those are pending.
+const PENDING_OF_NETWORK = { burst: PENDING / 8, perMinute: PENDING / 8 / (LIFETIME_SECONDS / 60) }
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -67,36 +71,59 @@ function createThrottle (app: FastifyInstance) {
   const rejections = createRecentRejections()
   const delay = createTarpit(app)
   const retry = createRetries(app)
-  const loginOfNetwork = createLimit(LOGIN_OF_NETWORK, throttle.address)
+  const loginOfNetwork = createNetworkLimit(LOGIN_OF_NETWORK, throttle.address)
   const loginOfAccount = createLimit(LOGIN_OF_ACCOUNT, throttle.account)
   const loginOfAccountAndNetwork = createLimit(LOGIN_OF_ACCOUNT_AND_NETWORK, throttle.account)
-  const refreshOfNetwork = createLimit('refresh.address', throttle.refresh)
-  const resetOfNetwork = createLimit('reset.address', throttle.reset)
+  const refreshOfNetwork = createNetworkLimit('refresh.address', throttle.refresh)
+  const resetOfNetwork = createNetworkLimit('reset.address', throttle.reset)
   const resetOfAccount = createLimit('reset.account', throttle.reset)
   const verificationOfUser = createLimit('verification.user', throttle.reset)
   const verificationOfAddress = createLimit('verification.address', throttle.reset)
-  const signUpOfNetwork = createLimit('sign-up.address', throttle.signUp)
+  const signUpOfNetwork = createNetworkLimit('sign-up.address', throttle.signUp, PENDING_OF_NETWORK)
   const signUpOfAccount = createLimit('sign-up.account', throttle.signUp)
 
   // Otherwise this node would reject a password that was just set.
   notifications.listen(channelOf(schema, 'limits_cleared'), () => rejections.clear())
 
   /** Returns a function that charges an attempt to the limit of a subject, and throws `TooManyRequests` if that is used up. */
-  function createLimit (name: string, { burst, perMinute }: typeof throttle.account) {
-    const limit = { burst, interval: Math.round(60e6 / perMinute) }
+  function createLimit (name: string, limit: typeof throttle.account) {
+    const chargeTo = createCharge(name, toLimit(limit))
+    return (...subject: string[]): Promise<Charged> => chargeTo(1, ...subject)
+  }
+
+  /**
+   * Returns a function that charges an attempt to the limits of the networks of an address, with one statement, and throws `TooManyRequests`
+   * if one of them is used up.
+   * @param share the most that a network may have, whatever its size
+   */
+  function createNetworkLimit (name: string, limit: typeof throttle.account, share?: typeof throttle.account) {
+    const chargeTo = createCharge(name, { ...toLimit(limit), share: share && toLimit(share) })
+    return async (address: string): Promise<Charged> => {
+      const networks = networksOf(address)
+      recallAny(name, networks)
+      return all(networks.map(({ name, factor }) => chargeTo(factor, name)))
+    }
+  }
+
+  function createCharge (name: string, limit: Limit) {
     const take = batchCalls((attempts: Attempt[]) => charge(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.charge') })
     const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.refund') })
 
-    return async (...subject: string[]): Promise<Charged> => {
+    return async (factor: number, ...subject: string[]): Promise<Charged> => {
       rejections.recall(name, ...subject)
-      const key = limitKey(name, ...subject)
-      await take({ key }).catch((error) => {
+      const attempt = { key: limitKey(name, subject, factor), factor }
+      await take(attempt).catch((error) => {
         if (error instanceof TooManyRequests) rejections.remember(error, name, ...subject)
         throw error
       })
-      const refund = () => putBack({ key })
+      const refund = () => putBack(attempt)
       return { refund, refundLater: () => retry(refund) }
     }
+  }
+
+  // Before any of them is charged.
+  function recallAny (limit: string, networks: readonly Network[]): void {
+    for (const { name } of networks) rejections.recall(limit, name)
   }
 
   // Counts and delays a rejection.
@@ -113,7 +140,7 @@ function createThrottle (app: FastifyInstance) {
   return {
     /** Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read. */
     rejectFlood: ({ address, client }: Source): Promise<void> =>
-      withTarpit('login', client, (async () => rejections.recall(LOGIN_OF_NETWORK, networkOf(address)))()),
+      withTarpit('login', client, (async () => recallAny(LOGIN_OF_NETWORK, networksOf(address)))()),
 
     /**
      * Charges a login to its network and its account, before the password is checked. A recognised network has a separate
@@ -124,7 +151,7 @@ function createThrottle (app: FastifyInstance) {
       const account = foldEmail(email)
       const network = networkOf(address)
       let failures = 0
-      const charged = await withTarpit('login', client, both(loginOfNetwork(network), async () => {
+      const charged = await withTarpit('login', client, both(loginOfNetwork(address), async () => {
         const state = await readLoginState(db, { email, network })
         failures = state.failures
         if (state.recognised) return loginOfAccountAndNetwork(account, network)
@@ -146,11 +173,11 @@ function createThrottle (app: FastifyInstance) {
     forgetRejections: (): void => rejections.clear(),
 
     /** Charges a refresh before it is checked. Throws `TooManyRequests`. */
-    refresh: ({ address, client }: Source): Promise<Charged> => withTarpit('refresh', client, refreshOfNetwork(networkOf(address))),
+    refresh: ({ address, client }: Source): Promise<Charged> => withTarpit('refresh', client, refreshOfNetwork(address)),
 
     /** Charges a request for a link to set a password, whether or not there is such an account. Throws `TooManyRequests`. */
     async reset ({ email, address, client }: Source & { email: string }): Promise<void> {
-      await withTarpit('reset', client, both(resetOfNetwork(networkOf(address)), () => resetOfAccount(foldEmail(email))))
+      await withTarpit('reset', client, both(resetOfNetwork(address), () => resetOfAccount(foldEmail(email))))
     },
 
     /** Charges a request for a link to verify a user's address. Throws `TooManyRequests`. */
@@ -160,7 +187,7 @@ function createThrottle (app: FastifyInstance) {
 
     /** Charges a sign-up, whether or not there is such an account. Throws `TooManyRequests`. */
     async signUp ({ email, address, client }: Source & { email: string }): Promise<void> {
-      await withTarpit('sign-up', client, both(signUpOfNetwork(networkOf(address)), () => signUpOfAccount(foldEmail(email))))
+      await withTarpit('sign-up', client, both(signUpOfNetwork(address), () => signUpOfAccount(foldEmail(email))))
     },
 
     /** Deletes limits that have all their room again, and those beyond 100,000. Returns the number of deleted rows. */
@@ -179,6 +206,24 @@ function createThrottle (app: FastifyInstance) {
       return deleteUnusedNetworks(db, { seconds: app.usherOptions.auditSeconds, limit: ROWS_A_PURGE })
     },
   }
+}
+
+const toLimit = ({ burst, perMinute }: { burst: number, perMinute: number }): Limit => ({ burst, interval: 60e6 / perMinute })
+
+// Charges several limits at the same time. If one is used up, the charges on the others are taken back.
+async function all (charging: Promise<Charged>[]): Promise<Charged> {
+  const results = await Promise.allSettled(charging)
+  const charged = results.flatMap((result) => result.status === 'fulfilled' ? [result.value] : [])
+  const errors = results.flatMap((result) => result.status === 'rejected' ? [result.reason] : [])
+  const refund = async () => { await Promise.all(charged.map((charge) => charge.refund())) }
+  const refundLater = () => { for (const charge of charged) charge.refundLater() }
+  if (errors.length === 0) return { refund, refundLater }
+  if (errors.every((error) => error instanceof TooManyRequests)) {
+    await refund()
+    throw errors.reduce((one, other) => other.retryAfter > one.retryAfter ? other : one)
+  }
+  refundLater()
+  throw errors.find((error) => !(error instanceof TooManyRequests))
 }
 
 // Charges two limits. If the second one is used up, the charge on the first is taken back.

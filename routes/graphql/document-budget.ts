@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { DocumentWork } from '../../schema/document-work.ts'
 import { TooManyDocuments } from '../../schema/graphql-limits.ts'
-import { networkOf } from '../../schema/network.ts'
+import { limitOf, type Network } from '../../schema/network.ts'
 import { TokenBucket, type TokenBucketOptions } from './token-bucket.ts'
 
 const NETWORKS_KEPT = 10_000
@@ -9,28 +9,30 @@ const NETWORKS_KEPT = 10_000
 /** Limits the time that validating and compiling new documents takes, for each network and for all networks together. */
 export class DocumentBudget {
   readonly #perNetwork: TokenBucketOptions
+  readonly #ofAll: TokenBucketOptions
   readonly #total: TokenBucket
   readonly #networks = new Map<string, TokenBucket>()
 
   constructor ({ documents, allDocuments }: FastifyInstance['usherOptions']['graphql']) {
     this.#perNetwork = documents
+    this.#ofAll = allDocuments
     this.#total = new TokenBucket(allDocuments)
   }
 
-  /** Charges the work of a new document to the network of an address. Throws `TooManyDocuments` if a budget is used up. */
-  charge (address: string | undefined, work: DocumentWork): void {
-    const bucket = this.#bucketOf(networkOf(address))
-    if (bucket.remaining <= 0 || this.#total.remaining <= 0) throw new TooManyDocuments()
+  /** Charges the work of a new document to the networks of a client. Throws `TooManyDocuments` if a budget is used up. */
+  charge (networks: readonly Network[], work: DocumentWork): void {
+    const buckets = [this.#total, ...networks.map((network) => this.#bucketOf(network))]
+    if (buckets.some(({ remaining }) => remaining <= 0)) throw new TooManyDocuments()
     const milliseconds = estimate(work)
     // This may take more than remains. Otherwise a document larger than the budget would always be rejected.
-    bucket.take(milliseconds)
-    this.#total.take(milliseconds)
+    for (const bucket of buckets) bucket.take(milliseconds)
   }
 
-  #bucketOf (network: string): TokenBucket {
-    const bucket = this.#networks.get(network) ?? new TokenBucket(this.#perNetwork)
-    this.#networks.delete(network)
-    this.#networks.set(network, bucket)
+  #bucketOf (network: Network): TokenBucket {
+    const limit = (name: 'burst' | 'perMinute') => limitOf(network, this.#perNetwork[name], this.#ofAll[name])
+    const bucket = this.#networks.get(network.name) ?? new TokenBucket({ burst: limit('burst'), perMinute: limit('perMinute') })
+    this.#networks.delete(network.name)
+    this.#networks.set(network.name, bucket)
     if (this.#networks.size > NETWORKS_KEPT) this.#networks.delete(this.#networks.keys().next().value!)
     return bucket
   }

@@ -3,7 +3,7 @@ import { getOperationAST, OperationTypeNode, type ExecutionResult, type Formatte
 import { InvalidToken } from '../../schema/auth.ts'
 import { checkLimits, ResponseTooLarge } from '../../schema/graphql-limits.ts'
 import { onceClosed } from '../../plugins/connections.ts'
-import { networkOf } from '../../schema/network.ts'
+import { clientNetworksOf } from '../../plugins/client-info.ts'
 import type { GraphQLContext } from './context.ts'
 import { formatErrors } from './format.ts'
 import { forgetText } from './locations.ts'
@@ -21,7 +21,7 @@ export function addLimits (app: FastifyInstance): void {
   const { documents, queue, results, checkCost } = app.usherGraphqlLimits
 
   app.graphql.addHook<GraphQLContext>('preValidation', async (_, document, { request }) => {
-    documents.charge(request!.ip, checkLimits(document))
+    documents.charge(clientNetworksOf(request!), checkLimits(document))
     relaxDefaults(document)
   })
 
@@ -34,7 +34,7 @@ export function addLimits (app: FastifyInstance): void {
   })
 
   async function enterQueue (cost: number, context: GraphQLContext): Promise<void> {
-    context.leaveQueue = await queue.enter(cost, networkOf(context.request!.ip), context.discarded)
+    context.leaveQueue = await queue.enter(cost, clientNetworksOf(context.request!), context.discarded)
     // `onResolution` does not run if the execution fails unexpectedly, so the end of the response also ends the turn.
     if (context.reply) onceClosed(context.reply, context.leaveQueue)
   }

@@ -1,6 +1,7 @@
 import { DEADLINES } from '../../schema/deadlines.ts'
 import { ClientDisconnected, Overloaded } from '../../schema/errors.ts'
 import { EventLoopLoad } from '../../plugins/event-loop-load.ts'
+import type { Network } from '../../schema/network.ts'
 
 interface OperationQueueOptions {
   /** The number of operations that may wait. */
@@ -18,10 +19,13 @@ const LEAST_PACE_MS = 200
 
 interface Waiting { cost: number, start: () => void, leave: (error: Error) => void }
 
+/** The operations of a widest network, by its narrowest ones. */
+type Queues = ReadonlyMap<string, readonly Waiting[]>
+
 /**
  * Limits the total cost of the operations that run at the same time. Reads are batched, so without a limit the results of many
- * operations would arrive in the same turn of the event loop and delay other requests by the sum of their costs. Networks take
- * turns. The most costly operations wait while the node is busy with other requests, and less costly ones overtake them.
+ * operations would arrive in the same turn of the event loop and delay other requests by the sum of their costs. The widest networks
+ * take turns, and so do the narrowest ones of each. The most costly operations wait while the node is busy with other requests, and less costly ones overtake them.
  */
 export class OperationQueue {
   readonly #max: number
@@ -34,7 +38,8 @@ export class OperationQueue {
   #waiting = 0
   #lastStart = -Infinity
   #timer: NodeJS.Timeout | undefined
-  readonly #queues = new Map<string, Waiting[]>()
+  // By the name of the widest network, then by that of the narrowest one, in the order of their turns.
+  readonly #queues = new Map<string, Map<string, Waiting[]>>()
 
   /** @param maxCost most cost that the operations running at the same time may have together, not counting cheap ones */
   constructor (maxCost: number, { waiting = 1000, timeoutMs = DEADLINES.graphqlOperation, load = new EventLoopLoad() }: OperationQueueOptions = {}) {
@@ -59,9 +64,9 @@ export class OperationQueue {
    * Resolves when an operation may run, with a function that ends its turn and may be called more than once. Throws `Overloaded` if
    * too many operations wait or this one has waited for too long, and `ClientDisconnected` if it is discarded before its turn.
    */
-  async enter (cost: number, network: string, discarded?: AbortSignal): Promise<() => void> {
+  async enter (cost: number, networks: readonly Network[], discarded?: AbortSignal): Promise<() => void> {
     if (discarded?.aborted) throw new ClientDisconnected()
-    if (this.#waiting > 0 || !this.#hasRoom(cost) || this.#mustYield(cost)) await this.#wait(cost, network, discarded)
+    if (this.#waiting > 0 || !this.#hasRoom(cost) || this.#mustYield(cost)) await this.#wait(cost, networks, discarded)
     else this.#start(cost)
     let running = cost
     return () => {
@@ -84,12 +89,14 @@ export class OperationQueue {
     if (cost > this.#heavy) this.#lastStart = performance.now()
   }
 
-  #wait (cost: number, network: string, discarded: AbortSignal | undefined): Promise<void> {
+  #wait (cost: number, networks: readonly Network[], discarded: AbortSignal | undefined): Promise<void> {
     // Each network has a separate queue for its most costly operations, so that its other operations do not wait behind them.
-    const key = cost > this.#heavy ? `${network} heavy` : network
-    const queue = this.#queues.get(key) ?? []
-    if (this.#waiting >= this.#room) this.#makeRoom(queue)
-    this.#queues.set(key, queue)
+    const [widest, narrowest] = [networks.at(-1)!.name, networks[0]!.name]
+    const key = cost > this.#heavy ? `${narrowest} heavy` : narrowest
+    const queues = this.#queues.get(widest) ?? new Map<string, Waiting[]>()
+    if (this.#waiting >= this.#room) this.#makeRoom(queues, key)
+    const queue = queues.get(key) ?? []
+    this.#queues.set(widest, queues.set(key, queue))
     this.#waiting++
     return new Promise((resolve, reject) => {
       const settle = (act: () => void) => {
@@ -98,7 +105,7 @@ export class OperationQueue {
         act()
       }
       const leave = (error: Error) => settle(() => {
-        this.#remove(key, queue, waiting)
+        this.#remove(widest, key, waiting)
         reject(error)
       })
       const waiting = { cost, start: () => settle(resolve), leave }
@@ -111,24 +118,30 @@ export class OperationQueue {
     })
   }
 
-  // Rejects the last operation of the longest queue, so that one network cannot keep others from waiting. Throws `Overloaded` if that would
-  // be of no use, because the queue of the new operation would then be as long.
-  #makeRoom (queue: readonly Waiting[]): void {
-    const longest = [...this.#queues.values()].reduce((one, other) => other.length > one.length ? other : one)
-    if (longest.length <= queue.length + 1) throw new Overloaded()
+  // Rejects the last operation of the longest queue of the widest network with most of them, or of that of the new operation if it has
+  // about as many, so that no network can keep others from waiting. Throws `Overloaded` if its own queue is about as long.
+  #makeRoom (queues: Queues, key: string): void {
+    const largest = [...this.#queues.values()].reduce((one, other) => sizeOf(other) > sizeOf(one) ? other : one)
+    const crowded = sizeOf(largest) > sizeOf(queues) + 1 ? largest : queues
+    const longest = [...crowded.values()].reduce((one, other) => other.length > one.length ? other : one, [])
+    if (crowded === queues && longest.length <= (queues.get(key)?.length ?? 0) + 1) throw new Overloaded()
     longest.at(-1)!.leave(new Overloaded())
   }
 
   #startNext (): void {
-    for (const [key, queue] of this.#queues) {
-      const [next] = queue as [Waiting]
-      if (!this.#hasRoom(next.cost)) return
-      if (this.#mustYield(next.cost)) continue
-      this.#remove(key, queue, next)
-      // The network moves behind the others.
-      if (this.#queues.delete(key)) this.#queues.set(key, queue)
-      this.#start(next.cost)
-      next.start()
+    for (const [widest, queues] of this.#queues) {
+      for (const [key, [next]] of queues as Map<string, [Waiting]>) {
+        if (!this.#hasRoom(next.cost)) return
+        if (this.#mustYield(next.cost)) continue
+        this.#remove(widest, key, next)
+        // Both networks move behind the others.
+        const queue = queues.get(key)
+        if (queue) moveToEnd(queues, key, queue)
+        if (queues.size > 0) moveToEnd(this.#queues, widest, queues)
+        this.#start(next.cost)
+        next.start()
+        break
+      }
     }
   }
 
@@ -141,9 +154,23 @@ export class OperationQueue {
     }, LOAD_CHECK_MS).unref()
   }
 
-  #remove (key: string, queue: Waiting[], waiting: Waiting): void {
+  #remove (widest: string, key: string, waiting: Waiting): void {
+    const queues = this.#queues.get(widest)!
+    const queue = queues.get(key)!
     this.#waiting--
     queue.splice(queue.indexOf(waiting), 1)
-    if (queue.length === 0) this.#queues.delete(key)
+    if (queue.length === 0) queues.delete(key)
+    if (queues.size === 0) this.#queues.delete(widest)
   }
+}
+
+function sizeOf (queues: Queues): number {
+  let size = 0
+  for (const queue of queues.values()) size += queue.length
+  return size
+}
+
+function moveToEnd<Value> (map: Map<string, Value>, key: string, value: Value): void {
+  map.delete(key)
+  map.set(key, value)
 }

@@ -3,6 +3,7 @@ import {
   getOperationAST, getVariableValues, GraphQLError, Kind, Lexer, parse, Source, specifiedRules, TokenKind, validate,
   type DocumentNode, type GraphQLSchema, type OperationTypeNode,
 } from 'graphql'
+import { clientNetworksOf } from '../../plugins/client-info.ts'
 import { checkLimits, limits, limitExceeded } from '../../schema/graphql-limits.ts'
 import { readIdempotencyKey } from '../../schema/idempotency.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'
@@ -103,7 +104,7 @@ function recallDocument (schema: GraphQLSchema, text: string): KnownDocument {
 
 function ensureValid (usher: FastifyInstance, request: FastifyRequest, known: KnownDocument): void {
   if (known.valid) return
-  usher.usherGraphqlLimits.documents.charge(request.ip, checkLimits(known.document))
+  usher.usherGraphqlLimits.documents.charge(clientNetworksOf(request), checkLimits(known.document))
   const [problem] = validate(usher.graphql.schema, known.document, specifiedRules, { maxErrors: 1 })
   if (problem) throw problem
   forgetText(known.document)

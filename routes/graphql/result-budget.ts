@@ -1,11 +1,12 @@
 import { Overloaded } from '../../schema/errors.ts'
 import { ResponseTooLarge } from '../../schema/graphql-limits.ts'
-import { networkOf } from '../../schema/network.ts'
+import { clientNetworksOf } from '../../plugins/client-info.ts'
+import type { Network } from '../../schema/network.ts'
 import { ByteBudget } from './live/quotas.ts'
 
 // Responses of at most this many bytes are not counted in the total.
 const SMALL = 64 * 1024
-// A network may take this share of the total. Its clients can keep what they have taken for as long as they like, by reading slowly.
+// A network, wide or narrow, may take this share of the total. Its clients can keep what they have taken for as long as they like, by reading slowly.
 const NETWORK_SHARE = 1 / 4
 
 /** The bytes that an operation has read so far. */
@@ -16,6 +17,8 @@ export interface ResultSize {
   reserved: number
   /** The request of the operation, which has a network. An event of a subscription has none. */
   readonly request?: { readonly ip: string }
+  /** The networks for which they are reserved. */
+  networks?: readonly Network[]
 }
 
 /** Limits the bytes of each response, and of all large responses that are being read or sent, for each network and together. */
@@ -46,27 +49,28 @@ export class ResultBudget {
   release (size: ResultSize): void {
     if (size.reserved === 0) return
     this.#total.give(size.reserved)
-    if (size.request) this.#add(networkOf(size.request.ip), -size.reserved)
+    for (const network of size.networks ?? []) this.#add(network, -size.reserved)
     size.reserved = 0
   }
 
   #reserve (size: ResultSize): void {
     if (size.bytes > this.maxBytes) throw new ResponseTooLarge(this.maxBytes)
     const more = size.bytes - size.reserved
-    const network = size.request && networkOf(size.request.ip)
-    if (network !== undefined && this.#takenBy(network) + more > this.#share) throw new Overloaded()
+    // Once, because the client may have disconnected when they are released, and has no address then.
+    size.networks ??= size.request ? clientNetworksOf(size.request) : []
+    if (size.networks.some((network) => this.#takenBy(network) + more > this.#share)) throw new Overloaded()
     if (!this.#total.tryTake(more)) throw new Overloaded()
-    if (network !== undefined) this.#add(network, more)
+    for (const network of size.networks) this.#add(network, more)
     size.reserved = size.bytes
   }
 
-  #takenBy (network: string): number {
-    return this.#networks.get(network) ?? 0
+  #takenBy ({ name }: Network): number {
+    return this.#networks.get(name) ?? 0
   }
 
-  #add (network: string, bytes: number): void {
+  #add (network: Network, bytes: number): void {
     const taken = this.#takenBy(network) + bytes
-    if (taken > 0) this.#networks.set(network, taken)
-    else this.#networks.delete(network)
+    if (taken > 0) this.#networks.set(network.name, taken)
+    else this.#networks.delete(network.name)
   }
 }

@@ -207,6 +207,30 @@ t.test('8 entries are kept for auditSeconds', async (t) => {
   })
 })
 
+t.test('4 the log and sessions have the address of a client without its port, and not what is no address', async (t) => {
+  const usher = await createUsher(t, {}, { trustProxy: true })
+  const { inject, admin } = usher
+  const sent = {
+    '203.0.113.9': ['203.0.113.9', '203.0.113.9:4711', '::ffff:203.0.113.9', '::FFFF:CB00:7109', '[::ffff:203.0.113.9]:80'],
+    '2001:db8::1': ['2001:db8::1', '2001:DB8:0:0::0001', '[2001:db8::1]', '[2001:db8::1]:443', '2001:db8::1%eth0', '[2001:db8::1%25eth0]:443'],
+    unknown: [
+      'unknown', '_hidden', '_hidden:80', '<script>', '1.2.3.4.5', '999.1.1.1', '203.0.113.9:x', '203.0.113.9:80:80', '[203.0.113.9', '2001:db8::1]:443',
+      '[2001:db8::1]x', '2001:db8::1::2', '203.0.113.9/24', '0x7f.1', '[]', '[]:1', ':80', `2001:db8::1%${'x'.repeat(5000)}`, `_${'x'.repeat(5000)}`,
+    ],
+  }
+  for (const [address, headers] of Object.entries(sent)) {
+    for (const header of headers) {
+      const login = await inject('POST', '/api/auth/login', { payload: admin, headers: { 'x-forwarded-for': header } })
+      t.equal(login.statusCode, 200)
+      const { token } = login.json()
+      const get = async (path: string) => (await inject('GET', path, { headers: { authorization: `Bearer ${token}` } })).json()
+      t.match(await get('/api/audit?limit=1'), [{ action: 'login', address }], header.slice(0, 40))
+      t.match((await get('/api/auth/sessions')).find(({ current }: { current: boolean }) => current), { address }, header.slice(0, 40))
+      await inject('POST', '/api/auth/logout', { headers: { authorization: `Bearer ${token}` } })
+    }
+  }
+})
+
 t.test('4 the log records 403 and 429 responses, but only one entry a minute during a flood', async (t) => {
   const warnings: string[] = []
   const logger = { level: 'warn', stream: { write: (line: string) => { warnings.push(line) } } }
@@ -233,7 +257,7 @@ t.test('4 the log records 403 and 429 responses, but only one entry a minute dur
   await until('all are written', async () => (await entries()).length >= expected.length, 20)
   t.same(await entries(), expected)
 
-  await Promise.all(Array.from({ length: 150 }, (_, index) => login(`198.51.100.${index}`)))
+  await Promise.all(Array.from({ length: 150 }, (_, index) => login(`198.51.${index}.1`)))
   t.equal((await create(await usher.createUser())).statusCode, 403)
   await until('what comes last is written', async () => (await entries()).filter(({ action }) => action === 'access.denied').length === 4, 20)
   t.equal((await entries()).filter(({ action }) => action === 'access.throttled').length, 100, 'as many sources as there are: 100 a minute; they hide nothing of users')

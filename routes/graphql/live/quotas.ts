@@ -1,12 +1,13 @@
 import type { UsherError } from '../../../schema/errors.ts'
 import { Overloaded } from '../../../schema/errors.ts'
+import { limitOf, type Network } from '../../../schema/network.ts'
 
 /** The `Retry-After` of a rejected socket or event stream. */
 export const RETRY_AFTER_SECONDS = 5
 
 /** The limits of a `Quota`. */
 export interface QuotaOptions {
-  /** Different items that a network may use. */
+  /** Different items that a network may use; a wider one may use more (`limitOf`). */
   perNetwork: number
   /** Different items that all networks together may use. */
   total: number
@@ -25,21 +26,29 @@ export class Quota {
   }
 
   /**
-   * Takes an item for a network. Returns a function that releases it. Throws `Exceeded` if the network exceeds its limit, or
-   * `Overloaded` if all networks together exceed theirs.
+   * Takes an item for the networks of a client. Returns a function that releases it. Throws `Exceeded` if one of them exceeds its limit,
+   * or `Overloaded` if all networks together exceed theirs.
    */
-  take (network: string, item: unknown = Symbol('item')): () => void {
+  take (networks: readonly Network[], item: unknown = Symbol('item')): () => void {
     const { perNetwork, total, Exceeded } = this.#options
-    const items = this.#networks.get(network) ?? new Map<unknown, number>()
-    if (!items.has(item) && items.size >= perNetwork) throw new Exceeded()
+    for (const network of networks) {
+      const items = this.#networks.get(network.name)
+      if (items && !items.has(item) && items.size >= limitOf(network, perNetwork, total)) throw new Exceeded()
+    }
     if (!this.#total.has(item) && this.#total.size >= total) throw new Overloaded()
-    this.#networks.set(network, items)
-    add(items, item)
     add(this.#total, item)
+    for (const { name } of networks) {
+      const items = this.#networks.get(name) ?? new Map<unknown, number>()
+      this.#networks.set(name, items)
+      add(items, item)
+    }
     return () => {
-      remove(items, item)
       remove(this.#total, item)
-      if (items.size === 0) this.#networks.delete(network)
+      for (const { name } of networks) {
+        const items = this.#networks.get(name)!
+        remove(items, item)
+        if (items.size === 0) this.#networks.delete(name)
+      }
     }
   }
 }

@@ -1,3 +1,4 @@
+import type { Network } from '../../../schema/network.ts'
 import type { GraphQLFormattedError } from 'graphql'
 
 /** A subscriber with this many unread bytes needs no further events for now. */
@@ -8,8 +9,8 @@ export type Transport = 'websocket' | 'sse'
 
 /** Where the events of one subscriber are delivered, such as a socket. */
 export interface Sink {
-  /** The client's network, see `networkOf`. */
-  readonly network: string
+  /** The client's networks, see `networksOf`. */
+  readonly networks: readonly Network[]
   readonly transport: Transport
   /** Bytes that were delivered and that the client has not read yet. */
   readonly waiting: number

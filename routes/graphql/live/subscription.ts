@@ -9,8 +9,8 @@ import { serialize } from '../hooks.ts'
 import { textOf } from '../serialize.ts'
 import { describe, type Subscription } from './subscription-key.ts'
 
-// The name of the queue in which all events wait for their turn. Operations of clients wait in queues of their networks.
-const EVENTS = 'events'
+// The queue in which all events wait for their turn. Operations of clients wait in queues of their networks.
+const EVENTS = [{ name: 'events', factor: 1 }]
 
 // How often rendering an event is tried if PostgreSQL cancels its statements. A query that always takes too long never succeeds.
 const TRIES = 3

@@ -3,6 +3,7 @@ import type { GraphQLError } from 'graphql'
 import type { PostStream } from '../../../plugins/posts/post-stream.ts'
 import { encodePlace } from '../../../schema/cursor.ts'
 import { TooManyConnections, TooManySubscriptions } from '../../../schema/graphql-limits.ts'
+import type { Network } from '../../../schema/network.ts'
 import { formatErrors } from '../format.ts'
 import { ByteBudget, Quota, UnreadBytes } from './quotas.ts'
 import { SharedOperation, type Subscriber } from './shared-operation.ts'
@@ -78,8 +79,8 @@ export function createSubscriptions (usher: FastifyInstance) {
      * Admits a socket or an event stream from a network. Returns a function to call when it has closed. Throws
      * `TooManyConnections` or `Overloaded`.
      */
-    admit (network: string, transport: Transport): () => void {
-      const taken = connections.take(network)
+    admit (networks: readonly Network[], transport: Transport): () => void {
+      const taken = connections.take(networks)
       const closed = counts.connection(transport)
       return () => {
         taken()
@@ -96,7 +97,7 @@ export function createSubscriptions (usher: FastifyInstance) {
       const { isHosts, isExclusive } = describe(usher, given)
       const ended = isExclusive ? new AbortController() : undefined
       const subscription = ended ? { ...given, stopped: ended.signal } : given
-      const taken = different.take(sink.network, key)
+      const taken = different.take(sink.networks, key)
       const uncount = counts.subscriber(sink.transport)
       const release = () => {
         taken()

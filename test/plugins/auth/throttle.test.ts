@@ -117,7 +117,7 @@ t.test('4 failed logins are throttled per account: 429 with Retry-After', async 
 
   t.test('4 the table contains no readable addresses', async (t) => {
     const rows = await sql<{ key: string }[]>`select key from throttle`
-    for (const { key } of rows) t.match(key, /^login\.(address|account|account-and-address) [0-9a-f]{64}$/)
+    for (const { key } of rows) t.match(key, /^login\.(address|account|account-and-address)([*]\d+)? [0-9a-f]{64}$/)
   })
 
   t.test('1.2 an invalid body does not count as an attempt', async (t) => {
@@ -460,4 +460,74 @@ t.test('9 unset members of a limit keep their defaults, and the host\'s object i
     [{ account: { perSecond: 1 } }, 'throttle.account has no member perSecond'],
   ]
   for (const [throttle, message] of refused) t.throws(() => readOptions({ databaseUrl, throttle } as UsherOptions), { message: `usher: ${message}` }, message)
+})
+
+// Charges attempts from all addresses at once. Returns how many are let through.
+async function countLetThrough (addresses: readonly string[], charge: (address: string) => Promise<unknown>): Promise<number> {
+  const results = await Promise.all(addresses.map((address) => charge(address).then(() => 1, ({ code }) => code === REFUSED.code ? 0 : NaN)))
+  return results.reduce<number>((sum, result) => sum + result, 0)
+}
+
+const hex = (number: number) => number.toString(16).padStart(2, '0')
+
+t.test('4 wider networks have larger limits: a /56, a /48, and a /24 of IPv4', async (t) => {
+  const two = { burst: 2, perMinute: 0.01 }
+  const app = await openThrottle(t, { address: two, refresh: two, reset: two, signUp: two, account: { burst: 1e6, perMinute: 1e6 } })
+  const throttle = app.usherThrottle
+  let count = 0
+  const kinds: [string, (address: string) => Promise<unknown>][] = [
+    ['logins', (address) => throttle.login({ email: `${count++}@example.com`, address })],
+    ['refreshes', (address) => throttle.refresh({ address })],
+    ['reset links', (address) => throttle.reset({ email: `${count++}@example.com`, address })],
+    ['sign-ups', (address) => throttle.signUp({ email: `${count++}@example.com`, address })],
+  ]
+  for (const [kind, charge] of kinds) {
+    const many = Array.from({ length: 100 }, (_, index) => index)
+    t.equal(await countLetThrough(many.map((index) => `2001:db8:1:1::${hex(index)}`), charge), 2, `${kind} of a /64`)
+    t.equal(await countLetThrough(many.map((index) => `2001:db8:1:1${hex(index)}::1`), charge), 8, `${kind} of a /56`)
+    t.equal(await countLetThrough(many.map((index) => `2001:db8:2:${hex(index)}00::1`), charge), 32, `${kind} of a /48`)
+    t.equal(await countLetThrough(many.map((index) => `192.0.2.${index}`), charge), 32, `${kind} of a /24`)
+    t.equal(await countLetThrough(['2001:db8:3::1', '192.0.3.1'], charge), 2, `${kind} of other networks`)
+    t.equal(await countLetThrough(many.map((index) => `_hidden${index}`), charge), 2, `${kind} of what is no address`)
+  }
+})
+
+t.test('4 attempts that succeed do not use up the limits of wider networks', async (t) => {
+  const app = await openThrottle(t, { refresh: { burst: 1, perMinute: 0.01 } })
+  const rounds = Array.from({ length: 40 }, (_, index) => index)
+  for (const index of rounds) await (await app.usherThrottle.refresh({ address: `2001:db8:1:${hex(index)}::1` })).refund()
+  t.equal(await countLetThrough(rounds.map((index) => `2001:db8:1:${hex(index)}00::1`), (address) => app.usherThrottle.refresh({ address })), 16)
+  const rejected = countLetThrough(rounds.map((index) => `2001:db8:1:ff${hex(index)}::1`), (address) => app.usherThrottle.refresh({ address }))
+  t.equal(await rejected, 0, 'nothing is left of the /48')
+  const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
+  const used = await sql`select 1 from throttle where key like 'refresh.address %' and free_at > now()`
+  t.equal(used.length, 16, 'what is rejected for a wider network is not charged to the narrow ones')
+})
+
+t.test('11.2 one network has at most a quarter of the sign-ups that may be pending, whatever the limits', async (t) => {
+  const app = await openThrottle(t, { signUp: { burst: 1e6, perMinute: 1e6 } })
+  const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
+  const flood = (count: number, email: string) => countLetThrough(
+    Array.from({ length: count }, (_, index) => `2001:db8:1:${index.toString(16)}::1`),
+    (address) => app.usherThrottle.signUp({ email: `${email}-${address}`, address })
+  )
+  t.equal(await flood(1300, 'first'), 1250, 'a burst of an eighth')
+  await sql`update throttle set free_at = free_at - interval '1 day'`
+  // The node forgets recent rejections.
+  await app.usherThrottle.purge()
+  t.equal(await flood(1300, 'second'), 1250, 'and as many while those are pending')
+  t.equal(await countLetThrough(['2001:db8:2::1'], (address) => app.usherThrottle.signUp({ email: 'x@example.com', address })), 1, 'others still can')
+})
+
+t.test('4 TRUST_PROXY: attempts from an address with changing ports, and from what is no address, share a limit', async (t) => {
+  const usher = await createUsher(t, { throttle: { address: { burst: 3, perMinute: 0.01 }, account: { burst: 1e6, perMinute: 1e6 } } }, { trustProxy: true })
+  const from = async (header: string, email: string) => {
+    const { statusCode } = await usher.inject('POST', '/api/auth/login', { payload: wrong(email), headers: { 'x-forwarded-for': header } })
+    return statusCode
+  }
+  const kinds = [(index: number) => `203.0.113.9:${1000 + index}`, (index: number) => `[2001:db8::9]:${1000 + index}`, (index: number) => `_hidden${index}`]
+  for (const [kind, header] of kinds.entries()) {
+    const statuses = await Promise.all(Array.from({ length: 10 }, (_, index) => from(header(index), `${kind}-${index}@example.com`)))
+    t.same(statuses.sort(), [401, 401, 401, 429, 429, 429, 429, 429, 429, 429], header(0))
+  }
 })

@@ -106,7 +106,7 @@ t.test('1.13 different subscriptions are limited; white space, comments and name
   other.start('1', POSTS)
   other.start('2', 'subscription { postCreated { content } }')
   t.same(await other.run('{ __typename }'), { data: { __typename: 'Query' } })
-  const third = await (await elsewhere('192.0.2.2')).init()
+  const third = await (await elsewhere('198.51.100.1')).init()
   third.start('1', 'subscription { postCreated { createdAt } }')
   t.equal(await third.closed, 1013, 'all networks together')
 

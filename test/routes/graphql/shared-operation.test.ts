@@ -7,13 +7,14 @@ import { SharedOperation, type Subscriber } from '../../../routes/graphql/live/s
 import type { Sink } from '../../../routes/graphql/live/sink.ts'
 import { postAt, PostSource } from '../../helpers/post-source.ts'
 import { until } from '../../helpers/until.ts'
+import { networksOf } from '../../../schema/network.ts'
 
 const MIB = 1024 * 1024
 
 /** The connection of a client that reads only when it is told to. */
 class Reader implements Sink {
   readonly transport = 'sse'
-  readonly network = '192.0.2.1'
+  readonly networks = networksOf('192.0.2.1')
   readonly events: string[] = []
   readonly errors: unknown[] = []
   waiting = 0

@@ -6,7 +6,8 @@ import Negotiator from 'negotiator'
 import { onceClosed } from '../../../../plugins/connections.ts'
 import { translate } from '../../../../plugins/errors.ts'
 import { createResponseCutOff } from '../../../../plugins/response-cut-off.ts'
-import { networkOf } from '../../../../schema/network.ts'
+import type { Network } from '../../../../schema/network.ts'
+import { clientNetworksOf } from '../../../../plugins/client-info.ts'
 import { createContext } from '../../context.ts'
 import { EventStream } from './event-stream.ts'
 import { formatExecution, rootOf } from '../../format.ts'
@@ -47,8 +48,8 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
   })
 
   async function subscribe (operation: CheckedSubscription, request: FastifyRequest): Promise<EventStream> {
-    const network = networkOf(request.ip)
-    const leave = subscriptions.admit(network, 'sse')
+    const networks = clientNetworksOf(request)
+    const leave = subscriptions.admit(networks, 'sse')
     const stream = new EventStream(subscriptions.unread)
     stream.once('close', leave)
     try {
@@ -56,7 +57,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
       const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
       // Before the subscription, which may take a while, because the session may end meanwhile.
       if (reader) stream.once('close', usherAuth.watch(authorization!, reader, () => stream.end()))
-      const stop = await subscriptions.subscribe({ ...operation, reader, request, lastEventId: lastEventId || undefined }, createSink(stream, network))
+      const stop = await subscriptions.subscribe({ ...operation, reader, request, lastEventId: lastEventId || undefined }, createSink(stream, networks))
       open.add(stream)
       stream.once('close', () => {
         open.delete(stream)
@@ -91,9 +92,9 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
   }
 }
 
-function createSink (stream: EventStream, network: string): Sink {
+function createSink (stream: EventStream, networks: readonly Network[]): Sink {
   return {
-    network,
+    networks,
     transport: 'sse',
     get waiting () { return stream.unread },
     begin: (cursor) => stream.write(`${RECONNECT}${id(cursor)}\n`),

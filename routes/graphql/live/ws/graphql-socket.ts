@@ -150,7 +150,7 @@ export class GraphqlSocket {
   }
 
   async #run (id: string, operation: Operation): Promise<void> {
-    const { usher, request, subscriptions, connection, network } = this.#context
+    const { usher, request, subscriptions, connection, networks } = this.#context
     if (typeOf(usher, operation) !== 'subscription') return this.#execute(id, operation)
     const head = headOf(this.#protocol, id)
     let hasEnded = false
@@ -161,7 +161,7 @@ export class GraphqlSocket {
     }
     const subscription = { ...checkSubscription(usher, request, operation), reader: await this.#actor(), request }
     const stop = await subscriptions.subscribe(subscription, createSocketSink(this.#socket, connection, {
-      network,
+      networks,
       send: (event) => this.#socket.write(`${head}${event}}`),
       complete: () => end(() => this.#socket.write(completeOf(id))),
       fail: (errors) => end(() => this.#sendErrors(id, errors)),

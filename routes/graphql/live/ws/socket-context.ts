@@ -1,3 +1,4 @@
+import type { Network } from '../../../../schema/network.ts'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Subscriptions } from '../subscriptions.ts'
@@ -9,7 +10,7 @@ export interface SocketContext {
   request: FastifyRequest
   /** The connection under the WebSocket. */
   connection: Duplex
-  /** The client's network, see `networkOf`. */
-  network: string
+  /** The client's networks, see `networksOf`. */
+  networks: readonly Network[]
   subscriptions: Subscriptions
 }

@@ -3,15 +3,15 @@ import type { BoundedSocket } from './bounded-socket.ts'
 import type { Sink } from '../sink.ts'
 
 /** The subscription of a socket. */
-export interface SocketSubscription extends Pick<Sink, 'network' | 'complete' | 'fail'> {
+export interface SocketSubscription extends Pick<Sink, 'networks' | 'complete' | 'fail'> {
   /** Sends an event, which is JSON, to the client. */
   send (event: string): void
 }
 
 /** Creates the sink of a subscription over a socket. `connection` is the connection under the WebSocket. */
-export function createSocketSink (socket: BoundedSocket, connection: Duplex, { network, send, complete, fail }: SocketSubscription): Sink {
+export function createSocketSink (socket: BoundedSocket, connection: Duplex, { networks, send, complete, fail }: SocketSubscription): Sink {
   return {
-    network,
+    networks,
     transport: 'websocket',
     complete,
     fail,

@@ -5,7 +5,8 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, preVa
 import { WebSocketServer, type WebSocket } from 'ws'
 import { closeConnection } from '../../../../plugins/connections.ts'
 import { OriginNotAllowed } from '../../../../schema/errors.ts'
-import { networkOf } from '../../../../schema/network.ts'
+import type { Network } from '../../../../schema/network.ts'
+import { clientNetworksOf } from '../../../../plugins/client-info.ts'
 import { createAllowedOrigins } from '../../../allowed-origins.ts'
 import { RETRY_AFTER_SECONDS } from '../quotas.ts'
 import { CloseCode } from './close-codes.ts'
@@ -72,24 +73,24 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
     }
     route.handler = function (request, reply) {
       if (!origins.mayConnect(request)) return sendError(reply, new OriginNotAllowed())
-      const network = networkOf(request.ip)
+      const networks = clientNetworksOf(request)
       try {
-        const leave = subscriptions.admit(network, 'websocket')
+        const leave = subscriptions.admit(networks, 'websocket')
         reply.hijack()
-        upgrade(request, network, leave)
+        upgrade(request, networks, leave)
       } catch (error) {
         return sendError(reply, error as FastifyError)
       }
     }
   }
 
-  function upgrade (request: FastifyRequest, network: string, leave: () => void): void {
+  function upgrade (request: FastifyRequest, networks: readonly Network[], leave: () => void): void {
     const { connection, head } = upgrades.get(request.raw)!
     let upgraded = false
     sockets.handleUpgrade(request.raw, connection, head, (socket) => {
       upgraded = true
       socket.once('close', leave)
-      accept(socket, { usher: app, request, connection, network, subscriptions })
+      accept(socket, { usher: app, request, connection, networks, subscriptions })
     })
     // The handshake was invalid, and ws has already sent a response.
     if (!upgraded) leave()
