@@ -1,6 +1,7 @@
 import { sql, type Kysely } from 'kysely'
 import { secureAccounts } from './migrations/account-safety.ts'
 import { createAccounts } from './migrations/accounts.ts'
+import { auditIndexes, dropAuditLogins } from './migrations/audit-indexes.ts'
 import { createDeletedUsers } from './migrations/deleted-users.ts'
 import { timeEndedSessions } from './migrations/ended-at.ts'
 import { createEpochs } from './migrations/epochs.ts'
@@ -24,8 +25,12 @@ import { allowPauses, lock } from './postgres.ts'
 import { conflict, OLDEST_POSTGRESQL, StartError } from './start-errors.ts'
 import type { Tables } from './tables.ts'
 
-/** What a migration does: statements in a transaction, or indexes to build. */
-type Migration = ((db: Kysely<Tables>, schema: string) => Promise<void>) | { indexes: IndexesOf }
+type Statements = (db: Kysely<Tables>, schema: string) => Promise<void>
+
+/** What a migration does: statements in a transaction, or indexes to build, and statements in a transaction once they are there. */
+type Migration = Statements | { indexes: IndexesOf, afterwards?: Statements }
+
+const statementsOf = (migration: Migration): Statements | undefined => typeof migration === 'function' ? migration : migration.afterwards
 
 export interface MigrateOptions {
   fields?: UserFields
@@ -82,7 +87,7 @@ async function change (db: Kysely<Tables>, schema: string, fields: UserFields, r
     await buildIndexes(db, schema, indexes, (step) => report({ migration: name, ...step }))
     await inShortTransaction(db, schema, async (trx) => {
       if ((await listRan(trx, schema, 0)).has(name)) return
-      if (typeof migration === 'function') await migration(trx.withSchema(schema), schema)
+      await statementsOf(migration)?.(trx.withSchema(schema), schema)
       await note(trx, schema, name)
     }, () => report({ migration: name, state: 'waiting' }))
     report({ migration: name, state: 'ended' })
@@ -104,8 +109,8 @@ export async function runMigrations (trx: Kysely<Tables>, schema: string, { only
   const ran = await listRan(trx, schema, 0)
   for (const [name, migration] of Object.entries(migrations)) {
     if (ran.has(name) || (only && !only.has(name))) continue
-    if (typeof migration === 'function') await migration(trx.withSchema(schema), schema)
-    else await createIndexes(trx, migration.indexes(schema))
+    if (typeof migration !== 'function') await createIndexes(trx, migration.indexes(schema))
+    await statementsOf(migration)?.(trx.withSchema(schema), schema)
     await note(trx, schema, name)
   }
 }
@@ -161,6 +166,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0018-quotas': createQuotas,
   '0019-one-request-a-key': keepOneRequestAKey,
   '0020-live-sessions': addLiveSessions,
+  '0024-audit-indexes': { indexes: auditIndexes, afterwards: dropAuditLogins },
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

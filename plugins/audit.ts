@@ -5,8 +5,9 @@ import { batchCalls } from '../db/batching.ts'
 import type { ClientInfo } from '../db/sessions.ts'
 import type { Database } from '../db/tables.ts'
 import type { AuditAction } from '../schema/audit.ts'
-import { networkOf } from '../schema/network.ts'
+import { widestNetworkOf } from '../schema/network.ts'
 import type { Actor } from '../schema/policy.ts'
+import { createInTurn } from './in-turn.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 import { createSampler } from './sampler.ts'
 
@@ -35,6 +36,9 @@ function createAudit (app: FastifyInstance) {
   const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries), {
     timeoutMs: deadlines.batch, telemetry: app.usherTelemetry.batch('audit.create'),
   })
+
+  // A user may have many entries, so the reads of one must not take the connections of others.
+  const reads = createInTurn()
 
   // Each kind has its own sampler, so that a flood of one kind does not hide entries of another. Requests with and without
   // a user are different kinds.
@@ -71,14 +75,15 @@ function createAudit (app: FastifyInstance) {
       const kind = `${action} ${actor === null ? 'network' : 'user'}`
       const isNew = samplers.get(kind) ?? createSampler()
       samplers.set(kind, isNew)
-      if (!isNew(actor?.id ?? networkOf(address))) return
+      if (!isNew(actor?.id ?? widestNetworkOf(address))) return
       const written = add(caller, { action })
         .catch((err) => app.log.warn({ err, action }, 'An entry of the account log could not be written'))
         .finally(() => pending.delete(written))
       pending.add(written)
     },
 
-    list: (query: ListAuditQuery) => listAuditEntries(db, query),
+    /** Returns a page for a reader, whose other reads wait meanwhile. Rejects with `Overloaded` if they take too long. */
+    list: (readerId: string, query: ListAuditQuery) => reads.run(readerId, () => listAuditEntries(db, query)),
 
     /** Deletes at most `ROWS_A_PURGE` entries that are older than `auditSeconds`. Returns the number of deleted entries. */
     purge: (): Promise<number> => deleteOldAuditEntries(db, { seconds: auditSeconds, limit: ROWS_A_PURGE }),

@@ -38,7 +38,7 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const actor = actorOf(request)
     const all = readsAll(actor)
     const userId = user ?? (all ? undefined : actor.id)
-    const { rows, next } = await audit.list({ userId, action, limit, after: after && decodeCursor(after) })
+    const { rows, next } = await audit.list(actor.id, { userId, action, limit, after: after && decodeCursor(after) })
     await confirmReader(actor, request.socket)
     const entries = all ? [...rows] : rows.map((entry) => forOwner(entry))
     addVary(reply, 'Authorization')
