@@ -38,7 +38,7 @@ function createAudit (app: FastifyInstance) {
   })
 
   // A user may have many entries, so the reads of one must not take the connections of others.
-  const reads = createInTurn()
+  const reads = createInTurn({ timeoutMs: deadlines.write })
 
   // Each kind has its own sampler, so that a flood of one kind does not hide entries of another. Requests with and without
   // a user are different kinds.

@@ -92,7 +92,7 @@ function createThrottle (app: FastifyInstance) {
   }
 
   /**
-   * Returns a function that charges an attempt to the limits of the networks of an address, with one statement, and throws `TooManyRequests`
+   * Returns a function that charges an attempt to the limits of the networks of an address, narrowest first, and throws `TooManyRequests`
    * if one of them is used up.
    * @param share the most that a network may have, whatever its size
    */
@@ -101,7 +101,13 @@ function createThrottle (app: FastifyInstance) {
     return async (address: string): Promise<Charged> => {
       const networks = networksOf(address)
       recallAny(name, networks)
-      return all(networks.map(({ name, factor }) => chargeTo(factor, name)))
+      // One after the other, so that a flood from a narrow network takes nothing from its neighbours.
+      const chargeFrom = (index: number): Promise<Charged> => {
+        const { name, factor } = networks[index]!
+        const charging = chargeTo(factor, name)
+        return index + 1 < networks.length ? both(charging, () => chargeFrom(index + 1)) : charging
+      }
+      return chargeFrom(0)
     }
   }
 
@@ -209,22 +215,6 @@ function createThrottle (app: FastifyInstance) {
 }
 
 const toLimit = ({ burst, perMinute }: { burst: number, perMinute: number }): Limit => ({ burst, interval: 60e6 / perMinute })
-
-// Charges several limits at the same time. If one is used up, the charges on the others are taken back.
-async function all (charging: Promise<Charged>[]): Promise<Charged> {
-  const results = await Promise.allSettled(charging)
-  const charged = results.flatMap((result) => result.status === 'fulfilled' ? [result.value] : [])
-  const errors = results.flatMap((result) => result.status === 'rejected' ? [result.reason] : [])
-  const refund = async () => { await Promise.all(charged.map((charge) => charge.refund())) }
-  const refundLater = () => { for (const charge of charged) charge.refundLater() }
-  if (errors.length === 0) return { refund, refundLater }
-  if (errors.every((error) => error instanceof TooManyRequests)) {
-    await refund()
-    throw errors.reduce((one, other) => other.retryAfter > one.retryAfter ? other : one)
-  }
-  refundLater()
-  throw errors.find((error) => !(error instanceof TooManyRequests))
-}
 
 // Charges two limits. If the second one is used up, the charge on the first is taken back.
 async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charged>): Promise<Charged> {

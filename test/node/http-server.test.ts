@@ -4,8 +4,9 @@ import helmet from '@fastify/helmet'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import httpDefaults from '../../node/http-defaults.ts'
-import { serverOptions } from '../../node/http-server.ts'
+import { serverOptions, trustProxy } from '../../node/http-server.ts'
 import { createHeaders } from '../../node/security-headers.ts'
+import { clientAddressOf } from '../../plugins/client-info.ts'
 import { handleUpgrades } from '../../routes/graphql/live/ws/upgrades.ts'
 import { parseSettings } from '../../node/settings.ts'
 import { listen, sendRaw } from '../helpers/wire.ts'
@@ -108,4 +109,19 @@ t.test('1.6 the security headers are those of @fastify/helmet', async (t) => {
     t.equal(expected['strict-transport-security'], 'max-age=31536000; includeSubDomains')
     t.match(headers, { ...expected, date: String })
   }
+})
+
+t.test('8 TRUST_PROXY: proxies are recognised with a port, in brackets and as mapped addresses, and others are not trusted', async (t) => {
+  const app = Fastify({ trustProxy: trustProxy(['loopback', '10.0.0.0/8', '2001:db8::/32', '::ffff:192.0.2.0/120', '198.51.100.7']) })
+  app.get('/', async (request) => ({ address: clientAddressOf(request) }))
+  const of = async (forwarded: string, remoteAddress = '127.0.0.1') =>
+    (await app.inject({ url: '/', remoteAddress, headers: { 'x-forwarded-for': forwarded } })).json().address
+  const client = '203.0.113.9'
+  for (const proxy of ['10.1.2.3', '10.1.2.3:80', '[2001:db8::5]:443', '2001:DB8::5', '::ffff:10.1.2.3', '192.0.2.200', '198.51.100.7:9', '::1']) {
+    t.equal(await of(`_x, ${client}:4711, ${proxy}`), client, proxy)
+  }
+  for (const other of ['11.1.2.3', '[2001:db9::5]:443', '192.0.3.1', '198.51.100.8']) t.not(await of(`${client}, ${other}`), client, other)
+  t.equal(await of(`${client}, _hidden`), 'unknown', 'whoever that is')
+  t.equal(await of(client, '198.51.100.9'), '198.51.100.9')
+  t.same([trustProxy([]), trustProxy(['false']), trustProxy(['true', '10.0.0.0/8'])], [false, false, true])
 })
