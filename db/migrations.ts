@@ -166,7 +166,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0018-quotas': createQuotas,
   '0019-one-request-a-key': keepOneRequestAKey,
   '0020-live-sessions': addLiveSessions,
-  '0024-audit-indexes': { indexes: auditIndexes, afterwards: dropAuditLogins },
+  '0023-audit-indexes': { indexes: auditIndexes, afterwards: dropAuditLogins },
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()
