@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { UserRow } from '../db/tables.ts'
 import { findCredentials, updatePasswordHash } from '../db/users.ts'
 import { clientInfoOf } from '../plugins/client-info.ts'
@@ -96,9 +96,16 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onLogout (request: RequestOf<typeof schemas.logout>, reply: ReplyOf<typeof schemas.logout>) {
     const actor = actors.in(request)
-    const session = actor ? { id: actor.sessionId } : cookies.read(request)
-    if (session) await sessions.end(session, { ...audit.contextOf(callerOf(request)), action: 'logout', byUser: true })
-    cookies.clear(reply)
+    const entry = { ...audit.contextOf(callerOf(request)), action: 'logout', byUser: true } as const
+    if (actor) await sessions.end({ id: actor.sessionId }, entry)
+    if (cookies.serves(request)) {
+      // The browser loses its cookie, so the session of the cookie ends as well, if it is another one: nobody could end it
+      // later, and a copy of the cookie would work on.
+      for (const cookie of cookies.readAll(request)) {
+        if (cookie.id !== actor?.sessionId) await sessions.end(cookie, entry)
+      }
+      cookies.clear(reply)
+    }
     return reply.code(204).send(null)
   }
 
@@ -148,9 +155,18 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return { token, tokenType: 'Bearer', expiresIn, user: visibility.show(user, actor) }
   }
 
-  // A bearer token takes precedence. The cookie is accepted only from an allowed origin, so that no other page can log a user out.
+  // Either a bearer token or the cookie is enough. An `Authorization` that is unusable, such as an expired token or the
+  // credentials of a proxy, does not keep the cookie from working. The cookie is accepted only from an allowed origin, so
+  // that no other page can log a user out.
   async function authenticateLogout (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    if (request.headers.authorization) return authenticate(request, reply)
+    if (request.headers.authorization) {
+      try {
+        return await authenticate(request, reply)
+      } catch (error) {
+        if ((error as FastifyError).statusCode !== 401 || !cookies.isSent(request)) throw error
+        reply.removeHeader('www-authenticate')
+      }
+    }
     if (!cookies.isSent(request)) throw new Unauthenticated()
     if (!cookies.serves(request)) throw new OriginNotAllowed()
   }

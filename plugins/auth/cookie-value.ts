@@ -15,6 +15,17 @@ export interface SessionCookie {
   readonly signature: string
 }
 
+/**
+ * Returns the values of all cookies of a name in a `Cookie` header (RFC 6265 4.2). Names are compared as a whole and with
+ * their case. The double quotes that a value may have are not part of it.
+ */
+export function readCookies (header: string, name: string): string[] {
+  return header.split(';').flatMap((pair) => {
+    const [, given, value] = /^[ \t]*([^=]*?)[ \t]*=[ \t]*(.*?)[ \t]*$/s.exec(pair) ?? []
+    return given === name ? [/^"(.*)"$/s.exec(value!)?.[1] ?? value!] : []
+  })
+}
+
 const format = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([\w-]{43})\.(0|[1-9]\d{0,8})\.([\w-]{43})$/
 
 /** Parses the value of a cookie. Returns undefined if it does not have the format of a session cookie. */

@@ -7,8 +7,9 @@ import Fastify from 'fastify'
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import usher from '../../app.ts'
-import { createUsher, withUsers } from '../helpers/app.ts'
+import { createUsher, withUsers, type LoggedIn } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
 
 const WRONG = { error: 'Email or password is wrong', code: 'INVALID_CREDENTIALS' }
 const COOKIE = /^[0-9a-f-]{36}\.[\w-]{43}\.0\.[\w-]{43}$/
@@ -216,7 +217,8 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.same([none.statusCode, none.headers['www-authenticate'], none.json().code], [401, 'Bearer', 'UNAUTHENTICATED'])
     for (const cookie of ['usher_session=', 'usher_session', 'other=1', ';;=;', '%%%']) t.equal((await logout({ cookie })).statusCode, 401, cookie)
     for (const authorization of ['Bearer x', 'Basic eDp5']) {
-      t.equal((await logout({ authorization, cookie: user.cookie })).statusCode, 401)
+      t.equal((await logout({ authorization })).statusCode, 401)
+      t.equal((await logout({ authorization, cookie: 'my_usher_session=x' })).statusCode, 401, 'another cookie')
     }
     const unknown = user.cookie.replace(/\..{43}\./, `.${'x'.repeat(43)}.`)
     for (const cookie of ['usher_session=x', `usher_session=${'x'.repeat(4000)}`, 'usher_session=%00%ED%A0%80', unknown]) {
@@ -225,6 +227,87 @@ t.test('4 login, the protected route and logout', async (t) => {
       t.match(response.headers['set-cookie'], /^usher_session=; /)
     }
     t.equal((await inject('GET', '/api/protected', { headers: user.headers })).statusCode, 200)
+  })
+})
+
+t.test('4.2, 4.3 what else a client sends does not keep its session cookie from working', async (t) => {
+  const user = await createUser()
+  const refresh = (headers: Record<string, string>) => inject('POST', '/api/auth/refresh', { headers })
+  const logout = (headers: Record<string, string>) => inject('POST', '/api/auth/logout', { headers })
+  const works = async ({ headers }: LoggedIn) => (await inject('GET', '/api/protected', { headers })).statusCode === 200
+  const ended = await login(user)
+  await logout(ended.headers)
+  const expired = await (await createUsher(t, { ...options, accessTokenSeconds: 1 })).login(user)
+  await until('the expiry of a token', async () => !await works(expired))
+  const unusable = {
+    'the token of an ended session': ended.headers.authorization,
+    'an expired token': expired.headers.authorization,
+    'credentials for a proxy': 'Basic eDp5',
+    'a token that a script has not got': 'Bearer undefined',
+    'no token': 'Bearer',
+    rubbish: '%',
+  }
+
+  for (const [what, authorization] of Object.entries(unusable)) {
+    await t.test(`4.2, 4.3 ${what} beside a live cookie: refresh gets 200, and logout ends the session of the cookie`, async (t) => {
+      const session = await login(user)
+      const refreshed = await refresh({ authorization, cookie: session.cookie })
+      t.equal(refreshed.statusCode, 200)
+      const { value } = refreshed.cookies[0]!
+      const response = await logout({ authorization, cookie: `usher_session=${value}` })
+      t.strictSame([response.statusCode, response.headers['www-authenticate']], [204, undefined])
+      t.match(response.headers['set-cookie'], /^usher_session=; /)
+      t.notOk(await works(session))
+      t.equal((await refresh({ authorization, cookie: `usher_session=${value}` })).statusCode, 401)
+    })
+  }
+
+  await t.test('4.3 an unusable token beside a cookie does not let another origin log the user out', async (t) => {
+    const session = await login(user)
+    const headers = { authorization: 'Bearer x', cookie: session.cookie, origin: 'https://evil.example', host: 'localhost:80' }
+    t.equal((await logout(headers)).statusCode, 403)
+    t.ok(await works(session))
+  })
+
+  await t.test('4.3 a token and a cookie of different sessions: logout ends both, but from another origin only that of the token', async (t) => {
+    const [first, second] = [await login(user), await login(admin)]
+    t.equal((await logout({ ...first.headers, cookie: second.cookie })).statusCode, 204)
+    t.strictSame([await works(first), await works(second)], [false, false])
+    const [third, fourth] = [await login(user), await login(admin)]
+    const response = await logout({ ...third.headers, cookie: fourth.cookie, origin: 'https://evil.example', host: 'localhost:80' })
+    t.strictSame([response.statusCode, response.headers['set-cookie']], [204, undefined])
+    t.strictSame([await works(third), await works(fourth)], [false, true])
+    const [entry] = (await inject('GET', '/api/audit?action=logout', { headers: (await login(admin)).headers })).json()
+    t.match(entry, { actorId: user.id, userId: user.id }, 'each is logged as that of its user')
+  })
+
+  const others: Record<string, (cookie: string) => string> = {
+    'a cookie whose name ends like it': (cookie) => `my_usher_session=x; ${cookie}`,
+    'a cookie whose name begins like it': (cookie) => `usher_session_2=x; ${cookie}`,
+    'a cookie whose name differs in case': (cookie) => `Usher_Session=x; ${cookie}`,
+    'a cookie whose value contains its name': (cookie) => `${cookie}; last=usher_session=x`,
+    'a cookie without a name': (cookie) => `=x; ${cookie}`,
+    'the same cookie twice': (cookie) => `${cookie}; ${cookie}`,
+    'a quoted value': (cookie) => cookie.replace(/=(.*)$/, '="$1"'),
+    'no space, or many': (cookie) => `a=b;${cookie} \t;  c=d`,
+  }
+  for (const [what, add] of Object.entries(others)) {
+    await t.test(`4.2, 4.3 ${what} does not hide the session cookie (RFC 6265)`, async (t) => {
+      const session = await login(user)
+      const refreshed = await refresh({ cookie: add(session.cookie) })
+      t.equal(refreshed.statusCode, 200)
+      t.equal((await logout({ cookie: add(session.cookie) })).statusCode, 204)
+      t.notOk(await works(session))
+    })
+  }
+
+  await t.test('4.3 if a neighbouring domain has set a second cookie of the name, logout ends the session of the genuine one', async (t) => {
+    for (const order of [[0, 1], [1, 0]]) {
+      const session = await login(user)
+      const cookies = [session.cookie, session.cookie.replace(/\..{43}\./, `.${'x'.repeat(43)}.`)]
+      t.equal((await logout({ cookie: order.map((index) => cookies[index]).join('; ') })).statusCode, 204)
+      t.notOk(await works(session))
+    }
   })
 })
 
