@@ -7,6 +7,9 @@ import type { FieldValues } from './user-fields.ts'
 
 export const UserNotFound = defineError('USER_NOT_FOUND', 'User not found', 404)
 export const EmailTaken = defineError('EMAIL_TAKEN', 'This email address is already taken', 409)
+export const EmailsHidden = defineError(
+  'EMAILS_HIDDEN', 'You may not create users, because you may not see the addresses of others', 403
+)
 export const LastAdmin = defineError('LAST_ADMIN', 'The last admin can be neither deleted nor demoted nor disabled', 409)
 export const UserInUse = defineError('USER_IN_USE', 'The user cannot be deleted, because other data refers to it', 409)
 export const UserDisabled = defineError('USER_DISABLED', 'The user is disabled', 409)

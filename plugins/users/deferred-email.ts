@@ -17,7 +17,8 @@ export function createDeferEmail ({ usherUsers: users, usherEmailLinks: links, u
     if (email == null || caller.allowsReading('users:read-email')) return given
     const { client, actor } = caller
     const user = await users.get(id, client)
-    if (foldEmail(email) === foldEmail(user.email)) return given
+    // Only for those who see the present address. To others it would say whether a guess is right.
+    if (caller.allowsReading('users:read-email', user.id) && foldEmail(email) === foldEmail(user.email)) return given
     const sendLink = links.prepare(user.id, { email, sessionId: actor!.sessionId })
     await throttle.verification({ userId: user.id, email, client })
     return { changes: others, sendLink }

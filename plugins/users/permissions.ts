@@ -1,4 +1,5 @@
 import { writerOf as writerOfActor, type Writer } from '../../schema/user-fields.ts'
+import { EmailsHidden } from '../../schema/user.ts'
 import type { Caller } from '../auth/caller.ts'
 
 // The body of a request is authorized before it is validated, because 403 comes before 400 (contract 1.7).
@@ -11,9 +12,14 @@ export function writerOf ({ isHost, actor }: Caller, id?: string): Writer {
   return actor ? writerOfActor(actor, id) : 'other'
 }
 
-/** Throws `Unauthenticated` or `Forbidden` if a caller may not create this user. Granting a role takes a permission of its own. */
+/**
+ * Throws `Unauthenticated` or `Forbidden` if a caller may not create this user. Granting a role takes a permission of its
+ * own. Throws `EmailsHidden` for a caller who may not see the addresses of others, because a conflict would tell that an
+ * address is taken.
+ */
 export function authorizeCreation (caller: Caller, given: unknown): void {
   caller.authorize('users:create')
+  if (!caller.allowsReading('users:read-email')) throw new EmailsHidden()
   const { role = 'user' } = membersOf(given)
   if (role !== 'user') caller.authorize('users:grant-role')
 }

@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import { audiences, type Policy } from '../../app.ts'
+import { actorOf } from '../helpers/actor.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../helpers/app.ts'
 import { openEvents } from '../helpers/events.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
+import { createMailer } from '../helpers/mail.ts'
 import { upload } from '../helpers/uploads.ts'
 import { until } from '../helpers/until.ts'
 
@@ -112,13 +115,49 @@ t.test('11.1 responses to a write and about the own account hide nothing of the 
   const path = `/api/users/${owner.id}`
   t.equal((await inject('PATCH', path, { headers: owner.headers, payload: { name: 'A' } })).json().email, owner.email)
   for (const payload of [{ name: 'B' }, {}]) t.notOk('email' in (await inject('PATCH', path, { headers: another.headers, payload })).json())
-  const put = await inject('PUT', path, { headers: another.headers, payload: { name: 'C', email: owner.email } })
-  t.equal(put.statusCode, 200)
-  t.notOk('email' in put.json())
-  const created = await inject('POST', '/api/users', { headers: another.headers, payload: { name: 'D', email: 'd@example.com' } })
-  t.equal(created.statusCode, 201)
-  t.notOk('email' in created.json())
   t.notMatch((await inject('GET', '/api/audit', { headers: usher.admin.headers })).body, '@example.com')
+})
+
+t.test('11.1 where addresses are hidden, a user who may create users does not learn which are taken', async (t) => {
+  const usher = await createUsher(t, { policy: { 'users:read-email': audiences.owners, 'users:create': () => true } })
+  const { inject, admin, app } = usher
+  const [user, other] = [await usher.createUser(), await usher.createUser()]
+  const free = { name: 'Free', email: `${randomUUID()}@example.com` }
+  const taken = { name: 'Taken', email: other.email }
+  const error = 'You may not create users, because you may not see the addresses of others'
+  for (const payload of [free, taken, { ...taken, password: 'horse battery staple' }, {}]) {
+    for (const key of [undefined, 'one-key']) {
+      const headers = { ...user.headers, ...key !== undefined && { 'idempotency-key': key } }
+      const response = await inject('POST', '/api/users', { headers, payload })
+      t.strictSame([response.statusCode, response.json()], [403, { error, code: 'EMAILS_HIDDEN' }])
+    }
+  }
+  t.equal((await inject('GET', `/api/users?email=${free.email}`, { headers: admin.headers })).json().length, 0)
+  for (const [payload, status] of [[taken, 409], [free, 201]] as const) {
+    t.equal((await inject('POST', '/api/users', { headers: admin.headers, payload })).statusCode, status, 'for an admin')
+  }
+  const actor = await actorOf(usher, user)
+  for (const given of [free, taken]) {
+    await t.rejects(app.usher.users.create(given, { actor }), { statusCode: 403, code: 'EMAILS_HIDDEN' })
+  }
+  await t.rejects(app.usher.users.create(taken), { statusCode: 409, code: 'EMAIL_TAKEN' }, 'the host sees addresses')
+})
+
+t.test('11.1 a user who may change others does not learn whether a guess of a hidden address is right', async (t) => {
+  const policy = { 'users:read-email': audiences.owners, 'users:replace': () => true }
+  const inbox = createMailer()
+  for (const mailer of [undefined, inbox.mailer]) {
+    const usher = await createUsher(t, { policy, mailer })
+    const { owner, readers: { another } } = await peopleOf(usher)
+    const change = ({ headers }: LoggedIn, email: string) =>
+      usher.inject('PATCH', `/api/users/${owner.id}`, { headers, payload: { email } })
+    const guess = async (email: string) => {
+      const response = await change(another, email)
+      return [response.statusCode, { ...response.json(), updatedAt: '' }]
+    }
+    t.strictSame(await guess(owner.email), await guess(`${randomUUID()}@example.com`))
+    t.equal((await change(owner, owner.email)).statusCode, 200, 'the owner knows it')
+  }
 })
 
 const members: Partial<Policy> = {
