@@ -33,6 +33,8 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   event_consumers: 'kept',
   outbox: 'kept',
   failed_deliveries: 'kept',
+  // Limits of hours.
+  mail_limits: 'left out',
   idempotency_keys: 'kept',
   // Uploads are counted when their owner uploads next.
   upload_usage: 'left out',

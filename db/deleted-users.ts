@@ -6,6 +6,7 @@ import { anyOf } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
 import { whileLocked } from './locked-users.ts'
+import { deleteMailsOf } from './outbox/mails.ts'
 import { actorValue, storeUserEvent, storing } from './outbox/store.ts'
 import { postData } from './post-changes.ts'
 import { isUuid, violatesForeignKey } from './postgres.ts'
@@ -59,7 +60,7 @@ export interface PurgeStep {
 
 /**
  * Removes some of the remaining data of deleted users: it deletes at most `limit` posts, removes the owner of at most `limit`
- * uploads, and blanks address and user agent of at most `limit` audit entries. It commits its progress, so that any node can
+ * uploads, blanks address and user agent of at most `limit` audit entries, and deletes mails that wait. It commits its progress, so that any node can
  * continue, and skips users that another node is working on.
  */
 export async function purgeDeletedUsers (db: Database, limit: number): Promise<PurgeStep> {
@@ -70,7 +71,8 @@ export async function purgeDeletedUsers (db: Database, limit: number): Promise<P
     const posts = await deletePosts(trx, ids, limit)
     const uploads = await disownUploads(trx, ids, limit)
     const entries = await blankAuditEntries(trx, ids, limit)
-    const done = Math.max(posts, uploads, entries) < limit
+    const mails = await deleteMailsOf(trx, ids, limit)
+    const done = Math.max(posts, uploads, entries, mails) < limit
     if (done) {
       await trx.deleteFrom('recognised_networks').where('user_id', '=', among(ids)).execute()
       await trx.deleteFrom('deleted_users').where('user_id', '=', among(ids)).execute()
@@ -108,8 +110,8 @@ async function disownUploads (trx: Database, ids: readonly string[], limit: numb
 
 /**
  * Blanks the addresses and user agents in the entries of deleted users, since this personal data is no longer needed. The action,
- * the actor and the time remain, with ids that no longer lead to a name. Entries about what others did to the account remain
- * complete, because they are data about those others. So does the entry of the deletion itself, which shows who requested it.
+ * the actor and the time remain, with ids that no longer lead to a name. So it is with the entry of a deletion by the user. Entries
+ * about what others did to the account remain complete, because they are data about those others.
  */
 async function blankAuditEntries (trx: Database, ids: readonly string[], limit: number): Promise<number> {
   const rows = await replanned(trx)
@@ -119,7 +121,6 @@ async function blankAuditEntries (trx: Database, ids: readonly string[], limit: 
         .orderBy('id', 'desc').limit(limit).as('entry'), (join) => join.onTrue())
       .select(['deleted_users.user_id', 'entry.id']).limit(limit))
     .with('blanked', (cte) => cte.updateTable('audit').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))
-      .where('action', '<>', 'user.delete')
       .where(({ or, eb }) => or([eb('actor_id', '=', eb.ref('audit.user_id')), eb('actor_id', 'is', null)]))
       .set({ address: '', user_agent: '' }))
     .with('lowest', (cte) => cte.selectFrom('old').groupBy('user_id')

@@ -30,7 +30,7 @@ export interface NewEmailToken {
 export interface EmailChange { email: string, sessionId: string }
 
 /**
- * Stores a token, and the mail with it to the address. Deletes the user's oldest tokens. Call it in a transaction. Returns whether there is
+ * Stores a token, and the mail with it to the address. Deletes the user's oldest tokens, or this one if the limit of mails is used up. Call it in a transaction. Returns whether there is
  * such a user. Throws `EmailVerified` if the address is the current one and verified.
  */
 export async function insertEmailToken (trx: Database, { hash, userId, lifetime, change }: NewEmailToken, mail: NewMail): Promise<boolean> {
@@ -39,13 +39,16 @@ export async function insertEmailToken (trx: Database, { hash, userId, lifetime,
   if (!user) return false
   if (!change && user.emailVerified) throw new EmailVerified()
   const email = change?.email ?? user.email
-  await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) => selectFrom('email_tokens').select('hash')
-    .where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
   const now = sql<Date>`clock_timestamp()`
   const expires = sql<Date>`${now} + ${seconds(lifetime)}`
   await trx.insertInto('email_tokens')
     .values({ hash, user_id: userId, email, session_id: change?.sessionId ?? null, created_at: now, expires_at: expires }).execute()
-  await insertMail(trx, mail, email, userId)
+  // A token that nobody gets must not replace those that the owner has.
+  const isSent = await insertMail(trx, mail, email, userId)
+  await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) => selectFrom('email_tokens').select('hash')
+    .where('user_id', '=', userId)
+    .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(TOKENS_A_USER))
+    .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
   return true
 }
 

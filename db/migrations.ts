@@ -9,7 +9,9 @@ import { createIdempotencyKeys } from './migrations/idempotency.ts'
 import { createPosts, createSessions, createUploads, createUsers } from './migrations/initial.ts'
 import { addLiveSessions } from './migrations/live-sessions.ts'
 import { keepOneRequestAKey } from './migrations/one-request-a-key.ts'
+import { createMailLimits } from './migrations/mail-limits.ts'
 import { createOutbox } from './migrations/outbox.ts'
+import { outboxOwnerIndexes } from './migrations/outbox-owners.ts'
 import { createPositions } from './migrations/positions.ts'
 import { createQuotas } from './migrations/quotas.ts'
 import { createRecognisedNetworks } from './migrations/recognised-networks.ts'
@@ -166,6 +168,8 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0018-quotas': createQuotas,
   '0019-one-request-a-key': keepOneRequestAKey,
   '0020-live-sessions': addLiveSessions,
+  '0021-mail-limits': createMailLimits,
+  '0022-outbox-owners': { indexes: outboxOwnerIndexes },
   '0023-audit-indexes': { indexes: auditIndexes, afterwards: dropAuditLogins },
 }
 

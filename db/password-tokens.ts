@@ -40,7 +40,7 @@ export async function findAccount (db: Database, id: string): Promise<Account | 
 
 /**
  * Stores a token that expires after `seconds`, the entry `note` of the account log, and the mail with the token to the user's current
- * address, in one transaction. Deletes the user's oldest tokens. If there is no such user, the user is disabled, or the address may not
+ * address, in one transaction. Deletes the user's oldest tokens, or this one if the limit of mails is used up. If there is no such user, the user is disabled, or the address may not
  * get a token, it sends the same statements and stores a mail to nobody, so that neither the response time nor the load reveals it.
  * @param onlyIfProven whether no token is stored for an address that was changed in the last seven days and is not verified. As long
  *   as the owner of the former address can undo the change, whoever has made it must not be able to take the account over.
@@ -52,8 +52,6 @@ export async function insertPasswordToken (
   return db.transaction().execute(async (trx) => {
     // A change of the address or disabling the user waits for this lock, and then deletes the token.
     const user = await lockUser(trx, userId)
-    await trx.deleteFrom('password_tokens').where('hash', 'in', ({ selectFrom }) =>
-      selectFrom('password_tokens').select('hash').where('user_id', '=', userId).orderBy('created_at', 'desc').offset(TOKENS_A_USER - 1)).execute()
     // Not `now()`, which is the start of the transaction: it may have waited for the lock since.
     const now = sql<Date>`clock_timestamp()`
     const stored = await trx.insertInto('password_tokens').columns(['hash', 'user_id', 'created_at', 'expires_at'])
@@ -64,7 +62,12 @@ export async function insertPasswordToken (
         .select([val(hash).as('hash'), 'id', now.as('created'), sql<Date>`${now} + make_interval(secs => ${seconds})`.as('expires')]))
       .returning('hash').execute()
     await insertAuditEntries(trx, [note])
-    await insertMail(trx, mail, stored.length > 0 ? user!.email : null, user ? userId : null)
+    const isSent = await insertMail(trx, mail, stored.length > 0 ? user!.email : null, user ? userId : null)
+    // A token that nobody gets must not replace those that the owner has.
+    await trx.deleteFrom('password_tokens').where('hash', 'in', ({ selectFrom }) => selectFrom('password_tokens').select('hash')
+      .where('user_id', '=', userId)
+      .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(TOKENS_A_USER))
+      .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
     await confirm?.(trx)
   })
 }

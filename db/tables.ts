@@ -7,7 +7,7 @@ import type {
 } from './tables/auth.ts'
 import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './tables/content.ts'
 import type { IdempotencyKeysTable } from './tables/idempotency.ts'
-import type { EventConsumersTable, FailedDeliveriesTable, OutboxTable } from './tables/outbox.ts'
+import type { EventConsumersTable, FailedDeliveriesTable, MailLimitsTable, OutboxTable } from './tables/outbox.ts'
 import type { PostRatesTable, UploadUsageTable } from './tables/quotas.ts'
 
 /** A user. `email` is unique, regardless of case. */
@@ -84,6 +84,7 @@ export interface Tables {
   event_consumers: EventConsumersTable
   outbox: OutboxTable
   failed_deliveries: FailedDeliveriesTable
+  mail_limits: MailLimitsTable
   idempotency_keys: IdempotencyKeysTable
   upload_usage: UploadUsageTable
   post_rates: PostRatesTable

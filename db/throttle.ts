@@ -116,13 +116,15 @@ export async function clearLimits (trx: Database, keys: readonly string[]): Prom
  * be available soonest. Thus a flood from ever new addresses cannot fill the table, and a client that has used up its limit stays
  * rejected: to displace its row, `keep` others would have to use up theirs. Returns the number of deleted rows.
  */
-export async function deleteFreeLimits (db: Database, { keep, limit }: { keep: number, limit: number }): Promise<number> {
+export async function deleteFreeLimits (
+  db: Database, { table = 'throttle', keep, limit }: { table?: 'throttle' | 'mail_limits', keep: number, limit: number }
+): Promise<number> {
   const { numDeletedRows } = await replanned(db)
-    .with('beyond', (cte) => cte.selectFrom('throttle').select('free_at').orderBy('free_at', 'desc').offset(keep).limit(1))
-    .with('free', (cte) => cte.selectFrom('throttle').select('key')
+    .with('beyond', (cte) => cte.selectFrom(table).select('free_at').orderBy('free_at', 'desc').offset(keep).limit(1))
+    .with('free', (cte) => cte.selectFrom(table).select('key')
       .where('free_at', '<=', ({ selectFrom }) => selectFrom('beyond').select(sql<Date>`greatest(now(), max(free_at))`.as('until')))
       .orderBy('free_at').limit(limit).forUpdate().skipLocked())
-    .deleteFrom('throttle').where('key', '=', ({ selectFrom }) => anyOf(selectFrom('free').select('key')))
+    .deleteFrom(table).where('key', '=', ({ selectFrom }) => anyOf(selectFrom('free').select('key')))
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

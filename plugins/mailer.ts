@@ -1,12 +1,22 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { decrypt, encrypt, isEncrypted } from '../db/encryption.ts'
-import { MAIL, type NewMail, type StoredMail } from '../db/outbox/mails.ts'
+import {
+  isMailVoid, MAIL, type MailBudget, type MailLimit, type NewMail, type StoredMail, type StoredMailDetails,
+} from '../db/outbox/mails.ts'
+import { deleteFreeLimits } from '../db/throttle.ts'
 import type { MailContent } from '../schema/mail.ts'
 import type { Mailer } from '../schema/options.ts'
 import { describeError } from './outbox/describe-error.ts'
+import { undelivered } from './outbox/worker.ts'
+import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
+import { createSampler } from './sampler.ts'
 
 const AT_ONCE = 4
+const PURGE_SECONDS = 60
+// Recipients whose limits are remembered. Those that will have theirs again soonest are forgotten first.
+const RECIPIENTS = 100_000
+const BUDGETS = ['account', 'reset', 'request'] as const satisfies readonly MailBudget[]
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -20,7 +30,16 @@ const nameOf = (id: string) => `mail ${id}`
 class Expired extends Error {}
 
 function createMails (app: FastifyInstance, mailer: Mailer) {
-  const { log, usherDatabase: { newId }, usherOutbox: outbox, usherOptions: { secret, deadlines } } = app
+  const {
+    log, usherDatabase: { db, newId }, usherOutbox: outbox, usherTelemetry: { metrics },
+    usherOptions: { secret, throttle, deadlines },
+  } = app
+  const limits = { verified: limitOf(throttle.verifiedMail), unverified: limitOf(throttle.mail) }
+  const help = 'Mails that were not sent because the limit of their recipient is used up'
+  const limited = metrics.counter('usher_mails_limited_total', help, { label: 'kind', values: BUDGETS })
+  const isNew = createSampler()
+  const forget = () => deleteFreeLimits(db, { table: 'mail_limits', keep: RECIPIENTS, limit: ROWS_A_PURGE })
+  purgeRegularly(app, 'limits of mails', PURGE_SECONDS, forget)
 
   function open (id: string, content: string): MailContent {
     if (!isEncrypted(content)) return JSON.parse(content)
@@ -35,11 +54,13 @@ function createMails (app: FastifyInstance, mailer: Mailer) {
     atClose: true,
     attemptMs: deadlines.mail,
     async deliver ({ id, data, expired }) {
-      const { to, content } = data as StoredMail
-      const mail = open(id, content)
-      if (to === null) return
+      const stored = data as StoredMail
+      if (stored.isLimited) return reportLimited(stored)
+      const mail = open(id, stored.content)
       if (expired) throw new Expired('the mail has expired')
-      await mailer({ to, ...mail })
+      // Also without a recipient, for the same load.
+      if (await isMailVoid(db, stored) || stored.to === null) return undelivered
+      await mailer({ to: stored.to, ...mail })
     },
     // An SMTP reply of 500 or above is a permanent failure, such as an unknown mailbox.
     isFinal: (error) => error instanceof Expired || Number((error as { responseCode?: unknown } | null)?.responseCode) >= 500,
@@ -52,19 +73,38 @@ function createMails (app: FastifyInstance, mailer: Mailer) {
     },
   })
 
+  // A flood causes one entry a minute for each user.
+  function reportLimited ({ budget = 'request', userId }: StoredMail): typeof undelivered {
+    limited.add(1, budget)
+    if (isNew(`${budget} ${userId}`)) log.warn({ kind: budget, userId }, 'A mail is not sent, because its recipient has got too many of its kind')
+    return undelivered
+  }
+
   return {
     /**
      * Returns a mail to be stored in the transaction of the change that causes it. It is sent after the commit, in several attempts if
-     * necessary, as long as its links work.
+     * necessary, as long as its links work and are not void, unless the limit of its recipient is used up (contract 11.5).
      * @param seconds how long its links work
+     * @param options.budget which limit it counts toward
+     * @param options.hash the hash of the token in its link, if it has one
      */
-    prepare (content: MailContent, seconds: number): NewMail {
+    prepare (
+      content: MailContent, seconds: number, { budget = 'account', hash }: { budget?: MailBudget, hash?: Uint8Array | undefined } = {}
+    ): NewMail {
       const id = newId()
       const text = JSON.stringify(content)
-      return { id, content: secret === undefined ? text : encrypt(secret, nameOf(id), text), seconds }
+      const details: StoredMailDetails = {
+        content: secret === undefined ? text : encrypt(secret, nameOf(id), text),
+        budget,
+        token: hash === undefined ? null : Buffer.from(hash).toString('hex'),
+        limits,
+      }
+      return { id, content: JSON.stringify(details), seconds }
     },
   }
 }
+
+const limitOf = ({ burst, perMinute }: { burst: number, perMinute: number }): MailLimit => ({ burst, seconds: 60 / perMinute })
 
 /**
  * Sends mails with the option `mailer`. They are stored in the outbox along with the change that causes them, so none is lost with a
@@ -73,4 +113,4 @@ function createMails (app: FastifyInstance, mailer: Mailer) {
 export default fp(async function mailer (app) {
   const { mailer } = app.usherOptions
   app.decorate('usherMailer', mailer && createMails(app, mailer))
-}, { name: 'usher-mailer', dependencies: ['usher-options', 'usher-database', 'usher-outbox'] })
+}, { name: 'usher-mailer', dependencies: ['usher-options', 'usher-database', 'usher-outbox', 'usher-telemetry'] })

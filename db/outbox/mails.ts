@@ -1,20 +1,51 @@
 import { sql, type Expression } from 'kysely'
+import { anyOf } from '../any-of.ts'
+import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables.ts'
+import { deliveryOwner } from './owner.ts'
 
-/** A mail that a change causes. Its content is encrypted if there is a secret. */
+/**
+ * Which limit of its recipient a mail counts toward. Each kind has its own, so that mails that strangers cause do not keep others from
+ * being sent:
+ * - `account`: mails that only the user, an admin or the host can cause.
+ * - `reset`: links to set a password, which anybody can request. Whoever does so sends the owner links that work.
+ * - `request`: other mails that anybody can cause.
+ */
+export type MailBudget = 'account' | 'reset' | 'request'
+
+/** How many mails one recipient may get: `burst` at once, and one in `seconds` in the long run. */
+export interface MailLimit { burst: number, seconds: number }
+
+/** A mail that a change causes. */
 export interface NewMail {
   id: string
+  /** JSON of `StoredMailDetails`. */
   content: string
   /** How long the links in the mail work. It is not sent later. */
   seconds: number
 }
 
-/** A mail in the outbox, as its `data`. */
-export interface StoredMail {
-  /** Null if there is nobody to send it to: the row exists only so that an unknown address causes the same work as a known one. */
-  to: string | null
+/** What is known about a mail before its recipient is. */
+export interface StoredMailDetails {
+  /** Encrypted if there is a secret. */
   content: string
+  budget: MailBudget
+  /** The hash of the token in its link, in hexadecimal digits; null if it has no link that can become void. */
+  token: string | null
+  /** Removed when it is stored. */
+  limits?: { verified: MailLimit, unverified: MailLimit }
+}
+
+/** A mail in the outbox, as its `data`. Those of the previous release have no details but the content. */
+export interface StoredMail extends Partial<StoredMailDetails> {
+  content: string
+  /**
+   * Null if there is nobody to send it to: the row exists only so that an unknown address causes the same work as a known one, or so that
+   * a node logs that the limit of the recipient is used up.
+   */
+  to: string | null
   userId: string | null
+  isLimited?: true
 }
 
 /** The consumer of mails, and the type of its deliveries. */
@@ -29,7 +60,7 @@ export function mailValues (
 ) {
   return [
     sql<string>`${id}::uuid`.as('id'), sql<string>`${sql.lit(MAIL)}`.as('consumer'), sql<string>`${sql.lit(MAIL)}`.as('type'), sql<string>`${id}::uuid`.as('subject'),
-    sql`jsonb_build_object('to', ${to}::text, 'content', ${content}::text, 'userId', ${userId}::text)`.as('data'),
+    sql`${content}::text::jsonb || jsonb_build_object('to', ${to}::text, 'userId', ${userId}::text)`.as('data'),
     sql<Date>`clock_timestamp() + least(make_interval(secs => ${seconds}), interval '3 days')`.as('expires'),
   ] as const
 }
@@ -38,11 +69,41 @@ export function mailValues (
 export const mailParameters = ({ id, content, seconds }: NewMail) => ({ id: sql`${id}`, content: sql`${content}`, seconds: sql`${seconds}` })
 
 /**
- * Stores a mail, to be sent after the commit of the transaction.
+ * Stores a mail, to be sent after the commit of the transaction. Returns whether it will be sent, or would be if it had a recipient: not if
+ * the limit of the recipient is used up.
  * @param to null to store one that is not sent
  */
-export async function insertMail (trx: Database, mail: NewMail, to: string | null, userId: string | null): Promise<void> {
-  await trx.insertInto('outbox').columns(mailColumns)
+export async function insertMail (trx: Database, mail: NewMail, to: string | null, userId: string | null): Promise<boolean> {
+  const { isLimited } = await trx.insertInto('outbox').columns(mailColumns)
     .expression(() => trx.selectNoFrom(mailValues(mailParameters(mail), sql`${to}`, sql`${userId}`)))
-    .execute()
+    .returning(sql<boolean>`data ? 'isLimited'`.as('isLimited')).executeTakeFirstOrThrow()
+  return !isLimited
+}
+
+/**
+ * Returns whether a mail must not be sent any more: its link is void, or its user is deleted. A mail of the previous release, whose link is
+ * not known, is not sent either if its user is disabled.
+ */
+export async function isMailVoid (db: Database, { userId, token }: StoredMail): Promise<boolean> {
+  if (userId !== null) {
+    const user = await db.selectFrom('users').select('disabled').where('id', '=', userId).executeTakeFirst()
+    if (!user || (user.disabled && token !== null)) return true
+  }
+  if (token === null || token === undefined) return false
+  const hash = Buffer.from(token, 'hex')
+  const { isValid } = await db.selectNoFrom(({ or, exists, selectFrom }) => or(tokenTables.map((table) =>
+    exists(selectFrom(table).select('hash').where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)))).as('isValid'))
+    .executeTakeFirstOrThrow()
+  return !isValid
+}
+
+// The tables with tokens of links in mails.
+const tokenTables = ['password_tokens', 'email_tokens', 'undo_tokens', 'sign_ups'] as const
+
+/** Deletes at most `limit` of the waiting mails about users. Returns their number. */
+export async function deleteMailsOf (db: Database, userIds: readonly string[], limit: number): Promise<number> {
+  const { numDeletedRows } = await replanned(db).deleteFrom('outbox').where('position', '=', ({ selectFrom }) =>
+    anyOf(selectFrom('outbox').select('position').where('consumer', '=', sql.lit(MAIL))
+      .where(deliveryOwner, '=', sql<string>`any(${userIds}::text[])`).limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
 }

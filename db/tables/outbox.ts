@@ -40,3 +40,11 @@ export interface FailedDeliveriesTable {
   error: string
   failed_at: Generated<Date>
 }
+
+/** How many mails a recipient may get. See `db/migrations/mail-limits.ts`. */
+export interface MailLimitsTable {
+  /** SHA-256 of the kind of mails and the recipient. */
+  key: string
+  /** When the whole limit is available again. Each mail moves it. */
+  free_at: Date
+}

@@ -29,7 +29,8 @@ function createEmailLinks (app: FastifyInstance) {
     if (!mailer) throw new NoMailer()
     const { hash, link } = createLink(app, '/verify-email')
     const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
-    const mail = mailer.prepare(mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) }), LIFETIME_SECONDS)
+    const content = mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) })
+    const mail = mailer.prepare(content, LIFETIME_SECONDS, { budget: 'request', hash })
     return async (trx) => { if (!await insertEmailToken(trx, token, mail)) throw new UserNotFound() }
   }
 

@@ -39,7 +39,10 @@ function createPasswordLinks (app: FastifyInstance) {
    */
   async function storeLink (name: 'password-reset' | 'invitation', token: Omit<NewToken, 'hash'>, entry: NewAuditEntry, confirm?: (trx: Database) => Promise<void>) {
     const { hash, link } = createLink(app, '/set-password')
-    const mail = mailer!.prepare(mails.render(name, { link, duration: durationOf(token.seconds) }), token.seconds)
+    const mail = mailer!.prepare(mails.render(name, { link, duration: durationOf(token.seconds) }), token.seconds, {
+      // Only admins invite, so nobody else keeps an invitation from being sent.
+      budget: name === 'password-reset' ? 'reset' : 'account', hash,
+    })
     await insertPasswordToken(db, { hash, ...token }, entry, mail, confirm)
   }
 

@@ -34,8 +34,8 @@ function createSignUps (app: FastifyInstance) {
     const { hash, link } = createLink(app, '/sign-up/confirm')
     // Both mails are prepared in any case, so that the load does not reveal which addresses have an account.
     const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, most: PENDING }, {
-      pending: mailer!.prepare(mails.render('sign-up', { link, duration: durationOf(LIFETIME_SECONDS) }), LIFETIME_SECONDS),
-      taken: mailer!.prepare(mails.render('sign-up-taken', { loginLink: pageOf(app, '/login'), forgotLink: pageOf(app, '/forgot-password') }), LIFETIME_SECONDS),
+      pending: mailer!.prepare(mails.render('sign-up', { link, duration: durationOf(LIFETIME_SECONDS) }), LIFETIME_SECONDS, { budget: 'request', hash }),
+      taken: mailer!.prepare(mails.render('sign-up-taken', { loginLink: pageOf(app, '/login'), forgotLink: pageOf(app, '/forgot-password') }), LIFETIME_SECONDS, { budget: 'request' }),
     })
     if (state === 'full') log.error('A sign-up is not stored because too many others are pending')
   }

@@ -32,7 +32,7 @@ function createUndoLinks (app: FastifyInstance) {
      * change has no link. Null if no mail can be sent.
      */
     emailChanged: (undo?: UndoLink): NewMail | null =>
-      mailer ? mailer.prepare(mails.render('email-changed', { undoLink: undo?.link ?? '', duration }), SECONDS) : null,
+      mailer ? mailer.prepare(mails.render('email-changed', { undoLink: undo?.link ?? '', duration }), SECONDS, { hash: undo?.hash }) : null,
 
     /**
      * Stores a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7), in the transaction
@@ -41,7 +41,7 @@ function createUndoLinks (app: FastifyInstance) {
      */
     async notifyPasswordChanged (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
       const values = { page: pageOf(app, '/set-password'), undoLink: undo?.link ?? '', duration }
-      if (mailer) await insertMail(trx, mailer.prepare(mails.render('password-changed', values), SECONDS), email, userId)
+      if (mailer) await insertMail(trx, mailer.prepare(mails.render('password-changed', values), SECONDS, { hash: undo?.hash }), email, userId)
     },
   }
 }

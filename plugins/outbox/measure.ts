@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Target } from './worker.ts'
+import { undelivered, type Target } from './worker.ts'
 
 const KINDS = ['handler', 'webhook', 'mail'] as const
 
@@ -13,9 +13,9 @@ export function measureAttempts ({ usherTelemetry: { metrics } }: FastifyInstanc
     return {
       ...target,
       async deliver (delivery, signal) {
-        await target.deliver(delivery, signal)
+        const result = await target.deliver(delivery, signal)
         // An attempt that has taken too long is a failure, and is reported as one.
-        if (!signal.aborted) delivered.add(1, kind)
+        if (!signal.aborted && result !== undelivered) delivered.add(1, kind)
       },
       report (delivery, error, final) {
         failed.add(1, kind)

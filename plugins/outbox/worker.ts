@@ -25,13 +25,16 @@ export interface Target {
   /** The number of concurrent attempts. */
   readonly slots: number
   readonly attemptMs: number
-  /** Makes an attempt. If it rejects, there will be another one. */
+  /** Makes an attempt. If it rejects, there will be another one. Resolves with `undelivered` if there was nothing to deliver. */
   deliver (delivery: Delivery, signal: AbortSignal): Promise<unknown>
   /** Logs a failed attempt. `final` if there will not be another one. Returns the text to list the delivery with; if undefined, it is not listed. */
   report (delivery: Delivery, error: unknown, final: boolean): string | undefined
   /** Returns whether further attempts would fail like this one. */
   isFinal (error: unknown): boolean
 }
+
+/** The result of an attempt that has found that there is nothing to deliver. */
+export const undelivered = Symbol('undelivered')
 
 const RETRY_MS = 1000
 

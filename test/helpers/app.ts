@@ -8,7 +8,8 @@ import { testDatabaseUrl } from './database.ts'
 import { takeSchema } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// These limits are higher than any test needs. test/plugins/auth/throttle.test.ts and posts-quota.test.ts test the real ones.
+// These limits are higher than any test needs. test/plugins/auth/throttle.test.ts, mail-limits.test.ts and posts-quota.test.ts test
+// the real ones.
 const generous = { burst: 10_000, perMinute: 10_000 }
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 
@@ -51,7 +52,7 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
     deadlines: slow,
     // test/plugins/auth/passwords.test.ts tests the real ones.
     passwordHash: { memoryKiB: 8, passes: 1 },
-    throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous },
+    throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous, mail: generous, verifiedMail: generous },
     ...options,
   }
   // A start takes seconds on a busy machine.

@@ -35,13 +35,17 @@ async function start (
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const databaseUrl = await testDatabaseUrl()
-  await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema, mailer, deadlines, ...secret !== null && { secret } }) })
+  // test/plugins/mail-limits.test.ts tests the real limits.
+  const throttle = { mail: { burst: 1000 } }
+  const options = readOptions({ databaseUrl, schema, mailer, throttle, deadlines, ...secret !== null && { secret } })
+  await app.register(optionsPlugin, { options })
   await app.register(telemetry)
   await app.register(database)
   await app.register(outbox, { shortestMs: 1, longestMs: 10 })
   await app.register(mailerPlugin)
   await app.ready()
   const sql = openSql(t, { options: { databaseUrl, schema } })
+  await sql`insert into users (id, name, email, role) values (${ID}, 'Ada', ${to}, 'user') on conflict do nothing`
   /** Stores a mail in the outbox, as the change that causes it does. */
   const send = (to: string | null, { seconds = DAY, subject = content.subject } = {}) =>
     insertMail(app.usherDatabase.db, app.usherMailer!.prepare({ ...content, subject }, seconds), to, ID)
@@ -111,6 +115,18 @@ t.test('4.7 a mail whose link has expired is not sent', async (t) => {
   await empty()
   t.same(inbox.mails, [])
   t.match(logged(), [{ level: 50, msg: 'A mail could not be sent', userId: ID, err: { message: 'the mail has expired' } }])
+})
+
+t.test('12.5 a notice without a link is sent to a disabled user, but to nobody after the user is deleted', async (t) => {
+  const inbox = createMailer()
+  const { send, sql, empty } = await start(t, inbox.mailer)
+  await sql`update users set disabled = true where id = ${ID}`
+  await send(to)
+  t.same(await inbox.of(to, 1), [mail])
+  await sql`delete from users where id = ${ID}`
+  await send(to)
+  await empty()
+  t.equal(inbox.mails.length, 1)
 })
 
 t.test('4.7 a mailer that hangs, or a mail server that does not respond, is given up after a time', async (t) => {

@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('plugins/{event-loop-load,in-turn,mails,mailer,retries}.test.ts', 'plugins/outbox/*.test.ts')
+runTogether('plugins/{event-loop-load,in-turn,mail-limits,mails,mailer,retries,void-mails}.test.ts', 'plugins/outbox/*.test.ts')

@@ -1,0 +1,169 @@
+import { randomUUID } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { deleteFreeLimits } from '../../db/throttle.ts'
+import type { UsherOptions } from '../../app.ts'
+import { createUsher, type TestUsher } from '../helpers/app.ts'
+import { openConnection } from '../helpers/connection.ts'
+import { createMailer, tokenIn } from '../helpers/mail.ts'
+import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
+
+const plenty = { burst: 10_000, perMinute: 10_000 }
+// Nothing becomes available again during a test, however long that takes.
+const throttle: UsherOptions['throttle'] = {
+  account: plenty, address: plenty, reset: plenty, signUp: plenty, mail: { burst: 3, perMinute: 0.01 }, verifiedMail: { burst: 5, perMinute: 0.01 },
+}
+const newEmail = () => `${randomUUID()}@example.com`
+
+/** Starts two nodes on one database, whose mails arrive in one inbox. Returns the first one, and what both have logged. */
+async function startNodes (t: Test, options: UsherOptions = {}) {
+  const inbox = createMailer()
+  const lines: string[] = []
+  const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
+  const one = await createUsher(t, { mailer: inbox.mailer, throttle, signUp: true, ...options }, { logger })
+  const two = await createUsher(t, one.options, { logger })
+  const sql = openSql(t, one)
+  const nodes = [one, two] as const
+  let count = 0
+
+  return {
+    one, two, inbox, sql, lines,
+    logged: () => lines.map((line) => JSON.parse(line)),
+    /** Sends a request without a token to one of the nodes, in turn. */
+    post: (path: string, payload: object) => nodes[count++ % 2]!.inject('POST', path, { payload }),
+    /** Resolves when all mails that were caused so far have been sent or dropped. */
+    async settle (): Promise<void> {
+      // Links to set a password and sign-ups are stored after the response, in order.
+      for (const node of nodes) {
+        const email = newEmail()
+        await node.inject('POST', '/api/auth/sign-up', { payload: { name: 'Last', email, password: `pass ${randomUUID()}` } })
+        await inbox.of(email, 1)
+      }
+      await until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0)
+    },
+    received: (email: string) => inbox.mails.filter(({ to }) => to === email),
+  }
+}
+
+/** Changes the password of a user again and again, on two nodes. */
+async function changePasswords ({ one, two }: { one: TestUsher, two: TestUsher }, user: { email: string, password: string }, times: number): Promise<void> {
+  let { password } = user
+  let { headers } = await one.login(user)
+  for (let index = 0; index < times; index++) {
+    const payload = { currentPassword: password, password: `pass ${randomUUID()}` }
+    const response = await [one, two][index % 2]!.inject('PUT', '/api/auth/password', { headers, payload })
+    if (response.statusCode !== 204) throw new Error(`${response.statusCode} ${response.body}`)
+    password = payload.password
+    headers = (await two.login({ email: user.email, password })).headers
+  }
+}
+
+t.test('11.5 whoever sets the own address to that of a stranger does not flood the stranger: on all nodes together, and after a restart', async (t) => {
+  const nodes = await startNodes(t)
+  const { one, two, sql, settle, received, logged, lines } = nodes
+  const user = await one.createUser()
+  const victim = newEmail()
+  t.equal((await one.inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: victim } })).statusCode, 200)
+  await changePasswords(nodes, { ...user, email: victim }, 6)
+  await settle()
+  t.same(received(victim).map(({ subject }) => subject), Array(3).fill('Your password was set'))
+  const entries = logged().filter(({ msg }) => msg === 'A mail is not sent, because its recipient has got too many of its kind')
+  t.ok(entries.length >= 1, 'what is not sent is logged')
+  t.match(entries[0], { level: 40, kind: 'account', userId: user.id })
+  t.notMatch(lines.join(''), victim, 'without the address')
+  t.notMatch(JSON.stringify(await sql`select * from mail_limits`), victim)
+
+  await one.app.close()
+  const again = await createUsher(t, { ...one.options })
+  const { headers } = await again.login(one.admin)
+  t.equal((await again.inject('PATCH', `/api/users/${user.id}`, { headers, payload: { email: newEmail() } })).statusCode, 200)
+  await until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0)
+  t.equal(received(victim).length, 3, 'nor a mail of the same kind after a restart')
+  await two.app.close()
+})
+
+t.test('11.5 of 40 requests at the same time on two nodes, the owner gets as many mails as the limit allows', async (t) => {
+  const { one, post, settle, received } = await startNodes(t)
+  const user = await one.createUser()
+  const responses = await Promise.all(Array.from({ length: 40 }, () => post('/api/auth/password-reset', { email: user.email })))
+  t.same(new Set(responses.map(({ statusCode }) => statusCode)), new Set([202]), 'the responses do not say so')
+  await settle()
+  t.equal(received(user.email).length, 3)
+})
+
+t.test('11.5 whatever strangers cause, the owner of an account gets links that work, and is told what happens to the account', async (t) => {
+  const nodes = await startNodes(t)
+  const { one, post, sql, settle, received } = nodes
+  for (const [what, isVerified, limit] of [['an unverified', false, 3], ['a verified', true, 5]] as const) {
+    const user = await one.createUser()
+    await sql`update users set email_verified = ${isVerified} where id = ${user.id}`
+    for (let index = 0; index < 8; index++) {
+      await post('/api/auth/sign-up', { name: 'Stranger', email: user.email, password: `pass ${randomUUID()}` })
+      await post('/api/auth/password-reset', { email: user.email })
+    }
+    await settle()
+    const flood = received(user.email)
+    const resets = flood.filter(({ text }) => text.includes('/set-password#'))
+    t.strictSame([flood.length, resets.length], [2 * limit, limit], `${what} address gets ${limit} of each kind`)
+    const works = async (mail: typeof resets[0]) =>
+      (await one.inject('POST', '/api/auth/password-reset/check', { payload: { token: tokenIn(mail) } })).statusCode === 204
+    t.strictSame(await Promise.all(resets.slice(-3).map(works)), [true, true, true], 'requests without a mail void no link that was sent')
+
+    await changePasswords(nodes, user, 1)
+    await one.inject('PATCH', `/api/users/${user.id}`, { headers: one.admin.headers, payload: { email: newEmail() } })
+    await settle()
+    const notices = received(user.email).slice(flood.length).map(({ subject }) => subject)
+    t.same(notices, ['Your password was set', 'The e-mail address of your account was changed'], 'the owner is told')
+  }
+})
+
+t.test('11.5 links to verify an address that are not sent void none that was sent', async (t) => {
+  const { one, settle, received } = await startNodes(t)
+  const user = await one.createUser()
+  for (let index = 0; index < 10; index++) {
+    t.equal((await one.inject('POST', `/api/users/${user.id}/email-verification`, { headers: user.headers })).statusCode, 202)
+  }
+  await settle()
+  const mails = received(user.email)
+  t.equal(mails.length, 3)
+  t.equal((await one.inject('POST', '/api/auth/email-verification/confirm', { payload: { token: tokenIn(mails[0]!) } })).statusCode, 204)
+})
+
+t.test('11.5 addresses that differ in case or in what follows a plus sign are one recipient', async (t) => {
+  const { post, settle, inbox } = await startNodes(t)
+  const name = randomUUID()
+  const addresses = [`${name}@example.com`, `${name}+a@example.com`, `${name.toUpperCase()}@Example.com`, `${name}+b+c@example.com`, `${name}+@example.com`]
+  for (const email of addresses) await post('/api/auth/sign-up', { name: 'Stranger', email, password: `pass ${randomUUID()}` })
+  await settle()
+  t.equal(inbox.mails.filter(({ to }) => to.toLowerCase().startsWith(name)).length, 3)
+})
+
+t.test('11.5 after a while a recipient gets mails again', async (t) => {
+  const { one, post, sql, settle, received } = await startNodes(t, { throttle: { ...throttle, mail: { burst: 3, perMinute: 0.05 } } })
+  const user = await one.createUser()
+  const flood = async () => {
+    for (let index = 0; index < 6; index++) await post('/api/auth/password-reset', { email: user.email })
+    await settle()
+    return received(user.email).length
+  }
+  t.equal(await flood(), 3)
+  await sql`update mail_limits set free_at = free_at - interval '40 minutes'`
+  t.equal(await flood(), 5, 'one in 20 minutes')
+})
+
+t.test('11.5 what is remembered of recipients is bounded', async (t) => {
+  const { one, post, sql, settle } = await startNodes(t)
+  const user = await one.createUser()
+  for (const email of [newEmail(), newEmail(), user.email]) await post('/api/auth/password-reset', { email })
+  await settle()
+  const { db } = await openConnection(t)
+  const schema = db.withSchema(one.options.schema!)
+  const keys = async () => (await sql`select key from mail_limits order by free_at desc`).map(({ key }) => key)
+  await sql`update mail_limits set free_at = now() - interval '1 second' where free_at < now() + interval '1 hour'`
+  const remaining = (await sql`select key from mail_limits where free_at > now() order by free_at desc`).map(({ key }) => key)
+  await deleteFreeLimits(schema, { table: 'mail_limits', keep: 10, limit: 1000 })
+  t.same(await keys(), remaining, 'limits that are available again are forgotten')
+  t.equal(remaining.length, 3, 'the user, and the two last sign-ups')
+  await deleteFreeLimits(schema, { table: 'mail_limits', keep: 2, limit: 1000 })
+  t.same(await keys(), remaining.slice(0, 2), 'and so are those that will be soonest, if there are too many')
+})

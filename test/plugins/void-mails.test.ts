@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { createUsher } from '../helpers/app.ts'
+import { createMailer } from '../helpers/mail.ts'
+import { openSql } from '../helpers/sql.ts'
+import { until } from '../helpers/until.ts'
+
+const newEmail = () => `${randomUUID()}@example.com`
+
+/** Starts a node whose mail server is unavailable at first. */
+async function startWithoutMailServer (t: Test) {
+  const inbox = createMailer()
+  let isAvailable = false
+  const usher = await createUsher(t, {
+    async mailer (mail) {
+      if (!isAvailable) throw new Error('unavailable')
+      await inbox.mailer(mail)
+    },
+  })
+  const sql = openSql(t, usher)
+  const waiting = () => sql`select data from outbox where attempts > 0 and lease is null`
+
+  return {
+    ...usher,
+    sql,
+    inbox,
+    requestReset: (email: string) => usher.inject('POST', '/api/auth/password-reset', { payload: { email } }),
+    waiting,
+    /** Resolves when this many mails wait for another attempt. */
+    wait: (count: number) => until(`${count} waiting mails`, async () => (await waiting()).length === count),
+    /** Makes the mail server available, and resolves when no mail waits. */
+    async recover (): Promise<void> {
+      isAvailable = true
+      await sql`update outbox set due_at = now()`
+      // It also wakes the node.
+      const somebody = await usher.createUser()
+      await usher.inject('POST', '/api/auth/password-reset', { payload: { email: somebody.email } })
+      await inbox.of(somebody.email, 1)
+      await until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0)
+    },
+  }
+}
+
+t.test('12.5 mails that wait when their user is disabled or deleted are not sent afterwards', async (t) => {
+  const { inject, admin, createUser, requestReset, wait, recover, inbox, sql, waiting } = await startWithoutMailServer(t)
+  const users = [await createUser(), await createUser(), await createUser()] as const
+  const former = users.map(({ email }) => email)
+  for (const { id, headers, email } of users) {
+    await requestReset(email)
+    await inject('POST', `/api/users/${id}/email-verification`, { headers })
+  }
+  await wait(6)
+  // A mail with a link that undoes the change.
+  for (const { id, headers } of users.slice(0, 2)) {
+    await inject('PATCH', `/api/users/${id}`, { headers, payload: { email: newEmail() } })
+  }
+  await wait(8)
+  const [deleted, disabled] = users
+  t.equal((await inject('DELETE', `/api/users/${deleted.id}`, { headers: deleted.headers })).statusCode, 204)
+  t.equal((await inject('PATCH', `/api/users/${disabled.id}`, { headers: admin.headers, payload: { disabled: true } })).statusCode, 200)
+  await until('the end of the deletion', async () => (await sql`select 1 from deleted_users`).length === 0)
+  t.notMatch(JSON.stringify(await waiting()), deleted.email, 'the address of a deleted user is nowhere in the outbox')
+
+  await recover()
+  t.strictSame(former.map((email) => inbox.mails.filter(({ to }) => to === email).length), [0, 0, 2])
+})
+
+t.test('12.5 a mail whose link was made void while it waited is not sent, and the notice about the reason is', async (t) => {
+  const { inject, createUser, requestReset, wait, recover, inbox } = await startWithoutMailServer(t)
+  const user = await createUser()
+  await requestReset(user.email)
+  await wait(1)
+  const payload = { currentPassword: user.password, password: 'another long password' }
+  t.equal((await inject('PUT', '/api/auth/password', { headers: user.headers, payload })).statusCode, 204)
+  await wait(2)
+  await recover()
+  t.strictSame(inbox.mails.filter(({ to }) => to === user.email).map(({ subject }) => subject), ['Your password was set'])
+})
