@@ -81,3 +81,43 @@ export async function deleteOldAuditEntries (db: Database, { seconds, limit }: {
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
+
+/** The entries about one user with one action. */
+export interface EntryKind { userId: string, action: string }
+
+// More entries than this are not looked at, so that a flood does not make the statement long. Those of the flood are among them.
+const LOOKED_AT = 10_000
+// Users with fewer new entries of a kind are not looked at.
+const FEWEST = 3
+const DAY = 86_400
+
+/**
+ * Looks at the newest entries after the one with the id `after`. Returns the kinds that have several of them, and the newest id.
+ */
+export async function findFrequentEntries (db: Database, after: string): Promise<{ kinds: EntryKind[], newest: string }> {
+  const rows = await replanned(db)
+    .with('recent', (cte) => cte.selectFrom('audit').select(['id', 'user_id', 'action']).where('id', '>', after).orderBy('id', 'desc').limit(LOOKED_AT))
+    .selectFrom('recent').select(['user_id as userId', 'action', sql<string>`(array_agg(id order by id desc))[1]`.as('newest')])
+    .select(({ fn }) => fn.countAll<string>().as('count')).groupBy(['user_id', 'action']).execute()
+  return {
+    kinds: rows.flatMap(({ userId, action, count }) => userId !== null && Number(count) >= FEWEST ? [{ userId, action }] : []),
+    newest: rows.reduce((newest, row) => row.newest > newest ? row.newest : newest, after),
+  }
+}
+
+/**
+ * Deletes at most `limit` entries of a kind of the last 24 hours, so that `keep` remain: half are the first of them and half are the
+ * newest. Earlier entries and those of other kinds are not touched, so nobody can push them out. Returns the number of deleted entries.
+ */
+export async function thinAuditEntries (
+  db: Database, { userId, action }: EntryKind, { keep, limit }: { keep: number, limit: number }
+): Promise<number> {
+  const entries = db.selectFrom('audit').select('id')
+    .where('user_id', '=', userId).where('action', '=', action).where('id', '>=', lowestIdWithin(db, DAY))
+  const end = (order: 'asc' | 'desc') => sql<string>`(${entries.orderBy('id', order).offset(Math.ceil(keep / 2) - 1).limit(1)})`
+  const { numDeletedRows } = await replanned(db).deleteFrom('audit')
+    .where('id', '=', sql<string>`any(array(${entries.where('id', '>', end('asc')).where('id', '<', end('desc'))
+      .orderBy('id').limit(limit).forUpdate().skipLocked()}))`)
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}

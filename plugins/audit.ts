@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { deleteOldAuditEntries, insertAuditEntries, listAuditEntries, type ListAuditQuery, type NewAuditEntry } from '../db/audit.ts'
+import { NIL } from 'uuid'
+import {
+  deleteOldAuditEntries, findFrequentEntries, insertAuditEntries, listAuditEntries, thinAuditEntries, type ListAuditQuery, type NewAuditEntry,
+} from '../db/audit.ts'
 import { batchCalls } from '../db/batching.ts'
 import type { ClientInfo } from '../db/sessions.ts'
 import type { Database } from '../db/tables.ts'
@@ -12,6 +15,9 @@ import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 import { createSampler } from './sampler.ts'
 
 const PURGE_SECONDS = 3600
+const THIN_SECONDS = 60
+// How many entries about one user with one action are kept of 24 hours.
+const ENTRIES_A_DAY = 1000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -32,9 +38,12 @@ export interface AuditDetails {
 }
 
 function createAudit (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherOptions: { auditSeconds, deadlines } } = app
+  const { usherDatabase: { db }, usherTelemetry: { batch, metrics }, usherOptions: { auditSeconds, deadlines } } = app
+  const help = 'Entries of the account log that were dropped because one user had too many'
+  const dropped = metrics.counter('usher_audit_dropped_total', help)
+  let newest: string = NIL
   const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries), {
-    timeoutMs: deadlines.batch, telemetry: app.usherTelemetry.batch('audit.create'),
+    timeoutMs: deadlines.batch, telemetry: batch('audit.create'),
   })
 
   // A user may have many entries, so the reads of one must not take the connections of others.
@@ -82,6 +91,24 @@ function createAudit (app: FastifyInstance) {
       pending.add(written)
     },
 
+    /**
+     * Bounds the entries about each user, so that nobody can fill the disk. Of those with the same action within 24 hours, the first
+     * and the last remain.
+     */
+    async thin (): Promise<number> {
+      const found = await findFrequentEntries(db, newest)
+      newest = found.newest
+      for (const kind of found.kinds) {
+        let entries = 0
+        for (let count = ROWS_A_PURGE; count === ROWS_A_PURGE; entries += count) {
+          count = await thinAuditEntries(db, kind, { keep: ENTRIES_A_DAY, limit: ROWS_A_PURGE })
+        }
+        dropped.add(entries)
+        if (entries > 0) app.log.warn({ ...kind, entries }, 'Entries of the account log were dropped, because one user has too many in a day')
+      }
+      return 0
+    },
+
     /** Returns a page for a reader, whose other reads wait meanwhile. Rejects with `Overloaded` if they take too long. */
     list: (readerId: string, query: ListAuditQuery) => reads.run(readerId, () => listAuditEntries(db, query)),
 
@@ -106,4 +133,5 @@ function entryOf<Details extends Partial<AuditDetails>> ({ actor, address, userA
 export default fp(async function audit (app) {
   app.decorate('usherAudit', createAudit(app))
   purgeRegularly(app, 'account log', PURGE_SECONDS, app.usherAudit.purge)
-}, { name: 'usher-audit', dependencies: ['usher-database'] })
+  purgeRegularly(app, 'frequent entries of the account log', THIN_SECONDS, app.usherAudit.thin)
+}, { name: 'usher-audit', dependencies: ['usher-database', 'usher-telemetry'] })

@@ -3,13 +3,15 @@ import { undelivered, type Target } from './worker.ts'
 
 const KINDS = ['handler', 'webhook', 'mail'] as const
 
-/** Adds the metrics of attempts. Returns a function that makes a target count its own, by its kind: handler, webhook or mail. */
-export function measureAttempts ({ usherTelemetry: { metrics } }: FastifyInstance): (target: Target) => Target {
+/** Adds the metrics of deliveries, by the kind of the target: handler, webhook or mail. */
+export function measureAttempts ({ usherTelemetry: { metrics } }: FastifyInstance) {
   const delivered = metrics.counter('usher_outbox_delivered_total', 'Events and mails that were delivered', { label: 'target', values: KINDS })
   const failed = metrics.counter('usher_outbox_failed_attempts_total', 'Attempts to deliver an event or a mail that failed', { label: 'target', values: KINDS })
+  const dropped = metrics.counter('usher_outbox_dropped_total', 'Events that were dropped because too many wait', { label: 'target', values: KINDS })
 
-  return (target) => {
-    const [kind] = target.name.split(' ') as [string]
+  /** Makes a target count its attempts. */
+  function measured (target: Target): Target {
+    const kind = kindOf(target.name)
     return {
       ...target,
       async deliver (delivery, signal) {
@@ -23,4 +25,12 @@ export function measureAttempts ({ usherTelemetry: { metrics } }: FastifyInstanc
       },
     }
   }
+
+  return {
+    measured,
+    /** Counts events that were dropped. */
+    addDropped: (consumer: string, events: number): void => dropped.add(events, kindOf(consumer)),
+  }
 }
+
+const kindOf = (name: string): string => name.split(' ')[0]!

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { channelOf } from '../../db/driver/channel.ts'
+import { findLargeBacklogs, trimBacklog, trimConsumer } from '../../db/outbox/backlog.ts'
 import { loadConsumed } from '../../db/outbox/consumed.ts'
 import { deleteOldConsumers, recordConsumers } from '../../db/outbox/consumers.ts'
 import type { Delivery } from '../../db/outbox/deliveries.ts'
@@ -23,6 +24,10 @@ const CONSUMER_DAYS = 7
 const FAILURE_DAYS = 30
 const FAILURES = 10_000
 const CONSUMERS = 1000
+const BACKLOG_SECONDS = 20
+// How many events of each kind may wait for a consumer about one user, and how many in all. An event has some 500 bytes.
+const EVENTS_A_USER = 10_000
+const EVENTS_A_CONSUMER = 1_000_000
 
 /** Pauses and the resolver, which tests replace. */
 export interface OutboxOptions extends WorkerOptions {
@@ -40,7 +45,8 @@ function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: Outb
   const targets = new Map<string, Target>()
   const workers = new Map<string, Worker>()
   const retry = createRetries(app)
-  const measured = measureAttempts(app)
+  const { measured, addDropped } = measureAttempts(app)
+  let lookedAt = '0'
   let [ready, stopped] = [false, false]
 
   const wakeAll = () => { for (const worker of workers.values()) worker.wake() }
@@ -93,7 +99,36 @@ function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: Outb
     }
   }
 
+  async function boundConsumer (consumer: string): Promise<void> {
+    const dropped = await deleteAll(() => trimConsumer(db, consumer, { keep: EVENTS_A_CONSUMER, limit: ROWS_A_PURGE }))
+    if (dropped === 0) return
+    addDropped(consumer, dropped)
+    log.error({ consumer, events: dropped }, 'The oldest events were dropped, because too many wait for this consumer')
+  }
+
+  // Returns the number of rows that were deleted.
+  async function deleteAll (deleteSome: () => Promise<number>): Promise<number> {
+    let total = 0
+    for (let count = ROWS_A_PURGE; count === ROWS_A_PURGE && !stopped; total += count) count = await deleteSome()
+    return total
+  }
+
   return {
+    /**
+     * Bounds what one user can make wait for a consumer that is unavailable (contract 12.5), so that changes of one's own name do not
+     * fill the disk.
+     */
+    async boundBacklogs (): Promise<number> {
+      const { backlogs, last, more } = await findLargeBacklogs(db, { after: lookedAt, keep: EVENTS_A_USER })
+      lookedAt = last
+      for (const backlog of backlogs) {
+        const dropped = await deleteAll(() => trimBacklog(db, backlog, { keep: EVENTS_A_USER, limit: ROWS_A_PURGE }))
+        addDropped(backlog.consumer, dropped)
+        if (dropped > 0) log.error({ ...backlog, events: dropped }, 'Events were dropped, because too many about one user wait for this consumer')
+      }
+      return more ? ROWS_A_PURGE : 0
+    },
+
     /**
      * Calls a handler for every event of these names, on one of the nodes that have it: at least once, and in order per subject. An event
      * is delivered again if the handler throws or takes longer than 30 seconds. Throws an `Error` if a name is unknown or taken.
@@ -150,6 +185,7 @@ function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: Outb
       for (const { name, types } of consumers) log.warn({ consumer: name, events: types }, 'A consumer of events is forgotten, because no node has had it for a week')
       const { events, mails } = await giveUpExpired(db, ROWS_A_PURGE)
       if (events + mails > 0) log.error({ events, mails }, 'Events and mails were given up, because no node has attempted them in time')
+      for (const consumer of new Set([...targets.values()].filter(isConsumer).map(({ name }) => name))) await boundConsumer(consumer)
       const failures = await deleteOldFailures(db, { days: FAILURE_DAYS, keep: FAILURES, limit: ROWS_A_PURGE })
       return Math.max(deliveries, events + mails, failures)
     },
@@ -171,5 +207,6 @@ export default fp<OutboxOptions>(async function outbox (app, options) {
   app.decorate('usherOutbox', outbox)
   app.addHook('onReady', () => outbox.start())
   purgeRegularly(app, 'outbox', PURGE_SECONDS, outbox.purge)
+  purgeRegularly(app, 'large backlogs of events', BACKLOG_SECONDS, outbox.boundBacklogs)
   app.addHook('onClose', () => outbox.stop())
 }, { name: 'usher-outbox', dependencies: ['usher-options', 'usher-telemetry', 'usher-database'] })

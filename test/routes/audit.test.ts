@@ -161,7 +161,7 @@ t.test('8 the account log', async (t) => {
     }
   })
 
-  t.test('8 deleting a user keeps the entries with their ids, and blanks addresses except in the entry of the deletion', async (t) => {
+  t.test('8 deleting a user keeps the entries with their ids, and blanks the addresses in those of the user, the deletion included', async (t) => {
     const leaving = await createUser()
     await inject('PUT', `/api/users/${leaving.id}`, { headers: admin.headers, payload: { name: 'N', email: leaving.email, role: 'admin' } })
     // The role change has ended the session.
@@ -175,10 +175,15 @@ t.test('8 the account log', async (t) => {
       ['user.role-change', admin.id, '127.0.0.1', 'lightMyRequest'],
       ['login', leaving.id, '', ''],
       ['login.failed', null, '', ''],
-      ['user.delete', leaving.id, HERE, 'lightMyRequest'],
+      ['user.delete', leaving.id, '', ''],
     ])
     t.equal((await inject('DELETE', `/api/users/${admin.id}`, { headers: admin.headers })).statusCode, 409)
     t.same((await read(usher, admin.headers, '?action=user.delete')).map(({ userId }) => userId), [leaving.id], 'a deletion that was refused is none')
+
+    const removed = await createUser()
+    await inject('DELETE', `/api/users/${removed.id}`, { headers: admin.headers, remoteAddress: HERE })
+    const [entry] = await read(usher, admin.headers, `?user=${removed.id}&action=user.delete`)
+    t.match(entry, { actorId: admin.id, address: HERE, userAgent: 'lightMyRequest' }, 'who deletes somebody else remains known')
   })
 })
 
