@@ -85,14 +85,16 @@ export async function deleteOldAuditEntries (db: Database, { seconds, limit }: {
 /** The entries about one user with one action. */
 export interface EntryKind { userId: string, action: string }
 
-// More entries than this are not looked at, so that a flood does not make the statement long. Those of the flood are among them.
+// More entries than this are not looked at, so that a flood does not make the statement long. Those of the flood are
+// among them.
 const LOOKED_AT = 10_000
 // Users with fewer new entries of a kind are not looked at.
 const FEWEST = 3
 const DAY = 86_400
 
 /**
- * Looks at the newest entries after the one with the id `after`. Returns the kinds that have several of them, and the newest id.
+ * Looks at the newest entries after the one with the id `after`. Returns the kinds that have several of them, and the
+ * newest id.
  */
 export async function findFrequentEntries (db: Database, after: string): Promise<{ kinds: EntryKind[], newest: string }> {
   const rows = await replanned(db)
@@ -106,8 +108,9 @@ export async function findFrequentEntries (db: Database, after: string): Promise
 }
 
 /**
- * Deletes at most `limit` entries of a kind of the last 24 hours, so that `keep` remain: half are the first of them and half are the
- * newest. Earlier entries and those of other kinds are not touched, so nobody can push them out. Returns the number of deleted entries.
+ * Deletes at most `limit` entries of a kind of the last 24 hours, so that `keep` remain: half are the first of them and
+ * half are the newest. Earlier entries and those of other kinds are not touched, so nobody can push them out. Returns
+ * the number of deleted entries.
  */
 export async function thinAuditEntries (
   db: Database, { userId, action }: EntryKind, { keep, limit }: { keep: number, limit: number }

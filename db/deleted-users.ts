@@ -60,8 +60,8 @@ export interface PurgeStep {
 
 /**
  * Removes some of the remaining data of deleted users: it deletes at most `limit` posts, removes the owner of at most `limit`
- * uploads, blanks address and user agent of at most `limit` audit entries, and deletes mails that wait. It commits its progress, so that any node can
- * continue, and skips users that another node is working on.
+ * uploads, blanks address and user agent of at most `limit` audit entries, and deletes mails that wait. It commits its
+ * progress, so that any node can continue, and skips users that another node is working on.
  */
 export async function purgeDeletedUsers (db: Database, limit: number): Promise<PurgeStep> {
   return db.transaction().execute(async (trx) => {
@@ -110,8 +110,8 @@ async function disownUploads (trx: Database, ids: readonly string[], limit: numb
 
 /**
  * Blanks the addresses and user agents in the entries of deleted users, since this personal data is no longer needed. The action,
- * the actor and the time remain, with ids that no longer lead to a name. So it is with the entry of a deletion by the user. Entries
- * about what others did to the account remain complete, because they are data about those others.
+ * the actor and the time remain, with ids that no longer lead to a name. So it is with the entry of a deletion by the
+ * user. Entries about what others did to the account remain complete, because they are data about those others.
  */
 async function blankAuditEntries (trx: Database, ids: readonly string[], limit: number): Promise<number> {
   const rows = await replanned(trx)

@@ -30,8 +30,9 @@ export interface NewEmailToken {
 export interface EmailChange { email: string, sessionId: string }
 
 /**
- * Stores a token, and the mail with it to the address. Deletes the user's oldest tokens, or this one if the limit of mails is used up. Call it in a transaction. Returns whether there is
- * such a user. Throws `EmailVerified` if the address is the current one and verified.
+ * Stores a token, and the mail with it to the address. Deletes the user's oldest tokens, or this one if the limit of
+ * mails is used up. Call it in a transaction. Returns whether there is such a user. Throws `EmailVerified` if the
+ * address is the current one and verified.
  */
 export async function insertEmailToken (trx: Database, { hash, userId, lifetime, change }: NewEmailToken, mail: NewMail): Promise<boolean> {
   // A change of the address waits for this lock, and then deletes the token.

@@ -40,8 +40,9 @@ export async function findAccount (db: Database, id: string): Promise<Account | 
 
 /**
  * Stores a token that expires after `seconds`, the entry `note` of the account log, and the mail with the token to the user's current
- * address, in one transaction. Deletes the user's oldest tokens, or this one if the limit of mails is used up. If there is no such user, the user is disabled, or the address may not
- * get a token, it sends the same statements and stores a mail to nobody, so that neither the response time nor the load reveals it.
+ * address, in one transaction. Deletes the user's oldest tokens, or this one if the limit of mails is used up. If there
+ * is no such user, the user is disabled, or the address may not get a token, it sends the same statements and stores a
+ * mail to nobody, so that neither the response time nor the load reveals it.
  * @param onlyIfProven whether no token is stored for an address that was changed in the last seven days and is not verified. As long
  *   as the owner of the former address can undo the change, whoever has made it must not be able to take the account over.
  * @param confirm runs before the commit, and throws if the token must not be stored

@@ -92,8 +92,8 @@ function createAudit (app: FastifyInstance) {
     },
 
     /**
-     * Bounds the entries about each user, so that nobody can fill the disk. Of those with the same action within 24 hours, the first
-     * and the last remain.
+     * Bounds the entries about each user, so that nobody can fill the disk. Of those with the same action within 24
+     * hours, the first and the last remain.
      */
     async thin (): Promise<number> {
       const found = await findFrequentEntries(db, newest)

@@ -83,7 +83,8 @@ function createMails (app: FastifyInstance, mailer: Mailer) {
   return {
     /**
      * Returns a mail to be stored in the transaction of the change that causes it. It is sent after the commit, in several attempts if
-     * necessary, as long as its links work and are not void, unless the limit of its recipient is used up (contract 11.5).
+     * necessary, as long as its links work and are not void, unless the limit of its recipient is used up (contract
+     * 11.5).
      * @param seconds how long its links work
      * @param options.budget which limit it counts toward
      * @param options.hash the hash of the token in its link, if it has one

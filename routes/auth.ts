@@ -99,8 +99,8 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const entry = { ...audit.contextOf(callerOf(request)), action: 'logout', byUser: true } as const
     if (actor) await sessions.end({ id: actor.sessionId }, entry)
     if (cookies.serves(request)) {
-      // The browser loses its cookie, so the session of the cookie ends as well, if it is another one: nobody could end it
-      // later, and a copy of the cookie would work on.
+      // The browser loses its cookie, so the session of the cookie ends as well, if it is another one: nobody could end
+      // it later, and a copy of the cookie would work on.
       for (const cookie of cookies.readAll(request)) {
         if (cookie.id !== actor?.sessionId) await sessions.end(cookie, entry)
       }
@@ -156,8 +156,8 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   // Either a bearer token or the cookie is enough. An `Authorization` that is unusable, such as an expired token or the
-  // credentials of a proxy, does not keep the cookie from working. The cookie is accepted only from an allowed origin, so
-  // that no other page can log a user out.
+  // credentials of a proxy, does not keep the cookie from working. The cookie is accepted only from an allowed origin,
+  // so that no other page can log a user out.
   async function authenticateLogout (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     if (request.headers.authorization) {
       try {

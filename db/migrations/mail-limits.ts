@@ -4,9 +4,10 @@ import type { Tables } from '../tables.ts'
 /**
  * Adds the limits of mails to one recipient (contract 11.5).
  *
- * A trigger applies them, so that they hold for whatever stores a mail, in its transaction. A mail has its limits in `limits`, since they
- * are options of the node, and its kind in `budget`. One that exceeds its limit is stored without recipient and content, so that a node
- * logs and deletes it. One without limits is of a node of the previous release, or was restored from a backup.
+ * A trigger applies them, so that they hold for whatever stores a mail, in its transaction. A mail has its limits in
+ * `limits`, since they are options of the node, and its kind in `budget`. One that exceeds its limit is stored without
+ * recipient and content, so that a node logs and deletes it. One without limits is of a node of the previous release,
+ * or was restored from a backup.
  */
 export async function createMailLimits (db: Kysely<Tables>, schema: string): Promise<void> {
   await db.schema.createTable('mail_limits')

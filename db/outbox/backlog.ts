@@ -11,8 +11,8 @@ export interface Backlog { consumer: string, userId: string, type: string }
 const LOOKED_AT = 10_000
 
 /**
- * Looks at events that wait and were stored after the position `after`. Returns those of their backlogs in which more than `keep` events
- * wait, the last position, and whether there may be more events after it.
+ * Looks at events that wait and were stored after the position `after`. Returns those of their backlogs in which more
+ * than `keep` events wait, the last position, and whether there may be more events after it.
  */
 export async function findLargeBacklogs (
   db: Database, { after, keep }: { after: string, keep: number }
@@ -36,25 +36,26 @@ export async function findLargeBacklogs (
 }
 
 /**
- * Deletes at most `limit` events of a backlog. Of `keep` events that remain, half are the oldest and half are the newest, so that neither
- * the first of them nor the latest state can be pushed out. Returns the number of deleted events.
+ * Deletes at most `limit` events of a backlog. Of `keep` events that remain, half are the oldest and half are the
+ * newest, so that neither the first of them nor the latest state can be pushed out. Returns the number of deleted
+ * events.
  */
 export async function trimBacklog (
   db: Database, { consumer, userId, type }: Backlog, { keep, limit }: { keep: number, limit: number }
 ): Promise<number> {
-  const of = ({ selectFrom }: Pick<Database, 'selectFrom'>) => selectFrom('outbox').select('position')
+  const events = db.selectFrom('outbox').select('position')
     .where('consumer', '=', consumer).where(deliveryOwner, '=', userId).where('type', '=', type)
-  const end = (order: 'asc' | 'desc') => sql<string>`(${of(db).orderBy('position', order).offset(Math.ceil(keep / 2) - 1).limit(1)})`
+  const end = (order: 'asc' | 'desc') => sql<string>`(${events.orderBy('position', order).offset(Math.ceil(keep / 2) - 1).limit(1)})`
   const { numDeletedRows } = await replanned(db).deleteFrom('outbox')
-    .where('position', '=', sql<string>`any(array(${of(db).where('position', '>', end('asc')).where('position', '<', end('desc'))
+    .where('position', '=', sql<string>`any(array(${events.where('position', '>', end('asc')).where('position', '<', end('desc'))
       .orderBy('position').limit(limit).forUpdate().skipLocked()}))`)
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }
 
 /**
- * Deletes at most `limit` of the oldest events that wait for a consumer, if there are more than `keep`. They would expire first. Returns the
- * number of deleted events.
+ * Deletes at most `limit` of the oldest events that wait for a consumer, if there are more than `keep`. They would
+ * expire first. Returns the number of deleted events.
  */
 export async function trimConsumer (db: Database, consumer: string, { keep, limit }: { keep: number, limit: number }): Promise<number> {
   const all = db.selectFrom('outbox').select('position').where('consumer', '=', consumer)

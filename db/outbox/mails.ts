@@ -5,8 +5,8 @@ import type { Database } from '../tables.ts'
 import { deliveryOwner } from './owner.ts'
 
 /**
- * Which limit of its recipient a mail counts toward. Each kind has its own, so that mails that strangers cause do not keep others from
- * being sent:
+ * Which limit of its recipient a mail counts toward. Each kind has its own, so that mails that strangers cause do not
+ * keep others from being sent:
  * - `account`: mails that only the user, an admin or the host can cause.
  * - `reset`: links to set a password, which anybody can request. Whoever does so sends the owner links that work.
  * - `request`: other mails that anybody can cause.
@@ -40,8 +40,8 @@ export interface StoredMailDetails {
 export interface StoredMail extends Partial<StoredMailDetails> {
   content: string
   /**
-   * Null if there is nobody to send it to: the row exists only so that an unknown address causes the same work as a known one, or so that
-   * a node logs that the limit of the recipient is used up.
+   * Null if there is nobody to send it to: the row exists only so that an unknown address causes the same work as a
+   * known one, or so that a node logs that the limit of the recipient is used up.
    */
   to: string | null
   userId: string | null
@@ -69,8 +69,8 @@ export function mailValues (
 export const mailParameters = ({ id, content, seconds }: NewMail) => ({ id: sql`${id}`, content: sql`${content}`, seconds: sql`${seconds}` })
 
 /**
- * Stores a mail, to be sent after the commit of the transaction. Returns whether it will be sent, or would be if it had a recipient: not if
- * the limit of the recipient is used up.
+ * Stores a mail, to be sent after the commit of the transaction. Returns whether it will be sent, or would be if it had
+ * a recipient: not if the limit of the recipient is used up.
  * @param to null to store one that is not sent
  */
 export async function insertMail (trx: Database, mail: NewMail, to: string | null, userId: string | null): Promise<boolean> {
@@ -81,8 +81,8 @@ export async function insertMail (trx: Database, mail: NewMail, to: string | nul
 }
 
 /**
- * Returns whether a mail must not be sent any more: its link is void, or its user is deleted. A mail of the previous release, whose link is
- * not known, is not sent either if its user is disabled.
+ * Returns whether a mail must not be sent any more: its link is void, or its user is deleted. A mail of the previous
+ * release, whose link is not known, is not sent either if its user is disabled.
  */
 export async function isMailVoid (db: Database, { userId, token }: StoredMail): Promise<boolean> {
   if (userId !== null) {

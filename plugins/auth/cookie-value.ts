@@ -16,8 +16,8 @@ export interface SessionCookie {
 }
 
 /**
- * Returns the values of all cookies of a name in a `Cookie` header (RFC 6265 4.2). Names are compared as a whole and with
- * their case. The double quotes that a value may have are not part of it.
+ * Returns the values of all cookies of a name in a `Cookie` header (RFC 6265 4.2). Names are compared as a whole and
+ * with their case. The double quotes that a value may have are not part of it.
  */
 export function readCookies (header: string, name: string): string[] {
   return header.split(';').flatMap((pair) => {

@@ -25,7 +25,8 @@ const FAILURE_DAYS = 30
 const FAILURES = 10_000
 const CONSUMERS = 1000
 const BACKLOG_SECONDS = 20
-// How many events of each kind may wait for a consumer about one user, and how many in all. An event has some 500 bytes.
+// How many events of each kind may wait for a consumer about one user, and how many in all. An event has some 500
+// bytes.
 const EVENTS_A_USER = 10_000
 const EVENTS_A_CONSUMER = 1_000_000
 
@@ -108,15 +109,14 @@ function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: Outb
 
   // Returns the number of rows that were deleted.
   async function deleteAll (deleteSome: () => Promise<number>): Promise<number> {
-    let total = 0
-    for (let count = ROWS_A_PURGE; count === ROWS_A_PURGE && !stopped; total += count) count = await deleteSome()
-    return total
+    const count = await deleteSome()
+    return count < ROWS_A_PURGE || stopped ? count : count + await deleteAll(deleteSome)
   }
 
   return {
     /**
-     * Bounds what one user can make wait for a consumer that is unavailable (contract 12.5), so that changes of one's own name do not
-     * fill the disk.
+     * Bounds what one user can make wait for a consumer that is unavailable (contract 12.5), so that changes of one's
+     * own name do not fill the disk.
      */
     async boundBacklogs (): Promise<number> {
       const { backlogs, last, more } = await findLargeBacklogs(db, { after: lookedAt, keep: EVENTS_A_USER })

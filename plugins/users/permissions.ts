@@ -13,9 +13,9 @@ export function writerOf ({ isHost, actor }: Caller, id?: string): Writer {
 }
 
 /**
- * Throws `Unauthenticated` or `Forbidden` if a caller may not create this user. Granting a role takes a permission of its
- * own. Throws `EmailsHidden` for a caller who may not see the addresses of others, because a conflict would tell that an
- * address is taken.
+ * Throws `Unauthenticated` or `Forbidden` if a caller may not create this user. Granting a role takes a permission of
+ * its own. Throws `EmailsHidden` for a caller who may not see the addresses of others, because a conflict would tell
+ * that an address is taken.
  */
 export function authorizeCreation (caller: Caller, given: unknown): void {
   caller.authorize('users:create')

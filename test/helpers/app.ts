@@ -8,8 +8,8 @@ import { testDatabaseUrl } from './database.ts'
 import { takeSchema } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-// These limits are higher than any test needs. test/plugins/auth/throttle.test.ts, mail-limits.test.ts and posts-quota.test.ts test
-// the real ones.
+// These limits are higher than any test needs. test/plugins/auth/throttle.test.ts, mail-limits.test.ts and
+// posts-quota.test.ts test the real ones.
 const generous = { burst: 10_000, perMinute: 10_000 }
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 

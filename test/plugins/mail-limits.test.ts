@@ -27,7 +27,11 @@ async function startNodes (t: Test, options: UsherOptions = {}) {
   let count = 0
 
   return {
-    one, two, inbox, sql, lines,
+    one,
+    two,
+    inbox,
+    sql,
+    lines,
     logged: () => lines.map((line) => JSON.parse(line)),
     /** Sends a request without a token to one of the nodes, in turn. */
     post: (path: string, payload: object) => nodes[count++ % 2]!.inject('POST', path, { payload }),
