@@ -70,8 +70,8 @@ const useVerification = (operation: string): Send => async (headers) => {
 }
 
 const useUndo = (operation: string): Send => async (headers) => {
-  const { id, email } = await usher.createUser()
-  await inject('PATCH', `/api/users/${id}`, { headers: admin.headers, payload: { email: person().email } })
+  const { id, email, headers: own } = await usher.createUser()
+  await inject('PATCH', `/api/users/${id}`, { headers: own, payload: { email: person().email } })
   return inject('POST', `/api/auth/${operation}`, { headers, payload: { token: await tokenTo(email) } })
 }
 

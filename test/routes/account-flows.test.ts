@@ -70,14 +70,15 @@ const first = await createUsher(t)
 const { options } = first
 const sql = openSql(t, first, LANES)
 // Mails are taken from the statements that store them, so that their number is known without waiting for their
-// delivery.
+// delivery. They then wait for a consumer that does not exist.
 await sql.unsafe(`
   create table mails (position bigint generated always as identity, data jsonb not null);
   create index on mails ((data->>'userId'));
   create function take_mail() returns trigger language plpgsql as $$
   begin
     insert into ${options.schema!}.mails (data) values (new.data);
-    return null;
+    new.consumer := 'nobody';
+    return new;
   end $$;
   create trigger take_mail before insert on outbox for each row when (new.consumer = 'mail') execute function take_mail()`)
 
