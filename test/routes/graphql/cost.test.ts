@@ -178,7 +178,7 @@ t.test('1.13 responses that wait behind an event stream take a share of the memo
     `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
   await until('the posts are read', () => readsPosts(usher))
   await until('the response has taken the share', async () => (await codesFor('127.0.0.1')).includes('OVERLOADED'))
-  t.same(await Promise.all(['192.0.2.1', '192.0.2.2', '127.0.0.1'].map(codesFor)), [[], [], ['OVERLOADED']])
+  t.same(await Promise.all(['192.0.2.1', '198.51.100.1', '127.0.0.1'].map(codesFor)), [[], [], ['OVERLOADED']])
 })
 
 t.test('1.13 costly operations all get a response, while cheap ones are served', async (t) => {
