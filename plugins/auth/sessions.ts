@@ -12,7 +12,7 @@ import { batchCalls, type Client } from '../../db/batching.ts'
 import {
   findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type NewSession, type ClientInfo, type SessionRow,
 } from '../../db/sessions.ts'
-import type { UserRow } from '../../db/tables.ts'
+import type { Database, UserRow } from '../../db/tables.ts'
 import { DatabaseUnavailable, UsherError } from '../../schema/errors.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { createSecrets, hashSecret, isGenuine, writeSessionCookie, type SessionCookie } from './cookie-value.ts'
@@ -121,21 +121,24 @@ function createSessions (app: FastifyInstance) {
     end,
 
     /**
-     * Ends all sessions of a user, on every node. If somebody else ends them, it also voids all links of the user.
+     * Ends all sessions of a user, on every node. If somebody else ends them, it then also voids all links of the user.
      * Writes an entry for each session to the account log, in the same transaction.
      * @param but the id of the session that does not end, if any
      * @param confirm runs before the commit, and throws if the sessions must not end
      */
     async endAll (userId: string, but: string | undefined, origin: AuditContext, confirm: () => Promise<void>): Promise<void> {
-      const isOwn = origin.actorId === userId
-      markEnded(await db.transaction().execute(async (trx) => {
-        // The user's own links remain: a thief of a session must not be able to get rid of those with which the owner
-        // undoes a change.
-        const ids = await (isOwn ? deleteSessionsOf(trx, userId, userId, but) : voidIssued(trx, userId, origin.actorId))
+      const endBy = async (deleteSessions: (trx: Database) => Promise<string[]>) => markEnded(await db.transaction().execute(async (trx) => {
+        const ids = await deleteSessions(trx)
         await insertAuditEntries(trx, ids.map((sessionId) => ({ ...origin, action: 'session.end', userId, sessionId })))
         await confirm()
         return ids
       }))
+      await endBy((trx) => deleteSessionsOf(trx, userId, origin.actorId, but))
+      // The user's own links remain: a thief of a session must not be able to get rid of those with which the owner
+      // undoes a change.
+      if (origin.actorId === userId) return
+      // This waits for a change of the user that is being made, which the sessions must not.
+      await endBy((trx) => voidIssued(trx, userId, origin.actorId))
     },
 
     /** Returns the sessions of a user that have neither ended nor expired, newest first. */

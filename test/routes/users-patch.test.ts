@@ -6,7 +6,7 @@ const MERGE_PATCH = 'application/merge-patch+json'
 const UNKNOWN = '0190a5b4-7c3e-7d11-8abc-0123456789ab'
 
 const usher = await createUsher(t)
-const { inject, admin, createUser } = usher
+const { inject, admin, createUser, login } = usher
 const sql = openSql(t, usher)
 
 const read = async (id: string) => (await inject('GET', `/api/users/${id}`)).json()
@@ -90,9 +90,10 @@ t.test('10.3 the policy is that of PUT, and the order of checks that of the cont
 t.test('10.3 a demotion by PATCH ends the sessions of the user, and the account log has what was changed', async (t) => {
   const demoted = await createUser()
   t.equal((await patch(demoted.id, { role: 'admin' })).statusCode, 200)
-  t.equal((await inject('GET', '/api/protected', { headers: demoted.headers })).statusCode, 200)
+  const { headers } = await login(demoted)
+  t.equal((await inject('GET', '/api/protected', { headers })).statusCode, 200)
   t.equal((await patch(demoted.id, { role: 'user' })).statusCode, 200)
-  t.equal((await inject('GET', '/api/protected', { headers: demoted.headers })).statusCode, 401)
+  t.equal((await inject('GET', '/api/protected', { headers })).statusCode, 401)
   t.equal((await patch(demoted.id, { email: `moved-${demoted.email}` })).statusCode, 200)
   t.equal((await patch(demoted.id, { name: 'Nobody' })).statusCode, 200)
   const entries = await sql`select action, actor_id from audit where user_id = ${demoted.id} and action like 'user.%-change' order by id`

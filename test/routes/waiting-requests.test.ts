@@ -121,11 +121,14 @@ t.test('4 the end of a session does not wait for a change of the address in that
   const user = await createUser()
   const email = anAddress()
   const change = () => inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email } })
+  let ending: ReturnType<typeof inject> | undefined
   const response = await endDuring(user, insertUser(email), change, async () => {
-    t.equal((await inject('DELETE', `/api/users/${user.id}/sessions`, { headers: admin.headers })).statusCode, 204)
+    ending = inject('DELETE', `/api/users/${user.id}/sessions`, { headers: admin.headers })
+    await until('the session has ended', async () => (await inject('GET', '/api/protected', { headers: user.headers })).statusCode === 401)
     await untilBlocked(sql, usher)
   })
   isRejected(t, response, 'the change')
+  t.equal((await ending!).statusCode, 204, 'it answers when links of the user are void as well')
 })
 
 t.test('2.5 the response to the deletion of a user does not wait for rows that are locked', async (t) => {
