@@ -121,7 +121,10 @@ async function blankAuditEntries (trx: Database, ids: readonly string[], limit: 
         .orderBy('id', 'desc').limit(limit).as('entry'), (join) => join.onTrue())
       .select(['deleted_users.user_id', 'entry.id']).limit(limit))
     .with('blanked', (cte) => cte.updateTable('audit').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))
-      .where(({ or, eb }) => or([eb('actor_id', '=', eb.ref('audit.user_id')), eb('actor_id', 'is', null)]))
+      // Without an actor, an operator or the host has deleted the user: the entry says who did, and nothing about the user.
+      .where(({ or, and, eb }) => or([
+        eb('actor_id', '=', eb.ref('audit.user_id')), and([eb('actor_id', 'is', null), eb('action', '<>', 'user.delete')]),
+      ]))
       .set({ address: '', user_agent: '' }))
     .with('lowest', (cte) => cte.selectFrom('old').groupBy('user_id')
       .select((query) => ['user_id', sql<string>`(array_agg(id order by id))[1]`.as('id'), query.fn.countAll<number>().as('count')]))

@@ -1,5 +1,5 @@
 import { insertAuditEntries } from '../../../db/audit.ts'
-import { deleteAllSessions, deleteSession } from '../../../db/ended-sessions.ts'
+import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../../db/ended-sessions.ts'
 import { isUuid } from '../../../db/postgres.ts'
 import type { Database } from '../../../db/tables.ts'
 import { findCredentials, findUsers } from '../../../db/users.ts'
@@ -21,12 +21,7 @@ export default {
     const chosen = [user, id, all].filter((value) => value !== undefined)
     if (chosen.length !== 1) throw new WrongArguments('Exactly one of --user, --id and --all is required.')
     return withDatabase(async ({ db }) => {
-      const count = await db.transaction().execute(async (trx) => {
-        if (id) return end(trx, String(id))
-        const { count, userId } = all ? { count: await deleteAllSessions(trx), userId: null } : await endOf(trx, String(user))
-        if (count > 0) await insertAuditEntries(trx, [{ ...terminalContext, action: 'session.end', userId }])
-        return count
-      })
+      const count = id ? await end(db, String(id)) : all ? await endAll(db) : await endOf(db, String(user))
       return { text: `${count} session${count === 1 ? '' : 's'} ended.`, json: { ended: count } }
     })
   },
@@ -37,8 +32,21 @@ async function end (db: Database, id: string): Promise<number> {
   return ended === undefined ? 0 : 1
 }
 
-async function endOf (db: Database, user: string): Promise<{ count: number, userId: string }> {
+const endAll = (db: Database): Promise<number> => endBy(db, null, deleteAllSessions)
+
+async function endOf (db: Database, user: string): Promise<number> {
   const known = isUuid(user) ? (await findUsers(db, [user]))[0] : await findCredentials(db, user)
   if (!known) throw new Error(`There is no user ${user}.`)
-  return { count: (await voidIssued(db, known.id, null)).length, userId: known.id }
+  const ended = await endBy(db, known.id, async (trx) => (await deleteSessionsOf(trx, known.id, null)).length)
+  // This waits for a change of the user that is being made, which the sessions must not.
+  return ended + await endBy(db, known.id, async (trx) => (await voidIssued(trx, known.id, null)).length)
+}
+
+// Ends sessions, and writes that to the account log, in one transaction. Returns their number.
+async function endBy (db: Database, userId: string | null, deleteSessions: (trx: Database) => Promise<number>): Promise<number> {
+  return db.transaction().execute(async (trx) => {
+    const count = await deleteSessions(trx)
+    if (count > 0) await insertAuditEntries(trx, [{ ...terminalContext, action: 'session.end', userId }])
+    return count
+  })
 }
