@@ -50,6 +50,11 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
     admin: ADMIN,
     postsPerHour: 1_000_000,
     deadlines: slow,
+    // Time limits of clients and hosts are ten times as long, too.
+    pingSeconds: 250,
+    bodySeconds: 300,
+    hookSeconds: 60,
+    uploadIdleSeconds: 300,
     // test/plugins/auth/passwords.test.ts tests the real ones.
     passwordHash: { memoryKiB: 8, passes: 1 },
     throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous, mail: generous, verifiedMail: generous },
