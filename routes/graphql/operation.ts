@@ -30,7 +30,10 @@ export interface Operation {
  */
 export function readOperation (schema: GraphQLSchema, body: unknown, headers: Record<string, unknown> = {}): Operation {
   if (!isObject(body)) throw badRequest('The body must be a JSON object')
-  const { query, mutation, variables, operationName, extensions } = body
+  const { query, mutation, extensions } = body
+  // Forms and query strings have no other way to say that there is no name, and PHP has the same value for `{}` and `[]`.
+  const operationName = body['operationName'] === '' ? undefined : body['operationName']
+  const variables = isEmptyArray(body['variables']) ? {} : body['variables']
   if (query != null && mutation != null) throw badRequest('Send either query or mutation, not both')
   const source = query ?? mutation
   if (typeof source !== 'string' || source.trim() === '') throw badRequest('query is required and must be a string')
@@ -156,6 +159,8 @@ const badRequest = (message: string) => new GraphQLError(message, { extensions: 
 export function isObject (value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+const isEmptyArray = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 
 function hasManyLines (source: string): boolean {
   return source.split(/\r\n|[\n\r]/, limits.lines + 1).length > limits.lines

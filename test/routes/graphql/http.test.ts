@@ -136,7 +136,9 @@ t.test('GraphQL over HTTP', async (t) => {
       t.match(await post(usher, { query, operationName: 'D' }, admin), { data: null, errors: [{ message: 'Unknown operation named "D".', extensions: { code: 'GRAPHQL_INVALID' } }] })
       t.match(await post(usher, { query }, admin), { data: null, errors: [{ message: 'Must provide operation name if query contains multiple operations.' }] })
     }
-    t.same(await post(usher, { query: 'query A { me { role } }', operationName: null, variables: null }, admin), { data: { me: { role: 'admin' } } })
+    for (const absent of [{ operationName: null, variables: null }, { operationName: '', variables: [] }]) {
+      t.same(await post(usher, { query: 'query A { me { role } }', ...absent }, admin), { data: { me: { role: 'admin' } } })
+    }
   })
 
   t.test('7.2 invalid variables get the same errors each time', async (t) => {

@@ -47,18 +47,45 @@ t.test('the socket', { jobs: 20 }, async (t) => {
         { type: start, id: 1, payload: { query: POSTS } },
         { type: start, id: '1' },
         { type: start, id: '1', payload: null },
-        { type: start, id: '1', payload: {} },
-        { type: start, id: '1', payload: { query: { kind: 'Document', definitions: [] } } },
-        { type: start, id: '1', payload: { query: POSTS, mutation: POSTS } },
-        { type: start, id: '1', payload: { query: POSTS, variables: [] } },
-        { type: start, id: '1', payload: { query: POSTS, operationName: 1 } },
-        // The sentence about it is longer than a close frame may be.
-        { type: start, id: '1', payload: { query: `query ($${LONG}: Int) { posts(first: $${LONG}) { nodes { id } } }`, variables: { [LONG]: 'x'.repeat(2000) } } },
+        { type: start, id: '1', payload: [] },
       ]) {
         const socket = await fresh(t, protocol)
         socket.send(message)
         t.equal(await socket.closed, 4400, JSON.stringify(message))
       }
+    })
+
+    t.test(`7.7 ${protocol}: a wrong operation gets an error with its id, and the others on the socket continue`, async (t) => {
+      const user = await createUser()
+      const socket = await fresh(t, protocol)
+      socket.start('other', `subscription { postCreated(authorId: "${user.id}") { title } }`)
+      for (const [payload, message, code] of [
+        [{}, 'query is required and must be a string', 'BAD_REQUEST'],
+        [{ query: { kind: 'Document', definitions: [] } }, 'query is required and must be a string', 'BAD_REQUEST'],
+        [{ query: POSTS, mutation: POSTS }, 'Send either query or mutation, not both', 'BAD_REQUEST'],
+        [{ query: POSTS, variables: [1] }, 'variables must be an object', 'BAD_REQUEST'],
+        [{ query: POSTS, variables: Object.fromEntries(Array.from({ length: 1001 }, (_, index) => [`v${index}`, 1])) }, 'The variables have more than 1000 values', 'GRAPHQL_LIMIT_EXCEEDED'],
+        [{ query: POSTS, operationName: 1 }, 'operationName must be a name', 'BAD_REQUEST'],
+        [{ query: POSTS, extensions: { idempotencyKey: '' } }, /^extensions\.idempotencyKey must /, 'BAD_REQUEST'],
+        [
+          { query: 'query ($id: ID!, $q: String) { user(id: $id) { id } users(q: $q) { nodes { id } } }', variables: { id: null, q: 'x'.repeat(501) } },
+          'Variable "$id" of non-null type "ID!" must not be null.', 'GRAPHQL_INVALID',
+        ],
+        [
+          { query: `query ($${LONG}: Int) { posts(first: $${LONG}) { nodes { id } } }`, variables: { [LONG]: 'x'.repeat(2000) } },
+          /^Variable "\$of_many_/, 'GRAPHQL_INVALID',
+        ],
+      ] as const) {
+        socket.send({ type: socket.words.start, id: 'wrong', payload })
+        t.match(await socket.next(), { type: 'error', id: 'wrong', payload: [{ message, extensions: { code } }] })
+      }
+      await createPost(usher, user, 'Still there')
+      t.same(await socket.next(), { type: socket.words.data, id: 'other', payload: { data: { postCreated: { title: 'Still there' } } } })
+    })
+
+    t.test(`7.7 ${protocol}: an empty operationName counts as absent, and an empty array of variables as an object`, async (t) => {
+      const socket = await fresh(t, protocol)
+      t.same(await socket.run('query A { me { id } }', { operationName: '', variables: [] }), { data: { me: null } })
     })
 
     t.test(`7.7 ${protocol}: values that cannot be converted to strings are rejected or ignored, and harm nothing`, async (t) => {

@@ -145,7 +145,7 @@ const whole = (result: object) => `${next(textOf(result))}${COMPLETE}`
 
 // Reads an operation from a query string, in which variables are JSON (GraphQL over HTTP). Throws a `GraphQLError`.
 function readQuery ({ query, variables, operationName }: { query?: unknown, variables?: unknown, operationName?: unknown }): object {
-  return { query, operationName, variables: variables === undefined ? undefined : parse(variables) }
+  return { query, operationName, variables: variables === undefined || variables === '' ? undefined : parse(variables) }
 }
 
 function parse (variables: unknown): unknown {

@@ -5,7 +5,7 @@ import { limitExceeded } from '../../../../schema/graphql-limits.ts'
 import type { Actor } from '../../../../schema/policy.ts'
 import { executeOperation } from '../../execute-operation.ts'
 import { formatErrors } from '../../format.ts'
-import { checkSubscription, readOperation, typeOf, type Operation } from '../../operation.ts'
+import { checkSubscription, isObject, readOperation, typeOf, type Operation } from '../../operation.ts'
 import { isTemporary } from '../subscription.ts'
 import { BoundedSocket } from './bounded-socket.ts'
 import { CloseCode } from './close-codes.ts'
@@ -133,13 +133,9 @@ export class GraphqlSocket {
     if (this.#state !== 'acknowledged') return this.#close(CloseCode.Unauthorized, 'Unauthorized')
     if (typeof id !== 'string' || id === '') return this.#closeInvalid(': id is required')
     if (this.#running.has(id)) return this.#close(CloseCode.DuplicateId, 'Subscriber for this id already exists')
-    let operation: Operation
+    if (!isObject(payload)) return this.#closeInvalid(': payload must be an object')
     try {
-      operation = readOperation(this.#context.usher.graphql.schema, payload)
-    } catch (error) {
-      return this.#closeInvalid(`: ${(error as Error).message}`)
-    }
-    try {
+      const operation = readOperation(this.#context.usher.graphql.schema, payload)
       if (this.#running.size >= OPERATIONS_A_SOCKET) throw limitExceeded(`A socket may run at most ${OPERATIONS_A_SOCKET} operations at once`)
       await this.#run(id, operation)
     } catch (error) {
