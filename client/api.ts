@@ -4121,6 +4121,8 @@ export interface operations {
             header?: {
                 /** @description Entity tags. If none of them is the current one, the response is 412 and nothing changes */
                 "if-match"?: string;
+                /** @description Entity tags. If one of them is the current one, the response is 412 and nothing changes */
+                "if-none-match"?: string;
             };
             path: {
                 id: string;
@@ -4331,6 +4333,8 @@ export interface operations {
             header?: {
                 /** @description Entity tags. If none of them is the current one, the response is 412 and nothing changes */
                 "if-match"?: string;
+                /** @description Entity tags. If one of them is the current one, the response is 412 and nothing changes */
+                "if-none-match"?: string;
             };
             path: {
                 id: string;
@@ -4480,6 +4484,8 @@ export interface operations {
             header?: {
                 /** @description Entity tags. If none of them is the current one, the response is 412 and nothing changes */
                 "if-match"?: string;
+                /** @description Entity tags. If one of them is the current one, the response is 412 and nothing changes */
+                "if-none-match"?: string;
             };
             path: {
                 id: string;

@@ -5,9 +5,9 @@ import type { UserRow } from '../db/tables.ts'
 import { replacementOf } from '../db/user-changes.ts'
 import { addJsonParser } from '../plugins/http.ts'
 import { authorizeChange, authorizeCreation, writerOf } from '../plugins/users/permissions.ts'
-import { readIfMatch, type Match } from '../schema/entity-tag.ts'
+import { permits, readIfMatch, readIfNoneMatch, type Match } from '../schema/entity-tag.ts'
 import { IDEMPOTENT } from '../schema/idempotency.ts'
-import { IdParams, IfMatchHeaders } from '../schema/params.ts'
+import { IdParams, PreconditionHeaders } from '../schema/params.ts'
 import type { ReadAction } from '../schema/policy.ts'
 import { failures, NoContent, NotModified } from '../schema/reply.ts'
 import { CreateUser, PatchUser, ReplaceUser, User } from '../schema/user.ts'
@@ -37,7 +37,7 @@ const schemas = {
     security,
     summary: 'Replace a user',
     params: IdParams,
-    headers: IfMatchHeaders,
+    headers: PreconditionHeaders,
     body: ReplaceUser,
     response: { 200: User, ...failures(400, 401, 403, 404, 409, 412, 413, 415, 429) },
   },
@@ -47,7 +47,7 @@ const schemas = {
     summary: 'Change a user: absent members stay as they are',
     consumes: PATCH_TYPES,
     params: IdParams,
-    headers: IfMatchHeaders,
+    headers: PreconditionHeaders,
     body: PatchUser,
     response: { 200: User, ...failures(400, 401, 403, 404, 409, 412, 413, 415, 429) },
   },
@@ -56,7 +56,7 @@ const schemas = {
     security,
     summary: 'Delete a user with their sessions, posts and uploads',
     params: IdParams,
-    headers: IfMatchHeaders,
+    headers: PreconditionHeaders,
     response: { 204: NoContent, ...failures(400, 401, 403, 404, 409, 412) },
   },
 }
@@ -119,18 +119,30 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onReplace (request: RequestOf<typeof schemas.replace>, reply: ReplyOf<typeof schemas.replace>) {
-    const user = await accounts.update(callerOf(request), request.params.id, replacementOf(request.body, userFields), matchOf(request))
+    const match = await matchOf(request)
+    const user = await accounts.update(callerOf(request), request.params.id, replacementOf(request.body, userFields), match)
     return showTagged(user, request, reply)
   }
 
   async function onPatch (request: RequestOf<typeof schemas.patch>, reply: ReplyOf<typeof schemas.patch>) {
-    const user = await accounts.update(callerOf(request), request.params.id, request.body, matchOf(request))
+    const user = await accounts.update(callerOf(request), request.params.id, request.body, await matchOf(request))
     return showTagged(user, request, reply)
   }
 
   async function onDelete (request: RequestOf<typeof schemas.delete>, reply: ReplyOf<typeof schemas.delete>) {
-    await accounts.delete(callerOf(request), request.params.id, matchOf(request))
+    await accounts.delete(callerOf(request), request.params.id, await matchOf(request))
     return reply.code(204).send(null)
+  }
+
+  // Returns the versions that the user may have for the preconditions to be true. This runs in the handlers, because what is invalid in the
+  // body comes first. A version that a client names in `If-None-Match` never comes back, so a change after this look cannot make it false.
+  async function matchOf ({ headers, params, socket }: FastifyRequest): Promise<Match> {
+    const match = readIfMatch(headers['if-match'])
+    const noneMatch = readIfNoneMatch(headers['if-none-match'])
+    if (noneMatch === undefined) return match
+    if (noneMatch === '*') return []
+    const { rowVersion } = await users.versionOf((params as { id: string }).id, socket)
+    return permits(noneMatch, rowVersion) ? [] : match
   }
 
   // Returns what the actor sees of a user who was changed, and sets the entity tag of it.
@@ -162,9 +174,6 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     request.body = withoutProtected(userFields, body, writerOf(callerOf(request), (params as { id?: string }).id))
   }
 }
-
-// What is invalid in the body comes first.
-const matchOf = ({ headers }: FastifyRequest): Match => readIfMatch(headers['if-match'])
 
 const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()
 

@@ -43,12 +43,24 @@ const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/
  * @param name how messages call the field
  */
 export function readIfMatch (field: string | undefined, name = 'If-Match'): Match {
+  return readTags(field, name, (tag) => tag)
+}
+
+/**
+ * Reads the field `If-None-Match` of a change (RFC 9110 13.1.2). Returns the versions that the row must not have, `*` if the row must not
+ * exist. Weak tags match as well. Throws `InvalidInput` if the field is malformed.
+ */
+export function readIfNoneMatch (field: string | undefined): Match {
+  return readTags(field, 'If-None-Match', (tag) => tag.replace(/^W\//, ''))
+}
+
+function readTags (field: string | undefined, name: string, comparable: (tag: string) => string): Match {
   if (field === undefined) return undefined
   if (field.trim() === '*') return '*'
   // A comma may be part of a tag.
   const tags = field.trim().match(/(?:W\/)?"[^"]*"|[^,\s]+/g) ?? ['']
   if (!tags.every((tag) => ENTITY_TAG.test(tag))) throw new InvalidInput(`${name} must be * or a list of entity tags`)
-  return tags.flatMap((tag) => {
+  return tags.map(comparable).flatMap((tag) => {
     const text = /^"([0-9a-z]{1,13})(?:\.[\w-]+)?"$/.exec(tag)?.[1]
     if (text === undefined) return []
     const version = versionOf(text)

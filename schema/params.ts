@@ -18,7 +18,8 @@ export const pageQuery = (rows: string) => ({
   })),
 })
 
-/** The headers of a change that may depend on the version of what it changes. `readIfMatch` reads them. */
-export const IfMatchHeaders = Type.Object({
+/** The headers of a change that may depend on the version of what it changes. `readIfMatch` and `readIfNoneMatch` read them. */
+export const PreconditionHeaders = Type.Object({
   'if-match': Type.Optional(Type.String({ description: 'Entity tags. If none of them is the current one, the response is 412 and nothing changes' })),
+  'if-none-match': Type.Optional(Type.String({ description: 'Entity tags. If one of them is the current one, the response is 412 and nothing changes' })),
 })

@@ -13,9 +13,11 @@ const other = await createUsher(t, usher.options)
 const { admin, createUser } = usher
 const sql = openSql(t, usher)
 
-interface Given { on?: TestUsher, tag?: string | undefined, payload?: object, headers?: object }
-const send = (method: 'PUT' | 'PATCH' | 'DELETE', id: string, { on = usher, tag, payload, headers = admin.headers }: Given = {}) =>
-  on.inject(method, `/api/users/${id}`, { headers: { ...headers, ...tag !== undefined && { 'if-match': tag } }, ...payload && { payload } })
+interface Given { on?: TestUsher, tag?: string | undefined, not?: string, payload?: object, headers?: object }
+const send = (method: 'PUT' | 'PATCH' | 'DELETE', id: string, { on = usher, tag, not, payload, headers = admin.headers }: Given = {}) =>
+  on.inject(method, `/api/users/${id}`, {
+    headers: { ...headers, ...tag !== undefined && { 'if-match': tag }, ...not !== undefined && { 'if-none-match': not } }, ...payload && { payload },
+  })
 const read = async (id: string) => (await usher.inject('GET', `/api/users/${id}`)).json()
 const tagOf = (id: string) => tagOfRow(sql, 'users', id)
 const rowsOf = (id: string) => sql`
@@ -49,6 +51,40 @@ t.test('10.2 a change takes effect if a tag matches, and gets 412 without any ef
   }
   t.equal((await send('DELETE', id, { tag: await tagOf(id) })).statusCode, 204)
   t.equal((await send('DELETE', (await createUser()).id, { tag: '*' })).statusCode, 204)
+})
+
+t.test('10.2 with If-None-Match, a change gets 412 without any effect if a tag matches, also weakly, and takes effect if none does', async (t) => {
+  const { id, email } = await createUser()
+  const former = await tagOf(id)
+  t.equal((await send('PATCH', id, { not: STALE, payload: { name: 'Newer' } })).statusCode, 200)
+  const current = await tagOf(id)
+  const changes: ['PUT' | 'PATCH' | 'DELETE', object?][] = [
+    ['PUT', { name: 'Changed', email }], ['PATCH', { name: 'Changed' }], ['PATCH', { role: 'admin' }], ['PATCH', {}], ['DELETE'],
+  ]
+  for (const [method, payload] of changes) {
+    const before = await rowsOf(id)
+    for (const not of ['*', current, `W/${current}`, `${former}, ${current}`, `${current.slice(0, -1)}.variant"`]) {
+      const response = await send(method, id, { not, ...payload && { payload } })
+      t.match([response.statusCode, response.json()], [412, { code: 'PRECONDITION_FAILED' }], `${method} ${not}`)
+    }
+    t.equal((await send(method, id, { tag: former, not: STALE, ...payload && { payload } })).statusCode, 412, 'If-Match counts as well')
+    t.same(await rowsOf(id), before)
+  }
+  for (const [method, payload] of changes) {
+    const response = await send(method, id, { tag: '*', not: `${former}, W/${STALE}`, ...payload && { payload } })
+    t.equal(response.statusCode, method === 'DELETE' ? 204 : 200, method)
+  }
+})
+
+t.test('10.2 a malformed If-None-Match of a change gets 400, an unknown user 404, and 409 comes before 412', async (t) => {
+  const [user, taken] = [await createUser(), await createUser()]
+  const malformed = await send('PATCH', user.id, { not: 'x', payload: { name: 'Bad' } })
+  t.same([malformed.statusCode, malformed.json()], [400, { errors: ['If-None-Match must be * or a list of entity tags'] }])
+  for (const unknown of [UNKNOWN, 'x']) {
+    for (const not of ['*', STALE]) t.equal((await send('PATCH', unknown, { not, payload: { name: 'x' } })).statusCode, 404)
+  }
+  t.equal((await send('PATCH', user.id, { not: '*', payload: { email: taken.email } })).json().code, 'EMAIL_TAKEN')
+  t.equal((await send('PATCH', taken.id, { not: '*', payload: {}, headers: user.headers })).statusCode, 403)
 })
 
 t.test('10.2 a malformed tag gets 400, after 401 and 403 and before 404, and 409 comes before 412', async (t) => {
