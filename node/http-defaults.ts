@@ -59,7 +59,7 @@ function corsDelegator (origins: readonly string[]) {
     allowedHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Prefer', 'Range', 'X-Request-Id'],
     exposedHeaders: [
       'Link', 'Location', 'ETag', 'WWW-Authenticate', 'Retry-After', 'X-Request-Id', 'Content-Disposition', 'Content-Range',
-      'Accept-Patch', 'Idempotency-Replayed', 'Preference-Applied',
+      'Accept-Encoding', 'Accept-Patch', 'Idempotency-Replayed', 'Preference-Applied',
     ],
     maxAge: 7200,
   }

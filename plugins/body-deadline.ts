@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, onRouteHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { BodyStalled } from '../schema/errors.ts'
+import { rejectionOfCoding } from './content-coding.ts'
 
 // The requests whose body did not arrive in time. The rest of such a body is not awaited.
 const late = new WeakSet<IncomingMessage>()
@@ -20,7 +21,7 @@ export function isLate (request: IncomingMessage): boolean {
 /**
  * Limits the time within which the body of a request must arrive (the option `bodySeconds`). Without a limit a client
  * decides how long it holds a connection, and how long ago its permission was checked. Fails the request with
- * `BodyStalled`, and Fastify adds `Connection: close`. Uploads have limits of their own.
+ * `BodyStalled`, and Fastify adds `Connection: close`. Uploads have limits of their own. Rejects bodies with a content coding.
  */
 export default fp(async function bodyDeadline (app) {
   const milliseconds = app.usherOptions.bodySeconds * 1000
@@ -29,10 +30,12 @@ export default fp(async function bodyDeadline (app) {
   // data. Only the others get a timer, which would cost more than anything else that is done for a small request.
   let arriving: [IncomingMessage, Readable][] = []
 
-  type Done = (error: null, payload: Readable) => void
-  function onPreParsing ({ raw }: FastifyRequest, _: FastifyReply, payload: Readable, done: Done): void {
-    if (hasBody(raw) && arriving.push([raw, payload]) === 1) setImmediate(limitIncomplete)
-    done(null, payload)
+  type Done = (error: Error | null, payload: Readable) => void
+  function onPreParsing (request: FastifyRequest, _: FastifyReply, payload: Readable, done: Done): void {
+    const { raw } = request
+    if (!hasBody(raw)) return done(null, payload)
+    if (arriving.push([raw, payload]) === 1) setImmediate(limitIncomplete)
+    done(rejectionOfCoding(request, payload), payload)
   }
 
   function limitIncomplete (): void {

@@ -2,7 +2,8 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { refusalOf } from '../db/driver/circuit-breaker.ts'
 import {
-  DatabaseUnavailable, InternalError, InvalidInput, Overloaded, PayloadTooLarge, TooManyRequests, UnsupportedMediaType, UsherError,
+  DatabaseUnavailable, InternalError, InvalidInput, Overloaded, PayloadTooLarge, TooManyRequests, UnsupportedContentCoding,
+  UnsupportedMediaType, UsherError,
 } from '../schema/errors.ts'
 import { IdempotencyKeyInUse } from '../schema/idempotency.ts'
 import { WrongPassword } from '../schema/password.ts'
@@ -64,6 +65,7 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   if (error.statusCode === 503) request.server.usherRejections?.add(1, error instanceof UsherError ? error.code : 'other')
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_SECONDS)
+  if (error instanceof UnsupportedContentCoding) reply.header('accept-encoding', 'identity')
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
 }
 

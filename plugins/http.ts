@@ -4,10 +4,11 @@ import type {} from '@fastify/swagger'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { InvalidInput, MethodNotAllowed, NotFound } from '../schema/errors.ts'
+import { InvalidInput, MethodNotAllowed, NotFound, UnsupportedContentCoding } from '../schema/errors.ts'
 import { createExtension, forSerializer } from '../schema/extend-user.ts'
 import { validatorCompiler } from '../schema/validator.ts'
 import bodyDeadline from './body-deadline.ts'
+import { isEncoded } from './content-coding.ts'
 
 /**
  * Sets how requests to /api are parsed and validated and how responses are serialized, whatever the host has set for its
@@ -55,7 +56,7 @@ export function addJsonParser (app: FastifyInstance, type = 'application/json'):
   app.addContentTypeParser(type, { parseAs: 'buffer', bodyLimit: app.usherOptions.bodyLimit }, (request, body, done) => {
     if (body.length === 0) return done(null, undefined)
     const reject = () => {
-      const error = new InvalidInput('body is not valid JSON')
+      const error = isEncoded(request.headers) ? new UnsupportedContentCoding() : new InvalidInput('body is not valid JSON')
       Promise.resolve(app.usherAuth.rejectionOf(error, app.usherActor.in(request), request.socket)).then(done, done)
     }
     // Decoding would replace invalid bytes with U+FFFD, and other text than the client sent would be stored.

@@ -1,10 +1,13 @@
-import type { IncomingMessage } from 'node:http'
+import { isUtf8 } from 'node:buffer'
+import type { Readable } from 'node:stream'
 import type { Multipart } from '@fastify/multipart'
+import { decodeExtended, parse as parseDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
 import type { SizeLimit } from '../plugins/uploads/quota.ts'
 import { BodyStalled, ClientDisconnected, InvalidInput, PayloadTooLarge, UsherError } from '../schema/errors.ts'
 import { basename, MAX_DESCRIPTION_BYTES, UploadInput } from '../schema/upload.ts'
 import { createParser } from '../schema/validator.ts'
+import type { FormBody } from './upload-body.ts'
 
 const PARTS = 100
 const HEADER_BYTES = 16 * 1024
@@ -36,41 +39,127 @@ export interface Limits extends SizeLimit {
 }
 
 /**
- * Reads a multipart body into `form`. It reads to the end even if a part is wrong, because 413 comes before 400 (contract 1.7).
+ * Reads a multipart body of a request into `form`. A file without name and bytes counts as absent: browsers send one for an input in which
+ * nothing was chosen. It reads to the end even if a part is wrong, because 413 comes before 400 (contract 1.7).
  * Passes the bytes of the file to `write`. Its result becomes `form.file` as soon as it is there, so that the caller can discard
  * the file if a later part fails. Throws the error of the limit, `PayloadTooLarge`, `BodyStalled`, `InvalidInput` if the body
  * is malformed, `ClientDisconnected`, and the errors of `write`.
  */
 export async function readForm<File> (
-  request: FastifyRequest, limits: Limits, form: ReadForm<File>, write: (bytes: AsyncIterable<Uint8Array>, limit: SizeLimit) => Promise<File>
+  request: FastifyRequest, body: FormBody, limits: Limits, form: ReadForm<File>,
+  write: (bytes: AsyncIterable<Uint8Array>, limit: SizeLimit) => Promise<File>
 ): Promise<void> {
   // Its events have been emitted already, so reading it would never end.
-  if (request.raw.destroyed) throw new ClientDisconnected()
-  const release = watch(request.raw, limits)
+  if (body.destroyed) throw new ClientDisconnected()
+  const release = watch(body, limits)
+  const headers = collectHeaders(body)
+  // @fastify/multipart reads the member `raw` of a request.
+  const reading: FastifyRequest = Object.create(request, { raw: { value: body } })
   let files = 0
   try {
-    for await (const part of wellFormed(request.parts(optionsOf(limits)))) {
-      if (part.type === 'file') await takeFile(part)
+    for await (const part of wellFormed(reading.parts(optionsOf(limits, headers.keep)))) {
+      if (part.type === 'file') await takeFile(part, headers.kept.shift())
       else takeField(part)
     }
   } finally {
     release()
   }
 
-  async function takeFile ({ file, fieldname, filename }: Multipart & { type: 'file' }): Promise<void> {
+  async function takeFile ({ file, fieldname, filename, mimetype }: Multipart & { type: 'file' }, header: PartHeader | undefined): Promise<void> {
+    const bytes = wellFormed<Uint8Array>(file)
+    if (fieldname === 'description' && filename === undefined) return takeDescription(await readText(bytes, mimetype, header))
+    const first = await bytes.next()
+    if (first.done && !filename) return
     if (++files > 1) form.problems.set('file', 'file must be a single file')
     if (fieldname === 'description') form.problems.set('description', 'description must be a text field')
     // A file that is not consumed would block the parts that follow it.
-    if (files > 1 || fieldname !== 'file') return void file.resume()
-    form.filename = basename(filename)
-    form.file = await write(wellFormed(file), limits)
+    if (files > 1 || fieldname !== 'file') return drain(bytes)
+    if (header && !isUtf8(Buffer.from(header.disposition, 'latin1'))) form.problems.set('filename', 'filename must be UTF-8')
+    form.filename = basename(header ? nameOf(header, filename) : filename)
+    form.file = await write(first.done ? bytes : startingWith(first.value, bytes), limits)
+  }
+
+  function takeDescription (value: unknown): void {
+    if (form.description !== undefined) form.problems.set('description', 'description must be given once')
+    if (value === undefined) form.problems.set('description', 'description must be UTF-8, or text in the charset of its part')
+    form.description = value ?? ''
   }
 
   function takeField ({ fieldname, value }: Multipart & { type: 'field' }): void {
-    if (fieldname === 'file') form.problems.set('file', 'file must be sent as a file')
-    if (fieldname !== 'description') return
-    if (form.description !== undefined) form.problems.set('description', 'description must be given once')
-    form.description = value
+    if (fieldname === 'file' && value !== '') form.problems.set('file', 'file must be sent as a file')
+  }
+}
+
+async function * startingWith<Item> (first: Item, rest: AsyncIterable<Item>): AsyncGenerator<Item> {
+  yield first
+  yield * rest
+}
+
+async function drain (items: AsyncGenerator): Promise<void> {
+  while (!(await items.next()).done);
+}
+
+/** The header fields of a part, each byte a character. */
+interface PartHeader {
+  disposition: string
+  type: string
+}
+
+type Fields = Partial<Record<string, string[]>>
+// What @fastify/multipart pipes a body to, and how that parser tells the fields of each part. Only its own listeners get them: it passes on
+// a file name in which bytes that are not UTF-8 are replaced and `filename*` is ignored, and no charset.
+type Parser = { _parser?: { parser?: Pick<Readable, 'prependListener'> } }
+type PartStream = Pick<Readable, 'prependListener'>
+
+// Returns the fields of the parts that are kept. `keep` keeps those of the part that the parser has just begun.
+function collectHeaders (body: FormBody) {
+  const kept: (PartHeader | undefined)[] = []
+  let current: PartHeader | undefined
+  const { pipe } = body
+  body.pipe = (parser, options) => {
+    body.pipe = pipe
+    const parts = (parser as Parser)._parser?.parser
+    parts?.prependListener('part', (part: PartStream) => part.prependListener('header', (fields: Fields) => {
+      current = { disposition: fields['content-disposition']?.[0] ?? '', type: fields['content-type']?.[0] ?? '' }
+    }))
+    return body.pipe(parser, options)
+  }
+  return { kept, keep: () => { kept.push(current) } }
+}
+
+// Returns the name of a file: `filename*` comes first (RFC 6266 4.3), although forms should not have it (RFC 7578 4.2). The parser's result
+// is only better for a backslash, which it knows from an escape.
+function nameOf ({ disposition }: PartHeader, parsed: string | undefined): string | undefined {
+  const { 'filename*': extended, filename } = parseDisposition(Buffer.from(disposition, 'latin1').toString()).parameters
+  const decoded = extended === undefined ? undefined : decodeExtended(extended)
+  if (decoded !== undefined) return decoded
+  return extended === undefined && disposition.includes('\\') ? parsed : filename
+}
+
+// Reads a text, or the beginning of one that is too long. Returns undefined if its bytes are no text in its charset.
+async function readText (bytes: AsyncIterable<Uint8Array>, mediaType: string, header: PartHeader | undefined): Promise<unknown> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of bytes) {
+    if (size <= MAX_DESCRIPTION_BYTES) chunks.push(chunk)
+    size += chunk.length
+  }
+  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(header?.type ?? '')?.[1]
+  const text = decode(Buffer.concat(chunks), charset, { isWhole: size <= MAX_DESCRIPTION_BYTES })
+  if (text === undefined || !mediaType.startsWith('application/json')) return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new InvalidInput('body is not valid multipart/form-data')
+  }
+}
+
+function decode (bytes: Buffer, charset: string | undefined, { isWhole }: { isWhole: boolean }): string | undefined {
+  try {
+    // A text that is cut off is too long anyway.
+    return new TextDecoder(charset, { fatal: isWhole, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
   }
 }
 
@@ -95,11 +184,11 @@ function violations (values: object): readonly string[] {
 }
 
 // Every option is set, because @fastify/multipart merges these with the options of a host that has registered it.
-function optionsOf ({ maxBytes }: Limits) {
+function optionsOf ({ maxBytes }: Limits, onFile: () => void) {
   return {
     limits: {
       // One byte more than allowed, so that a file that is too large can be told from one of exactly the allowed size.
-      fileSize: maxBytes + 1,
+      fileSize: Math.max(maxBytes, MAX_DESCRIPTION_BYTES) + 1,
       fieldSize: MAX_DESCRIPTION_BYTES,
       fieldNameSize: HEADER_BYTES,
       headerSize: HEADER_BYTES,
@@ -113,8 +202,12 @@ function optionsOf ({ maxBytes }: Limits) {
     defCharset: 'utf8',
     fileHwm: CHUNK_BYTES,
     highWaterMark: CHUNK_BYTES,
-    isPartAFile: (field?: string, type?: string, filename?: string) =>
-      filename !== undefined || (field === 'file' && type === 'application/octet-stream'),
+    // The description as well, because its bytes are needed to tell whether they are text.
+    isPartAFile (field?: string, type?: string, filename?: string): boolean {
+      const isFile = filename !== undefined || field === 'description' || (field === 'file' && type === 'application/octet-stream')
+      if (isFile) onFile()
+      return isFile
+    },
   }
 }
 
@@ -132,7 +225,7 @@ async function * wellFormed<Item> (items: AsyncIterable<Item>): AsyncGenerator<I
 
 // Fails the reading of a body that is too large as a whole, stalls, or is so slow that it merely occupies its connection. Returns
 // a function that stops watching.
-function watch (raw: IncomingMessage, { maxBytes, tooLarge, idleMs, minBytesPerPeriod }: Limits): () => void {
+function watch (body: Readable, { maxBytes, tooLarge, idleMs, minBytesPerPeriod }: Limits): () => void {
   let received = 0
   let receivedBefore = 0
   const timer = setTimeout(() => stop(new BodyStalled()), idleMs)
@@ -140,9 +233,9 @@ function watch (raw: IncomingMessage, { maxBytes, tooLarge, idleMs, minBytesPerP
     if (received - receivedBefore < minBytesPerPeriod) stop(new BodyStalled())
     receivedBefore = received
   }, idleMs)
-  raw.on('data', count)
+  body.on('data', count)
   // After the end of the body, only the disk takes time.
-  raw.once('end', release)
+  body.once('end', release)
   return release
 
   function count (chunk: Uint8Array): void {
@@ -154,12 +247,12 @@ function watch (raw: IncomingMessage, { maxBytes, tooLarge, idleMs, minBytesPerP
   function stop (error: Error): void {
     release()
     // The reader of the body receives the error. `destroy` would close the connection before the response is sent.
-    raw.emit('error', error)
+    body.emit('error', error)
   }
 
   function release (): void {
     clearTimeout(timer)
     clearInterval(rate)
-    raw.off('data', count)
+    body.off('data', count)
   }
 }

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import fastifyMultipart from '@fastify/multipart'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
@@ -5,6 +6,7 @@ import { create as contentDisposition } from 'content-disposition'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { restoreUpload } from '../db/uploads.ts'
 import { onceClosed } from '../plugins/connections.ts'
+import { rejectionOfCoding } from '../plugins/content-coding.ts'
 import { createResponseCutOff } from '../plugins/response-cut-off.ts'
 import type { SizeLimit } from '../plugins/uploads/quota.ts'
 import type { TemporaryFile } from '../plugins/uploads/storage.ts'
@@ -17,6 +19,7 @@ import { readRange } from './byte-range.ts'
 import { evaluateConditions, rangeApplies, REVALIDATED } from './conditional-request.ts'
 import { createClaim, markReplayed } from './idempotency.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
+import { claimBody, type FormBody } from './upload-body.ts'
 import { FORM_OVERHEAD_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
 
 const tags = ['uploads']
@@ -58,7 +61,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const cutOff = createResponseCutOff(app)
   const claimKey = createClaim(app)
   app.usherTag('uploads', 'Files')
-  await registerMultipart(app)
+  const bodies = await registerMultipart(app)
 
   // The schema of the body is for the reference. `parseForm` validates the form once it has been read.
   app.post('/uploads', { schema: schemas.create, validatorCompiler: () => () => true, onRequest: [...allow('uploads:create'), mustBeForm] }, onCreate)
@@ -77,7 +80,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const form: ReadForm<TemporaryFile> = { problems: new Map() }
     try {
       const limit = await findLimit(request, claim)
-      await readForm(request, { ...limit, ...pace }, form, storage.write)
+      await readForm(request, bodies.get(request)!, { ...limit, ...pace }, form, storage.write)
       const { file, ...texts } = parseForm(form)
       const { sha256, size } = file
       const performed = await claim.perform({ sha256, size, ...texts }, {
@@ -176,17 +179,23 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
 // Registers @fastify/multipart, without the parser that marks a request as multipart. The request is marked after `preValidation`
 // instead: there the option `attachFieldsToBody` of a host, which may also register the plugin, would consume the body of a marked
 // request. If the host has registered the plugin already, that registration is used, since a second one would fail. Its options do
-// not matter, because every call of `parts` sets all of them.
-async function registerMultipart (app: FastifyInstance): Promise<void> {
+// not matter, because every call of `parts` sets all of them. Returns the bodies of requests.
+async function registerMultipart (app: FastifyInstance): Promise<WeakMap<FastifyRequest, FormBody>> {
+  const bodies = new WeakMap<FastifyRequest, FormBody>()
   if (!app.hasRequestDecorator('parts')) {
     await app.register(fastifyMultipart)
     app.removeContentTypeParser('multipart/form-data')
   }
-  app.addContentTypeParser('multipart/form-data', (_, __, done) => done(null))
+  app.addContentTypeParser('multipart/form-data', async (request: FastifyRequest, payload: IncomingMessage) => {
+    const rejection = rejectionOfCoding(request, payload)
+    if (rejection) throw rejection
+    bodies.set(request, claimBody(request, payload))
+  })
   app.addHook('preHandler', (request, _, done) => {
     request.isMultipart = () => true
     done()
   })
+  return bodies
 }
 
 export default uploadRoutes

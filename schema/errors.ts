@@ -24,6 +24,8 @@ export const BodyStalled = defineError('BODY_STALLED', 'The rest of the request 
 export const PreconditionFailed = defineError('PRECONDITION_FAILED', 'The resource is not in the state that the request expects', 412)
 export const PayloadTooLarge = defineError('PAYLOAD_TOO_LARGE', 'The request body is too large', 413)
 export const UnsupportedMediaType = defineError('UNSUPPORTED_MEDIA_TYPE', 'The content type must be %s', 415)
+export const UnsupportedContentCoding =
+  defineError('UNSUPPORTED_CONTENT_CODING', 'The body must not be compressed or encoded otherwise', 415)
 export const RangeNotSatisfiable = defineError('RANGE_NOT_SATISFIABLE', 'The range is beyond the end', 416)
 
 /** A limit is exceeded. `retryAfter` is the number of seconds after which the client may try again, at least 1. */

@@ -9,8 +9,8 @@ import { until } from './until.ts'
 const BOUNDARY = 'the-boundary'
 
 /** Returns one part of a multipart form, from its header fields and its content. */
-export function part (header: string, content: string | Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`--${BOUNDARY}\r\n${header}\r\n\r\n`), Buffer.from(content), Buffer.from('\r\n')])
+export function part (header: string, content: string | Buffer, encoding: BufferEncoding = 'utf8'): Buffer {
+  return Buffer.concat([Buffer.from(`--${BOUNDARY}\r\n${header}\r\n\r\n`, encoding), Buffer.from(content), Buffer.from('\r\n')])
 }
 
 export const filePart = (content: string | Buffer, filename = 'notes.txt', name = 'file') =>

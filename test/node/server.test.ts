@@ -217,7 +217,7 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
     t.equal(preflight.headers.get('access-control-allow-headers'), 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Prefer, Range, X-Request-Id')
     const answer = await node.fetch('/api/users', { headers: { origin } })
     t.equal(answer.headers.get('access-control-allow-origin'), origin)
-    t.equal(answer.headers.get('access-control-expose-headers'), 'Link, Location, ETag, WWW-Authenticate, Retry-After, X-Request-Id, Content-Disposition, Content-Range, Accept-Patch, Idempotency-Replayed, Preference-Applied')
+    t.equal(answer.headers.get('access-control-expose-headers'), 'Link, Location, ETag, WWW-Authenticate, Retry-After, X-Request-Id, Content-Disposition, Content-Range, Accept-Encoding, Accept-Patch, Idempotency-Replayed, Preference-Applied')
     t.match(answer.headers.get('vary'), 'Origin')
     t.match(answer.headers.get('vary'), 'Accept')
     t.equal((await node.fetch('/api/users', { headers: { origin: 'https://evil.example.com' } })).headers.get('access-control-allow-origin'), null)

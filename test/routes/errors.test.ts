@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import Fastify from 'fastify'
 import t from 'tap'
 import usher from '../../app.ts'
@@ -131,6 +132,22 @@ t.test('1 errors under /api', async (t) => {
     }
     const none = await inject('POST', '/api/users', { headers: admin.headers, payload: Buffer.from('{}') })
     t.equal(none.statusCode, 415, 'no type at all')
+  })
+
+  t.test('1.4 a body with a content coding gets 415 with Accept-Encoding, before its size counts, and identity is none', async (t) => {
+    const encoded = async (coding: string, payload: Buffer | string, headers: object = admin.headers) =>
+      inject('POST', '/api/users', { headers: { ...headers, 'content-type': 'application/json', 'content-encoding': coding }, payload })
+    for (const [coding, body] of [['gzip', gzipSync('{}')], ['BR', '{}'], ['identity, zstd', '{}'], ['x-unknown', 'x'.repeat(2 * 1024 * 1024)]] as const) {
+      const response = await encoded(coding, body)
+      t.same([response.statusCode, response.json()], [415, { error: 'The body must not be compressed or encoded otherwise', code: 'UNSUPPORTED_CONTENT_CODING' }], coding)
+      t.equal(response.headers['accept-encoding'], 'identity')
+    }
+    t.equal((await encoded('gzip', gzipSync('{}'), {})).statusCode, 401, 'after the token')
+    for (const coding of ['identity', 'Identity', '']) t.same((await encoded(coding, '{}')).json(), { errors: REQUIRED }, coding)
+    const patch = await inject('PATCH', `/api/users/${admin.id}`, { headers: { ...admin.headers, 'content-type': 'application/merge-patch+json', 'content-encoding': 'gzip' }, payload: gzipSync('{}') })
+    t.equal(patch.statusCode, 415)
+    const operation = await inject('POST', '/graphql', { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' }, payload: gzipSync('{}') })
+    t.match([operation.statusCode, operation.json()], [200, { errors: [{ extensions: { code: 'UNSUPPORTED_CONTENT_CODING' } }] }])
   })
 
   t.test('1.4 unusual content types that mean JSON are accepted', async (t) => {

@@ -1,5 +1,8 @@
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { createGunzip, gzipSync } from 'node:zlib'
 import fastifyMultipart from '@fastify/multipart'
-import Fastify, { type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type preParsingHookHandler } from 'fastify'
 import t, { type Test } from 'tap'
 import usher from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
@@ -67,6 +70,68 @@ t.test('9 uploads work if the host registers @fastify/multipart after Usher', as
 t.test('9 uploads work if the host parses all content types itself', async (t) => {
   const { mounted } = await createHost(t, (host) => host.addContentTypeParser('*', { parseAs: 'buffer' }, (_, body, done) => done(null, body)))
   await uploadsWork(t, mounted)
+})
+
+const large = Buffer.alloc(3 * 1024 * 1024, 'x')
+
+for (const position of ['parent', 'route'] as const) {
+  t.test(`9 uploads work if a preParsing hook of the host (${position}) reads the body as well, up to a limit`, async (t) => {
+    const read: number[] = []
+    const { mounted } = await createHost(t, (host) => {
+      // As fastify-raw-body does it.
+      const hook: preParsingHookHandler = (_, __, payload, done) => {
+        let bytes = 0
+        const index = read.push(0) - 1
+        const count = (chunk: Uint8Array) => {
+          read[index] = bytes += chunk.length
+          if (bytes <= 1024 * 1024) return
+          payload.removeListener('data', count)
+          payload.unpipe()
+          payload.pause()
+        }
+        payload.on('data', count)
+        done(null, payload)
+      }
+      if (position === 'parent') host.addHook('preParsing', hook)
+      else host.addHook('onRoute', (route) => { route.preParsing = [route.preParsing ?? [], hook].flat() })
+    })
+    await uploadsWork(t, mounted)
+    t.ok(Math.max(...read) > 100_000, 'the host has read the form')
+    const { size, fileUrl } = await upload(mounted, large)
+    t.equal(size, large.length, 'also beyond the limit of the host')
+    t.ok((await mounted.app.inject(fileUrl)).rawPayload.equals(large))
+  })
+}
+
+t.test('9 uploads work if a preParsing hook of the host has read the body and returned another stream', async (t) => {
+  const { mounted } = await createHost(t, (host) => host.addHook('preParsing', async (_, __, payload) => Readable.from([await buffer(payload)])))
+  await uploadsWork(t, mounted)
+  t.equal((await upload(mounted, large)).size, large.length)
+})
+
+t.test('9 compressed bodies are accepted if a preParsing hook of the host decompresses them', async (t) => {
+  const { mounted } = await createHost(t, (host) => host.addHook('preParsing', async ({ headers }, _, payload) => {
+    if (headers['content-encoding'] !== 'gzip') return payload
+    // Fastify compares this with `Content-Length`.
+    const decompressed = Object.assign(createGunzip(), { receivedEncodedLength: 0 })
+    payload.on('data', (chunk) => { decompressed.receivedEncodedLength += chunk.length })
+    return payload.pipe(decompressed)
+  }))
+  const headers = { ...mounted.admin.headers, 'content-encoding': 'gzip' }
+  const form = gzipSync(Buffer.concat([filePart('Hello'), fieldPart('description', 'x'), END]))
+  const uploaded = await mounted.inject('POST', '/api/uploads', { headers: { ...headers, 'content-type': FORM }, payload: form })
+  t.match([uploaded.statusCode, uploaded.json()], [200, { size: 5 }])
+  const json = gzipSync('{"name":1}')
+  const created = await mounted.inject('POST', '/api/users', { headers: { ...headers, 'content-type': 'application/json' }, payload: json })
+  t.same(created.json(), { errors: ['name must be a string', 'email is required'] })
+})
+
+t.test('9 if a preParsing hook of the host consumes the body, an upload gets 500 at once', async (t) => {
+  const { mounted } = await createHost(t, (host) => host.addHook('preParsing', async ({ headers }, _, payload) => {
+    if (headers['content-type'] === FORM) await buffer(payload)
+    return payload
+  }))
+  t.equal((await post(mounted, [filePart('x'), fieldPart('description', 'd')])).statusCode, 500)
 })
 
 t.test('9 uploads work if the host has its own multipart parser', async (t) => {

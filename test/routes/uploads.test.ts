@@ -8,6 +8,8 @@ import { openSql } from '../helpers/sql.ts'
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==', 'base64')
 
+const NO_TEXT = 'description must be UTF-8, or text in the charset of its part'
+
 const usher = await createUsher(t)
 const limited = await createUsher(t, { uploadMaxBytes: 1000, uploadsDir: `${usher.options.uploadsDir}/limited` })
 
@@ -46,6 +48,54 @@ t.test('5.1 any user may upload with a form as a browser sends it', async (t) =>
   t.match(response.json().fileUrl, /^\/accounts\/api\/uploads\//)
 })
 
+t.test('5.1 the parameters of a part may have any order, quoting and letter case', async (t) => {
+  for (const [disposition, filename] of [
+    ['filename="a.txt"; name="file"', 'a.txt'],
+    ['name=file; filename=a.txt', 'a.txt'],
+    ['filename=a.txt;name=file', 'a.txt'],
+    ['NAME="file" ; FileName = "a b.txt"', 'a b.txt'],
+    ['name="file"; size=3; filename="a;b=c.txt"', 'a;b=c.txt'],
+    ['name="file"; filename="say \\"hi\\".txt"', 'say "hi".txt'],
+    ['name="file"; filename="C:\\dir\\a.txt"', 'a.txt'],
+    ['name="file"; filename=my file.txt', 'my file.txt'],
+    ['name="file"; filename="na\u00efve \u2713.txt"', 'na\u00efve \u2713.txt'],
+    // As .NET sends it.
+    ['name="file"; filename="=?utf-8?B?4pyTLnR4dA==?="; filename*=utf-8\'\'%E2%9C%93.txt', '\u2713.txt'],
+    ['name="file"; filename*=UTF-8\'en\'a%20%E2%9C%93.txt; filename="fallback.txt"', 'a \u2713.txt'],
+    ['filename*=iso-8859-1\'\'caf%E9.txt; name="file"', 'caf\u00e9.txt'],
+    ['name="file"; filename="fallback.txt"; filename*=x', 'fallback.txt'],
+    ['name="file"; filename*=UTF-8\'\'..%2Fa.txt', 'a.txt'],
+  ] as const) {
+    const response = await post(usher, [part(`Content-Disposition: form-data; ${disposition}`, 'Hello'), fieldPart('description', 'x')])
+    t.match([response.statusCode, response.json()], [200, { filename, size: 5 }], disposition)
+  }
+})
+
+t.test('5.1 a description may be in the charset of its part, and is returned unchanged', async (t) => {
+  const typed = (type: string, value: Buffer) => part(`Content-Disposition: form-data; name=description\r\nContent-Type: ${type}`, value)
+  for (const [described, description] of [
+    [fieldPart('description', '\ufeffcaf\u00e9 \ufffd'), '\ufeffcaf\u00e9 \ufffd'],
+    [typed('text/plain; charset=ISO-8859-1', Buffer.from('caf\xe9', 'latin1')), 'caf\u00e9'],
+    [typed('text/plain;charset="utf-16le"', Buffer.from('caf\u00e9', 'utf16le')), 'caf\u00e9'],
+    [typed('application/json', Buffer.from('"caf\u00e9"')), 'caf\u00e9'],
+  ] as const) {
+    const response = await post(usher, [described, filePart('Hello')])
+    t.match([response.statusCode, response.json()], [200, { description }])
+  }
+})
+
+t.test('5.3 inputs of a form in which no file was chosen do not count', async (t) => {
+  const response = await post(usher, [filePart('', ''), filePart('', '', 'avatar'), filePart('Hello'), fieldPart('description', 'x')])
+  t.match([response.statusCode, response.json()], [200, { filename: 'notes.txt', size: 5 }])
+  t.match((await post(usher, [filePart('', 'empty.txt'), fieldPart('description', 'x')])).json(), { filename: 'empty.txt', size: 0 }, 'a file may be empty')
+  t.match((await post(usher, [filePart('Hello', ''), fieldPart('description', 'x')])).json(), { filename: 'file', size: 5 }, 'or have no name')
+})
+
+t.test('1.4 an upload with a content coding gets 415 with Accept-Encoding', async (t) => {
+  const response = await post(usher, [filePart('Hello'), fieldPart('description', 'x')], { headers: { ...usher.admin.headers, 'content-encoding': 'gzip' } })
+  t.same([response.statusCode, response.json().code, response.headers['accept-encoding']], [415, 'UNSUPPORTED_CONTENT_CODING', 'identity'])
+})
+
 t.test('5.2 fileUrl is absolute if the public URL is set', async (t) => {
   const mounted = await createUsher(t, { ...usher.options, publicUrl: 'https://usher.example/', prefix: '/accounts' })
   const { fileUrl, id } = await upload(mounted, 'x')
@@ -74,7 +124,15 @@ t.test('5.3 invalid uploads are rejected', async (t) => {
     'a description that is cut': [[fieldPart('description', '😀'.repeat(9000)), file], ['description must be at most 2000 characters']],
     'a description with NUL': [[file, fieldPart('description', 'a\0b')], ['description must not contain control characters']],
     'a description with a control character': [[file, fieldPart('description', 'a\x1bb')], ['description must not contain control characters']],
-    'a description with a lone surrogate': [[file, part('Content-Disposition: form-data; name="description"\r\nContent-Type: text/plain; charset=utf-16le', Buffer.from('\ud800', 'utf16le'))], ['description must not contain control characters']],
+    'a description that is not UTF-8': [[file, fieldPart('description', Buffer.from('caf\xe9', 'latin1'))], [NO_TEXT]],
+    'a description that is not UTF-8 and says that it is': [[file, part('Content-Disposition: form-data; name="description"\r\nContent-Type: text/plain; charset="UTF-8"', Buffer.from('caf\xe9', 'latin1'))], [NO_TEXT]],
+    'a description with a lone surrogate': [[file, part('Content-Disposition: form-data; name="description"\r\nContent-Type: text/plain; charset=utf-16le', Buffer.from('\ud800', 'utf16le'))], [NO_TEXT]],
+    'a description in an unknown charset': [[file, part('Content-Disposition: form-data; name="description"\r\nContent-Type: text/plain; charset=klingon', 'x')], [NO_TEXT]],
+    'a name that is not UTF-8': [[part('Content-Disposition: form-data; name="file"; filename="caf\xe9.txt"', 'x', 'latin1'), description], ['filename must be UTF-8']],
+    'no file chosen in a browser': [[filePart('', ''), description], ['file is required']],
+    'an empty file without a name': [[part('Content-Disposition: form-data; name="file"\r\nContent-Type: application/octet-stream', ''), description], ['file is required']],
+    'an empty text as the file': [[fieldPart('file', ''), description], ['file is required']],
+    'an empty file without a name as the description': [[file, filePart('', '', 'description')], ['description is required']],
     'a description in JSON': [[file, part('Content-Disposition: form-data; name="description"\r\nContent-Type: application/json', '{"a":1}')], ['description must be a string']],
     'a description in bad JSON': [[file, part('Content-Disposition: form-data; name="description"\r\nContent-Type: application/json', '{')], ['body is not valid multipart/form-data']],
     'a name with NUL': [[filePart('x', 'a\0b.txt'), description], ['filename must not contain control characters']],
