@@ -1,5 +1,6 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 import Negotiator from 'negotiator'
+import { preferredType } from './media-type.ts'
 import { nullable } from './text.ts'
 
 const VERSION_1 = 'application/vnd.api.v1+json'
@@ -11,19 +12,14 @@ export const mediaTypes = [JSON_TYPE, VERSION_1, VERSION_2] as const
 
 export type MediaType = typeof mediaTypes[number]
 
-// These are compared with `Accept` as they are sent, so that a client may ask for the charset or leave it out.
-const CHARSET = '; charset=utf-8'
-const available = mediaTypes.map((type) => type + CHARSET)
-
 /** Returns the media type of the response, or undefined if the client accepts none (contract 3, RFC 9110 12.5.1). */
 export function negotiate (accept: string | undefined): MediaType | undefined {
   // By the letter of RFC 9110, an empty header accepts nothing. In practice it means everything.
   if (!accept?.trim()) return JSON_TYPE
-  const negotiator = new Negotiator({ headers: { accept } })
-  const best = negotiator.mediaType(available)
-  if (best) return best.slice(0, -CHARSET.length) as MediaType
+  const best = preferredType(accept, mediaTypes)
+  if (best) return best
   // A client that asks for a type that is not a version, such as text/html, gets version 1 rather than 406 (contract 3.2).
-  return negotiator.mediaTypes().some((type) => !type.startsWith('application/vnd.api.')) ? JSON_TYPE : undefined
+  return new Negotiator({ headers: { accept } }).mediaTypes().some((type) => !/^application\/vnd\.api\./i.test(type)) ? JSON_TYPE : undefined
 }
 
 /** Returns the schema of version 1 of a list, the bare array. */

@@ -29,7 +29,8 @@ const isListed = (error: GraphQLError) => !(rootOf(error) instanceof FurtherErro
 
 type Log = (cause: Error) => void
 
-interface FailedExecution { data?: unknown, errors?: readonly GraphQLError[] }
+/** The result of an operation that has failed. `data` is undefined if nothing was executed. */
+export interface FailedExecution { data?: unknown, errors?: readonly GraphQLError[] }
 
 /** Returns a failed result in the format that clients receive. `data` is null if nothing was executed. */
 export function formatExecution ({ data, errors }: FailedExecution, log: FastifyBaseLogger): FormattedExecutionResult {

@@ -6,6 +6,7 @@ import { addJsonParser } from '../../plugins/http.ts'
 import { extendUsherSchema } from '../../schema/extend-graphql.ts'
 import { limits } from '../../schema/graphql-limits.ts'
 import { readSdl } from '../../schema/sdl.ts'
+import { createGetHandler, statusByGet } from './by-get.ts'
 import { createContext, type GraphQLContext } from './context.ts'
 import { createErrorCount } from './count-errors.ts'
 import { formatExecution } from './format.ts'
@@ -24,8 +25,8 @@ const PATH = '/graphql'
 const DOCUMENTS_KEPT = 256
 
 /**
- * Adds the endpoint /graphql (contract 7): queries and mutations by POST, all operations over a WebSocket or server-sent events, and
- * GraphiQL for browsers.
+ * Adds the endpoint /graphql (contract 7): queries and mutations by POST, queries by GET, all operations over a WebSocket or server-sent
+ * events, and GraphiQL for browsers.
  */
 const graphql: FastifyPluginAsync = async (app) => {
   // `readOperation` validates the body, because its errors need the GraphQL format.
@@ -65,6 +66,7 @@ function createSchema ({ usherOptions }: FastifyInstance): GraphQLSchema {
 }
 
 function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<typeof addEventStreams>): MercuriusOptions {
+  const respondByGet = createGetHandler(app)
   return {
     path: PATH,
     schema: createSchema(app),
@@ -72,12 +74,13 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
     jit: 1,
     cache: DOCUMENTS_KEPT,
     graphql: { parseOptions: { maxTokens: limits.tokens }, validateOptions: { maxErrors: limits.errors } },
-    // Every response to a POST has status 200 (contract 7.1).
     errorFormatter (execution, context) {
-      const { log } = (context as { reply?: FastifyReply }).reply ?? app
-      const response = formatExecution(execution, log)
+      const { reply } = context as { reply?: FastifyReply }
+      const response = formatExecution(execution, (reply ?? app).log)
       app.usherGraphqlErrors(response.errors!)
-      return { statusCode: 200, response: response as never }
+      // Every response to a POST has status 200 (contract 7.1).
+      const isPost = reply === undefined || reply.request.method === 'POST'
+      return { statusCode: isPost ? 200 : statusByGet(execution, response, reply.request, reply), response: response as never }
     },
     // mercurius also creates a context for its error handler, whose request may have a rejected body or none.
     context: (request): GraphQLContext => createContext(app, request, (request.body as Operation | null | undefined) ?? undefined),
@@ -97,7 +100,7 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
         } else if (wantsPage(request)) {
           sendGraphiql(request, reply).catch(done)
         } else {
-          reply.code(405).header('allow', 'POST').send({ error: 'GET is not allowed here', code: 'METHOD_NOT_ALLOWED' })
+          respondByGet(request, reply).catch(done)
         }
       },
     },

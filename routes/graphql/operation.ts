@@ -34,6 +34,7 @@ export function readOperation (schema: GraphQLSchema, body: unknown, headers: Re
   // Forms and query strings have no other way to say that there is no name, and PHP has the same value for `{}` and `[]`.
   const operationName = body['operationName'] === '' ? undefined : body['operationName']
   const variables = isEmptyArray(body['variables']) ? {} : body['variables']
+  if (query == null && mutation == null && isPersisted(extensions)) throw persistedQueryNotSupported()
   if (query != null && mutation != null) throw badRequest('Send either query or mutation, not both')
   const source = query ?? mutation
   if (typeof source !== 'string' || source.trim() === '') throw badRequest('query is required and must be a string')
@@ -159,6 +160,11 @@ const badRequest = (message: string) => new GraphQLError(message, { extensions: 
 export function isObject (value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+// Clients that send the hash of a query instead of the query know both texts, and send the query then.
+const isPersisted = (extensions: unknown): boolean => isObject(extensions) && isObject(extensions['persistedQuery'])
+const persistedQueryNotSupported = () =>
+  new GraphQLError('PersistedQueryNotSupported', { extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' } })
 
 const isEmptyArray = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { FastifyRequest } from 'fastify'
-import Negotiator from 'negotiator'
+import { preferredType } from '../../schema/media-type.ts'
 
 /** Returns whether a request prefers a page to JSON, as those of browsers do. */
 export function wantsPage (request: FastifyRequest): boolean {
-  return new Negotiator(request.raw).mediaType(['application/json', 'text/html']) === 'text/html'
+  return preferredType(request.headers.accept, ['application/json', 'text/html']) === 'text/html'
 }
 
 /** Returns a file of this folder. */

@@ -26,6 +26,8 @@ t.test('15.1 / is a page for browsers, with links to the other pages', async (t)
     t.strictSame([...body.matchAll(/href="(.*?)"/g)].map(([, link]) => link), ['favicon.svg', 'docs', 'graphql', 'login'])
     t.notMatch(body, /\{\{|<script/)
   }
+  const named = await app.inject({ url: '/', headers: { accept: 'Text/HTML;charset=UTF-8, application/json;q=0.9' } })
+  t.equal(named.statusCode, 200, 'also if they name the charset')
 })
 
 t.test('15.1 other clients still get 404 at /', async (t) => {

@@ -87,7 +87,7 @@ t.test('3 versions of GET /api/users', async (t) => {
 
   t.test('3.3 if only unknown versions are accepted, the response is 406 and names the known ones', async (t) => {
     const refused = [
-      'application/vnd.api.v3+json', 'application/vnd.api.v0+json', 'application/vnd.api.v22+json', 'application/vnd.api.+json',
+      'application/vnd.api.v3+json', 'Application/Vnd.Api.V3+JSON', 'application/vnd.api.v0+json', 'application/vnd.api.v22+json', 'application/vnd.api.+json',
       `${V1};q=0`, '*/*;q=0', ';;;,,,', 'application/vnd.api.v3+json, application/vnd.api.v4+json;q=0.5',
     ]
     for (const accept of refused) {

@@ -70,8 +70,8 @@ t.test('7.7 subscriptions over server-sent events', async (t) => {
 
   t.test('7.7 a GET that a browser must not repeat gets 400', async (t) => {
     for (const [init, message] of [
-      [inAddress('mutation { deletePost(id: "x") }'), 'GET is only for subscriptions. Send queries and mutations by POST'],
-      [inAddress('{ me { id } }'), 'GET is only for subscriptions. Send queries and mutations by POST'],
+      [inAddress('mutation { deletePost(id: "x") }'), 'An event stream by GET is only for subscriptions'],
+      [inAddress('{ me { id } }'), 'An event stream by GET is only for subscriptions'],
       [inAddress(''), 'query is required and must be a string'],
       [{ query: `?query=a&${new URLSearchParams({ query: POSTS })}` }, 'query is required and must be a string'],
       [inAddress('subscription {'), 'Syntax Error: Expected Name, found <EOF>.'],
@@ -89,10 +89,15 @@ t.test('7.7 subscriptions over server-sent events', async (t) => {
   })
 
   t.test('7.7 a client that accepts JSON gets JSON', async (t) => {
-    for (const accept of ['application/json, text/event-stream', '*/*', 'application/json', 'text/event-stream;q=0.5, application/json']) {
+    for (const accept of ['application/json, text/event-stream', '*/*', 'application/json', 'text/event-stream;q=0.5, application/json', 'application/graphql-response+json, text/event-stream']) {
       const { response } = await openEvents(t, usher, { ...asked('{ me { id } }'), headers: { accept } })
       t.same(await response.json(), { data: { me: null } }, accept)
     }
+  })
+
+  t.test('7.7 a client may name the charset of event streams', async (t) => {
+    const { response } = await openEvents(t, usher, { ...asked('{ me { id } }'), headers: { accept: 'Text/Event-Stream; charset="UTF-8"' } })
+    t.match(response.headers.get('content-type'), /^text\/event-stream/)
   })
 
   t.test('7.7 a stream ends when its session ends', async (t) => {

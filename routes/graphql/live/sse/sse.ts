@@ -2,12 +2,13 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { pipeline } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
-import Negotiator from 'negotiator'
 import { onceClosed } from '../../../../plugins/connections.ts'
 import { translate } from '../../../../plugins/errors.ts'
 import { createResponseCutOff } from '../../../../plugins/response-cut-off.ts'
 import type { Network } from '../../../../schema/network.ts'
 import { clientNetworksOf } from '../../../../plugins/client-info.ts'
+import { preferredType } from '../../../../schema/media-type.ts'
+import { readQueryString, RESPONSE_TYPE } from '../../by-get.ts'
 import { createContext } from '../../context.ts'
 import { EventStream } from './event-stream.ts'
 import { formatExecution, rootOf } from '../../format.ts'
@@ -24,8 +25,9 @@ const RESPONSE_LISTENERS = 30
 const COMPLETE = 'event: complete\ndata:\n\n'
 
 /** Returns whether a client prefers server-sent events to a single response. */
-export function wantsEvents ({ raw }: FastifyRequest): boolean {
-  return raw.headers.accept !== undefined && new Negotiator(raw).mediaType(['application/json', 'text/html', EVENT_STREAM]) === EVENT_STREAM
+export function wantsEvents ({ headers }: FastifyRequest): boolean {
+  const { accept } = headers
+  return accept !== undefined && preferredType(accept, ['application/json', RESPONSE_TYPE, 'text/html', EVENT_STREAM]) === EVENT_STREAM
 }
 
 /**
@@ -73,10 +75,12 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
   }
 
   async function run (request: FastifyRequest, reply: FastifyReply): Promise<EventStream | string> {
-    const operation = readOperation(app.graphql.schema, request.method === 'GET' ? readQuery(request.query as object) : request.body, request.headers)
+    const body = request.method === 'GET' ? readQueryString(request.url) : request.body
+    const operation = readOperation(app.graphql.schema, body, request.headers)
     if (typeOf(app, operation) === 'subscription') return subscribe(checkSubscription(app, request, operation), request)
     if (request.method === 'GET') {
-      throw new GraphQLError('GET is only for subscriptions. Send queries and mutations by POST', { extensions: { code: 'BAD_REQUEST' } })
+      // A browser would repeat them whenever the stream ends.
+      throw new GraphQLError('An event stream by GET is only for subscriptions', { extensions: { code: 'BAD_REQUEST' } })
     }
     const { query, variables, operationName } = operation
     return whole(await reply.graphql(query, createContext(app, request, operation), variables, operationName))
@@ -142,16 +146,3 @@ function describeError (error: GraphQLError, request: FastifyRequest, reply: Fas
 const id = (cursor: string | undefined) => cursor === undefined ? '' : `id: ${cursor}\n`
 const next = (result: string) => `event: next\ndata: ${result}\n\n`
 const whole = (result: object) => `${next(textOf(result))}${COMPLETE}`
-
-// Reads an operation from a query string, in which variables are JSON (GraphQL over HTTP). Throws a `GraphQLError`.
-function readQuery ({ query, variables, operationName }: { query?: unknown, variables?: unknown, operationName?: unknown }): object {
-  return { query, operationName, variables: variables === undefined || variables === '' ? undefined : parse(variables) }
-}
-
-function parse (variables: unknown): unknown {
-  try {
-    return JSON.parse(String(variables))
-  } catch {
-    throw new GraphQLError('variables must be JSON', { extensions: { code: 'BAD_REQUEST' } })
-  }
-}
