@@ -5,17 +5,9 @@ import fp from 'fastify-plugin'
 import { BodyStalled } from '../schema/errors.ts'
 import { rejectionOfCoding } from './content-coding.ts'
 
-// The requests whose body did not arrive in time. The rest of such a body is not awaited.
-const late = new WeakSet<IncomingMessage>()
-
 /** Returns whether a request has a body (RFC 9112 6.3). An empty one counts as absent (contract 1.9). */
 export function hasBody ({ headers }: IncomingMessage): boolean {
   return (headers['content-length'] ?? '0') !== '0' || 'transfer-encoding' in headers
-}
-
-/** Returns whether the body of a request did not arrive in time. */
-export function isLate (request: IncomingMessage): boolean {
-  return late.has(request)
 }
 
 /**
@@ -42,7 +34,7 @@ export default fp(async function bodyDeadline (app) {
     const begun = arriving
     arriving = []
     for (const [request, payload] of begun) {
-      if (!request.complete && !payload.readableEnded && !payload.destroyed) limit(request, payload, milliseconds)
+      if (!request.complete && !payload.readableEnded && !payload.destroyed) limit(payload, milliseconds)
     }
   }
 
@@ -55,7 +47,7 @@ export default fp(async function bodyDeadline (app) {
   app.addHook('onRoute', onRoute)
 }, { name: 'usher-body-deadline', dependencies: ['usher-options'] })
 
-function limit (request: IncomingMessage, payload: Readable, milliseconds: number): void {
+function limit (payload: Readable, milliseconds: number): void {
   let last: NodeJS.Immediate | undefined
   // The node may have been busy. What has arrived meanwhile is read before the deadline counts.
   const timer = setTimeout(() => { last = setImmediate(fail) }, milliseconds)
@@ -68,7 +60,6 @@ function limit (request: IncomingMessage, payload: Readable, milliseconds: numbe
   for (const event of ['end', 'close', 'error']) payload.once(event, clear)
 
   function fail (): void {
-    late.add(request)
     // Fastify listens to this event and sends the error. `destroy` would close the connection before the response is sent.
     payload.emit('error', new BodyStalled())
   }

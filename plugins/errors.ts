@@ -64,9 +64,14 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   // Nobody counts those of requests outside of Usher's mount.
   if (error.statusCode === 503) request.server.usherRejections?.add(1, error instanceof UsherError ? error.code : 'other')
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
-  if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) reply.header('retry-after', RETRY_AFTER_SECONDS)
+  if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) setRetryAfter(reply)
   if (error instanceof UnsupportedContentCoding) reply.header('accept-encoding', 'identity')
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
+}
+
+/** Sets `Retry-After`, unless a hook of the host that has rejected the request, such as load shedding, has set its own. */
+export function setRetryAfter (reply: FastifyReply, seconds: string | number = RETRY_AFTER_SECONDS): void {
+  if (!reply.hasHeader('retry-after')) reply.header('retry-after', seconds)
 }
 
 // An outage is logged once, by the circuit breaker, and metrics count rejections. A line for each request would be a flood. Why PostgreSQL

@@ -2,16 +2,28 @@ import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 /**
- * Keeps a host from rewriting responses: its reply serializer, and `preSerialization` hooks that wrap all payloads in an
- * envelope, would break the contract. Its other hooks see requests and responses as usual.
+ * Keeps a host from rewriting Usher's responses: its reply serializer, and `preSerialization` hooks that wrap all payloads in an
+ * envelope, would break the contract. Its other hooks see requests and responses as usual. What a hook of the host sends itself, before
+ * Usher's handler, remains as the host sends it: the host's hooks see it, and no schema of Usher changes it.
  */
 export default fp(async function responseIsolation (app) {
   app.setReplySerializer(undefined as never)
-  app.addHook('onRequest', (_, reply, done) => {
-    reply.send = sendIsolated
-    done()
+  app.addHook('onRoute', (route) => {
+    const { handler } = route
+    route.handler = function (request, reply) {
+      reply.send = sendIsolated
+      return handler.call(this, request, reply)
+    }
+  })
+  // Does not run for text, which is what Usher sends.
+  app.addHook('preSerialization', (_, reply, payload, done) => {
+    if (!isResponding(reply)) reply.serializer(JSON.stringify)
+    done(null, payload)
   })
 }, { name: 'usher-response-isolation' })
+
+/** Returns whether Usher's handler is responding, rather than a hook of the host before it. */
+export const isResponding = (reply: FastifyReply): boolean => reply.send === sendIsolated
 
 /** Sends data as JSON text, because Fastify runs no `preSerialization` hooks for text. */
 export function sendIsolated (this: FastifyReply, payload?: unknown): FastifyReply {

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { parse } from 'node:querystring'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { keepConnection, reportError, translate } from '../../plugins/errors.ts'
+import { isResponding } from '../../plugins/response-isolation.ts'
 import { InvalidInput, OriginNotAllowed } from '../../schema/errors.ts'
 import { createAllowedOrigins } from '../allowed-origins.ts'
 import type { Page } from './page-list.ts'
@@ -70,9 +71,9 @@ export function addForm (app: FastifyInstance, { page, operation, checkOrigin, n
     preValidation: [preValidation].flat(),
     preHandler: [preHandler].flat(),
     handler,
-    // The response of the operation, which may have a token, is not sent.
+    // The response of the operation, which may have a token, is not sent. A hook of the host may have responded instead.
     onSend (request, reply, payload, done) {
-      if (reply.statusCode >= 300) return done(null, payload)
+      if (reply.statusCode >= 300 || !isResponding(reply)) return done(null, payload)
       for (const name of ['content-type', 'content-length']) reply.removeHeader(name)
       reply.code(303).headers({ location: nextOf(request), 'cache-control': 'no-store' })
       done(null, '')

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { parse as parseQuery } from 'node:querystring'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError, type FormattedExecutionResult } from 'graphql'
-import { translate } from '../../plugins/errors.ts'
+import { setRetryAfter, translate } from '../../plugins/errors.ts'
 import { addVary } from '../../plugins/vary.ts'
 import { challengeOf } from '../../schema/auth.ts'
 import { preferredType } from '../../schema/media-type.ts'
@@ -18,7 +18,6 @@ const JSON_TYPE = 'application/json'
 
 // A hash of more bytes would take milliseconds.
 const LARGEST_TAGGED_BYTES = 1024 * 1024
-const RETRY_AFTER_SECONDS = 1
 
 /**
  * Returns an operation in a query string in the form that the body of a POST has. Its variables and extensions are JSON (GraphQL over
@@ -98,6 +97,6 @@ export function statusByGet (
   if (cause instanceof GraphQLError) return 400
   const { statusCode, retryAfter } = translate(cause as FastifyError) as FastifyError & { retryAfter?: number }
   if (statusCode === 401) reply.header('www-authenticate', challengeOf(cause as FastifyError))
-  if (statusCode === 429 || statusCode === 503) reply.header('retry-after', retryAfter ?? RETRY_AFTER_SECONDS)
+  if (statusCode === 429 || statusCode === 503) setRetryAfter(reply, retryAfter)
   return statusCode!
 }

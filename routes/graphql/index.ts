@@ -1,15 +1,17 @@
 import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import type { GraphQLSchema } from 'graphql'
+import { GraphQLError, type GraphQLSchema } from 'graphql'
 import mercurius, { type IResolvers, type MercuriusOptions } from 'mercurius'
-import bodyDeadline, { isLate } from '../../plugins/body-deadline.ts'
+import bodyDeadline from '../../plugins/body-deadline.ts'
+import { keepConnection, translate } from '../../plugins/errors.ts'
 import { addJsonParser } from '../../plugins/http.ts'
+import { sendIsolated } from '../../plugins/response-isolation.ts'
 import { extendUsherSchema } from '../../schema/extend-graphql.ts'
 import { limits } from '../../schema/graphql-limits.ts'
 import { readSdl } from '../../schema/sdl.ts'
 import { createGetHandler, statusByGet } from './by-get.ts'
 import { createContext, type GraphQLContext } from './context.ts'
 import { createErrorCount } from './count-errors.ts'
-import { formatExecution } from './format.ts'
+import { formatExecution, type FailedExecution } from './format.ts'
 import { wantsPage } from '../pages/pages.ts'
 import { sendGraphiql } from './graphiql.ts'
 import { addLimits } from './hooks.ts'
@@ -43,12 +45,6 @@ const graphql: FastifyPluginAsync = async (app) => {
     }, done)
   })
   app.addHook('preValidation', app.usherAuth.reconfirm)
-  app.addHook('onSend', ({ raw }, reply, __, done) => {
-    // If a body is too large, Fastify would close the connection at once and the response could be lost, see
-    // `plugins/lingering-close.ts`.
-    if (!isLate(raw)) reply.removeHeader('connection')
-    done()
-  })
   app.decorate('usherGraphqlLimits', createLimits(app))
   app.decorate('usherGraphqlErrors', createErrorCount(app))
   const subscriptions = createSubscriptions(app)
@@ -69,20 +65,17 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
   const respondByGet = createGetHandler(app)
   return {
     path: PATH,
+    errorHandler,
     schema: createSchema(app),
     resolvers: createResolvers(app) as unknown as IResolvers,
     jit: 1,
     cache: DOCUMENTS_KEPT,
     graphql: { parseOptions: { maxTokens: limits.tokens }, validateOptions: { maxErrors: limits.errors } },
     errorFormatter (execution, context) {
-      const { reply } = context as { reply?: FastifyReply }
-      const response = formatExecution(execution, (reply ?? app).log)
-      app.usherGraphqlErrors(response.errors!)
-      // Every response to a POST has status 200 (contract 7.1).
-      const isPost = reply === undefined || reply.request.method === 'POST'
-      return { statusCode: isPost ? 200 : statusByGet(execution, response, reply.request, reply), response: response as never }
+      const { statusCode, response } = formatFailure(execution, (context as { reply?: FastifyReply }).reply)
+      return { statusCode, response: response as never }
     },
-    // mercurius also creates a context for its error handler, whose request may have a rejected body or none.
+    // mercurius also creates a context for the error handler, whose request may have a rejected body or none.
     context: (request): GraphQLContext => createContext(app, request, (request.body as Operation | null | undefined) ?? undefined),
     // If this is off, mercurius does not assign resolvers of the form `{ subscribe, resolve }` correctly.
     subscription: true,
@@ -104,6 +97,22 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
         }
       },
     },
+  }
+
+  // That of mercurius would send its response through the host's `preSerialization` hooks.
+  async function errorHandler (error: FastifyError, _: FastifyRequest, reply: FastifyReply): Promise<void> {
+    keepConnection(translate(error), reply)
+    const wrapped = error instanceof GraphQLError ? error : new GraphQLError(error.message, { originalError: error })
+    const { statusCode, response } = formatFailure({ errors: [wrapped] }, reply)
+    await sendIsolated.call(reply.code(statusCode), response)
+  }
+
+  function formatFailure (execution: FailedExecution, reply?: FastifyReply) {
+    const response = formatExecution(execution, (reply ?? app).log)
+    app.usherGraphqlErrors(response.errors!)
+    // Every response to a POST has status 200 (contract 7.1).
+    const isPost = reply === undefined || reply.request.method === 'POST'
+    return { statusCode: isPost ? 200 : statusByGet(execution, response, reply.request, reply), response }
   }
 }
 

@@ -1,4 +1,4 @@
-import type { FastifyInstance, InjectOptions } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import usher from '../../app.ts'
 import { withUsers } from '../helpers/app.ts'
@@ -134,4 +134,61 @@ t.test('9 a preSerialization hook and a serializer of the host do not change the
   const limited = await app.inject({ url: `${PREFIX}/api/users`, headers: { 'x-limit': '1' } })
   t.strictSame([limited.statusCode, limited.json()], [429, { error: 'slow down', code: 'LIMIT' }])
   await surface(t, await withUsers(app, options))
+})
+
+t.test('9 what a hook of the host responds itself reaches the client as the host sends it, whatever the status', async (t) => {
+  const app = openHost(t)
+  const answer = async ({ headers }: FastifyRequest, reply: FastifyReply, phase: string) => {
+    if (headers['x-phase'] !== phase) return
+    const status = Number(headers['x-status'])
+    return reply.code(status).header('retry-after', '77').header('connection', 'close').send({ message: 'of the host', at: 1, errors: { a: 1 }, data: 'x' })
+  }
+  app.addHook('onRequest', (request, reply) => answer(request, reply, 'onRequest'))
+  app.addHook('preParsing', async (request, reply) => { await answer(request, reply, 'preParsing') })
+  app.addHook('preValidation', (request, reply) => answer(request, reply, 'preValidation'))
+  app.addHook('preHandler', (request, reply) => answer(request, reply, 'preHandler'))
+  app.addHook('preSerialization', async (_, __, payload) => ({ envelope: payload }))
+  const options = await mountOptions(t)
+  await app.register(usher, options)
+  const { admin } = await withUsers(app, options)
+  const body = { envelope: { message: 'of the host', at: 1, errors: { a: 1 }, data: 'x' } }
+  const targets: [method: 'GET' | 'POST' | 'DELETE', path: string, payload?: object | string, headers?: object][] = [
+    ['GET', '/api/users'],
+    ['GET', `/api/users/${admin.id}`],
+    ['POST', '/api/auth/login', { email: admin.email, password: admin.password }],
+    ['DELETE', `/api/users/${admin.id}`],
+    ['GET', '/health/ready'],
+    ['POST', '/graphql', { query: '{ me { id } }' }],
+    ['POST', '/login', `email=${admin.email}&password=x`, { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' }],
+  ]
+  for (const [method, path, payload, headers] of targets) {
+    for (const phase of ['onRequest', 'preParsing', 'preValidation', 'preHandler']) {
+      for (const status of [200, 201, 400, 403, 429, 500, 503]) {
+        const response = await app.inject({
+          method, url: `${PREFIX}${path}`, headers: { ...admin.headers, ...headers, 'x-phase': phase, 'x-status': `${status}` }, ...payload && { payload },
+        })
+        const { 'retry-after': retryAfter, connection, location } = response.headers
+        t.same([response.statusCode, response.json(), retryAfter, connection, location], [status, body, '77', 'close', undefined], `${phase} ${method} ${path}`)
+      }
+    }
+  }
+})
+
+t.test('9 Retry-After of a hook of the host that rejects a request is kept', async (t) => {
+  const app = openHost(t)
+  app.addHook('onRequest', async ({ headers }, reply) => {
+    if (!headers['x-status']) return
+    reply.header('retry-after', '77')
+    throw Object.assign(new Error('shed'), { statusCode: Number(headers['x-status']), code: 'SHED' })
+  })
+  await app.register(usher, await mountOptions(t))
+  for (const status of ['429', '503']) {
+    for (const accept of ['application/json', 'application/graphql-response+json']) {
+      for (const url of [`${PREFIX}/api/users`, `${PREFIX}/graphql?query={me{id}}`]) {
+        const { headers, body } = await app.inject({ url, headers: { accept, 'x-status': status } })
+        t.equal(headers['retry-after'], '77', `${url} ${status}`)
+        t.match(body, /SHED/)
+      }
+    }
+  }
 })

@@ -3,7 +3,8 @@ import { pipeline } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import { onceClosed } from '../../../../plugins/connections.ts'
-import { translate } from '../../../../plugins/errors.ts'
+import { setRetryAfter, translate } from '../../../../plugins/errors.ts'
+import { sendIsolated } from '../../../../plugins/response-isolation.ts'
 import { createResponseCutOff } from '../../../../plugins/response-cut-off.ts'
 import type { Network } from '../../../../schema/network.ts'
 import { clientNetworksOf } from '../../../../plugins/client-info.ts'
@@ -89,7 +90,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
   return async function respond (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.type(EVENT_STREAM).headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
     const result = await run(request, reply).catch((error) => describeError(error, request, reply))
-    if (!(result instanceof EventStream)) return void reply.send(result)
+    if (!(result instanceof EventStream)) return void sendIsolated.call(reply, result)
     cutOff(reply)
     onceClosed(reply, () => result.destroy())
     send(result, request, reply)
@@ -138,7 +139,7 @@ function describeError (error: GraphQLError, request: FastifyRequest, reply: Fas
   // A browser reconnects after any event stream, whatever its events say, unless the status is an error.
   const cause = rootOf(error)
   const statusCode = cause instanceof GraphQLError ? 400 : translate(cause as FastifyError).statusCode!
-  if (statusCode === 429) reply.header('retry-after', RETRY_AFTER_SECONDS)
+  if (statusCode === 429) setRetryAfter(reply, RETRY_AFTER_SECONDS)
   reply.code(statusCode).type('application/json')
   return failure
 }

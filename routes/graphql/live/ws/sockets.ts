@@ -4,6 +4,8 @@ import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
 import { WebSocketServer, type WebSocket } from 'ws'
 import { closeConnection } from '../../../../plugins/connections.ts'
+import { setRetryAfter } from '../../../../plugins/errors.ts'
+import { sendIsolated } from '../../../../plugins/response-isolation.ts'
 import { OriginNotAllowed } from '../../../../schema/errors.ts'
 import type { Network } from '../../../../schema/network.ts'
 import { clientNetworksOf } from '../../../../plugins/client-info.ts'
@@ -113,8 +115,8 @@ function rejectProtocol (socket: WebSocket, { log }: FastifyInstance): void {
 
 // Sends an error with its status. The error handler of mercurius would respond with status 200.
 function sendError (reply: FastifyReply, { message, code, statusCode }: FastifyError): FastifyReply {
-  if (statusCode !== 403) reply.header('retry-after', RETRY_AFTER_SECONDS)
-  return reply.code(statusCode!).send({ error: message, code })
+  if (statusCode !== 403) setRetryAfter(reply, RETRY_AFTER_SECONDS)
+  return sendIsolated.call(reply.code(statusCode!), { error: message, code })
 }
 
 function dispatch (app: FastifyInstance, request: IncomingMessage, socket: Duplex): void {
