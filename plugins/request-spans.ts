@@ -60,7 +60,8 @@ function nameOf ({ method, routeOptions: { url } }: FastifyRequest): string {
 function attributesOf ({ method, url, protocol, routeOptions }: FastifyRequest) {
   return {
     'http.request.method': methodOf(method),
-    'url.path': url.split('?', 1)[0]!,
+    // What follows an encoded `#` may be the token of a link, see `routes/account-pages/index.ts`.
+    'url.path': url.split(/\?|%(?:25)?23/, 1)[0]!,
     'url.scheme': protocol,
     ...routeOptions.url !== undefined && { 'http.route': routeOptions.url },
   }

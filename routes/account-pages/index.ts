@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { serveAssets } from './assets.ts'
 import { addForm, addFormParser, collectOperations, createOriginCheck, type Operations } from './forms.ts'
-import { listPages, type Page } from './page-list.ts'
+import { listPages, MAIL_LINK, type Page } from './page-list.ts'
 import { createRenderer, explain, type PageValues } from './render.ts'
 import { createReturnTo } from './return-to.ts'
 
@@ -20,6 +20,8 @@ const pages: FastifyPluginAsync<{ operations: Operations }> = async (app, { oper
   for (const page of listPages(options)) {
     app.get(page.path, { schema: { hide: true } }, (request, reply) =>
       reply.headers(headersOf(page, request)).type('text/html; charset=utf-8').send(render(page, valuesOf(page, request))))
+
+    if (page.script === MAIL_LINK) addEncodedLinks(app, page.path)
 
     const { form } = page
     const operation = form && operations.get(form.operation)
@@ -60,6 +62,24 @@ const pages: FastifyPluginAsync<{ operations: Operations }> = async (app, { oper
     }
   }
 }
+
+/**
+ * Adds the addresses of a page to which mails link in which `#` is encoded, once or twice, as some mail gateways and programs do: they lead
+ * to the page. The address has the token, so no line of the log shows it, and no page that follows learns it.
+ */
+function addEncodedLinks (app: FastifyInstance, path: string): void {
+  // Relative, because a proxy may have removed a part of the path.
+  const page = path.slice(path.lastIndexOf('/') + 1)
+  app.get(`${path}:link(${ENCODED_HASH.source}.*)`, { schema: { hide: true }, logLevel: 'silent' }, (request: FastifyRequest, reply) => {
+    const { link } = request.params as { link: string }
+    const token = new URLSearchParams(link.replace(ENCODED_HASH, '')).get('token') ?? ''
+    const fragment = /^[\w-]+$/.test(token) ? `#token=${token}` : ''
+    return reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(`${page}${fragment}`)
+  })
+}
+
+// The router has decoded the path once.
+const ENCODED_HASH = /^(?:#|%23)/
 
 // Everything is a file of the own origin, and scripts cannot turn text into markup. Browsers check the whole chain of redirects after a
 // form, so a login that leads to another origin names it.

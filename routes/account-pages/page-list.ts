@@ -24,6 +24,9 @@ export interface Page {
   }
 }
 
+/** The script of the pages to which mails link, with a token. */
+export const MAIL_LINK = 'mail-link.js'
+
 /** Returns the pages that the options ask for. */
 export function listPages ({ signUp, passwordUrl }: Pick<Options, 'signUp' | 'passwordUrl'>): Page[] {
   return [
@@ -44,7 +47,7 @@ export function listPages ({ signUp, passwordUrl }: Pick<Options, 'signUp' | 'pa
       form: { operation: '/auth/password-reset', next: 'forgot-password?sent' },
     },
     ...passwordUrl === undefined
-      ? [{ path: '/set-password', template: 'set-password', title: 'setPasswordTitle', script: 'mail-link.js' } as const]
+      ? [{ path: '/set-password', template: 'set-password', title: 'setPasswordTitle', script: MAIL_LINK } as const]
       : [],
     ...signUp
       ? [
@@ -56,11 +59,11 @@ export function listPages ({ signUp, passwordUrl }: Pick<Options, 'signUp' | 'pa
             notices: { sent: 'signUpSent' },
             form: { operation: '/auth/sign-up', next: 'sign-up?sent' },
           } as const,
-          { path: '/sign-up/confirm', template: 'confirm-sign-up', title: 'confirmSignUpTitle', script: 'mail-link.js' } as const,
+          { path: '/sign-up/confirm', template: 'confirm-sign-up', title: 'confirmSignUpTitle', script: MAIL_LINK } as const,
         ]
       : [],
-    { path: '/verify-email', template: 'verify-email', title: 'verifyTitle', script: 'mail-link.js' },
-    { path: '/undo', template: 'undo', title: 'undoTitle', script: 'mail-link.js' },
+    { path: '/verify-email', template: 'verify-email', title: 'verifyTitle', script: MAIL_LINK },
+    { path: '/undo', template: 'undo', title: 'undoTitle', script: MAIL_LINK },
     { path: '/account', template: 'account', title: 'accountTitle', script: 'account.js', isPersonal: true },
   ]
 }

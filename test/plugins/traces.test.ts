@@ -41,6 +41,12 @@ t.test('14.2 a request and its statement have spans in the trace of traceparent'
   t.notMatch(statement.attributes['db.query.text'], usher.admin.id)
 })
 
+t.test('14.2 the span of a link whose # was encoded does not contain its token', async (t) => {
+  await usher.inject('GET', '/undo%23token=sesame')
+  const [span] = await spansOf('GET /undo:link(^(?:#|%23).*)')
+  t.equal(span!.attributes['url.path'], '/undo')
+})
+
 t.test('14.2 the statement of a batch links to every request that it served, and they link to it', async (t) => {
   const others = await Promise.all(Array.from({ length: 5 }, () => usher.createUser()))
   exporter.reset()

@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs'
+import { Writable } from 'node:stream'
 import type { InjectOptions } from 'fastify'
 import t from 'tap'
 import usher from '../../app.ts'
@@ -47,6 +48,33 @@ t.test('15.2 pages have a strict policy, no file of another site, and no text th
     t.equal((await inject('HEAD', path)).statusCode, 200)
   }
   t.match((await inject('GET', '/login')).body, '<h1>Anmelden</h1>')
+})
+
+t.test('15.2 a link whose # was encoded leads to its page, and no log contains its token', async (t) => {
+  const lines: string[] = []
+  const stream = new Writable({ write (line, _, done) { lines.push(String(line)); done() } })
+  const logging = await createUsher(t, usherOfTest.options, { logger: { stream, level: 'trace' } })
+  const token = 'A-z_0'.repeat(9)
+  for (const path of ['/set-password', '/sign-up/confirm', '/verify-email', '/undo']) {
+    for (const hash of ['%23', '%2523']) {
+      for (const equals of ['=', '%3D']) {
+        for (const method of ['GET', 'HEAD'] as const) {
+          const { statusCode, headers } = await logging.inject(method, `${path}${hash}token${equals}${token}?utm_source=mail`)
+          t.equal(statusCode, 302)
+          t.equal(new URL(String(headers.location), `http://x/accounts${path}${hash}`).href, `http://x/accounts${path}#token=${token}`)
+          t.match(headers, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+        }
+      }
+    }
+    for (const rest of ['', 'token', 'token=', 'token=<script>', 'other=x', '%2F..%2F%2Fevil.example%2F']) {
+      const { statusCode, headers } = await logging.inject('GET', `${path}%23${rest}`)
+      t.equal(statusCode, 302, rest)
+      t.equal(new URL(String(headers.location), `http://x/accounts${path}`).href, `http://x/accounts${path}`, rest)
+    }
+  }
+  for (const path of ['/login%23token=x', '/undox', '/undo%24token=x', '/undo%23/x', '/undo%23token=%0D%0Ax:y']) t.equal((await logging.inject('GET', path)).statusCode, 404, path)
+  t.ok(lines.length > 0)
+  t.notMatch(lines.join(''), token)
 })
 
 t.test('15.2 scripts and styles are files of the own origin, which browsers keep', async (t) => {
