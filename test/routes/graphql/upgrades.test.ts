@@ -1,11 +1,14 @@
 import { once } from 'node:events'
 import { connect, type AddressInfo } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import Fastify from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import { buildSchema } from 'graphql'
+import { useServer } from 'graphql-ws/use/ws'
 import t, { type Test } from 'tap'
-import { WebSocket } from 'ws'
+import { WebSocket, WebSocketServer } from 'ws'
 import usherPlugin from '../../../app.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
+import { slow } from '../../helpers/deadlines.ts'
 import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { hostOf, openSocket, protocols } from '../../helpers/graphql.ts'
 
@@ -122,6 +125,82 @@ t.test('7.7 over TLS, sockets work and other upgrades are ignored', async (t) =>
     t.match((await once(raw, 'data'))[0], /^HTTP\/1\.1 404 /)
   }
   raw.destroy()
+})
+
+type Register = (app: FastifyInstance) => unknown
+/** Mounts Usher in a host that adds something before and after. The host's own listeners of upgrades use `/host`. */
+async function mountIn (t: Test, { before = () => {}, after = () => {}, options = {} }: { before?: Register, after?: Register, options?: FastifyServerOptions }) {
+  const app = Fastify({ forceCloseConnections: true, ...options })
+  t.teardown(() => app.close())
+  await before(app)
+  await app.register(usherPlugin, { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: t.testdir(), poolSize: 2, deadlines: slow })
+  await after(app)
+  return { app, prefix: '' }
+}
+
+async function isRejected (mounted: Pick<TestUsher, 'app'>, path: string): Promise<boolean> {
+  const socket = new WebSocket(`ws://${await hostOf(mounted)}${path}`, 'graphql-transport-ws')
+  return once(socket, 'open').then(() => false, () => true)
+}
+
+const listeners: Record<string, Register> = {
+  'ws with a path' ({ server }) {
+    new WebSocketServer({ server, path: '/host' }).on('connection', (socket) => socket.send('of the host'))
+  },
+  'graphql-ws' ({ server }) {
+    const schema = buildSchema('type Query { hello: String }')
+    useServer({ schema, roots: { query: { hello: () => 'of the host' } } }, new WebSocketServer({ server, path: '/host' }))
+  },
+  // As the WsAdapter of NestJS does it.
+  'a listener that destroys what it does not know' ({ server }) {
+    const sockets = new WebSocketServer({ noServer: true }).on('connection', (socket) => socket.send('of the host'))
+    server.on('upgrade', (request, socket, head) => {
+      if (request.url !== '/host') return socket.destroy()
+      sockets.handleUpgrade(request, socket, head, (accepted) => sockets.emit('connection', accepted, request))
+    })
+  },
+}
+
+for (const [name, listener] of Object.entries(listeners)) {
+  for (const position of ['before', 'after'] as const) {
+    t.test(`9 sockets work beside ${name}, added ${position} Usher`, async (t) => {
+      const mounted = await mountIn(t, { [position]: listener })
+      for (let round = 0; round < 2; round++) {
+        t.same(await (await (await openSocket(t, mounted)).init()).run('{ me { id } }'), { data: { me: null } })
+        if (name === 'graphql-ws') {
+          const socket = await (await openSocket(t, mounted, { path: '/host' })).init()
+          t.same(await socket.run('{ hello }'), { data: { hello: 'of the host' } })
+        } else {
+          const socket = new WebSocket(`ws://${await hostOf(mounted)}/host`)
+          const [message] = await once(socket, 'message')
+          t.equal(String(message), 'of the host')
+          socket.terminate()
+        }
+        t.ok(await isRejected(mounted, '/other'))
+      }
+    })
+  }
+}
+
+t.test('9 sockets work if the host rewrites URLs', async (t) => {
+  const rewriteUrl: FastifyServerOptions['rewriteUrl'] = ({ url }) => {
+    if (url === '/fails') throw new Error('of the host')
+    return url!.replace(/^\/v1/, '')
+  }
+  for (const after of [listeners['ws with a path'], undefined]) {
+    const mounted = await mountIn(t, { options: { rewriteUrl }, ...after && { after } })
+    for (const path of ['/v1/graphql', '/v1/graphql?a=/b', '/graphql']) {
+      t.same(await (await (await openSocket(t, mounted, { path })).init()).run('{ me { id } }'), { data: { me: null } })
+    }
+    t.ok(await isRejected(mounted, '/v1/v1/graphql'))
+    if (after) t.ok(await isRejected(mounted, '/fails'))
+  }
+})
+
+t.test('9 sockets work if a hook of the host replaces request.raw', async (t) => {
+  const mounted = await mountIn(t, { before: (app) => app.addHook('onRequest', async (request) => { request.raw = Object.create(request.raw) }) })
+  t.same(await (await (await openSocket(t, mounted)).init()).run('{ me { id } }'), { data: { me: null } })
+  t.equal((await mounted.app.inject({ url: '/graphql?query={me{id}}' })).statusCode, 200)
 })
 
 t.test('7.7 each of two mounts has the socket under its own prefix', async (t) => {

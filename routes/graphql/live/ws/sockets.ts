@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { ServerResponse, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions, preValidationHookHandler, RouteOptions } from 'fastify'
 import { WebSocketServer, type WebSocket } from 'ws'
 import { closeConnection } from '../../../../plugins/connections.ts'
 import { setRetryAfter } from '../../../../plugins/errors.ts'
@@ -27,7 +27,8 @@ const FRAGMENTS_A_MESSAGE = 64
  * that the host's hooks see them.
  */
 export function addSockets (app: FastifyInstance, path: string, subscriptions: Subscriptions): void {
-  const upgrades = new WeakMap<IncomingMessage, { connection: Duplex, head: Buffer }>()
+  // By the response, because a hook of the host may replace `request.raw`.
+  const upgrades = new WeakMap<ServerResponse, { request: IncomingMessage, connection: Duplex, head: Buffer }>()
   const { prefix, pingSeconds, deadlines } = app.usherOptions
   const origins = createAllowedOrigins(app)
   const options = {
@@ -47,13 +48,7 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   // mercurius does not register @fastify/websocket if this decorator exists.
   app.decorate('websocketServer', sockets as never)
 
-  const release = handleUpgrades(app.server, url, (request, socket, head) => {
-    socket.on('error', () => socket.destroy())
-    upgrades.set(request, { connection: socket, head })
-    // This runs after the other listeners. If one of them, such as a host's @fastify/websocket, sends every upgrade through the
-    // router, this request must not be routed again.
-    process.nextTick(dispatch, app, request, socket)
-  })
+  const release = handleUpgrades(app.server, url, dispatch, createRewrite(app))
   app.addHook('onRoute', (route) => {
     if (route.method === 'GET' && route.url === url) acceptUpgrades(route)
   })
@@ -70,7 +65,7 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   function acceptUpgrades (route: RouteOptions): void {
     const { preValidation } = route
     route.preValidation = function (request, reply, done) {
-      if (upgrades.has(request.raw)) done()
+      if (upgrades.has(reply.raw)) done()
       else (preValidation as preValidationHookHandler).call(this, request, reply, done)
     }
     route.handler = function (request, reply) {
@@ -79,17 +74,29 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
       try {
         const leave = subscriptions.admit(networks, 'websocket')
         reply.hijack()
-        upgrade(request, networks, leave)
+        upgrade(request, reply, networks, leave)
       } catch (error) {
         return sendError(reply, error as FastifyError)
       }
     }
   }
 
-  function upgrade (request: FastifyRequest, networks: readonly Network[], leave: () => void): void {
-    const { connection, head } = upgrades.get(request.raw)!
+  // Sends the request through the router.
+  function dispatch (request: IncomingMessage, connection: Duplex, head: Buffer): void {
+    connection.on('error', () => connection.destroy())
+    const response = new ServerResponse(request)
+    upgrades.set(response, { request, connection, head })
+    response.assignSocket(connection as never)
+    response.on('finish', () => closeConnection(connection))
+    app.routing(request, response)
+  }
+
+  function upgrade (
+    request: FastifyRequest, { raw }: FastifyReply, networks: readonly Network[], leave: () => void
+  ): void {
+    const { request: received, connection, head } = upgrades.get(raw)!
     let upgraded = false
-    sockets.handleUpgrade(request.raw, connection, head, (socket) => {
+    sockets.handleUpgrade(received, connection, head, (socket) => {
       upgraded = true
       socket.once('close', leave)
       accept(socket, { usher: app, request, connection, networks, subscriptions })
@@ -119,16 +126,28 @@ function sendError (reply: FastifyReply, { message, code, statusCode }: FastifyE
   return sendIsolated.call(reply.code(statusCode!), { error: message, code })
 }
 
-function dispatch (app: FastifyInstance, request: IncomingMessage, socket: Duplex): void {
-  const response = new ServerResponse(request)
-  try {
-    response.assignSocket(socket as never)
-  } catch {
-    // Another listener has already created a response for the connection and routed the request.
-    return
+// Returns a function that does what the option `rewriteUrl` of the host does. Fastify tells the option nowhere else.
+function createRewrite (app: FastifyInstance): (request: IncomingMessage) => string {
+  const { rewriteUrl } = findOptions(app) ?? {}
+  return (request) => {
+    const url = request.url!
+    try {
+      const rewritten: unknown = rewriteUrl?.call(app, request as never)
+      return typeof rewritten === 'string' ? rewritten : url
+    } catch {
+      // The router fails in the same way, where it is reported.
+      return url
+    } finally {
+      // The router rewrites it again.
+      request.url = url
+    }
   }
-  response.on('finish', () => closeConnection(socket))
-  app.routing(request, response)
+}
+
+function findOptions (scope: object | null): Pick<FastifyServerOptions, 'rewriteUrl'> | undefined {
+  if (scope === null) return undefined
+  const key = Object.getOwnPropertySymbols(scope).find(({ description }) => description === 'fastify.options')
+  return key ? (scope as Record<symbol, FastifyServerOptions>)[key] : findOptions(Object.getPrototypeOf(scope))
 }
 
 // Closes all sockets, and ends those that have not closed in time. A request that is not upgraded yet gets 503 from ws.

@@ -5,26 +5,51 @@ import { takeOverConnection } from '../../../../plugins/connections.ts'
 
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
-// The handlers of each server by path. All mounts on a server share one listener.
-const pathsOf = new WeakMap<Server, Map<string, UpgradeHandler>>()
-
-/** Handles the WebSocket upgrades of a server at a path. Returns a function that stops this. */
-export function handleUpgrades (server: Server, path: string, handler: UpgradeHandler): () => void {
-  const paths = pathsOf.get(server) ?? listen(server)
-  paths.set(path, handler)
-  return () => paths.delete(path)
+interface UpgradeRoute {
+  path: string
+  handler: UpgradeHandler
+  urlOf: (request: IncomingMessage) => string
 }
 
-function listen (server: Server): Map<string, UpgradeHandler> {
-  const paths = new Map<string, UpgradeHandler>()
-  pathsOf.set(server, paths)
-  // This listener runs before those of a host, which may send every upgrade through the router.
-  server.prependListener('upgrade', (request, socket, head) => {
-    const handler = wantsSocket(request) ? paths.get(request.url!.split('?', 1)[0]!) : undefined
-    if (handler) takeOverConnection(socket, () => handler(request, socket, head))
-    else if (server.listenerCount('upgrade') === 1) takeOverConnection(socket, () => inNextTurn(socket, () => ignoreUpgrade(server, request, socket, head)))
+// The routes of each server. All mounts on a server share one listener.
+const routesOf = new WeakMap<Server, Set<UpgradeRoute>>()
+
+/**
+ * Handles the WebSocket upgrades of a server at a path. Listeners of the host do not see them: many, such as those of ws and NestJS, reject
+ * every upgrade that is not theirs. Returns a function that stops this.
+ * @param urlOf returns the URL of a request as the router sees it
+ */
+export function handleUpgrades (
+  server: Server, path: string, handler: UpgradeHandler, urlOf: UpgradeRoute['urlOf'] = ({ url }) => url!
+): () => void {
+  const routes = routesOf.get(server) ?? listen(server)
+  const route = { path, handler, urlOf }
+  routes.add(route)
+  return () => routes.delete(route)
+}
+
+function listen (server: Server): Set<UpgradeRoute> {
+  const routes = new Set<UpgradeRoute>()
+  routesOf.set(server, routes)
+  const { emit } = server
+  // A listener could not keep an event from the others.
+  server.emit = function (this: Server, event: string, ...values: unknown[]): boolean {
+    if (event === 'upgrade') {
+      const [request, socket, head] = values as Parameters<UpgradeHandler>
+      const route = wantsSocket(request) ? [...routes].find(({ path, urlOf }) => urlOf(request).split('?', 1)[0] === path) : undefined
+      if (route) {
+        takeOverConnection(socket, () => route.handler(request, socket, head))
+        return true
+      }
+    }
+    return Reflect.apply(emit, this, [event, ...values])
+  }
+  // Without a listener, Node would not emit the event.
+  server.on('upgrade', (request, socket, head) => {
+    if (server.listenerCount('upgrade') > 1) return
+    takeOverConnection(socket, () => inNextTurn(socket, () => ignoreUpgrade(server, request, socket, head)))
   })
-  return paths
+  return routes
 }
 
 // A client may send hundreds of upgrades in one packet, which Node would handle in one turn of the event loop.
