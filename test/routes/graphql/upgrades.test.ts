@@ -185,16 +185,26 @@ for (const [name, listener] of Object.entries(listeners)) {
 t.test('9 sockets work if the host rewrites URLs', async (t) => {
   const rewriteUrl: FastifyServerOptions['rewriteUrl'] = ({ url }) => {
     if (url === '/fails') throw new Error('of the host')
-    return url!.replace(/^\/v1/, '')
+    // Applied to its own result, it would return another path.
+    return url === '/v0/graphql' ? '/graphql' : url === '/graphql' ? '/v0/graphql' : url!.replace(/^\/v1/, '')
   }
   for (const after of [listeners['ws with a path'], undefined]) {
     const mounted = await mountIn(t, { options: { rewriteUrl }, ...after && { after } })
-    for (const path of ['/v1/graphql', '/v1/graphql?a=/b', '/graphql']) {
+    for (const path of ['/v1/graphql', '/v1/graphql?a=/b', '/v0/graphql']) {
       t.same(await (await (await openSocket(t, mounted, { path })).init()).run('{ me { id } }'), { data: { me: null } })
     }
     t.ok(await isRejected(mounted, '/v1/v1/graphql'))
     if (after) t.ok(await isRejected(mounted, '/fails'))
   }
+})
+
+t.test('9 the path of the socket is as flexible as that of the host\'s router', async (t) => {
+  const lenient = await mountIn(t, { options: { routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true } } })
+  for (const path of ['/GraphQL', '/graphql/?a', '//graphql']) {
+    t.same(await (await (await openSocket(t, lenient, { path })).init()).run('{ me { id } }'), { data: { me: null } })
+  }
+  const strict = await mountIn(t, {})
+  for (const path of ['/GraphQL', '/graphql/', '//graphql']) t.ok(await isRejected(strict, path), path)
 })
 
 t.test('9 sockets work if a hook of the host replaces request.raw', async (t) => {

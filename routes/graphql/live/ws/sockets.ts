@@ -48,7 +48,8 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   // mercurius does not register @fastify/websocket if this decorator exists.
   app.decorate('websocketServer', sockets as never)
 
-  const release = handleUpgrades(app.server, url, dispatch, createRewrite(app))
+  const { rewrite, pathOf } = readRouting(app)
+  const release = handleUpgrades(app.server, pathOf(url), dispatch, (request) => pathOf(rewrite(request)))
   app.addHook('onRoute', (route) => {
     if (route.method === 'GET' && route.url === url) acceptUpgrades(route)
   })
@@ -126,10 +127,14 @@ function sendError (reply: FastifyReply, { message, code, statusCode }: FastifyE
   return sendIsolated.call(reply.code(statusCode!), { error: message, code })
 }
 
-// Returns a function that does what the option `rewriteUrl` of the host does. Fastify tells the option nowhere else.
-function createRewrite (app: FastifyInstance): (request: IncomingMessage) => string {
-  const { rewriteUrl } = findOptions(app) ?? {}
-  return (request) => {
+// Returns functions that rewrite the URL of a request, and read its path, as the router does, with the host's options. Fastify tells them
+// nowhere else.
+function readRouting (app: FastifyInstance) {
+  const { routerOptions, ...options } = findOptions(app) ?? {}
+  const { rewriteUrl } = options
+  const { caseSensitive, ignoreDuplicateSlashes, ignoreTrailingSlash } = { ...options, ...routerOptions }
+
+  function rewrite (request: IncomingMessage): string {
     const url = request.url!
     try {
       const rewritten: unknown = rewriteUrl?.call(app, request as never)
@@ -142,9 +147,17 @@ function createRewrite (app: FastifyInstance): (request: IncomingMessage) => str
       request.url = url
     }
   }
+
+  function pathOf (url: string): string {
+    let [path = ''] = url.split('?', 1)
+    if (ignoreDuplicateSlashes) path = path.replaceAll(/\/{2,}/g, '/')
+    if (ignoreTrailingSlash) path = path.replace(/\/$/, '')
+    return caseSensitive === false ? path.toLowerCase() : path
+  }
+  return { rewrite, pathOf }
 }
 
-function findOptions (scope: object | null): Pick<FastifyServerOptions, 'rewriteUrl'> | undefined {
+function findOptions (scope: object | null): FastifyServerOptions | undefined {
   if (scope === null) return undefined
   const key = Object.getOwnPropertySymbols(scope).find(({ description }) => description === 'fastify.options')
   return key ? (scope as Record<symbol, FastifyServerOptions>)[key] : findOptions(Object.getPrototypeOf(scope))

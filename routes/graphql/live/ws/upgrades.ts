@@ -8,7 +8,7 @@ export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Bu
 interface UpgradeRoute {
   path: string
   handler: UpgradeHandler
-  urlOf: (request: IncomingMessage) => string
+  pathOf: (request: IncomingMessage) => string
 }
 
 // The routes of each server. All mounts on a server share one listener.
@@ -17,13 +17,13 @@ const routesOf = new WeakMap<Server, Set<UpgradeRoute>>()
 /**
  * Handles the WebSocket upgrades of a server at a path. Listeners of the host do not see them: many, such as those of ws and NestJS, reject
  * every upgrade that is not theirs. Returns a function that stops this.
- * @param urlOf returns the URL of a request as the router sees it
+ * @param pathOf returns the path of a request as the router sees it
  */
 export function handleUpgrades (
-  server: Server, path: string, handler: UpgradeHandler, urlOf: UpgradeRoute['urlOf'] = ({ url }) => url!
+  server: Server, path: string, handler: UpgradeHandler, pathOf: UpgradeRoute['pathOf'] = ({ url }) => url!.split('?', 1)[0]!
 ): () => void {
   const routes = routesOf.get(server) ?? listen(server)
-  const route = { path, handler, urlOf }
+  const route = { path, handler, pathOf }
   routes.add(route)
   return () => routes.delete(route)
 }
@@ -36,7 +36,7 @@ function listen (server: Server): Set<UpgradeRoute> {
   server.emit = function (this: Server, event: string, ...values: unknown[]): boolean {
     if (event === 'upgrade') {
       const [request, socket, head] = values as Parameters<UpgradeHandler>
-      const route = wantsSocket(request) ? [...routes].find(({ path, urlOf }) => urlOf(request).split('?', 1)[0] === path) : undefined
+      const route = wantsSocket(request) ? [...routes].find(({ path, pathOf }) => pathOf(request) === path) : undefined
       if (route) {
         takeOverConnection(socket, () => route.handler(request, socket, head))
         return true
