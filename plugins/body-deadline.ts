@@ -13,7 +13,8 @@ export function hasBody ({ headers }: IncomingMessage): boolean {
 /**
  * Limits the time within which the body of a request must arrive (the option `bodySeconds`). Without a limit a client
  * decides how long it holds a connection, and how long ago its permission was checked. Fails the request with
- * `BodyStalled`, and Fastify adds `Connection: close`. Uploads have limits of their own. Rejects bodies with a content coding.
+ * `BodyStalled`, and Fastify adds `Connection: close`. Uploads have limits of their own. Rejects bodies with a
+ * content coding.
  */
 export default fp(async function bodyDeadline (app) {
   const milliseconds = app.usherOptions.bodySeconds * 1000

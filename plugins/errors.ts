@@ -2,8 +2,8 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { refusalOf } from '../db/driver/circuit-breaker.ts'
 import {
-  DatabaseUnavailable, InternalError, InvalidInput, Overloaded, PayloadTooLarge, TooManyRequests, UnsupportedContentCoding,
-  UnsupportedMediaType, UsherError,
+  DatabaseUnavailable, InternalError, InvalidInput, Overloaded, PayloadTooLarge, TooManyRequests,
+  UnsupportedContentCoding, UnsupportedMediaType, UsherError,
 } from '../schema/errors.ts'
 import { IdempotencyKeyInUse } from '../schema/idempotency.ts'
 import { WrongPassword } from '../schema/password.ts'
@@ -69,7 +69,7 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
 }
 
-/** Sets `Retry-After`, unless a hook of the host that has rejected the request, such as load shedding, has set its own. */
+/** Sets `Retry-After`, unless a hook of the host that has rejected the request, such as load shedding, has set it. */
 export function setRetryAfter (reply: FastifyReply, seconds: string | number = RETRY_AFTER_SECONDS): void {
   if (!reply.hasHeader('retry-after')) reply.header('retry-after', seconds)
 }

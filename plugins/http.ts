@@ -56,7 +56,8 @@ export function addJsonParser (app: FastifyInstance, type = 'application/json'):
   app.addContentTypeParser(type, { parseAs: 'buffer', bodyLimit: app.usherOptions.bodyLimit }, (request, body, done) => {
     if (body.length === 0) return done(null, undefined)
     const reject = () => {
-      const error = isEncoded(request.headers) ? new UnsupportedContentCoding() : new InvalidInput('body is not valid JSON')
+      const invalid = new InvalidInput('body is not valid JSON')
+      const error = isEncoded(request.headers) ? new UnsupportedContentCoding() : invalid
       Promise.resolve(app.usherAuth.rejectionOf(error, app.usherActor.in(request), request.socket)).then(done, done)
     }
     // Decoding would replace invalid bytes with U+FFFD, and other text than the client sent would be stored.

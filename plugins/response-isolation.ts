@@ -2,9 +2,10 @@ import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 /**
- * Keeps a host from rewriting Usher's responses: its reply serializer, and `preSerialization` hooks that wrap all payloads in an
- * envelope, would break the contract. Its other hooks see requests and responses as usual. What a hook of the host sends itself, before
- * Usher's handler, remains as the host sends it: the host's hooks see it, and no schema of Usher changes it.
+ * Keeps a host from rewriting Usher's responses: its reply serializer, and `preSerialization` hooks that wrap all
+ * payloads in an envelope, would break the contract. Its other hooks see requests and responses as usual. What a hook
+ * of the host sends itself, before Usher's handler, remains as the host sends it: the host's hooks see it, and no
+ * schema of Usher changes it.
  */
 export default fp(async function responseIsolation (app) {
   app.setReplySerializer(undefined as never)

@@ -39,8 +39,9 @@ export interface Limits extends SizeLimit {
 }
 
 /**
- * Reads a multipart body of a request into `form`. A file without name and bytes counts as absent: browsers send one for an input in which
- * nothing was chosen. It reads to the end even if a part is wrong, because 413 comes before 400 (contract 1.7).
+ * Reads a multipart body of a request into `form`. A file without name and bytes counts as absent: browsers send one
+ * for an input in which nothing was chosen. It reads to the end even if a part is wrong, because 413 comes before 400
+ * (contract 1.7).
  * Passes the bytes of the file to `write`. Its result becomes `form.file` as soon as it is there, so that the caller can discard
  * the file if a later part fails. Throws the error of the limit, `PayloadTooLarge`, `BodyStalled`, `InvalidInput` if the body
  * is malformed, `ClientDisconnected`, and the errors of `write`.
@@ -65,23 +66,27 @@ export async function readForm<File> (
     release()
   }
 
-  async function takeFile ({ file, fieldname, filename, mimetype }: Multipart & { type: 'file' }, header: PartHeader | undefined): Promise<void> {
-    const bytes = wellFormed<Uint8Array>(file)
-    if (fieldname === 'description' && filename === undefined) return takeDescription(await readText(bytes, mimetype, header))
+  async function takeFile (part: Multipart & { type: 'file' }, header: PartHeader | undefined): Promise<void> {
+    const { fieldname, filename, mimetype } = part
+    const bytes = wellFormed<Uint8Array>(part.file)
+    const isText = fieldname === 'description' && filename === undefined
+    if (isText) return takeDescription(await readText(bytes, mimetype, header))
     const first = await bytes.next()
     if (first.done && !filename) return
     if (++files > 1) form.problems.set('file', 'file must be a single file')
     if (fieldname === 'description') form.problems.set('description', 'description must be a text field')
     // A file that is not consumed would block the parts that follow it.
     if (files > 1 || fieldname !== 'file') return drain(bytes)
-    if (header && !isUtf8(Buffer.from(header.disposition, 'latin1'))) form.problems.set('filename', 'filename must be UTF-8')
+    const isDecodable = !header || isUtf8(Buffer.from(header.disposition, 'latin1'))
+    if (!isDecodable) form.problems.set('filename', 'filename must be UTF-8')
     form.filename = basename(header ? nameOf(header, filename) : filename)
     form.file = await write(first.done ? bytes : startingWith(first.value, bytes), limits)
   }
 
   function takeDescription (value: unknown): void {
     if (form.description !== undefined) form.problems.set('description', 'description must be given once')
-    if (value === undefined) form.problems.set('description', 'description must be UTF-8, or text in the charset of its part')
+    const isDecodable = value !== undefined
+    if (!isDecodable) form.problems.set('description', 'description must be UTF-8, or text in the charset of its part')
     form.description = value ?? ''
   }
 
@@ -106,8 +111,9 @@ interface PartHeader {
 }
 
 type Fields = Partial<Record<string, string[]>>
-// What @fastify/multipart pipes a body to, and how that parser tells the fields of each part. Only its own listeners get them: it passes on
-// a file name in which bytes that are not UTF-8 are replaced and `filename*` is ignored, and no charset.
+// What @fastify/multipart pipes a body to, and how that parser tells the fields of each part. Only its own listeners
+// get them: it passes on a file name in which bytes that are not UTF-8 are replaced and `filename*` is ignored, and
+// no charset.
 type Parser = { _parser?: { parser?: Pick<Readable, 'prependListener'> } }
 type PartStream = Pick<Readable, 'prependListener'>
 
@@ -127,8 +133,8 @@ function collectHeaders (body: FormBody) {
   return { kept, keep: () => { kept.push(current) } }
 }
 
-// Returns the name of a file: `filename*` comes first (RFC 6266 4.3), although forms should not have it (RFC 7578 4.2). The parser's result
-// is only better for a backslash, which it knows from an escape.
+// Returns the name of a file: `filename*` comes first (RFC 6266 4.3), although forms should not have it (RFC 7578
+// 4.2). The parser's result is only better for a backslash, which it knows from an escape.
 function nameOf ({ disposition }: PartHeader, parsed: string | undefined): string | undefined {
   const { 'filename*': extended, filename } = parseDisposition(Buffer.from(disposition, 'latin1').toString()).parameters
   const decoded = extended === undefined ? undefined : decodeExtended(extended)
@@ -137,7 +143,9 @@ function nameOf ({ disposition }: PartHeader, parsed: string | undefined): strin
 }
 
 // Reads a text, or the beginning of one that is too long. Returns undefined if its bytes are no text in its charset.
-async function readText (bytes: AsyncIterable<Uint8Array>, mediaType: string, header: PartHeader | undefined): Promise<unknown> {
+async function readText (
+  bytes: AsyncIterable<Uint8Array>, mediaType: string, header: PartHeader | undefined
+): Promise<unknown> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of bytes) {
@@ -204,7 +212,8 @@ function optionsOf ({ maxBytes }: Limits, onFile: () => void) {
     highWaterMark: CHUNK_BYTES,
     // The description as well, because its bytes are needed to tell whether they are text.
     isPartAFile (field?: string, type?: string, filename?: string): boolean {
-      const isFile = filename !== undefined || field === 'description' || (field === 'file' && type === 'application/octet-stream')
+      const isNameless = field === 'description' || (field === 'file' && type === 'application/octet-stream')
+      const isFile = filename !== undefined || isNameless
       if (isFile) onFile()
       return isFile
     },

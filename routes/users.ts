@@ -120,7 +120,8 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onReplace (request: RequestOf<typeof schemas.replace>, reply: ReplyOf<typeof schemas.replace>) {
     const match = await matchOf(request)
-    const user = await accounts.update(callerOf(request), request.params.id, replacementOf(request.body, userFields), match)
+    const { body, params: { id } } = request
+    const user = await accounts.update(callerOf(request), id, replacementOf(body, userFields), match)
     return showTagged(user, request, reply)
   }
 
@@ -134,8 +135,9 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.code(204).send(null)
   }
 
-  // Returns the versions that the user may have for the preconditions to be true. This runs in the handlers, because what is invalid in the
-  // body comes first. A version that a client names in `If-None-Match` never comes back, so a change after this look cannot make it false.
+  // Returns the versions that the user may have for the preconditions to be true. This runs in the handlers, because
+  // what is invalid in the body comes first. A version that a client names in `If-None-Match` never comes back, so a
+  // change after this look cannot make it false.
   async function matchOf ({ headers, params, socket }: FastifyRequest): Promise<Match> {
     const match = readIfMatch(headers['if-match'])
     const noneMatch = readIfNoneMatch(headers['if-none-match'])

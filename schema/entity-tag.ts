@@ -47,8 +47,8 @@ export function readIfMatch (field: string | undefined, name = 'If-Match'): Matc
 }
 
 /**
- * Reads the field `If-None-Match` of a change (RFC 9110 13.1.2). Returns the versions that the row must not have, `*` if the row must not
- * exist. Weak tags match as well. Throws `InvalidInput` if the field is malformed.
+ * Reads the field `If-None-Match` of a change (RFC 9110 13.1.2). Returns the versions that the row must not have, `*`
+ * if the row must not exist. Weak tags match as well. Throws `InvalidInput` if the field is malformed.
  */
 export function readIfNoneMatch (field: string | undefined): Match {
   return readTags(field, 'If-None-Match', (tag) => tag.replace(/^W\//, ''))

@@ -4,10 +4,12 @@ import Negotiator from 'negotiator'
 const CHARSET = '; charset=utf-8'
 
 /**
- * Returns which of the media types a client prefers (RFC 9110 12.5.1), or undefined if it accepts none of them. Of types that it likes
- * equally, it is the first one in `Accept`, and then the first one in `types`.
+ * Returns which of the media types a client prefers (RFC 9110 12.5.1), or undefined if it accepts none of them. Of
+ * types that it likes equally, it is the first one in `Accept`, and then the first one in `types`.
  */
-export function preferredType<Type extends string> (accept: string | undefined, types: readonly Type[]): Type | undefined {
+export function preferredType<Type extends string> (
+  accept: string | undefined, types: readonly Type[]
+): Type | undefined {
   const found = new Negotiator({ headers: { accept } }).mediaType(types.map((type) => type + CHARSET))
   return found?.slice(0, -CHARSET.length) as Type | undefined
 }

@@ -19,7 +19,8 @@ export function negotiate (accept: string | undefined): MediaType | undefined {
   const best = preferredType(accept, mediaTypes)
   if (best) return best
   // A client that asks for a type that is not a version, such as text/html, gets version 1 rather than 406 (contract 3.2).
-  return new Negotiator({ headers: { accept } }).mediaTypes().some((type) => !/^application\/vnd\.api\./i.test(type)) ? JSON_TYPE : undefined
+  const accepted = new Negotiator({ headers: { accept } }).mediaTypes()
+  return accepted.some((type) => !/^application\/vnd\.api\./i.test(type)) ? JSON_TYPE : undefined
 }
 
 /** Returns the schema of version 1 of a list, the bare array. */

@@ -71,7 +71,8 @@ export function addForm (app: FastifyInstance, { page, operation, checkOrigin, n
     preValidation: [preValidation].flat(),
     preHandler: [preHandler].flat(),
     handler,
-    // The response of the operation, which may have a token, is not sent. A hook of the host may have responded instead.
+    // The response of the operation, which may have a token, is not sent. A hook of the host may have responded
+    // instead.
     onSend (request, reply, payload, done) {
       if (reply.statusCode >= 300 || !isResponding(reply)) return done(null, payload)
       for (const name of ['content-type', 'content-length']) reply.removeHeader(name)

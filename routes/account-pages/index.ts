@@ -64,17 +64,20 @@ const pages: FastifyPluginAsync<{ operations: Operations }> = async (app, { oper
 }
 
 /**
- * Adds the addresses of a page to which mails link in which `#` is encoded, once or twice, as some mail gateways and programs do: they lead
- * to the page. The address has the token, so no line of the log shows it, and no page that follows learns it.
+ * Adds the addresses of a page to which mails link in which `#` is encoded, once or twice, as some mail gateways and
+ * programs do: they lead to the page. The address has the token, so no line of the log shows it, and no page that
+ * follows learns it.
  */
 function addEncodedLinks (app: FastifyInstance, path: string): void {
   // Relative, because a proxy may have removed a part of the path.
   const page = path.slice(path.lastIndexOf('/') + 1)
-  app.get(`${path}:link(${ENCODED_HASH.source}.*)`, { schema: { hide: true }, logLevel: 'silent' }, (request: FastifyRequest, reply) => {
+  const options = { schema: { hide: true }, logLevel: 'silent' } as const
+  app.get(`${path}:link(${ENCODED_HASH.source}.*)`, options, (request: FastifyRequest, reply) => {
     const { link } = request.params as { link: string }
     const token = new URLSearchParams(link.replace(ENCODED_HASH, '')).get('token') ?? ''
     const fragment = /^[\w-]+$/.test(token) ? `#token=${token}` : ''
-    return reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).redirect(`${page}${fragment}`)
+    reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+    return reply.redirect(`${page}${fragment}`)
   })
 }
 

@@ -59,7 +59,12 @@ export function listPages ({ signUp, passwordUrl }: Pick<Options, 'signUp' | 'pa
             notices: { sent: 'signUpSent' },
             form: { operation: '/auth/sign-up', next: 'sign-up?sent' },
           } as const,
-          { path: '/sign-up/confirm', template: 'confirm-sign-up', title: 'confirmSignUpTitle', script: MAIL_LINK } as const,
+          {
+            path: '/sign-up/confirm',
+            template: 'confirm-sign-up',
+            title: 'confirmSignUpTitle',
+            script: MAIL_LINK,
+          } as const,
         ]
       : [],
     { path: '/verify-email', template: 'verify-email', title: 'verifyTitle', script: MAIL_LINK },

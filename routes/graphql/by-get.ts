@@ -20,13 +20,18 @@ const JSON_TYPE = 'application/json'
 const LARGEST_TAGGED_BYTES = 1024 * 1024
 
 /**
- * Returns an operation in a query string in the form that the body of a POST has. Its variables and extensions are JSON (GraphQL over
- * HTTP); empty parameters count as absent. Throws a `GraphQLError`.
+ * Returns an operation in a query string in the form that the body of a POST has. Its variables and extensions are
+ * JSON (GraphQL over HTTP); empty parameters count as absent. Throws a `GraphQLError`.
  */
 export function readQueryString (url: string): object {
   const [, search = ''] = url.split(/\?(.*)/s)
   const { query, operationName, variables, extensions } = parseQuery(search)
-  return { query, operationName, variables: parseMember('variables', variables), extensions: parseMember('extensions', extensions) }
+  return {
+    query,
+    operationName,
+    variables: parseMember('variables', variables),
+    extensions: parseMember('extensions', extensions),
+  }
 }
 
 function parseMember (name: string, value: unknown): unknown {
@@ -39,8 +44,8 @@ function parseMember (name: string, value: unknown): unknown {
 }
 
 /**
- * Returns the handler of operations by GET (contract 7.9), which must be queries. A result without errors has an entity tag. The handler
- * rejects with what `statusByGet` expects.
+ * Returns the handler of operations by GET (contract 7.9), which must be queries. A result without errors has an
+ * entity tag. The handler rejects with what `statusByGet` expects.
  */
 export function createGetHandler (app: FastifyInstance) {
   return async function respond (request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -52,21 +57,24 @@ export function createGetHandler (app: FastifyInstance) {
       throw new GraphQLError('Mutations must be sent by POST', { extensions: { code: 'METHOD_NOT_ALLOWED' } })
     }
     if (type === 'subscription') {
-      throw new GraphQLError('Subscriptions need a WebSocket or server-sent events', { extensions: { code: 'BAD_REQUEST' } })
+      const extensions = { code: 'BAD_REQUEST' }
+      throw new GraphQLError('Subscriptions need a WebSocket or server-sent events', { extensions })
     }
     const { query, variables, operationName } = operation
     const result = await reply.graphql(query, createContext(app, request, operation), variables, operationName)
     const payload = payloadOf(result)
     if (!result.errors) {
       setHeaders(request, reply)
-      if (payload.length <= LARGEST_TAGGED_BYTES && revalidate(request, reply, tagOf(payload))) return void sendNotModified(request, reply)
+      const isKnown = payload.length <= LARGEST_TAGGED_BYTES && revalidate(request, reply, tagOf(payload))
+      if (isKnown) return void sendNotModified(request, reply)
     }
     // Not returned: awaiting a reply throws if the client disconnects before it is sent.
     reply.send(payload)
   }
 }
 
-const tagOf = (payload: string | Buffer): string => `"${createHash('sha256').update(payload).digest('base64url').slice(0, 22)}"`
+const tagOf = (payload: string | Buffer): string =>
+  `"${createHash('sha256').update(payload).digest('base64url').slice(0, 22)}"`
 
 // Returns whether the client wants the status to tell whether the operation was executed.
 function setHeaders ({ headers: { accept } }: FastifyRequest, reply: FastifyReply): boolean {
@@ -78,11 +86,14 @@ function setHeaders ({ headers: { accept } }: FastifyRequest, reply: FastifyRepl
 }
 
 // What is wrong with the request rather than with the operation gets its status as any media type.
-const statuses: Readonly<Record<string, number>> = { BAD_REQUEST: 400, METHOD_NOT_ALLOWED: 405, PRECONDITION_FAILED: 412 }
+const statuses: Readonly<Record<string, number>> = {
+  BAD_REQUEST: 400, METHOD_NOT_ALLOWED: 405, PRECONDITION_FAILED: 412,
+}
 
 /**
- * Returns the status of a failure by GET, and sets the headers. As `application/json` it is 200, like that of a POST, unless the request is
- * no operation. As `application/graphql-response+json` it is an error if nothing was executed, and the response then has no `data`.
+ * Returns the status of a failure by GET, and sets the headers. As `application/json` it is 200, like that of a POST,
+ * unless the request is no operation. As `application/graphql-response+json` it is an error if nothing was executed,
+ * and the response then has no `data`.
  */
 export function statusByGet (
   { data, errors }: FailedExecution, response: FormattedExecutionResult, request: FastifyRequest, reply: FastifyReply

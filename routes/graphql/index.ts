@@ -27,8 +27,8 @@ const PATH = '/graphql'
 const DOCUMENTS_KEPT = 256
 
 /**
- * Adds the endpoint /graphql (contract 7): queries and mutations by POST, queries by GET, all operations over a WebSocket or server-sent
- * events, and GraphiQL for browsers.
+ * Adds the endpoint /graphql (contract 7): queries and mutations by POST, queries by GET, all operations over a
+ * WebSocket or server-sent events, and GraphiQL for browsers.
  */
 const graphql: FastifyPluginAsync = async (app) => {
   // `readOperation` validates the body, because its errors need the GraphQL format.

@@ -31,7 +31,8 @@ export interface Operation {
 export function readOperation (schema: GraphQLSchema, body: unknown, headers: Record<string, unknown> = {}): Operation {
   if (!isObject(body)) throw badRequest('The body must be a JSON object')
   const { query, mutation, extensions } = body
-  // Forms and query strings have no other way to say that there is no name, and PHP has the same value for `{}` and `[]`.
+  // Forms and query strings have no other way to say that there is no name, and PHP has the same value for `{}` and
+  // `[]`.
   const operationName = body['operationName'] === '' ? undefined : body['operationName']
   const variables = isEmptyArray(body['variables']) ? {} : body['variables']
   if (query == null && mutation == null && isPersisted(extensions)) throw persistedQueryNotSupported()

@@ -21,6 +21,7 @@ import { isTemporary } from '../subscription.ts'
 import type { Subscriptions } from '../subscriptions.ts'
 
 const EVENT_STREAM = 'text/event-stream'
+const TYPES = ['application/json', RESPONSE_TYPE, 'text/html', EVENT_STREAM]
 const RECONNECT = 'retry: 1000\n'
 const RESPONSE_LISTENERS = 30
 const COMPLETE = 'event: complete\ndata:\n\n'
@@ -28,7 +29,7 @@ const COMPLETE = 'event: complete\ndata:\n\n'
 /** Returns whether a client prefers server-sent events to a single response. */
 export function wantsEvents ({ headers }: FastifyRequest): boolean {
   const { accept } = headers
-  return accept !== undefined && preferredType(accept, ['application/json', RESPONSE_TYPE, 'text/html', EVENT_STREAM]) === EVENT_STREAM
+  return accept !== undefined && preferredType(accept, TYPES) === EVENT_STREAM
 }
 
 /**
@@ -81,7 +82,8 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     if (typeOf(app, operation) === 'subscription') return subscribe(checkSubscription(app, request, operation), request)
     if (request.method === 'GET') {
       // A browser would repeat them whenever the stream ends.
-      throw new GraphQLError('An event stream by GET is only for subscriptions', { extensions: { code: 'BAD_REQUEST' } })
+      const extensions = { code: 'BAD_REQUEST' }
+      throw new GraphQLError('An event stream by GET is only for subscriptions', { extensions })
     }
     const { query, variables, operationName } = operation
     return whole(await reply.graphql(query, createContext(app, request, operation), variables, operationName))

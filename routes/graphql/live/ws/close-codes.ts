@@ -6,7 +6,7 @@ export const CloseCode = {
   TooManyMessages: 1008,
   /** The database is unavailable, or the node is overloaded. The client should reconnect after a while. */
   TryAgainLater: 1013,
-  /** A message is not JSON, has an unknown type, or lacks its id or its payload. A wrong operation gets an `error` instead. */
+  /** A message is not JSON, has an unknown type, or lacks its id or its payload. A wrong operation gets an `error`. */
   InvalidMessage: 4400,
   /** An operation was sent before `connection_ack`. */
   Unauthorized: 4401,

@@ -1,7 +1,10 @@
 import { once } from 'node:events'
 import { ServerResponse, type IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions, preValidationHookHandler, RouteOptions } from 'fastify'
+import type {
+  FastifyError, FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions, preValidationHookHandler,
+  RouteOptions,
+} from 'fastify'
 import { WebSocketServer, type WebSocket } from 'ws'
 import { closeConnection } from '../../../../plugins/connections.ts'
 import { setRetryAfter } from '../../../../plugins/errors.ts'
@@ -127,8 +130,8 @@ function sendError (reply: FastifyReply, { message, code, statusCode }: FastifyE
   return sendIsolated.call(reply.code(statusCode!), { error: message, code })
 }
 
-// Returns functions that rewrite the URL of a request, and read its path, as the router does, with the host's options. Fastify tells them
-// nowhere else.
+// Returns functions that rewrite the URL of a request, and read its path, as the router does, with the host's
+// options. Fastify tells them nowhere else.
 function readRouting (app: FastifyInstance) {
   const { routerOptions, ...options } = findOptions(app) ?? {}
   const { rewriteUrl } = options

@@ -15,12 +15,13 @@ interface UpgradeRoute {
 const routesOf = new WeakMap<Server, Set<UpgradeRoute>>()
 
 /**
- * Handles the WebSocket upgrades of a server at a path. Listeners of the host do not see them: many, such as those of ws and NestJS, reject
- * every upgrade that is not theirs. Returns a function that stops this.
+ * Handles the WebSocket upgrades of a server at a path. Listeners of the host do not see them: many, such as those of
+ * ws and NestJS, reject every upgrade that is not theirs. Returns a function that stops this.
  * @param pathOf returns the path of a request as the router sees it
  */
 export function handleUpgrades (
-  server: Server, path: string, handler: UpgradeHandler, pathOf: UpgradeRoute['pathOf'] = ({ url }) => url!.split('?', 1)[0]!
+  server: Server, path: string, handler: UpgradeHandler,
+  pathOf: UpgradeRoute['pathOf'] = ({ url }) => url!.split('?', 1)[0]!
 ): () => void {
   const routes = routesOf.get(server) ?? listen(server)
   const route = { path, handler, pathOf }
@@ -36,7 +37,8 @@ function listen (server: Server): Set<UpgradeRoute> {
   server.emit = function (this: Server, event: string, ...values: unknown[]): boolean {
     if (event === 'upgrade') {
       const [request, socket, head] = values as Parameters<UpgradeHandler>
-      const route = wantsSocket(request) ? [...routes].find(({ path, pathOf }) => pathOf(request) === path) : undefined
+      const isWanted = ({ path, pathOf }: UpgradeRoute) => pathOf(request) === path
+      const route = wantsSocket(request) ? [...routes].find(isWanted) : undefined
       if (route) {
         takeOverConnection(socket, () => route.handler(request, socket, head))
         return true
