@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
 import type { Multipart } from '@fastify/multipart'
-import { decodeExtended, parse as parseDisposition } from 'content-disposition'
+import { parse as parseDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
 import type { SizeLimit } from '../plugins/uploads/quota.ts'
 import { BodyStalled, ClientDisconnected, InvalidInput, PayloadTooLarge, UsherError } from '../schema/errors.ts'
@@ -137,8 +137,6 @@ function collectHeaders (body: FormBody) {
 // 4.2). The parser's result is only better for a backslash, which it knows from an escape.
 function nameOf ({ disposition }: PartHeader, parsed: string | undefined): string | undefined {
   const { 'filename*': extended, filename } = parseDisposition(Buffer.from(disposition, 'latin1').toString()).parameters
-  const decoded = extended === undefined ? undefined : decodeExtended(extended)
-  if (decoded !== undefined) return decoded
   return extended === undefined && disposition.includes('\\') ? parsed : filename
 }
 
