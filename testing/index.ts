@@ -82,7 +82,7 @@ export async function createTestUsher ({ build = buildDefault, ...given }: TestU
 }
 
 async function buildDefault (options: UsherOptions): Promise<FastifyInstance> {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   await app.register(usher, options)
   return app
 }
