@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
-import type { FastifyReply, FastifyRequest, onRouteHookHandler } from 'fastify'
+import type { FastifyReply, FastifyRequest, onRouteHookHandler, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { BodyStalled } from '../schema/errors.ts'
 import { rejectionOfCoding } from './content-coding.ts'
@@ -8,6 +8,12 @@ import { rejectionOfCoding } from './content-coding.ts'
 /** Returns whether a request has a body (RFC 9112 6.3). An empty one counts as absent (contract 1.9). */
 export function hasBody ({ headers }: IncomingMessage): boolean {
   return (headers['content-length'] ?? '0') !== '0' || 'transfer-encoding' in headers
+}
+
+/** Returns whether the body of a route is a form, which the route reads by itself. */
+export function readsForm ({ schema }: Pick<RouteOptions, 'schema'>): boolean {
+  const { consumes } = (schema ?? {}) as { consumes?: string[] }
+  return consumes?.includes('multipart/form-data') ?? false
 }
 
 /**
@@ -42,8 +48,7 @@ export default fp(async function bodyDeadline (app) {
   // Routes without a body get no hook, because every hook costs throughput.
   const onRoute: onRouteHookHandler = (route) => {
     const bodiless = [route.method].flat().every((method) => method === 'GET' || method === 'HEAD')
-    const { consumes } = (route.schema ?? {}) as { consumes?: string[] }
-    if (!bodiless && !consumes?.includes('multipart/form-data')) route.preParsing = [route.preParsing ?? [], onPreParsing].flat() as never
+    if (!bodiless && !readsForm(route)) route.preParsing = [route.preParsing ?? [], onPreParsing].flat() as never
   }
   app.addHook('onRoute', onRoute)
 }, { name: 'usher-body-deadline', dependencies: ['usher-options'] })

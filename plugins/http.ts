@@ -3,11 +3,12 @@ import { parse as parseQuery } from 'node:querystring'
 import type {} from '@fastify/swagger'
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifySerializerCompiler } from 'fastify/types/schema.js'
 import fp from 'fastify-plugin'
 import { InvalidInput, MethodNotAllowed, NotFound, UnsupportedContentCoding } from '../schema/errors.ts'
 import { createExtension, forSerializer } from '../schema/extend-user.ts'
 import { validatorCompiler } from '../schema/validator.ts'
-import bodyDeadline from './body-deadline.ts'
+import bodyDeadline, { readsForm } from './body-deadline.ts'
 import { isEncoded } from './content-coding.ts'
 
 /**
@@ -19,14 +20,18 @@ export default fp(async function http (app) {
   const { userFields } = app.usherOptions
   const hasFields = userFields.length > 0
   const extend = createExtension(userFields)
-  app.setValidatorCompiler(validatorCompiler)
-  app.setSerializerCompiler(({ schema }) => {
+  const serializerCompiler: FastifySerializerCompiler<unknown> = ({ schema }) => {
     // Compiled for the first response, like validators for the first request.
     let serialize: ((data: unknown) => string) | undefined
     return (data) => (serialize ??= fastJsonStringify(hasFields ? forSerializer(schema as object) : schema as object))(data)
+  }
+  app.addHook('onRoute', (route) => {
+    // Fastify replaces the compilers of a scope by the host's if the host adds a schema later, but not those of a route.
+    route.validatorCompiler = readsForm(route) ? acceptAll : validatorCompiler
+    route.serializerCompiler = serializerCompiler
+    // Here rather than in the routes, so that no route can forget a field.
+    if (hasFields) route.schema = extend(route.schema)
   })
-  // Here rather than in the routes, so that no route can forget a field.
-  if (hasFields) app.addHook('onRoute', (route) => { route.schema = extend(route.schema) })
   app.removeAllContentTypeParsers()
   addJsonParser(app)
   await app.register(bodyDeadline)
@@ -38,6 +43,9 @@ export default fp(async function http (app) {
     done()
   })
 }, { name: 'usher-http', dependencies: ['usher-auth'] })
+
+// The schema of a form is for the reference. The route validates the form once it has read it.
+const acceptAll = () => () => true
 
 /**
  * Sets `Cache-Control: no-store` on all responses of a scope, errors included, because they are about an account (contract 4). Only pages

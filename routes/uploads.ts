@@ -63,8 +63,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.usherTag('uploads', 'Files')
   const bodies = await registerMultipart(app)
 
-  // The schema of the body is for the reference. `parseForm` validates the form once it has been read.
-  app.post('/uploads', { schema: schemas.create, validatorCompiler: () => () => true, onRequest: [...allow('uploads:create'), mustBeForm] }, onCreate)
+  app.post('/uploads', { schema: schemas.create, onRequest: [...allow('uploads:create'), mustBeForm] }, onCreate)
   app.get('/uploads/usage', { schema: schemas.usage, exposeHeadRoute: true, onRequest: authenticate }, onUsage)
   app.get('/uploads/:id', {
     schema: { ...schemas.download, ...visibility.securityOf('uploads:read') },

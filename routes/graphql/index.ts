@@ -31,8 +31,6 @@ const DOCUMENTS_KEPT = 256
  * WebSocket or server-sent events, and GraphiQL for browsers.
  */
 const graphql: FastifyPluginAsync = async (app) => {
-  // `readOperation` validates the body, because its errors need the GraphQL format.
-  app.setValidatorCompiler(() => () => true)
   app.removeAllContentTypeParsers()
   addJsonParser(app)
   await app.register(bodyDeadline)
@@ -81,6 +79,7 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
     subscription: true,
     additionalRouteOptions: {
       bodyLimit: app.usherOptions.bodyLimit,
+      // It replaces mercurius's schemas: `readOperation` validates the body, because its errors need the GraphQL format.
       schema: { hide: true },
       // Calls `done` only for errors and for requests that mercurius handles. If this were an async function that awaits the reply,
       // the route's handler would also run when the client disconnects before the reply is sent.

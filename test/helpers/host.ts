@@ -3,6 +3,7 @@ import cors from '@fastify/cors'
 import helmet from '@fastify/helmet'
 import jwt from '@fastify/jwt'
 import multipart from '@fastify/multipart'
+import sensible from '@fastify/sensible'
 import fastifyStatic from '@fastify/static'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
@@ -60,6 +61,7 @@ export async function addPlugins (app: FastifyInstance): Promise<void> {
   await app.register(websocket, { options: { maxPayload: 1000, handleProtocols: (offered) => [...offered].at(-1)! } })
   await app.register(helmet, { contentSecurityPolicy: { directives: { defaultSrc: ["'self'"] } } })
   await app.register(cors, { origin: 'https://host.example' })
+  await app.register(sensible, { sharedSchemaId: 'HttpError' })
   await app.register(fastifyStatic, { root: import.meta.dirname, prefix: '/files/' })
   await app.register(swagger, { openapi: { openapi: '3.0.3', info: { title: 'Host', version: '1' } } })
   await app.register(swaggerUi, { routePrefix: '/reference' })
@@ -89,6 +91,8 @@ export function addSettings (app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => reply.code(404).send({ hostNotFound: request.url }))
   app.setValidatorCompiler(() => (value) => (value as { bad?: unknown } | null)?.bad ? { error: new Error('the host does not like it') } : { value })
   app.setSerializerCompiler(() => (data) => `${JSON.stringify(data)} as the host writes it`)
+  app.setSchemaErrorFormatter(() => new Error('as the host says it'))
+  app.addSchema({ $id: 'greeting', type: 'string' })
   app.setSchemaController({ compilersFactory: { buildValidator: () => () => () => () => true } as never })
   app.addContentTypeParser('*', { parseAs: 'string' }, (_, body, done) => done(null, { anything: body }))
   app.removeContentTypeParser('application/json')
