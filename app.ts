@@ -1,3 +1,4 @@
+import './schema/check-runtime.ts'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { explainStart } from './db/start-errors.ts'
@@ -28,6 +29,7 @@ import passwordLinks from './plugins/auth/password-links.ts'
 import passwords from './plugins/auth/passwords.ts'
 import pipelining from './plugins/pipelining.ts'
 import responseIsolation from './plugins/response-isolation.ts'
+import { collectRoutes, explainConflict } from './plugins/route-conflicts.ts'
 import sessions from './plugins/auth/sessions.ts'
 import signUps from './plugins/auth/sign-ups.ts'
 import signingKeys from './plugins/auth/signing-keys.ts'
@@ -96,7 +98,9 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   await app.register(async (scope) => {
     await scope.register(optionsPlugin, { options })
     scope.decorate('usherHost', app)
-    await service(scope).catch((error) => { throw explainStart(error, options.schema) })
+    const rejectConflicts = collectRoutes(scope)
+    await service(scope).catch((error) => { throw explainConflict(explainStart(error, options.schema)) })
+    rejectConflicts(app)
     mounted.resolve(createUsher(scope))
   }, { prefix, logLevel, logSerializers })
   app.decorate(decoratorName, await mounted.promise)

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import module from 'node:module'
 import { join } from 'node:path'
-import { requireNode } from './require-node.ts'
+import { requireNode } from '../schema/require-node.ts'
 
 try {
   // Before anything else is loaded, because older versions of Node do not know all modules and all of the syntax.

@@ -19,5 +19,10 @@ export default fp(async function telemetry (app) {
     'usher_rejected_requests_total', 'Requests that were rejected with 503, or with its code in GraphQL',
     { label: 'code', values: [new DatabaseUnavailable().code, new Overloaded().code] }
   ))
-  if (tracing) await app.register((await import('./request-spans.ts')).default, { tracing })
+  if (tracing) await app.register(importSpans(), { tracing })
 }, { name: 'usher-telemetry' })
+
+// Not in the default export: there the compiler does not change the extension of a dynamic import.
+function importSpans () {
+  return import('./request-spans.ts')
+}

@@ -1,8 +1,9 @@
 // Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, pages and their files, and templates.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
+import ts from 'typescript'
 import { createPage } from '../routes/graphql/graphiql-page.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -21,14 +22,29 @@ rmSync(join(dist, 'package.json'))
 chmodSync(join(dist, 'node/server.js'), 0o755)
 keepDeclarations(join(dist, 'app.d.ts'), join(dist, 'client/index.d.ts'), join(dist, 'client/posts.d.ts'), join(dist, 'testing/index.d.ts'))
 await buildGraphiql(join(dist, 'routes/graphql'))
+checkImports()
+
+// Throws if a module imports a file that is not there. The compiler does not change the extension of a dynamic import in an expression
+// that is exported by default. Scripts of pages are not modules of the package.
+function checkImports (): void {
+  const missing: string[] = []
+  for (const file of globSync('**/*.js', { cwd: dist, exclude: ['**/assets/**'] })) {
+    for (const { fileName } of ts.preProcessFile(readFileSync(join(dist, file), 'utf8')).importedFiles) {
+      if (fileName.startsWith('.') && !existsSync(join(dist, file, '..', fileName))) missing.push(`${file} imports ${fileName}`)
+    }
+  }
+  if (missing.length > 0) throw new Error(`dist/ lacks files:\n${missing.join('\n')}`)
+}
 
 // Creates the page of GraphiQL, so that the package does not depend on the library, with the licences of what the page contains.
 async function buildGraphiql (folder: string): Promise<void> {
   const { body, policy } = await createPage()
   writeFileSync(join(folder, 'graphiql-page.html.gz'), body)
-  writeFileSync(join(folder, 'graphiql-page.json'), JSON.stringify({ policy }))
+  writeFileSync(join(folder, 'graphiql-page.js'), `import { readFile } from 'node:fs/promises'
+const file = new URL('graphiql-page.html.gz', import.meta.url)
+export const createPage = async () => ({ body: await readFile(file), policy: ${JSON.stringify(policy)} })
+`)
   cpSync(join(root, 'scripts/graphiql.LICENSE'), join(folder, 'graphiql-page.LICENSE'))
-  for (const name of ['graphiql-page.js', 'graphiql-page.d.ts']) rmSync(join(folder, name), { force: true })
 }
 
 // Keeps only the declarations that the entry points need, because the others add internal types to Fastify's types. Changes

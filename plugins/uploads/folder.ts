@@ -1,5 +1,7 @@
-import { chown, mkdir, mkdtemp, open, opendir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { fsync } from 'node:fs'
+import { chown, mkdir, mkdtemp, open, opendir, readdir, rename, rm, rmdir, stat, type FileHandle } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { StorageFull } from '../../schema/upload.ts'
 import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
 
@@ -20,9 +22,9 @@ export function createFolder (path: string): StorageBackend {
       try {
         owner = await otherOwnerOf(root)
         for (const folder of [...Object.values(folders), join(databases, database)]) await createFolders(folder, owner)
-        await sync(root)
+        await syncFolder(root)
       } catch (cause) {
-        throw new Error(`usher: uploadsDir cannot be used, check that it is a writable folder: ${(cause as Error).message}`, { cause })
+        throw new Error(`usher: uploadsDir cannot be used, ${adviceFor(cause as NodeJS.ErrnoException)}: ${(cause as Error).message}`, { cause })
       }
     },
 
@@ -35,8 +37,9 @@ export function createFolder (path: string): StorageBackend {
         const file = await open(pathOf('temporary', id), 'wx', 0o600)
         try {
           if (owner) await file.chown(owner.uid, owner.gid)
-          await file.writeFile(bytes)
-          await file.sync()
+          // Chunk by chunk, because the file handles of Yarn Plug'n'Play do not write an iterable.
+          for await (const chunk of bytes) await file.writeFile(chunk)
+          await sync(file)
         } finally {
           await file.close()
         }
@@ -51,7 +54,7 @@ export function createFolder (path: string): StorageBackend {
         // The rest of the request may have taken hours to arrive.
         await touch(temporary)
         await rename(temporary, pathOf('published', id))
-        await sync(folders.published)
+        await syncFolder(folders.published)
       } catch (error) {
         throw toStorageFull(error)
       }
@@ -131,11 +134,31 @@ function toStorageFull (error: unknown): unknown {
   return error instanceof Error && 'syscall' in error ? new StorageFull({ cause: error }) : error
 }
 
-async function sync (folder: string): Promise<void> {
-  const handle = await open(folder)
+// Node's permission model allows folders to be read and written, and in some versions nothing allows to sync them.
+function adviceFor ({ code, permission }: NodeJS.ErrnoException & { permission?: string }): string {
+  if (code !== 'ERR_ACCESS_DENIED') return 'check that it is a writable folder'
+  if (permission) return 'allow it with --allow-fs-read and --allow-fs-write'
+  return 'because this version of Node syncs no file with --permission: leave out uploads, or --permission'
+}
+
+async function syncFolder (path: string): Promise<void> {
+  const folder = await open(path)
   try {
-    await handle.sync()
+    await sync(folder)
   } finally {
-    await handle.close()
+    await folder.close()
   }
 }
+
+// The file handles of Yarn Plug'n'Play do not implement `sync`, and with --permission, versions of Node have only one of these functions.
+// A failure of the disk has a `syscall`. It must not be tried again, because the second time may succeed without the bytes.
+async function sync (file: FileHandle): Promise<void> {
+  try {
+    await file.sync()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall !== undefined) throw error
+    await fsyncOf(file.fd).catch(() => { throw error })
+  }
+}
+
+const fsyncOf = promisify(fsync)

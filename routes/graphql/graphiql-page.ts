@@ -7,7 +7,7 @@ export interface CompressedPage { readonly body: Buffer, readonly policy: string
 
 /**
  * Creates the page of GraphiQL, compressed. The build does this for the package, so that hosts need not install the nine megabytes of
- * the library (`scripts/build.ts`).
+ * the library, and replaces this module by one that reads the page (`scripts/build.ts`).
  */
 export async function createPage (): Promise<CompressedPage> {
   const { css, js, editorWorkerService, graphqlWorker, jsonWorker } = await import('@graphql-yoga/render-graphiql/graphiql')

@@ -1,12 +1,9 @@
-import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
 import { addVary } from '../../plugins/vary.ts'
 import type { CompressedPage } from './graphiql-page.ts'
-
-const BUILT = new URL('graphiql-page.json', import.meta.url)
 
 const unzip = promisify(gunzip)
 
@@ -15,7 +12,7 @@ let uncompressed: Promise<Buffer> | undefined
 
 /** Sends GraphiQL. The page is loaded on the first request, and decompressed on the first one of a client that does not accept gzip. */
 export async function sendGraphiql (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  page ??= readPage()
+  page ??= import('./graphiql-page.ts').then(({ createPage }) => createPage())
   const { body, policy } = await page
   const isCompressed = new Negotiator(request.raw).encoding(['gzip', 'identity']) === 'gzip'
   if (isCompressed) reply.header('content-encoding', 'gzip')
@@ -27,12 +24,4 @@ export async function sendGraphiql (request: FastifyRequest, reply: FastifyReply
     .header('content-security-policy', policy)
     .type('text/html; charset=utf-8')
     .send(sent)
-}
-
-// The package has the page ready. In a clone it is created.
-async function readPage (): Promise<CompressedPage> {
-  const built = await readFile(BUILT, 'utf8').catch(() => undefined)
-  if (built === undefined) return (await import('./graphiql-page.ts')).createPage()
-  const { policy } = JSON.parse(built) as { policy: string }
-  return { body: await readFile(new URL('graphiql-page.html.gz', import.meta.url)), policy }
 }

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { maskSetting } from '../../node/masked.ts'
-import { requireNode } from '../../node/require-node.ts'
+import { requireNode } from '../../schema/require-node.ts'
 import { warnOfNames } from '../../node/setting-names.ts'
 import { parseSettings, settingNames } from '../../node/settings.ts'
 

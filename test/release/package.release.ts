@@ -6,11 +6,12 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
+import { build } from 'esbuild'
 import t from 'tap'
 import ts from 'typescript'
 import manifest from '../../package.json' with { type: 'json' }
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
-import { install, pack } from '../helpers/package.ts'
+import { install, pack, run as runProgram } from '../helpers/package.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
 const run = promisify(execFile)
@@ -45,7 +46,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   const others = paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))
   t.strictSame(others.sort(), [
     'dist/node/pages/favicon.ico', 'dist/node/pages/home.css', 'dist/node/pages/home.html',
-    'dist/routes/graphql/graphiql-page.LICENSE', 'dist/routes/graphql/graphiql-page.html.gz', 'dist/routes/graphql/graphiql-page.json', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
+    'dist/routes/graphql/graphiql-page.LICENSE', 'dist/routes/graphql/graphiql-page.html.gz', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css', 'dist/routes/pages/graphiql.html',
     'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html', 'dist/schema/common-passwords.LICENSE', 'dist/schema/common-passwords.txt',
     'dist/schema/schema.graphql',
@@ -53,6 +54,19 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.strictSame(paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(), ['docs', 'graphiql', 'pages', 'sign-in'].map((name) => `dist/routes/pages/${name}.js`))
   // Most of it is the page of GraphiQL, whose library has nine megabytes.
   t.ok(size < 3_500_000, `${size} bytes`)
+})
+
+t.test('9 the tests of mounting and of traces pass with the modules and files of the package', async (t) => {
+  // In the repository, where it finds the packages that the tests use.
+  const unpacked = t.testdir()
+  await run('tar', ['-xf', packed, '-C', unpacked, '--strip-components=1'])
+  const options = `--import=${join(root, 'test/helpers/use-package.ts')}`
+  for (const file of ['test/suites/mount.ts', 'test/plugins/traces.test.ts']) {
+    // Processes that the tests start use the package as well. Without TAP_TIMEOUT, tap ends a file after 30 seconds.
+    const settings = { USHER_PACKAGE: unpacked, TAP_TIMEOUT: '600' }
+    const output = await runProgram(root, 'env', [`NODE_OPTIONS=${options}`, process.execPath, file], settings)
+    t.match(output, /^# \{ total: \d+, pass: \d+ \}$/m, file)
+  }
 })
 
 t.test('9 every module that the package imports is among its dependencies', async (t) => {
@@ -94,6 +108,14 @@ t.test('9 a host in JavaScript can import and mount the plugin, and gets respons
   const options = { prefix: '/accounts', databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('release'), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
   const { stdout, stderr } = await run(process.execPath, ['host.js', JSON.stringify(options)], { cwd: folder, env })
   t.strictSame([stdout, stderr], ['[200,200,200,200]\n', ''])
+})
+
+t.test('9 a bundled host works if the bundle leaves out the package', async (t) => {
+  const bundled = join(folder, 'bundled.mjs')
+  await build({ entryPoints: [join(folder, 'host.js')], bundle: true, platform: 'node', format: 'esm', packages: 'external', outfile: bundled })
+  const options = { prefix: '/accounts', databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('bundle'), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
+  const { stdout } = await run(process.execPath, [bundled, JSON.stringify(options)], { cwd: folder, env })
+  t.equal(stdout, '[200,200,200,200]\n')
 })
 
 // Everything works with the lowest versions that the package allows, and with the latest.
