@@ -1,5 +1,6 @@
 import { UsherError } from './error.ts'
 import type { UsherClient } from './index.ts'
+import { createKey } from './platform.ts'
 import { backoff, wait } from './retry.ts'
 
 /** The result of a GraphQL operation. */
@@ -29,7 +30,7 @@ export interface GraphqlOptions {
 export async function graphql<Data = Record<string, unknown>> (
   client: UsherClient, query: string, variables?: object, options: GraphqlOptions = {}
 ): Promise<Data> {
-  const { signal, idempotencyKey = crypto.randomUUID() } = options
+  const { signal, idempotencyKey = createKey() } = options
   const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': idempotencyKey }
   const init = { method: 'POST', headers, body: JSON.stringify({ query, variables }), ...signal && { signal } }
   for (let tried = 0; ; tried++) {

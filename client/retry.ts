@@ -1,4 +1,5 @@
 import { USER_CHANGED, UsherError } from './error.ts'
+import { createKey } from './platform.ts'
 
 /** How often and how long the client tries again. */
 export interface RetryOptions {
@@ -18,7 +19,7 @@ const KEY = 'Idempotency-Key'
 
 /** Adds an idempotency key to a request by POST that accepts one, unless the caller has set it. */
 export function addKey ({ method, url, headers }: Request, to: Headers): void {
-  if (method === 'POST' && !headers.has(KEY) && KEYED.test(new URL(url).pathname)) to.set(KEY, crypto.randomUUID())
+  if (method === 'POST' && !headers.has(KEY) && KEYED.test(new URL(url).pathname)) to.set(KEY, createKey())
 }
 
 /** Returns whether a request may be sent again after its response was lost. */
@@ -27,7 +28,7 @@ export const mayRepeat = (method: string, headers: Headers): boolean => IDEMPOTE
 /** Waits. Rejects with the signal's reason when it is aborted. */
 export function wait (milliseconds: number, signal?: AbortSignal | null): Promise<void> {
   return new Promise((resolve, reject) => {
-    signal?.throwIfAborted()
+    if (signal?.aborted) return reject(signal.reason)
     const abort = () => { clearTimeout(timer); reject(signal!.reason) }
     const timer = setTimeout(() => { signal?.removeEventListener('abort', abort); resolve() }, milliseconds)
     signal?.addEventListener('abort', abort, { once: true })

@@ -1,5 +1,6 @@
 import type { components } from './api.ts'
 import { readError } from './error.ts'
+import { sessionCookieOf, timeoutSignal } from './platform.ts'
 import { repeat, type RetryOptions } from './retry.ts'
 import { connectTabs, createSingle, pageUrl, type Access, type Message, type Tabs } from './tabs.ts'
 
@@ -116,7 +117,7 @@ export class Session {
   }
 
   #insist (send: () => Promise<Response>): Promise<Response> {
-    return repeat(send, REFRESH, AbortSignal.timeout(REFRESH_TIMEOUT_MS))
+    return repeat(send, REFRESH, timeoutSignal(REFRESH_TIMEOUT_MS))
   }
 
   async #post (name: string, body?: string, token?: string): Promise<Response> {
@@ -124,12 +125,10 @@ export class Session {
     if (token) headers.set('Authorization', `Bearer ${token}`)
     if (this.#cookie) headers.set('Cookie', this.#cookie)
     const { baseUrl, fetch } = this.#options
-    const signal = AbortSignal.timeout(REFRESH_TIMEOUT_MS)
+    const signal = timeoutSignal(REFRESH_TIMEOUT_MS)
     const init: RequestInit = { method: 'POST', headers, credentials: 'include', signal, ...body && { body } }
     const response = await fetch(new Request(`${baseUrl}/api/auth/${name}`, init))
-    // Browsers keep the cookie themselves and hide it from scripts.
-    const [cookie] = response.headers.getSetCookie()
-    if (cookie) this.#cookie = cookie.split(';', 1)[0]
+    this.#cookie = sessionCookieOf(response) ?? this.#cookie
     return response
   }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createUsherClient, unwrap, type UsherClientOptions } from '../../client/index.ts'
+import { graphql } from '../../client/posts.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createCuttingProxy } from '../helpers/cutting-proxy.ts'
 
@@ -185,3 +186,51 @@ t.test('15.4 an empty text is a body', async (t) => {
   const { client } = await createClient()
   t.equal((await client.fetch('/api/users', { method: 'POST', body: '' })).status, 415)
 })
+
+t.test('15.4 the client works in browsers and on pages that lack randomUUID, getSetCookie and AbortSignal.timeout', async (t) => {
+  const lacking: [object, string][] = [
+    [crypto, 'randomUUID'], [Headers.prototype, 'getSetCookie'], [AbortSignal, 'timeout'], [AbortSignal.prototype, 'throwIfAborted'],
+  ]
+  for (const [owner, name] of lacking) hide(t, owner, name)
+  const { client, exchanges } = await createClient()
+  t.strictSame(lacking.filter(([owner, name]) => name in owner), [])
+  const keys = []
+  for (const email of [`${randomUUID()}@example.com`, `${randomUUID()}@example.com`]) {
+    proxy.loseResponse(/^POST .*users/)
+    await unwrap(client.post('/api/users', { body: { name: 'Ada', email } }))
+    const [lost, repeated] = exchanges.splice(0).slice(-2).map(({ request }) => request.headers.get('Idempotency-Key'))
+    t.match(lost, /^[\w.-]{20,255}$/)
+    t.equal(repeated, lost)
+    keys.push(lost)
+  }
+  t.not(keys[0], keys[1])
+  t.strictSame(await graphql(client, 'mutation { createPost(input: { title: "First", content: "" }) { title } }'), { createPost: { title: 'First' } })
+  t.ok(await client.session.renew(await client.session.token()), 'in Node, the client has kept the cookie')
+  const aborter = new AbortController()
+  aborter.abort()
+  await t.rejects(client.fetch('/api/users', { signal: aborter.signal }))
+})
+
+t.test('15.4 outside of browsers, the client keeps the cookie of the session, whatever cookies a proxy adds', async (t) => {
+  const { client } = await createClient({
+    fetch: async (request) => {
+      const response = await fetch(request)
+      const cookies = response.headers.getSetCookie()
+      const headers = new Headers(response.headers)
+      headers.delete('Set-Cookie')
+      for (const cookie of ['sticky=a, usher; Expires=Wed, 09 Jun 2027 10:18:14 GMT', ...cookies, 'other=b']) headers.append('Set-Cookie', cookie)
+      return new Response(response.status === 204 ? null : response.body, { status: response.status, headers })
+    },
+  })
+  t.ok(await client.session.renew(await client.session.token()))
+  await client.logout()
+  t.equal(client.session.current.state, 'none')
+})
+
+function hide (t: Test, owner: object, name: string): void {
+  // The members of `crypto` are those of its prototype.
+  const holder = Object.hasOwn(owner, name) ? owner : Object.getPrototypeOf(owner) as object
+  const descriptor = Object.getOwnPropertyDescriptor(holder, name)!
+  Reflect.deleteProperty(holder, name)
+  t.teardown(() => { Object.defineProperty(holder, name, descriptor) })
+}
