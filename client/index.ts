@@ -18,7 +18,9 @@ export interface UsherClientOptions {
   cache?: CacheOptions
 }
 
-type Calls = Client<paths>
+// Of the types of a response, clients get this one. Without it, a list could have the shape of each of its versions.
+type Json = 'application/json'
+type Calls = Client<paths, Json>
 
 /** A client of Usher. */
 export interface UsherClient {
@@ -83,7 +85,7 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
     }
   }
 
-  const { GET, POST, PUT, PATCH, DELETE } = createClient<paths>({ baseUrl: base, fetch: send })
+  const { GET, POST, PUT, PATCH, DELETE } = createClient<paths, Json>({ baseUrl: base, fetch: send })
   return {
     get: GET,
     post: POST,

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify'
-import type { DocumentNode, GraphQLResolveInfo } from 'graphql'
+import type { DocumentNode } from 'graphql'
 import type { Static } from '@sinclair/typebox'
 import type { GivenLimits, GraphqlLimits } from './limits.ts'
 import type { Actor } from './policy.ts'
@@ -23,13 +23,16 @@ export interface UsherGraphQLContext {
   readonly signal: AbortSignal
 }
 
+// The `GraphQLResolveInfo` of graphql 16. A host may have another version of graphql, whose types differ.
+type ResolveInfo = any
+
 /** A resolver of a host. It may return a promise. */
-export type UsherResolver = (parent: any, args: any, context: UsherGraphQLContext, info: GraphQLResolveInfo) => unknown
+export type UsherResolver = (parent: any, args: any, context: UsherGraphQLContext, info: ResolveInfo) => unknown
 
 /** How a field of `Subscription` gets its events, and what it returns for each of them. */
 export interface UsherSubscriptionResolver {
   /** Returns the events: objects whose member with the name of the field is its value. */
-  subscribe: (parent: any, args: any, context: UsherGraphQLContext, info: GraphQLResolveInfo) => AsyncIterable<unknown> | Promise<AsyncIterable<unknown>>
+  subscribe: (parent: any, args: any, context: UsherGraphQLContext, info: ResolveInfo) => AsyncIterable<unknown> | Promise<AsyncIterable<unknown>>
   resolve?: UsherResolver
 }
 
@@ -42,7 +45,7 @@ export interface UsherScalar {
 
 /** Returns the name of the type of a value of an interface or union. By default, it is the member `__typename`. */
 export interface UsherAbstractType {
-  resolveType: (value: any, context: UsherGraphQLContext, info: GraphQLResolveInfo) => string | undefined | Promise<string | undefined>
+  resolveType: (value: any, context: UsherGraphQLContext, info: ResolveInfo) => string | undefined | Promise<string | undefined>
 }
 
 /** The resolvers of a host, by type and field. */
@@ -61,11 +64,12 @@ export interface GraphqlExtension {
   resolvers?: UsherResolvers | undefined
   loaders?: UsherLoaders | undefined
 }
-type TypeDefs = string | DocumentNode
+// A document of any version of graphql.
+type TypeDefs = string | { readonly kind: string, readonly definitions: readonly object[] }
 
 /** A validated extension. */
 export interface HostGraphql {
-  readonly typeDefs: readonly TypeDefs[]
+  readonly typeDefs: readonly (string | DocumentNode)[]
   readonly resolvers: UsherResolvers
   readonly loaders: UsherLoaders
 }
@@ -94,7 +98,7 @@ export function readGraphql (given: unknown): { limits: Partial<Static<typeof Gr
   }
 }
 
-function readTypeDefs (given: unknown): readonly TypeDefs[] {
+function readTypeDefs (given: unknown): HostGraphql['typeDefs'] {
   const parts = Array.isArray(given) ? given : [given]
   if (parts.length > 0 && parts.every((part) => typeof part === 'string' || part?.kind === 'Document')) return parts
   throw extensionError('typeDefs', 'must be a string of the schema definition language, a parsed document, or a list of these')

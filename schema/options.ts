@@ -1,4 +1,4 @@
-import { Type, type Static, type TObject } from '@sinclair/typebox'
+import { Type, type Static } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
 import { Deadlines } from './deadlines.ts'
@@ -12,7 +12,7 @@ import type { GivenPolicy, Policy } from './policy.ts'
 import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
 import { Email, NewPassword } from './text.ts'
 import type { ClaimsOf } from './claims.ts'
-import type { UserFields } from './user-fields.ts'
+import type { FieldsSchema, UserFields } from './user-fields.ts'
 import type { Webhook, WebhookOptions } from './webhooks.ts'
 
 const MIB = 1024 * 1024
@@ -108,7 +108,7 @@ export interface UsherOptions extends PartialOrUndefined<Omit<Given, GroupName>>
   /** Functions that change or reject what is about to be written, or take part in its transaction. */
   hooks?: Hooks | undefined
   /** Fields to add to users: a TypeBox object, whose members say with `x-read` and `x-write` who may read and write them. */
-  userFields?: TObject | undefined
+  userFields?: FieldsSchema | undefined
   /** Returns claims to add to a user's access tokens. Runs at login and refresh. */
   claims?: ClaimsOf | undefined
   /** Sends a mail. Without it, users cannot reset their passwords or be invited to set a first one. */

@@ -31,8 +31,27 @@ export type UserFields = readonly UserField[]
 
 export const noFields: UserFields = Object.freeze([])
 
+/** An object of `@sinclair/typebox`, or of its successor `typebox`. */
+export interface FieldsSchema { readonly type: 'object', readonly properties: Readonly<Record<string, object>> }
+
 /** The values of the fields that the host has registered: see `Register`. */
-export type FieldValues = Register extends { userFields: infer Fields extends TObject } ? Static<Fields> : unknown
+export type FieldValues = Register extends { userFields: infer Fields extends FieldsSchema }
+  ? Fields extends TObject ? Static<Fields> : ObjectOf<Fields['properties']>
+  : unknown
+
+// What `Static` of `typebox` returns, for the kinds of schemas that fields may have. The package need not be installed.
+type ObjectOf<Properties> =
+  { [Name in keyof Properties as Properties[Name] extends Optional ? never : Name]: ValueOf<Properties[Name]> } &
+  { [Name in keyof Properties as Properties[Name] extends Optional ? Name : never]?: ValueOf<Properties[Name]> }
+interface Optional { readonly '~optional': true }
+type ValueOf<Schema> =
+  Schema extends { const: infer Value } ? Value :
+    Schema extends { enum: readonly (infer Value)[] } ? Value :
+      Schema extends { anyOf: readonly (infer Option)[] } ? ValueOf<Option> :
+        Schema extends { type: 'array', items: infer Item } ? ValueOf<Item>[] :
+          Schema extends { type: 'object', properties: infer Properties } ? ObjectOf<Properties> :
+            Schema extends { type: infer Name extends keyof Primitives } ? Primitives[Name] : unknown
+interface Primitives { string: string, integer: number, number: number, boolean: boolean, null: null }
 
 /** An actor, or a user. */
 interface Person { readonly id: string, readonly role: string }

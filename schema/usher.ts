@@ -7,6 +7,10 @@ import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from './user.t
 import type { UserFilters } from './user-list.ts'
 import type { ChangedFieldValues, NewFieldValues } from './user-fields.ts'
 
+/** A request of any host, also of one with HTTP/2. */
+export type AnyRequest = FastifyRequest<any, any, any, any, any, any, any>
+type AnyReply = FastifyReply<any, any, any, any, any, any, any>
+
 /** Who performs an operation of `app.usher`. */
 export interface CallOptions {
   /**
@@ -61,7 +65,7 @@ export interface StartedSession {
 /** Where a new session is used. */
 export interface StartOptions {
   /** The request of the user. Its address and user agent are recorded, and its protocol decides whether the cookie is `Secure`. */
-  request?: FastifyRequest | undefined
+  request?: AnyRequest | undefined
 }
 
 export interface UserOperations {
@@ -145,7 +149,7 @@ export interface EventOperations {
   retry (id: string): Promise<boolean>
 }
 
-type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+type Hook = (request: AnyRequest, reply: AnyReply) => Promise<void>
 
 /** The one decorator that a host gets. */
 export interface Usher {
@@ -162,7 +166,7 @@ export interface Usher {
    * action is one of Usher's, or one of the host's own, which the option `policy` defines.
    * @param ownerOf returns the id of the user who owns what the request is about, if the rule depends on it
    */
-  allow (action: Action | ReadAction | HostAction, ownerOf?: (request: FastifyRequest) => string | undefined): Hook
+  allow (action: Action | ReadAction | HostAction, ownerOf?: (request: AnyRequest) => string | undefined): Hook
   /** Returns an `onRequest` hook that authenticates the request: 403 unless the actor has the role. Admins have every role. */
   requireRole (role: Role): Hook
   /** The PostgreSQL schema of Usher's tables. */

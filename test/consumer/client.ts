@@ -6,8 +6,9 @@ const client = createUsherClient({ baseUrl: 'https://example.com', retry: { trie
 const user: User = await client.login({ email: 'ada@example.com', password: 'correct horse' })
 const params = { path: { id: user.id } }
 const name: string = (await unwrap(client.get('/api/users/{id}', { params }))).name
+const names: string[] = (await unwrap(client.get('/api/users', { params: { query: { limit: 20 } } }))).map((user) => user.name)
 const { data, error, response } = await client.put('/api/users/{id}', { params, headers: { 'If-Match': '*' }, body: { name, email: 'ada@example.com' } })
-client.session.subscribe(({ state, reason }) => { [state, reason, data?.id, error, response.status].at(0) })
+client.session.subscribe(({ state, reason }) => { [state, reason, data?.id, names, error, response.status].at(0) })
 for await (const { title, cursor } of followPosts(client, { after: 'A', transport: 'socket' })) [title, cursor].map((text) => text.toUpperCase())
 await graphql<{ users: { nodes: User[] } }>(client, '{ users { nodes { name } } }').catch((error: unknown) => error instanceof UsherError && error.code)
 
@@ -15,3 +16,5 @@ await graphql<{ users: { nodes: User[] } }>(client, '{ users { nodes { name } } 
 await client.get('/api/nothing')
 // @ts-expect-error a user needs an address
 await client.post('/api/users', { body: { name: 'Ada' } })
+// @ts-expect-error a user has no such member
+export const wrong = (await unwrap(client.get('/api/users'))).map((user) => user.nickname)

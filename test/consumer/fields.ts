@@ -19,7 +19,9 @@ const options: UsherOptions = {
   userFields,
   claims: async ({ id, bio, plan }) => ({ plan, length: id.length + (bio?.length ?? 0) }),
 }
-await Fastify().register(usher, options)
+const app = Fastify()
+await app.register(usher, options)
+app.get('/reports', { onRequest: app.usher.authenticate }, async ({ actor }) => actor!.claims.plan)
 
 export const planOf = (user: UsherUser): Static<typeof userFields.properties.plan> => user.plan
 export const bioOf = (user: UsherUser): string | undefined => user.bio

@@ -47,6 +47,15 @@ export const hooked: UsherOptions = {
   },
 }
 
+// Hooks for routes fit a host with HTTP/2 as well.
+const secure = Fastify({ http2: true, https: {} })
+await secure.register(usher, { databaseUrl: '' })
+secure.get('/mine', { onRequest: secure.usher.authenticate }, async ({ actor }) => actor?.id)
+secure.post('/theirs/:id', { onRequest: secure.usher.allow('users:replace', ({ params }) => (params as { id: string }).id) }, async (request) => {
+  await secure.usher.sessions.start('', { request })
+})
+secure.addHook('onRequest', async (request, reply) => secure.usher.identify(request, reply))
+
 // @ts-expect-error an action that nobody has defined
 app.usher.allow('bookmarks:delete')
 // @ts-expect-error an actor may not see every address

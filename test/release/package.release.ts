@@ -89,6 +89,14 @@ t.test('9 the declarations compile with other compiler settings, and reject wron
   }
 })
 
+t.test('12.2 and 12.6 a host may use TypeBox 1 for its fields, and GraphQL 17 for its types', async (t) => {
+  const versions = join(folder, 'versions')
+  await cp(join(root, 'test/consumer'), versions, { recursive: true })
+  await install(versions, 'typebox@1', 'graphql@17')
+  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
+  t.equal(await runProgram(versions, process.execPath, [tsc, '-p', 'tsconfig.versions.json']), '')
+})
+
 t.test('9 a host in JavaScript can import and mount the plugin, and gets responses', async (t) => {
   await writeFile(join(folder, 'host.js'), `
     import Fastify from 'fastify'
