@@ -17,8 +17,14 @@ export default {
       value: maskSetting(name, values[name as keyof typeof values]) ?? null,
       source: sources[name],
     }))
-    const cells = settings.map(({ name, value, source }) => [name, Array.isArray(value) ? value.join(', ') || null : value, source])
+    const cells = settings.map(({ name, value, source }) => [name, show(value), source])
     const text = [formatTable(['SETTING', 'VALUE', 'SOURCE'], cells), errors.join('\n'), warnings.join('\n')].filter(Boolean).join('\n\n')
     return { text, json: { settings, errors, warnings }, isFailure: errors.length > 0 }
   },
 } satisfies Command
+
+// Returns what the setting accepts. Texts cannot be taken for a setting without a value, because of the parentheses.
+function show (value: unknown): string {
+  const text = Array.isArray(value) ? value.join(', ') : String(value ?? '')
+  return text || '(not set)'
+}

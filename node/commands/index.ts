@@ -42,6 +42,7 @@ const isHelp = (word: string) => word === '--help' || word === '-h'
  * exits with 1, or with 2 if the arguments are wrong.
  */
 export async function main (args: string[]): Promise<void> {
+  if (args[0] === 'help') return main([...args.slice(1), '--help'])
   const words = args.slice(0, args.findIndex((word) => word.startsWith('-')) >>> 0)
   if (words.length === 0 && args.some(isHelp)) return console.log(await describeAll(commands))
   if (words.length === 0 && args.includes('--version')) return console.log(await readVersion())

@@ -40,6 +40,11 @@ t.test('--help lists commands and options, and wrong usage is reported in a sent
     t.equal(help.code, 0)
     t.ok(help.stdout.startsWith(`Usage: npm start -- ${usage}\n\n`), help.stdout)
   }
+  for (const words of ['', 'users', 'sessions end']) {
+    const [word, option] = await Promise.all([usher(`help ${words}`), usher(`${words} --help`)])
+    t.strictSame(word, option, words)
+    t.equal(word.code, 0)
+  }
   const wrong: [string, number, string][] = [
     ['nothing', 2, 'There is no command nothing.\nSee npm start -- --help.\n'],
     ['constructor', 2, 'There is no command constructor.\nSee npm start -- --help.\n'],
@@ -192,6 +197,11 @@ t.test('14.4 config and status say what is wrong, exit with 1, and create nothin
   t.same(valueOf('LOG_LEVEL'), { name: 'LOG_LEVEL', value: 'info', source: 'default' })
   t.same(errors, ['SECRET must be a secret of 16 to 1024 characters.'])
   t.same(warnings, [], 'DATABASE_URL is set, so DATABSE_URL is not taken for it')
+
+  const { stdout: table } = await usher('config', { cwd, settings: { ...settings, SIGN_UP: 'true', WEBHOOK_EVENTS: 'user.created,user.deleted' } })
+  for (const line of ['SIGN_UP +true +environment', 'WEBHOOK_EVENTS +user.created, user.deleted +environment', 'PASSWORD_URL +\\(not set\\) +default']) {
+    t.match(table, new RegExp(`^${line}$`, 'm'))
+  }
 
   const status = await usher('status --json', { cwd, settings })
   t.equal(status.code, 1)
