@@ -37,7 +37,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     'dist/app.d.ts',
     ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'retry', 'session'].map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/migrate.d.ts',
-    ...['claims', 'events', 'hooks', 'host-graphql', 'limits', 'mail', 'metrics', 'options', 'pages', 'password-hash', 'policy', 'register', 'user', 'user-fields', 'user-list', 'usher', 'webhooks']
+    ...['claims', 'deadlines', 'events', 'hooks', 'host-graphql', 'limits', 'mail', 'metrics', 'options', 'pages', 'password-hash', 'policy', 'register', 'user', 'user-fields', 'user-list', 'usher', 'webhooks']
       .map((name) => `dist/schema/${name}.d.ts`).sort(),
     'dist/testing/index.d.ts',
   ])
@@ -62,10 +62,10 @@ t.test('9 the tests of mounting and of traces pass with the modules and files of
   await run('tar', ['-xf', packed, '-C', unpacked, '--strip-components=1'])
   const options = `--import=${join(root, 'test/helpers/use-package.ts')}`
   for (const file of ['test/suites/mount.ts', 'test/plugins/traces.test.ts']) {
-    // Processes that the tests start use the package as well. Without TAP_TIMEOUT, tap ends a file after 30 seconds.
+    // Processes that the tests start use the package as well. Without TAP_TIMEOUT, tap ends a file after 30 seconds. It fails if a test fails.
     const settings = { USHER_PACKAGE: unpacked, TAP_TIMEOUT: '600' }
     const output = await runProgram(root, 'env', [`NODE_OPTIONS=${options}`, process.execPath, file], settings)
-    t.match(output, /^# \{ total: \d+, pass: \d+ \}$/m, file)
+    t.match(output, /^1\.\.[1-9]\d*$/m, file)
   }
 })
 
