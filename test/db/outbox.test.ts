@@ -12,7 +12,7 @@ import { openSql } from '../helpers/sql.ts'
 t.test('12.5 many events are delivered in time, although PostgreSQL has analyzed the outbox while it was empty', async (t) => {
   const usher = await createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?statement_timeout=5000` })
   const sql = openSql(t, { options: { ...usher.options, databaseUrl: await testDatabaseUrl() } })
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(optionsPlugin, { options: readOptions(usher.options) })
   await app.register(telemetry)

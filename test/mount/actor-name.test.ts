@@ -9,7 +9,7 @@ import { until } from '../helpers/until.ts'
 type WithAccount = { account: Actor | null, actor: unknown }
 
 t.test('12.10 actorName renames the member of requests, also beside a host that has an actor of its own', async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   app.decorateRequest('actor', null)
   const liar = { id: '00000000-0000-4000-8000-000000000000', role: 'admin', sessionId: '00000000-0000-4000-8000-000000000000' }
@@ -42,7 +42,7 @@ t.test('12.10 actorName renames the member of requests, also beside a host that 
 })
 
 t.test('12.10 two mounts with different names in one app, and names that are taken', async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const mounts = await Promise.all(['account', 'member'].map(async (actorName) => {
     const options = { ...await mountOptions(t, `/${actorName}s`), actorName, decoratorName: `${actorName}s` }
@@ -67,7 +67,7 @@ t.test('12.10 two mounts with different names in one app, and names that are tak
   t.same((await app.inject('/identified')).json(), [null, null])
   t.same((await app.inject({ url: '/both', headers: host.admin.headers })).json(), { account: host.admin.id, member: null })
   const refuse = async (options: UsherOptions, message: string | RegExp) => {
-    const other = Fastify()
+    const other = Fastify({ pluginTimeout: 0 })
     other.decorateRequest('taken', null)
     await t.rejects(async () => other.register(usher, { ...await mountOptions(t), ...options }), { message })
     await other.close()
@@ -78,7 +78,7 @@ t.test('12.10 two mounts with different names in one app, and names that are tak
 })
 
 t.test('12.10 options of fastify-cli and @fastify/autoload are ignored, others are rejected with a suggestion', async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const fromTools = { skipOverride: true, prefix: undefined, logger: true, pluginTimeout: 1000, trustProxy: true, ajv: {} }
   await app.register(usher, { ...await mountOptions(t), ...fromTools } as UsherOptions)
@@ -90,7 +90,7 @@ t.test('12.10 options of fastify-cli and @fastify/autoload are ignored, others a
     somethingElse: 'usher: there is no option somethingElse',
   }
   for (const [name, message] of Object.entries(mistakes)) {
-    const other = Fastify()
+    const other = Fastify({ pluginTimeout: 0 })
     await t.rejects(async () => other.register(usher, { [name]: 'x' } as UsherOptions), { message })
     await other.close()
   }

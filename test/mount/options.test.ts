@@ -13,7 +13,7 @@ t.test('9 with the option sql, Usher uses the client of the host and does not cl
   const sql = postgres(await testDatabaseUrl(), { max: 2 })
   t.teardown(() => sql.end())
   const options: UsherOptions = { sql, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), admin }
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   await app.register(usher, options)
   await app.ready()
   const { inject, createUser } = await withUsers(app, options)
@@ -88,7 +88,7 @@ t.test('9 Usher does not change the options that the host passes', async (t) => 
     onFirstAdmin: undefined,
     logLevel: 'silent',
   }
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(usher, Object.freeze(options))
   const { createUser, inject } = await withUsers(app, { ...options, admin })
@@ -97,7 +97,7 @@ t.test('9 Usher does not change the options that the host passes', async (t) => 
 })
 
 t.test('9 if the database cannot be reached, the start fails with the cause', async () => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   await t.rejects(async () => app.register(usher, { databaseUrl }), { code: 'DATABASE_UNAVAILABLE', cause: { code: 'ECONNREFUSED' } })
   await app.close()
 })

@@ -9,7 +9,7 @@ import { mountOptions } from '../helpers/host.ts'
 
 /** Returns the error with which Usher does not start. `migrate` must fail with the same one. */
 async function failureOf (t: Test, given: { databaseUrl: string, schema: string }): Promise<Error & { code?: string }> {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   const options = { ...await mountOptions(t), ...given }
   const error = await app.register(usher, options).then(() => { throw new Error('it has started') }, (error) => error)
   await app.close()
@@ -63,7 +63,7 @@ t.test('12.11 a database user without privileges: the start fails, and says whic
   await sql.unsafe(`revoke usage on schema ${schema} from current_user`)
   await refused(/permission denied for schema/)
   await sql.unsafe(`grant usage on schema ${schema} to current_user; revoke all on ${schema}.users from current_user`)
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(usher, { ...await mountOptions(t), databaseUrl, schema })
   await t.rejects(async () => app.ready(), { message: /lacks a privilege .*permission denied for table users/, code: '42501' })
@@ -94,7 +94,7 @@ t.test('12.11 a database that a newer version has changed: a warning, or a failu
   await sql`insert into ${sql(schema)}.migrations values ('9998-future', 'later')`
   const lines: { level: number, msg: string, migrations?: string[] }[] = []
   const start = async (admin: { email: string, password: string }, more: UsherOptions = {}) => {
-    const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
+    const app = Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
     t.teardown(() => app.close())
     await app.register(usher, { ...options, ...more, admin })
     await app.ready()

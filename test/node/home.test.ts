@@ -6,7 +6,7 @@ import { createHeaders } from '../../node/security-headers.ts'
 
 const HTML = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 
-const app = Fastify()
+const app = Fastify({ pluginTimeout: 0 })
 t.teardown(() => app.close())
 const origins = ['https://app.example.com']
 await app.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })

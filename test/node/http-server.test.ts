@@ -88,7 +88,7 @@ t.test('1.13 repeated upgrade requests on one connection leave no listeners behi
 
 t.test('1.6 the security headers are those of @fastify/helmet', async (t) => {
   for (const origins of [[], ['*']]) {
-    const [ours, theirs] = [Fastify({ trustProxy: true }), Fastify({ trustProxy: true })]
+    const [ours, theirs] = [Fastify({ pluginTimeout: 0, trustProxy: true }), Fastify({ pluginTimeout: 0, trustProxy: true })]
     await ours.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })
     await theirs.register(helmet, {
       contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
@@ -112,7 +112,7 @@ t.test('1.6 the security headers are those of @fastify/helmet', async (t) => {
 })
 
 t.test('8 TRUST_PROXY: proxies are recognised with a port, in brackets and as mapped addresses, and others are not trusted', async (t) => {
-  const app = Fastify({ trustProxy: trustProxy(['loopback', '10.0.0.0/8', '2001:db8::/32', '::ffff:192.0.2.0/120', '198.51.100.7']) })
+  const app = Fastify({ pluginTimeout: 0, trustProxy: trustProxy(['loopback', '10.0.0.0/8', '2001:db8::/32', '::ffff:192.0.2.0/120', '198.51.100.7']) })
   app.get('/', async (request) => ({ address: clientAddressOf(request) }))
   const of = async (forwarded: string, remoteAddress = '127.0.0.1') =>
     (await app.inject({ url: '/', remoteAddress, headers: { 'x-forwarded-for': forwarded } })).json().address

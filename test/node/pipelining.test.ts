@@ -20,7 +20,7 @@ const get = (path: string, ...headers: string[]) => [`GET ${path} HTTP/1.1`, 'ho
 async function startServer (t: Test) {
   const setHeaders = createHeaders([])
   const options = serverOptions(parseSettings({ LOG_LEVEL: 'silent' }), setHeaders)
-  const app = Fastify({ ...options, http: { ...(options as { http: object }).http, connectionsCheckingInterval: 20 } })
+  const app = Fastify({ pluginTimeout: 0, ...options, http: { ...(options as { http: object }).http, connectionsCheckingInterval: 20 } })
   t.teardown(() => app.close())
   await app.register(pipelining)
   await app.register(httpDefaults, { origins: [], setHeaders })

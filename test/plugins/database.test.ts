@@ -20,7 +20,7 @@ t.test('1.10 without a database at the start, ready() rejects with a message, an
   const code = `
     import Fastify from 'fastify'
     import usher from ${JSON.stringify(new URL('../../app.ts', import.meta.url).href)}
-    const app = Fastify()
+    const app = Fastify({ pluginTimeout: 0 })
     app.register(usher, { databaseUrl: process.argv[1], uploadsDir: ${JSON.stringify(t.testdir())} })
     await app.ready().catch((error) => console.log(error.code, error.message))`
   const url = new URL(await testDatabaseUrl())
@@ -39,7 +39,7 @@ t.test('1.10 without a database at the start, ready() rejects with a message, an
 
 t.test('1.10 if the database fails during the start, ready() rejects, and the connections are closed', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   app.register(usher, { databaseUrl: proxy.url, deadlines: {}, schema: uniqueSchema(t.name), uploadsDir: t.testdir() })
   // This runs after the migrations and before the notifications.
@@ -77,7 +77,7 @@ t.test('4 notifications may use another URL; if it leads to another database, re
   await app.close()
 
   const elsewhere = await createDatabase(t)
-  const other = Fastify()
+  const other = Fastify({ pluginTimeout: 0 })
   t.teardown(() => other.close())
   other.register(usher, { databaseUrl, notificationsUrl: elsewhere, schema: uniqueSchema(t.name), uploadsDir: t.testdir() })
   await t.rejects(async () => other.ready(), { message: /^usher: notificationsUrl must lead to the database itself: / })
@@ -139,7 +139,7 @@ t.test('1.10 an outage is one line of the log, not one for each request and each
   await until('away', async () => (await inject('GET', '/api/users')).statusCode === 503)
   await until('it is logged', () => lines.some(({ msg }) => msg === 'The database is unavailable'))
   for (let request = 0; request < 3; request++) t.equal((await inject('GET', '/api/users')).statusCode, 503)
-  const purging = Fastify({ logger })
+  const purging = Fastify({ pluginTimeout: 0, logger })
   purgeRegularly(purging, 'rows', 3600, async () => { throw new DatabaseUnavailable() })
   await purging.ready()
   await purging.close()

@@ -32,7 +32,7 @@ async function start (
   { schema = uniqueSchema(t.name), secret = SECRET, deadlines = slow }: { schema?: string, secret?: string | null, deadlines?: Partial<Deadlines> } = {}
 ) {
   const lines: string[] = []
-  const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  const app = Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const databaseUrl = await testDatabaseUrl()
   // test/plugins/mail-limits.test.ts tests the real limits.

@@ -20,7 +20,7 @@ const link = 'https://api.example.com/set-password?a=1&b=2#token=x'
 /** Registers the plugin on a bare Fastify, and collects the lines of the log. */
 async function start (t: Test, options: Pick<UsherOptions, 'mailTemplates' | 'pages'> = {}) {
   const lines: string[] = []
-  const app = Fastify({ logger: { stream: { write: (line: string) => { lines.push(line) } } } })
+  const app = Fastify({ pluginTimeout: 0, logger: { stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const usherOptions = readOptions({ databaseUrl: 'postgres://localhost/usher', ...options })
   await app.register(fp(async (app) => { app.decorate('usherOptions', usherOptions as never) }, { name: 'usher-options' }))

@@ -7,7 +7,7 @@ import { until } from '../helpers/until.ts'
 
 function openRetries (t: Test) {
   const lines: { msg: string }[] = []
-  const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
+  const app = Fastify({ pluginTimeout: 0, logger: { level: 'error', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
   app.decorate('usherOptions', readOptions({ databaseUrl: 'postgres://localhost/none' }))
   t.teardown(() => app.close())
   return { app, run: createRetries(app), lines }

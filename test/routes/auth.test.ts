@@ -312,7 +312,7 @@ t.test('4.2, 4.3 what else a client sends does not keep its session cookie from 
 })
 
 t.test('4 the cookie works under a prefix, over TLS, and for origins that the host allows', async (t) => {
-  const app = Fastify({ trustProxy: true })
+  const app = Fastify({ pluginTimeout: 0, trustProxy: true })
   t.teardown(() => app.close())
   const mounted = { ...options, prefix: '/accounts', origins: ['https://app.example.com'], publicUrl: 'https://public.example.com/base' }
   await app.register(usher, mounted)
@@ -323,7 +323,7 @@ t.test('4 the cookie works under a prefix, over TLS, and for origins that the ho
   t.match(secure.headers['set-cookie'], /^usher_session=[\w.-]+; Max-Age=\d+; Path=\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/)
   t.match((await login({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /; Secure;/, 'the public URL is https')
   const local = { ...options, prefix: '/local', decoratorName: 'local', publicUrl: 'http://public.example.com' }
-  const plain = Fastify({ trustProxy: true })
+  const plain = Fastify({ pluginTimeout: 0, trustProxy: true })
   t.teardown(() => plain.close())
   await plain.register(usher, local)
   const users = await withUsers(plain, local)

@@ -14,7 +14,7 @@ type Claims = NonNullable<UsherOptions['claims']>
 async function mount (t: Test, claims: Claims | undefined, rest: UsherOptions = {}) {
   const base = await createUsher(t, rest)
   const lines: string[] = []
-  const app = Fastify({ logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
+  const app = Fastify({ pluginTimeout: 0, logger: { level: 'error', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const options = { ...base.options, claims }
   await app.register(usher, options)
@@ -158,7 +158,7 @@ t.test('12.3 claims must be a function', async (t) => {
 
 t.test('12.3 two mounts have claims of their own', async (t) => {
   const { options } = await createUsher(t)
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const mounts = [{ ...options, prefix: '/a', decoratorName: 'a', claims: returned({ of: 'a' }) }, { ...options, schema: `${options.schema}_b`.slice(-40), prefix: '/b', decoratorName: 'b' }]
   for (const given of mounts) await app.register(usher, given)

@@ -221,7 +221,7 @@ t.test('9 the reference contains the prefix and the public URL', async (t) => {
 })
 
 t.test('9 a host keeps its own API reference, and two mounts have one each', async (t) => {
-  const host = Fastify()
+  const host = Fastify({ pluginTimeout: 0 })
   t.teardown(() => host.close())
   await host.register(helmet, { contentSecurityPolicy: { directives: { defaultSrc: ["'self'"] } } })
   await host.register(swagger, { openapi: { info: { title: 'Host', version: '1' } } })
@@ -248,7 +248,7 @@ t.test('9 a host keeps its own API reference, and two mounts have one each', asy
 })
 
 t.test('9 a host keeps its reference in Swagger 2', async (t) => {
-  const host = Fastify()
+  const host = Fastify({ pluginTimeout: 0 })
   t.teardown(() => host.close())
   await host.register(swagger, { swagger: { info: { title: 'Host', version: '1' } } })
   await host.register(usher, { ...options, prefix: '/one' })

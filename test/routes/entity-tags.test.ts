@@ -85,7 +85,7 @@ t.test('10.1 a strong comparison decides If-Match, before If-None-Match', async 
 })
 
 t.test('10.1 HEAD has the status and the headers of GET, also if the host adds no such routes', async (t) => {
-  const app = Fastify({ exposeHeadRoutes: false })
+  const app = Fastify({ pluginTimeout: 0, exposeHeadRoutes: false })
   t.teardown(() => app.close())
   const options = await mountOptions(t)
   await app.register(usherPlugin, options)

@@ -275,7 +275,7 @@ t.test('2 passwords, tokens and cookies are never logged', async (t) => {
 })
 
 t.test('1.3 a hook of the host may reject with its own message; other exceptions in it reveal nothing', async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   app.addHook('onRequest', async ({ headers }) => {
     if (headers['x-fail']) throw Object.assign(new Error('why'), { statusCode: Number(headers['x-fail']) })

@@ -224,7 +224,7 @@ t.test('4.7 in a host with a mail server, the link leads to the host\'s page, an
   const { mailer, close } = createSmtpMailer(server.url, 'usher@example.com')
   t.teardown(close)
   const lines: string[] = []
-  const app = Fastify({ logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } } })
+  const app = Fastify({ pluginTimeout: 0, logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   // In a schema of its own: any node with a mailer sends the mails of all.
   const mounted = { ...options, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), prefix: '/accounts', mailer, passwordUrl: 'https://app.example.com/password?set=1' }

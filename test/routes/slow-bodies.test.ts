@@ -165,7 +165,7 @@ t.test('1.12 if the session ends while a password is being hashed, the response 
 })
 
 t.test('9 a route of the host can check again by calling authenticate in preHandler', async (t) => {
-  const host = Fastify({ forceCloseConnections: true })
+  const host = Fastify({ pluginTimeout: 0, forceCloseConnections: true })
   t.teardown(() => host.close())
   const { options } = usher
   await host.register(app, options)
@@ -225,7 +225,7 @@ t.test('1.13 the deadline ends when the body has arrived, also if the node is to
 })
 
 t.test('1.13 9 the deadline also applies to a body that a hook of the host transforms', async (t) => {
-  const host = Fastify({ forceCloseConnections: true })
+  const host = Fastify({ pluginTimeout: 0, forceCloseConnections: true })
   t.teardown(() => host.close())
   const options = { ...usher.options, bodySeconds: 0.3 }
   host.addHook('preParsing', async (_, __, payload) => payload.pipe(new PassThrough()))

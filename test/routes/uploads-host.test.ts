@@ -17,7 +17,7 @@ const shared = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.na
 
 /** Creates a host that calls `before`, mounts Usher under a prefix, and calls `after`. */
 async function createHost (t: Test, before: (host: FastifyInstance) => unknown, after: (host: FastifyInstance) => unknown = () => {}) {
-  const host = Fastify({ forceCloseConnections: true, exposeHeadRoutes: false })
+  const host = Fastify({ pluginTimeout: 0, forceCloseConnections: true, exposeHeadRoutes: false })
   t.teardown(() => host.close())
   const options = { ...shared, prefix: '/accounts', admin: ADMIN, poolSize: 2 }
   await before(host)

@@ -13,7 +13,7 @@ const requiredOf = (properties: object): string[] => Type.Object(properties as R
 
 /** Returns the message with which a start fails. */
 async function failure (t: Test, options: UsherOptions): Promise<string> {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   return app.register(usher, { databaseUrl: 'postgres://nobody@127.0.0.1:1/none', ...options }).then(() => 'started', (error: Error) => error.message)
 }

@@ -40,7 +40,7 @@ t.test("12.9 the app of a test is the host's, with Usher mounted as the host mou
     prefix: '/accounts',
     decoratorName: 'people',
     async build (options) {
-      const app = Fastify()
+      const app = Fastify({ pluginTimeout: 0 })
       app.get('/', async () => 'mine')
       await app.register(usher, options)
       return app
@@ -53,7 +53,7 @@ t.test("12.9 the app of a test is the host's, with Usher mounted as the host mou
 })
 
 t.test('12.9 an app without Usher, and options that a test cannot have, are rejected', async (t) => {
-  await t.rejects(createTestUsher({ databaseUrl, build: () => Fastify() }), { message: /^usher: build must return an app in which Usher is mounted/ })
+  await t.rejects(createTestUsher({ databaseUrl, build: () => Fastify({ pluginTimeout: 0 }) }), { message: /^usher: build must return an app in which Usher is mounted/ })
   for (const name of ['schema', 'sql']) {
     await t.rejects(createTestUsher({ databaseUrl, [name]: 'mine' }), { message: `usher: createTestUsher has no option ${name}: each test has a schema of its own` })
   }

@@ -31,7 +31,7 @@ const urlOf = (...hosts: string[]) => `postgres://${primary.username}:${primary.
 const [closed, alsoClosed] = ['127.0.0.1:1', '127.0.0.1:2']
 
 async function refusal (t: Test, ...hosts: string[]): Promise<void> {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(usher, { databaseUrl: urlOf(...hosts), schema: uniqueSchema(t.name), uploadsDir: t.testdir('uploads') })
 }

@@ -6,7 +6,7 @@ import { mountOptions } from '../../helpers/host.ts'
 import { until } from '../../helpers/until.ts'
 
 t.test("12.1 the hooks identify, allow and requireRole guard routes of the host, also for the host's own actions", async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const own = { 'bookmarks:create': (actor: { role: string }, ownerId?: string) => actor.role === 'admin' || ownerId === 'mine' }
   const options = { ...await mountOptions(t), policy: own as never }
@@ -39,6 +39,6 @@ t.test("12.1 the hooks identify, allow and requireRole guard routes of the host,
   await until('the rejection is in the account log', async () =>
     (await usher.inject('GET', `/api/audit?action=access.denied&user=${user.id}`, { headers: usher.admin.headers })).json().length > 0)
   for (const policy of [{ 'users:creat': () => true }, { bookmark: () => true }, { 'a:b': 5 }]) {
-    await t.rejects(async () => usherPlugin(Fastify(), { databaseUrl: 'postgres://localhost', policy } as never), /usher: policy/)
+    await t.rejects(async () => usherPlugin(Fastify({ pluginTimeout: 0 }), { databaseUrl: 'postgres://localhost', policy } as never), /usher: policy/)
   }
 })

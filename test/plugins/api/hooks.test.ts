@@ -70,7 +70,7 @@ t.test('12.4 hooks run for users who are created by REST, the API, a sign-up and
 t.test('12.4 hooks run when the first admin is created', async (t) => {
   const calls: unknown[] = []
   const options = { ...await createUsher(t).then(({ options }) => options), schema: 'usher_first_admin_hooks' }
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const note = (name: string) => (input: object, { via, actor }: HookContext) => { calls.push([name, via, actor, (input as { email: string }).email]) }
   const sql = openSql(t, { options: { ...options, schema: 'public' } })
@@ -80,7 +80,7 @@ t.test('12.4 hooks run when the first admin is created', async (t) => {
   t.same(calls, [['before', 'first-admin', null, 'admin@example.com'], ['on', 'first-admin', null, 'admin@example.com']])
 
   await sql`update usher_first_admin_hooks.users set role = 'user'`
-  const second = Fastify()
+  const second = Fastify({ pluginTimeout: 0 })
   t.teardown(() => second.close())
   await second.register(usherPlugin, { ...options, hooks: { beforeUserUpdate: () => reject() } })
   await t.rejects(async () => second.ready(), { message: 'not here' })
@@ -369,7 +369,7 @@ t.test('12.4 an error of a trigger of the host is not taken for one of Usher, an
 })
 
 t.test('12.4 invalid hooks stop the start', async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   for (const [hooks, message] of [[{ beforeUserCreat: () => {} }, /hooks has no hook beforeUserCreat/], [{ beforeLogin: 5 }, /must have a function for beforeLogin/], [5, /hooks must be an object/], [null, /must be an object/]] as const) {
     await t.rejects(async () => usherPlugin(app, { databaseUrl: 'postgres://localhost', hooks } as never), message)
   }

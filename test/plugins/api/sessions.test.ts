@@ -26,7 +26,7 @@ t.test('12.1 the host starts a session without a password', async (t) => {
 })
 
 t.test('12.1 a session that a route of the host starts has the address and the protocol of its request', async (t) => {
-  const app = Fastify({ trustProxy: true })
+  const app = Fastify({ pluginTimeout: 0, trustProxy: true })
   t.teardown(() => app.close())
   const options = await mountOptions(t)
   await app.register(usherPlugin, options)

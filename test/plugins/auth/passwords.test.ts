@@ -38,7 +38,7 @@ t.test('4 in a flood of logins, those beyond the limit get 503 with Retry-After,
 })
 
 t.test('4 queued hashing is dropped if the client disconnects or the database becomes unavailable', async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   await app.register(optionsPlugin, { options: readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name) }) })
   await app.register(telemetry)

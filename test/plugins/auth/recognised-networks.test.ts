@@ -85,7 +85,7 @@ t.test('4 after a number of failures in a row, passwords are accepted from recog
 })
 
 t.test('4 the number of failures is 100 by default', async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const { consecutiveFailures: _, ...limits } = throttle
   await app.register(optionsPlugin, { options: readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), throttle: limits }) })

@@ -130,7 +130,7 @@ t.test('4 a request with a verified token reads nothing from the database', asyn
   const statements: string[] = []
   const client = postgres(await testDatabaseUrl(), { max: 4, onnotice: () => {}, debug: (_, text) => { statements.push(text) } })
   t.teardown(() => client.end())
-  const host = Fastify({ forceCloseConnections: true })
+  const host = Fastify({ pluginTimeout: 0, forceCloseConnections: true })
   t.teardown(() => host.close())
   const options = { sql: client, schema: uniqueSchema(t.name), uploadsDir: temporaryFolder(t), admin: { email: 'admin@example.com', password: 'horse battery staple' } }
   await host.register(app, options)

@@ -15,7 +15,7 @@ import { openSql } from '../../helpers/sql.ts'
 t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it', async (t) => {
   const inbox = createMailer()
   const given = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), mailer: inbox.mailer, signUp: true }
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   await app.register(optionsPlugin, { options: readOptions(given) })
   await app.register(telemetry)
   await app.register(database)

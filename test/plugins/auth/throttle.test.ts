@@ -419,7 +419,7 @@ t.test('8 a failed cleanup is logged and does not prevent the start', async (t) 
   const sql = openSql(t, one)
   await sql`alter table throttle rename to gone`
   const stream = new PassThrough({ encoding: 'utf8' })
-  const two = Fastify({ logger: { level: 'warn', stream } })
+  const two = Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream } })
   t.teardown(() => two.close())
   await two.register(usher, one.options)
   await two.ready()

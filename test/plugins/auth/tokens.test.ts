@@ -315,7 +315,7 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
 })
 
 t.test('4 the plugin of tokens', async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   app.decorate('usherOptions', readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), poolSize: 2 }))
   await app.register(telemetry)

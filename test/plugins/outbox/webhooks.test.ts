@@ -46,7 +46,7 @@ async function startReceiver (t: Test, answer: (response: ServerResponse, receiv
 async function start (t: Test, webhooks: WebhookOptions[], options: OutboxOptions = {}) {
   const lines: string[] = []
   const schema = uniqueSchema(t.name)
-  const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  const app = Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const databaseUrl = await testDatabaseUrl()
   await app.register(optionsPlugin, { options: readOptions({ databaseUrl, schema, webhooks, deadlines: { ...slow, webhookBody: 500 } }) })

@@ -118,7 +118,7 @@ t.test('7.7 no post is missed if the database terminates connections', async (t)
 
 t.test('7.7 a deleted post is not delivered; failed reads are logged, and delivery resumes when they succeed', async (t) => {
   const lines = new PassThrough()
-  const app = Fastify({ logger: { stream: lines, level: 'error' } })
+  const app = Fastify({ pluginTimeout: 0, logger: { stream: lines, level: 'error' } })
   t.teardown(() => app.close())
   const admin = { email: 'admin@example.com', password: 'horse battery staple' }
   const options = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('unreadable'), uploadsDir: temporaryFolder(t), poolSize: 2, admin }

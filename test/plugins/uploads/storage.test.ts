@@ -143,7 +143,7 @@ t.test('9 two databases that share a folder leave each other\'s files alone', as
 
 t.test('5.5 closing the app ends the check of the folder', async (t) => {
   const lines: string[] = []
-  const app = Fastify({ logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+  const app = Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
   const uploadsDir = t.testdir({ files: { [randomUUID()]: 'x' } })
   app.decorate('usherOptions', readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir }))
   await app.register(telemetry)
@@ -161,7 +161,7 @@ t.test('8 an unusable folder stops the start with one sentence', async (t) => {
 
 t.test('1.10 a sweep while the database is unavailable does no harm', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   app.decorate('usherOptions', readOptions({ databaseUrl: proxy.url, deadlines: {}, schema: uniqueSchema(t.name), uploadsDir: t.testdir() }))
   await app.register(telemetry)

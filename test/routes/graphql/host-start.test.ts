@@ -46,7 +46,7 @@ const mistakes: [extension: object, message: string | RegExp][] = [
 t.test('12.6 12.11 a mistake in what a host adds to /graphql stops the start, with the option and the field', async (t) => {
   const options = await mountOptions(t)
   for (const [graphql, message] of mistakes) {
-    const app = Fastify()
+    const app = Fastify({ pluginTimeout: 0 })
     const mounted = async () => {
       await app.register(usher, { ...options, graphql: graphql as GraphqlExtension })
       await app.ready()
@@ -57,7 +57,7 @@ t.test('12.6 12.11 a mistake in what a host adds to /graphql stops the start, wi
 })
 
 t.test('12.6 two mounts use the same objects, fields may be named like members of all objects, and nothing is changed', async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   const graphql = Object.freeze({
     typeDefs: Object.freeze(['extend type Query { constructor: Thing, toString: String } type Thing { valueOf: String, isTypeOf: Int }']),

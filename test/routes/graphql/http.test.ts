@@ -226,7 +226,7 @@ t.test('GraphQL over HTTP', async (t) => {
 
 t.test('7.3 the response to an unexpected failure reveals no cause; the log contains it', async (t) => {
   const lines = new PassThrough()
-  const app = Fastify({ logger: { stream: lines, level: 'error' } })
+  const app = Fastify({ pluginTimeout: 0, logger: { stream: lines, level: 'error' } })
   t.teardown(() => app.close())
   const options = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('failure'), uploadsDir: t.testdir(), poolSize: 2, admin: { email: 'admin@example.com', password: 'horse battery staple' } }
   await app.register(usherPlugin, options)
@@ -248,7 +248,7 @@ t.test('7.3 the response to an unexpected failure reveals no cause; the log cont
 })
 
 t.test('7.1 a rejection by a hook of the host also has status 200, with the host\'s message', async (t) => {
-  const app = Fastify()
+  const app = Fastify({ pluginTimeout: 0 })
   t.teardown(() => app.close())
   app.addHook('onRequest', async ({ headers }) => {
     if (headers['x-refuse']) throw Object.assign(new Error('Slow down'), { statusCode: 429, ...headers['x-refuse'] !== 'plain' && { code: headers['x-refuse'] } })

@@ -108,7 +108,7 @@ t.test('7.7 upgrades', async (t) => {
 t.test('7.7 over TLS, sockets work and other upgrades are ignored', async (t) => {
   const psk = Buffer.from('a key that both know, so that no certificate is needed')
   const shared = { ciphers: 'PSK', maxVersion: 'TLSv1.2' as const }
-  const app = Fastify({ forceCloseConnections: true, https: { ...shared, pskCallback: () => psk } })
+  const app = Fastify({ pluginTimeout: 0, forceCloseConnections: true, https: { ...shared, pskCallback: () => psk } })
   t.teardown(() => app.close())
   await app.register(usherPlugin, { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema('tls'), uploadsDir: t.testdir(), poolSize: 2 })
   await app.listen({ port: 0, host: '127.0.0.1' })
@@ -130,7 +130,7 @@ t.test('7.7 over TLS, sockets work and other upgrades are ignored', async (t) =>
 type Register = (app: FastifyInstance) => unknown
 /** Mounts Usher in a host that adds something before and after. The host's own listeners of upgrades use `/host`. */
 async function mountIn (t: Test, { before = () => {}, after = () => {}, options = {} }: { before?: Register, after?: Register, options?: FastifyServerOptions }) {
-  const app = Fastify({ forceCloseConnections: true, ...options })
+  const app = Fastify({ pluginTimeout: 0, forceCloseConnections: true, ...options })
   t.teardown(() => app.close())
   await before(app)
   await app.register(usherPlugin, { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir: t.testdir(), poolSize: 2, deadlines: slow })
@@ -214,7 +214,7 @@ t.test('9 sockets work if a hook of the host replaces request.raw', async (t) =>
 })
 
 t.test('7.7 each of two mounts has the socket under its own prefix', async (t) => {
-  const app = Fastify({ forceCloseConnections: true })
+  const app = Fastify({ pluginTimeout: 0, forceCloseConnections: true })
   t.teardown(() => app.close())
   const mount = async (prefix: string) => ({
     prefix,
@@ -253,7 +253,7 @@ t.test('8 a node that stops closes its sockets with 1001', async (t) => {
 })
 
 t.test('8 a handshake in progress while the node stops gets 503', async (t) => {
-  const app = Fastify({ forceCloseConnections: true })
+  const app = Fastify({ pluginTimeout: 0, forceCloseConnections: true })
   const arrived = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
   app.addHook('onRequest', async (request) => {
