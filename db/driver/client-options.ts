@@ -1,6 +1,7 @@
 import postgres, { type Sql } from 'postgres'
 import { DEADLINES, type Deadlines } from '../../schema/deadlines.ts'
 import { createClient } from './client.ts'
+import { TRACKED, withParameters } from './session-settings.ts'
 
 /** The parsed options of a postgres.js client; `postgres()` accepts them back. */
 export type ClientOptions = Sql['options']
@@ -34,14 +35,15 @@ export function readClientOptions (
     fetch_types: false,
     types,
     transform: {},
-    connection: {
-      statement_timeout: statementTimeout,
+    connection: withParameters({
+      // postgres.js leaves out the number 0.
+      statement_timeout: String(statementTimeout),
       // Frees the locks of a transaction whose node has crashed or stalls, since other statements wait for them. A node sends the
       // statements of a transaction without pauses, but may not get to run for more than a second on a busy machine.
-      idle_in_transaction_session_timeout: idleInTransaction,
-      // The settings of the URL or of the host's client take precedence.
+      idle_in_transaction_session_timeout: String(idleInTransaction),
+      // The limits of the URL or of the host's client take precedence.
       ...base.connection,
-    },
+    }, TRACKED),
   } as never).options as never
 }
 

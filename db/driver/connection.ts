@@ -2,7 +2,7 @@ import { Kysely, sql } from 'kysely'
 import type { Sql } from 'postgres'
 import { DEADLINES, type Deadlines } from '../../schema/deadlines.ts'
 import { createBackends } from './backends.ts'
-import { readClientOptions } from './client-options.ts'
+import { readClientOptions, type ClientOptions } from './client-options.ts'
 import { createClock, type Clock } from './clock.ts'
 import { createDialect } from './dialect.ts'
 import { setClock } from './ids.ts'
@@ -12,6 +12,7 @@ import { failStatements, reportOutages, type Log } from './outages.ts'
 import { createPool } from './pool.ts'
 import { createRoute } from './route.ts'
 import { setSchema } from './schema-of.ts'
+import { withParameters } from './session-settings.ts'
 import { setSessions } from './session.ts'
 import type { Tables } from '../tables.ts'
 import { TransactionConnection } from './transaction-connection.ts'
@@ -57,7 +58,9 @@ export function openDatabase (
   const route = createRoute(options)
   const reads = createPool(route, readers)
   const writes = createPool(route, poolSize - readers)
-  const transactions = createTransactionPool(options, { size: Math.ceil(poolSize / 2), timeoutMs: deadlines.transaction })
+  const transactions = createTransactionPool(() => route.unshared, {
+    size: Math.ceil(poolSize / 2), timeoutMs: deadlines.transaction,
+  })
   const breaker = createCircuitBreaker({ onAnswer: telemetry && measureStatements(telemetry) })
   if (telemetry) measureDatabase(telemetry, { breaker, reads, writes, transactions })
   const backends = createBackends()
@@ -65,10 +68,12 @@ export function openDatabase (
   const probe = () => Promise.all([reads, writes].map(async (pool) => (await pool.ready()).unsafe('select 1')))
   const outages = failStatements({ breaker, backends, renew, probe, statementTimeout: deadlines.statement, closing: closing.signal, log })
   const clock = createClock(log)
-  const source = notificationsUrl === undefined ? options : readClientOptions(notificationsUrl, deadlines.statement, deadlines)
-  const isSeparate = source !== options
-  const ofStatements = { pool: writes, source: options, isSeparate: false, outages, clock, deadlines }
-  const ofNotifications = { pool: writes, source, isSeparate: true, outages: reportOutages(log), clock: undefined, deadlines }
+  const isSeparate = notificationsUrl !== undefined
+  const separate = isSeparate ? readClientOptions(notificationsUrl, deadlines.statement, deadlines) : options
+  const ofStatements = { pool: writes, source: () => route.unshared, isSeparate: false, outages, clock, deadlines }
+  const ofNotifications = {
+    pool: writes, source: () => separate, isSeparate: true, outages: reportOutages(log), clock: undefined, deadlines,
+  }
   const notifications = createNotifications(isSeparate ? ofNotifications : ofStatements)
   // With two URLs, statements may be answered while notifications do not arrive, and the other way round.
   const heartbeat = isSeparate ? createNotifications(ofStatements) : undefined
@@ -84,7 +89,11 @@ export function openDatabase (
   const db = new Kysely<Tables>({ dialect: createDialect(pools, breaker, log) }).withSchema(schema)
   setSchema(db, schema)
   setClock(db, clock)
-  setSessions(db, () => new TransactionConnection({ ...options, connection: { ...options.connection, statement_timeout: 0 } }))
+  setSessions(db, () => {
+    const { unshared } = route
+    const connection = withParameters(unshared.connection, { statement_timeout: '0' })
+    return new TransactionConnection({ ...unshared, connection } as ClientOptions)
+  })
   return {
     db,
     breaker,

@@ -15,8 +15,8 @@ const LEASE_MS = 100
 const RETRY_MS = 100
 
 export interface NotificationsOptions {
-  /** The options of the connection that listens. */
-  source: ClientOptions
+  /** Returns the options of the next connection that listens. */
+  source: () => ClientOptions
   /** A pool of statements, from which the delivery check sends its notification. */
   pool: Pick<Pool, 'ready'>
   /** Whether `source` has another URL than the pool. */
@@ -67,7 +67,7 @@ export function createNotifications ({ pool, source, isSeparate, outages, clock,
     while (!closing.signal.aborted) {
       const since = performance.now()
       connection = openNotificationConnection({
-        source, channels, isFirst, verifiedFrom: pool, isSeparate, outages, clock, answerTime, deadlines,
+        source: source(), channels, isFirst, verifiedFrom: pool, isSeparate, outages, clock, answerTime, deadlines,
       })
       void connection.live.then(() => {
         isFirst = false

@@ -33,7 +33,7 @@ export function createPool (route: Route, size: number): Pool {
   let client = open()
 
   function open () {
-    const { options, isKnown } = route
+    const { options } = route
     const opened = openClient(options, {
       max: size,
       onclose () {
@@ -44,7 +44,7 @@ export function createPool (route: Route, size: number): Pool {
     })
     unopened = 0
     const verification: { running?: Promise<void> | undefined } = {}
-    return { ...opened, get open () { return opened.open }, options, isVerified: isKnown, verification }
+    return { ...opened, get open () { return opened.open }, options, isVerified: false, verification }
   }
 
   async function verified (): Promise<Sql> {

@@ -34,9 +34,13 @@ export interface TransactionPool {
   destroy (): void
 }
 
-/** Creates a pool for transactions. It connects on demand. */
+/**
+ * Creates a pool for transactions. It connects on demand.
+ * @param optionsOf returns the options of the next connection
+ */
 export function createTransactionPool (
-  options: ClientOptions, { size, maxWaiting = MAX_WAITING, timeoutMs = DEADLINES.transaction, idle: idleMs = IDLE_MS }: TransactionPoolOptions
+  optionsOf: () => ClientOptions,
+  { size, maxWaiting = MAX_WAITING, timeoutMs = DEADLINES.transaction, idle: idleMs = IDLE_MS }: TransactionPoolOptions
 ): TransactionPool {
   const all = new Set<TransactionConnection>()
   const idle = new Map<TransactionConnection, NodeJS.Timeout>()
@@ -44,7 +48,7 @@ export function createTransactionPool (
   const waiting = new Set<(connection: TransactionConnection) => void>()
 
   function open (): TransactionConnection {
-    const connection = new TransactionConnection(options)
+    const connection = new TransactionConnection(optionsOf())
     all.add(connection)
     return connection
   }

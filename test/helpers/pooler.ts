@@ -17,8 +17,12 @@ const HEADER = 5
 /**
  * Opens a proxy that reports process numbers of its own, as poolers do, until the test ends.
  * @param options.renames whether it gives prepared statements names of its own, as poolers do that keep account of them
+ * @param options.ignores the startup parameters that it does not hand on. It refuses others that it does not know, as
+ * PgBouncer does
  */
-export async function createPooler (t: Test, databaseUrl: string, { renames = false } = {}): Promise<Pooler> {
+export async function createPooler (
+  t: Test, databaseUrl: string, { renames = false, ignores }: { renames?: boolean, ignores?: readonly string[] } = {}
+): Promise<Pooler> {
   const target = new URL(databaseUrl)
   const [overlapping, prepared]: [string[], string[]] = [[], []]
   const sockets = new Set<Socket>()
@@ -54,9 +58,12 @@ export async function createPooler (t: Test, databaseUrl: string, { renames = fa
         if (rest.length < length) return
         const message = rest.subarray(0, length)
         rest = rest.subarray(length)
-        if (!isStartup) onMessage(String.fromCharCode(message[0]!), message.subarray(HEADER))
+        const isFirst = isStartup
         isStartup = false
-        to.write(message)
+        if (!isFirst) onMessage(String.fromCharCode(message[0]!), message.subarray(HEADER))
+        const startup = isFirst && ignores ? readStartup(message, ignores) : undefined
+        if (startup?.refused !== undefined) return void from.end(refusal(startup.refused))
+        to.write(startup?.message ?? message)
       }
     })
     const sizeAt = (offset: number) => rest.length < offset + 4 ? Infinity : rest.readUInt32BE(offset)
@@ -71,4 +78,28 @@ export async function createPooler (t: Test, databaseUrl: string, { renames = fa
 function rename (type: string, body: Buffer): void {
   const at = { P: 0, B: body.indexOf(0) + 1, D: 1 }[type]
   if (at !== undefined && body[at] !== 0) body[at] = 'X'.charCodeAt(0)
+}
+
+// The parameters of which PgBouncer keeps account.
+const TRACKED = [
+  'user', 'database', 'client_encoding', 'datestyle', 'timezone', 'standard_conforming_strings', 'application_name',
+]
+
+// Returns a startup message without the parameters to ignore, or the name of one that is refused.
+function readStartup (message: Buffer, ignored: readonly string[]): { message: Buffer, refused: string | undefined } {
+  const texts = message.toString('latin1', 8).split('\0')
+  const pairs = texts.flatMap((name, place) => place % 2 === 0 ? [[name, texts[place + 1] ?? ''] as const] : [])
+    .filter(([name]) => name !== '' && !ignored.includes(name.toLowerCase()))
+  const body = Buffer.from(`${pairs.flat().map((part) => `${part}\0`).join('')}\0`, 'latin1')
+  const head = Buffer.from(message.subarray(0, 8))
+  head.writeUInt32BE(8 + body.length)
+  const [refused] = pairs.find(([name]) => !TRACKED.includes(name.toLowerCase())) ?? []
+  return { message: Buffer.concat([head, body]), refused }
+}
+
+function refusal (name: string): Buffer {
+  const body = Buffer.from(`SFATAL\0C08P01\0Munsupported startup parameter: ${name}\0\0`)
+  const head = Buffer.from('E\0\0\0\0')
+  head.writeUInt32BE(4 + body.length, 1)
+  return Buffer.concat([head, body])
 }

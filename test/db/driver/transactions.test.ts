@@ -96,7 +96,7 @@ t.test('1.13 transactions share a limited number of connections', async (t) => {
     ((await connection.run('select pg_backend_pid() as pid'))[0] as { pid: number }).pid
 
   await t.test('waiting transactions get a connection in order, and are rejected if none becomes free in time', async (t) => {
-    const pool = createTransactionPool(options, { size: 1, timeoutMs: 200, maxWaiting: 2 })
+    const pool = createTransactionPool(() => options, { size: 1, timeoutMs: 200, maxWaiting: 2 })
     t.teardown(pool.destroy)
     const first = await pool.acquire()
     const number = await pid(first)
@@ -109,7 +109,7 @@ t.test('1.13 transactions share a limited number of connections', async (t) => {
   })
 
   await t.test('a connection is replaced if it is not clean, was lost, or has been idle for too long', async (t) => {
-    const pool = createTransactionPool(options, { size: 2, idle: 10 })
+    const pool = createTransactionPool(() => options, { size: 2, idle: 10 })
     t.teardown(pool.destroy)
     const use = async (clean: boolean, before: (connection: Awaited<ReturnType<typeof pool.acquire>>) => unknown = () => {}) => {
       const connection = await pool.acquire()
@@ -130,7 +130,7 @@ t.test('1.13 transactions share a limited number of connections', async (t) => {
   })
 
   await t.test('a connection that PostgreSQL terminates while it is idle is not used again', async (t) => {
-    const pool = createTransactionPool(options, { size: 1 })
+    const pool = createTransactionPool(() => options, { size: 1 })
     t.teardown(pool.destroy)
     const connection = await pool.acquire()
     const number = await pid(connection)
