@@ -23,10 +23,22 @@ export function explainStart (error: Error, schema: string): Error {
   if (error.message.startsWith('usher: ')) return error
   const cause = (error.cause ?? error) as Failure
   if (isOutage(cause)) return Object.assign(new DatabaseUnavailable({ cause }), { message: `usher: the database cannot be reached (${cause.code})` })
+  if (CERTIFICATE.test(cause.code ?? '')) {
+    return new StartError(`the certificate of the database cannot be verified (${cause.code}: ${cause.message}). ` +
+      'Name the certificate of its authority with sslrootcert in the URL of the database', cause)
+  }
+  if (cause.code === UNDEFINED && cause.severity === 'FATAL') {
+    const message = `PostgreSQL rejects a parameter of the database URL (${cause.message}): correct or remove it`
+    return new StartError(message, cause)
+  }
   if (!(cause instanceof postgres.PostgresError)) return cause === error.cause && error instanceof DatabaseUnavailable ? cause : error
   const { explain } = remedies.find(({ codes }) => codes.test(cause.code))!
   return new StartError(explain(cause, schema), cause)
 }
+
+const UNDEFINED = '42704'
+// The codes of OpenSSL and Node.js for certificates.
+const CERTIFICATE = /CERT|ERR_TLS|UNABLE_TO_(GET|VERIFY)/
 
 const remedies: { codes: RegExp, explain: (error: postgres.PostgresError, schema: string) => string }[] = [
   {
@@ -52,6 +64,11 @@ const remedies: { codes: RegExp, explain: (error: postgres.PostgresError, schema
   {
     codes: /^3D000$/,
     explain: ({ message }) => `the database cannot be used (${message}). Create it, or correct the name in the database URL`,
+  },
+  {
+    codes: /^08P01$/,
+    explain: ({ message }) => `the pooler of the database rejects a parameter of its URL (${message}). ` +
+      'Remove it, or add it to ignore_startup_parameters of PgBouncer',
   },
   {
     codes: /./,

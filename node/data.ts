@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import postgres from 'postgres'
-import { createClient } from '../db/driver/client.ts'
+import { readPlace } from '../db/driver/client.ts'
 import { StartError } from '../db/start-errors.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import type { Settings } from './settings.ts'
@@ -71,6 +71,6 @@ export function explain (error: Error, { DATABASE_URL }: Settings): string {
 
 /** Returns the database and its hosts, without the user and the password. */
 export function nameOf (databaseUrl: string): string {
-  const { database, host, port } = createClient(databaseUrl).options
+  const { database, host, port } = readPlace(databaseUrl)
   return `"${database}" on ${host.map((name, index) => `${name}:${port[index]}`).join(', ')}`
 }

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
-import { hasUnencodedPassword, PASSWORD_ENCODING } from '../schema/database-url.ts'
+import { explainDatabaseUrl } from '../schema/database-url.ts'
 import { addSettingFormats } from './setting-formats.ts'
 import { webhooksOf } from './webhooks.ts'
 
@@ -181,6 +181,6 @@ function parse (name: string, text: string): string | string[] {
 
 function describe (name: Name, text: string): string {
   const { description, format } = Settings.properties[name]
-  const advice = format === 'postgres' && hasUnencodedPassword(text) ? ` ${PASSWORD_ENCODING}` : ''
-  return `${name} must be ${description}.${advice}`
+  const advice = (format === 'postgres' && explainDatabaseUrl(text)) || ''
+  return `${name} must be ${description}.${advice && ` ${advice}`}`
 }

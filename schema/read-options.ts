@@ -1,7 +1,7 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 import type { RegisterOptions } from 'fastify'
 import type { Sql } from 'postgres'
-import { hasUnencodedPassword, isDatabaseUrl, PASSWORD_ENCODING } from './database-url.ts'
+import { explainDatabaseUrl } from './database-url.ts'
 import { readHooks } from './hooks.ts'
 import { readGraphql } from './host-graphql.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
@@ -97,9 +97,10 @@ function readDatabase (databaseUrl: unknown, sql: Sql | undefined): string | Sql
 }
 
 function readDatabaseUrl (name: string, given: unknown): string {
-  if (typeof given === 'string' && isDatabaseUrl(given)) return given
+  const problem = typeof given === 'string' ? explainDatabaseUrl(given) : ''
+  if (typeof given === 'string' && problem === undefined) return given
   // The message does not contain the value, because it may contain a password.
-  const advice = typeof given === 'string' && hasUnencodedPassword(given) ? `. ${PASSWORD_ENCODING}` : ''
+  const advice = problem && `. ${problem}`
   throw optionError(`${name} must be a URL such as postgres://user:password@host:5432/database${advice}`)
 }
 

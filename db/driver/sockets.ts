@@ -2,6 +2,7 @@ import { connect, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import postgres, { type Sql } from 'postgres'
 import { connectToPath } from './client.ts'
+import { encrypt } from './tls-socket.ts'
 
 const ANSWER_MS = 1000
 
@@ -49,7 +50,15 @@ interface Sockets {
 interface Host { host: string, port: number }
 
 /** The parsed options that are used here. The types of postgres.js describe them differently. */
-interface Address { host: string[], port: number[], path?: string | false, socket?: (options: unknown) => Socket | Promise<Socket> }
+interface Address {
+  host: string[]
+  port: number[]
+  path?: string | false
+  socket?: (options: unknown) => Socket | Promise<Socket>
+  ssl?: unknown
+  sslnegotiation?: string | null
+  connect_timeout: number
+}
 
 /**
  * Creates the sockets of a client with these options. With several hosts, sockets connect to the one that currently accepts
@@ -57,8 +66,11 @@ interface Address { host: string[], port: number[], path?: string | false, socke
  * @param limit how many sockets the client may open in total
  */
 function createSockets (clientOptions: Sql['options'], limit: number): Sockets {
-  const { host: [host, ...others], port: [port], path, socket: dial } = clientOptions as unknown as Address
+  const address = clientOptions as unknown as Address
+  const { host: [host, ...others], port: [port], path, socket: dial, ssl } = address
+  const isEncrypted = Boolean(ssl) && !dial && !path
   const sockets = new Set<Socket>()
+  const opening = new Set<Socket>()
   let [remaining, destroyed] = [limit, false]
   let primary: Promise<Host> | undefined
 
@@ -67,30 +79,43 @@ function createSockets (clientOptions: Sql['options'], limit: number): Sockets {
     const socket = await openSocket(options)
     for (const known of sockets) if (known.destroyed) sockets.delete(known)
     sockets.add(socket)
-    if (destroyed) socket.destroy()
+    if (destroyed) socket.on('error', () => {}).destroy()
     return socket
   }
 
   function openSocket (options: unknown): Socket | Promise<Socket> {
     if (dial) return dial(options)
     if (path) return connectToPath(path)
-    return others.length > 0 ? openPrimary() : openTo({ host: host!, port: port! })
+    return others.length > 0 ? openPrimary() : connectTo({ host: host!, port: port! })
+  }
+
+  function connectTo (to: Host): Socket | Promise<Socket> {
+    const socket = connect(to.port, to.host)
+    if (!isEncrypted) return socket
+    const isDirect = address.sslnegotiation === 'direct'
+    const timeoutMs = 1000 * address.connect_timeout
+    opening.add(socket)
+    return encrypt(socket, { host: to.host, ssl, isDirect, timeoutMs })
+      .catch(openFailing).finally(() => opening.delete(socket))
   }
 
   // The primary is remembered until one of its connections closes. Afterwards another host may be the primary.
   async function openPrimary (): Promise<Socket> {
     const search = primary ??= findPrimary(clientOptions)
-    const socket = await search.then(openTo, openFailing)
+    const socket = await search.then(connectTo, openFailing)
     return socket.once('close', () => { if (primary === search) primary = undefined })
   }
 
   return {
     get open () { return [...sockets].filter(({ readyState }) => readyState === 'open').length },
-    options: { socket: open, ...others.length > 0 && only({ host: host!, port: port! }) },
+    options: {
+      socket: open, ...isEncrypted && { ssl: false }, ...others.length > 0 && only({ host: host!, port: port! }),
+    },
 
     destroy () {
       destroyed = true
-      for (const socket of sockets) socket.destroy()
+      // Something may be left to send, which then fails, after postgres.js has removed its listeners.
+      for (const socket of [...sockets, ...opening]) socket.on('error', () => {}).destroy()
     },
   }
 }
@@ -128,9 +153,6 @@ async function requireWritable (clientOptions: Sql['options'], host: Host): Prom
 // A postgres.js client with several hosts never fails a statement because it cannot connect: it retries without end
 // (porsager/postgres#1174).
 const only = ({ host, port }: Host) => ({ host: [host], port: [port], target_session_attrs: null })
-
-// postgres.js checks the server's certificate against the property `host` of the socket.
-const openTo = ({ host, port }: Host): Socket => Object.assign(connect(port, host), { host })
 
 // Returns a socket that fails. If opening a socket rejected instead, postgres.js would never free its place in the pool.
 function openFailing (failure: Failure): Socket {

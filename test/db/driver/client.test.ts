@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream'
 import t, { type Test } from 'tap'
 import { createClient } from '../../../db/driver/client.ts'
-import { parseDatabaseUrl } from '../../../schema/database-url.ts'
+import { explainDatabaseUrl, parseDatabaseUrl } from '../../../schema/database-url.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
@@ -159,22 +159,82 @@ t.test('9 a URL may name the folder of a Unix socket in both forms of psql, even
 })
 
 t.test('9 URLs are parsed as by psql', async (t) => {
-  const at = (folder: string, port = 5432) => ({ url: 'postgres://u:p@localhost/d', socket: { folder, port }, requiresScram: false })
-  t.same(parseDatabaseUrl('postgres://u:p@%2Fvar%2Frun/d'), at('/var/run'))
-  t.same(parseDatabaseUrl('postgres://u:p@%2fvar%2Frun:99/d'), at('/var/run', 99))
-  t.same(parseDatabaseUrl('postgres://u:p@/d?host=/var/run'), at('/var/run'))
-  t.same(parseDatabaseUrl('postgres://u:p@other:1/d?host=/var/run&port=2'), at('/var/run', 2))
-  t.same(parseDatabaseUrl('postgres:///d?host=/var/run').url, 'postgres://localhost/d')
-  const url = (text: string) => parseDatabaseUrl(text).url
-  t.equal(url('postgres://u@one:1,two:2/d?application_name=a'), 'postgres://u@one:1,two:2/d?application_name=a', 'what postgres.js knows stays as it is')
-  t.equal(url('postgres://u@one/d?host=two'), 'postgres://u@two/d', 'not silently the first host')
-  t.equal(url('postgres://u@/d?host=one,two&port=1,2&prepare=false'), 'postgres://u@one:1,two:2/d?prepare=false')
-  t.equal(url('postgres://u@/d?host=one,two&port=1'), 'postgres://u@one:1,two:1/d')
-  t.same(parseDatabaseUrl('postgres://u@one:1/d?require_auth=scram-sha-256'), { url: 'postgres://u@one:1/d', socket: undefined, requiresScram: true })
+  const socketOf = (text: string) => parseDatabaseUrl(text).socket
+  t.strictSame(socketOf('postgres://u:p@%2Fvar%2Frun/d'), { folder: '/var/run', port: 5432 })
+  t.strictSame(socketOf('postgres://u:p@%2fvar%2Frun:99/d'), { folder: '/var/run', port: 99 })
+  t.strictSame(socketOf('postgres://u:p@/d?host=/var/run'), { folder: '/var/run', port: 5432 })
+  t.strictSame(socketOf('postgres://u:p@other:1/d?host=/var/run&port=2'), { folder: '/var/run', port: 2 })
+  const placesOf = (text: string) => {
+    const { hosts, ports } = parseDatabaseUrl(text)
+    return hosts.map((host, index) => `${host} ${ports[index]}`).join()
+  }
+  t.equal(placesOf('postgres://u@one:1,two:2/d?application_name=a'), 'one 1,two 2')
+  t.equal(placesOf('postgres://u@one/d?host=two'), 'two 5432', 'not silently the first host')
+  t.equal(placesOf('postgres://u@/d?host=one,two&port=1,2&prepare=false'), 'one 1,two 2')
+  t.equal(placesOf('postgres://u@/d?host=one,two&port=1'), 'one 1,two 1')
+  t.equal(placesOf('postgres://u@[::1]:7,[fe80::2]/d'), '::1 7,fe80::2 5432')
+  t.equal(placesOf('postgres:///d'), '')
+  t.match(parseDatabaseUrl('postgres://u%40x:p%2Fw@one/%61pp'), { user: 'u@x', password: 'p/w', database: 'app' })
+  const elsewhere = parseDatabaseUrl('postgresql://one/other?dbname=app&user=ada&password=a+b%26')
+  t.match(elsewhere, { user: 'ada', password: 'a+b&', database: 'app' }, 'a plus sign is no space')
+  const scram = parseDatabaseUrl('postgres://u@one:1/d?require_auth=scram-sha-256')
+  t.match(scram, { hosts: ['one'], requiresScram: true, settings: {} })
   for (const [what, text] of [
     ['another method', 'postgres://one/d?require_auth=password'],
     ['TLS', 'postgres://one/d?require_auth=scram-sha-256&sslmode=require'],
     ['several hosts', 'postgres://one,two/d?require_auth=scram-sha-256'],
     ['several hosts', 'postgres://one/d?require_auth=scram-sha-256&host=one,two'],
   ] as const) t.throws(() => parseDatabaseUrl(text), TypeError, `require_auth is not ignored with ${what}`)
+})
+
+t.test('9 every parameter of libpq in a URL is used, changes nothing, or is rejected with a sentence', async (t) => {
+  const read = (query: string) => parseDatabaseUrl(`postgres://u@one/d?${query}`)
+  const plain = read('')
+  for (const query of [
+    'channel_binding=prefer', 'channel_binding=disable', 'keepalives=1', 'keepalives_interval=10', 'keepalives_count=3',
+    'tcp_user_timeout=9000',
+    'gssencmode=disable', 'gssencmode=prefer', 'target_session_attrs=any', 'target_session_attrs=read-write',
+    'target_session_attrs=primary',
+    'client_encoding=auto', 'sslmode=disable', 'sslcompression=0', 'krbsrvname=postgres', 'load_balance_hosts=random',
+    'replication=false',
+  ]) t.strictSame(read(query), plain, query)
+  t.strictSame(read('keepalives=0').options, { keep_alive: null })
+  t.strictSame(read('keepalives_idle=30&connect_timeout=5').options, { keep_alive: 30, connect_timeout: 5 })
+  t.strictSame(read('fallback_application_name=a').settings, { application_name: 'a' })
+  t.strictSame(read('fallback_application_name=a&application_name=b&options=-c%20jit%3Doff').settings, {
+    application_name: 'b', options: '-c jit=off',
+  })
+  const modes = {
+    'sslmode=allow': 'prefer',
+    'sslmode=prefer': 'prefer',
+    'sslmode=require': 'require',
+    'sslmode=require&sslrootcert=/ca': 'verify-ca',
+    'sslmode=verify-ca&sslrootcert=/ca': 'verify-ca',
+    'sslmode=verify-full&sslrootcert=/ca': 'verify-full',
+    'sslrootcert=system': 'verify-full',
+    'sslrootcert=/ca': 'verify-ca',
+    'sslcert=/cert&sslkey=/key': 'require',
+    // That of Neon. A certificate that is not verified would not protect from a server in between.
+    'sslmode=require&channel_binding=require': 'verify-full',
+    'sslmode=require&channel_binding=require&sslrootcert=/ca': 'verify-ca',
+  }
+  for (const [query, mode] of Object.entries(modes)) t.equal(read(query).tls?.mode, mode, query)
+  for (const query of [
+    'hostaddr=::1', 'passfile=/f', 'service=s', 'servicefile=/f', 'requirepeer=postgres', 'sslcrldir=/d',
+    'sslkeylogfile=/f', 'scram_client_key=k',
+    'oauth_issuer=i', 'gssencmode=require', 'replication=database', 'target_session_attrs=standby', 'sslmode=always',
+    'channel_binding=require',
+    'connect_timeout=soon', 'ssl_min_protocol_version=SSLv3', 'host=/a,/b', 'port=many',
+  ]) {
+    const [name = ''] = query.split('=')
+    const named = name === 'host' ? 'several hosts' : name
+    t.match(explainDatabaseUrl(`postgres://u:secret@one/d?${query}`), new RegExp(`^${named}[ =].*\\.$`), query)
+  }
+  await t.rejects(createUsher(t, { databaseUrl: 'postgres://u:secret@one/d?service=main' }), {
+    message: /^usher: databaseUrl must be a URL .* service is not supported: give host, user .* in the URL instead\.$/,
+  })
+  await t.rejects(createUsher(t, { databaseUrl: `${await testDatabaseUrl()}?schema=public` }), {
+    message: 'usher: PostgreSQL rejects a parameter of the database URL ' +
+      '(unrecognized configuration parameter "schema"): correct or remove it',
+  })
 })
