@@ -21,6 +21,7 @@ import { createSignUps } from './migrations/sign-ups.ts'
 import { userListIndexes } from './migrations/user-lists.ts'
 import { addColumns, listMissingColumns } from './field-columns.ts'
 import { buildIndexes, createIndexes, type IndexesOf } from './migration-indexes.ts'
+import { defineTogether } from './together.ts'
 import { inShortTransaction, whileAlone, type ReportStep } from './migration-steps.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { allowPauses, lock } from './postgres.ts'
@@ -90,7 +91,7 @@ async function change (db: Kysely<Tables>, schema: string, fields: UserFields, r
     await inShortTransaction(db, schema, async (trx) => {
       if ((await listRan(trx, schema, 0)).has(name)) return
       await statementsOf(migration)?.(trx.withSchema(schema), schema)
-      await note(trx, schema, name)
+      await note(trx, schema, [name])
     }, () => report({ migration: name, state: 'waiting' }))
     report({ migration: name, state: 'ended' })
   }
@@ -98,8 +99,10 @@ async function change (db: Kysely<Tables>, schema: string, fields: UserFields, r
   await inShortTransaction(db, schema, async (trx) => addColumns(trx, schema, await listMissingColumns(trx, schema, fields)), () => report({ state: 'waiting' }))
 }
 
-async function note (trx: Kysely<Tables>, schema: string, name: string): Promise<void> {
-  await logOf(trx, schema).insertInto('migrations').values({ name, timestamp: new Date().toISOString() }).execute()
+async function note (trx: Kysely<Tables>, schema: string, names: readonly string[]): Promise<void> {
+  if (names.length === 0) return
+  const timestamp = new Date().toISOString()
+  await logOf(trx, schema).insertInto('migrations').values(names.map((name) => ({ name, timestamp }))).execute()
 }
 
 /**
@@ -107,14 +110,17 @@ async function note (trx: Kysely<Tables>, schema: string, name: string): Promise
  * restore a backup of an older release. The caller has the lock.
  */
 export async function runMigrations (trx: Kysely<Tables>, schema: string, { only }: { only?: ReadonlySet<string> } = {}): Promise<void> {
-  if (!await exists(trx, schema)) await createLog(trx, schema)
-  const ran = await listRan(trx, schema, 0)
-  for (const [name, migration] of Object.entries(migrations)) {
-    if (ran.has(name) || (only && !only.has(name))) continue
-    if (typeof migration !== 'function') await createIndexes(trx, migration.indexes(schema))
-    await statementsOf(migration)?.(trx.withSchema(schema), schema)
-    await note(trx, schema, name)
-  }
+  const isNew = !await exists(trx, schema)
+  const ran = isNew ? new Set() : await listRan(trx, schema, 0)
+  const missing = Object.entries(migrations).filter(([name]) => !ran.has(name) && (!only || only.has(name)))
+  await defineTogether(trx, async (db) => {
+    if (isNew) await createLog(db, schema)
+    for (const [, migration] of missing) {
+      if (typeof migration !== 'function') await createIndexes(db, migration.indexes(schema))
+      await statementsOf(migration)?.(db.withSchema(schema), schema)
+    }
+    await note(db, schema, missing.map(([name]) => name))
+  })
 }
 
 /** Takes the lock for changes of the schema until the transaction ends. Nodes that want to migrate wait for it. */

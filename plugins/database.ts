@@ -25,8 +25,7 @@ async function createDatabase (app: FastifyInstance) {
   app.addHook('onClose', close)
   const newer = await migrate(db, schema, { fields: userFields, report }).catch(giveUp)
   if (newer.length > 0) app.log.warn({ schema, migrations: newer }, 'a newer version of Usher has migrated the database')
-  await loadConsumed(db).catch(giveUp)
-  await measureClock().catch(giveUp)
+  await Promise.all([loadConsumed(db), measureClock()]).catch(giveUp)
 
   function report ({ state, ...step }: MigrationStep): void {
     if (state === 'waiting') app.log.warn({ schema, ...step }, step.migration ? 'a migration waits for a lock and is tried again' : 'another node migrates the database')

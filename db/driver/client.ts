@@ -5,9 +5,7 @@ import { basename, dirname, join } from 'node:path'
 import type { ConnectionOptions, SecureVersion } from 'node:tls'
 import postgres, { type Options, type PostgresType, type Sql } from 'postgres'
 import { parseDatabaseUrl, type DatabaseAddress, type Tls } from '../../schema/database-url.ts'
-import { StartError } from '../start-errors.ts'
 import { requireScram } from './require-scram.ts'
-import type { Failure } from './sockets.ts'
 
 // The limit of macOS. That of Linux is 107 bytes. Node.js does not open a longer path.
 const MAX_PATH_BYTES = 103
@@ -15,7 +13,7 @@ const MAX_PATH_BYTES = 103
 /**
  * Creates a postgres.js client for the URL of a database, which connects with its first statement. All connections to a
  * database that is given by a URL come from here, because postgres.js knows few of the parameters that URLs for libpq
- * have. Throws a `TypeError` for an invalid URL and a `StartError` for a file that cannot be read.
+ * have. Throws a `TypeError` for an invalid URL and an `Error` for a file that cannot be read.
  */
 export function createClient (databaseUrl: string, given: Options<Record<string, PostgresType>> = {}): Sql {
   const address = parseDatabaseUrl(databaseUrl)
@@ -75,8 +73,8 @@ function readPem (name: string, path: string): Buffer {
   try {
     return readFileSync(path)
   } catch (error) {
-    const { code } = error as Failure
-    throw new StartError(`the file ${path} of ${name} in the URL of the database cannot be read (${code})`)
+    const { code } = error as NodeJS.ErrnoException
+    throw new Error(`usher: the file ${path} of ${name} in the URL of the database cannot be read (${code})`)
   }
 }
 

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { isIP, type Socket } from 'node:net'
 import { connect, type ConnectionOptions } from 'node:tls'
-import type { Failure } from './sockets.ts'
 
 // https://www.postgresql.org/docs/current/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-SSLREQUEST
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
@@ -68,4 +67,4 @@ function next (socket: Socket, event: string): Promise<unknown[]> {
     .finally(() => socket.off('close', onClose))
 }
 
-const failure = (code: string, message: string): Failure => Object.assign(new Error(message), { code })
+const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code })

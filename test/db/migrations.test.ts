@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { sql } from 'kysely'
-import { migrate } from '../../db/migrations.ts'
+import { migrate, runMigrations } from '../../db/migrations.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
@@ -83,4 +83,43 @@ t.test('8 a database role without the right to create tables can start on a data
   const { db } = await openConnection(t, { database, schema })
   await database`set default_transaction_read_only = on`
   await t.resolves(migrate(db, schema))
+})
+
+t.test('8 a new schema is created with few statements, and equals one that was migrated step by step', async (t) => {
+  const { db, proxy, query } = await openConnection(t)
+  const [together, stepwise] = [uniqueSchema(t.name), uniqueSchema(t.name)]
+  await query('select 1')
+  const before = proxy.requests
+  await migrate(db, together)
+  t.ok(proxy.requests - before < 50, `${proxy.requests - before} round trips`)
+
+  await db.transaction().execute(async (trx) => runMigrations(trx, stepwise, { only: new Set(['0001-users']) }))
+  await migrate(db, stepwise)
+  const describe = async (schema: string) => {
+    const own = (column: string) => `${column} = '${schema}'::regnamespace`
+    const rows = await query<{ described: string }>(`
+      select described from (
+        select format('column %s %s %s %s %s', relname, attname, format_type(atttypid, atttypmod), attnotnull,
+            pg_get_expr(adbin, adrelid)) as described
+          from pg_class join pg_attribute on attrelid = pg_class.oid
+            left join pg_attrdef on adrelid = attrelid and adnum = attnum
+          where ${own('relnamespace')} and attnum > 0 and relkind in ('r', 'v', 'p') and not attisdropped
+        union all select format('index %s', pg_get_indexdef(indexrelid)) from pg_index
+          join pg_class on pg_class.oid = indrelid where ${own('relnamespace')}
+        union all select format('constraint %s %s', conname, pg_get_constraintdef(oid)) from pg_constraint
+          where ${own('connamespace')}
+        union all select format('trigger %s', pg_get_triggerdef(pg_trigger.oid)) from pg_trigger
+          join pg_class on pg_class.oid = tgrelid where ${own('relnamespace')} and not tgisinternal
+        union all select format('function %s', pg_get_functiondef(oid)) from pg_proc
+          where ${own('pronamespace')}
+        union all select format('%s %s %s %s', relname, relkind, relpersistence, reloptions) from pg_class
+          where ${own('relnamespace')}
+      ) as described order by described collate "C"`)
+    return rows.map(({ described }) => described.replaceAll(schema, 'ours'))
+  }
+  const described = await describe(together)
+  t.ok(described.length > 100)
+  t.strictSame(described, await describe(stepwise))
+  t.strictSame(await migrationsOf(together), await migrationsOf(stepwise))
+  for (const schema of [together, stepwise]) await query(`drop schema "${schema}" cascade`)
 })

@@ -13,6 +13,8 @@ export interface Proxy {
   readonly url: string
   /** How many connections were opened. */
   readonly dialed: number
+  /** How many messages clients have sent. One that waits for each answer sends one for each round trip. */
+  readonly requests: number
   /** Resets every connection. */
   cut (): void
   /** Resets every connection and rejects new ones until `listen` is called. */
@@ -41,6 +43,7 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
   const pairs = new Set<[Socket, Socket]>()
   let [frozen, hangingUp, dialed, port] = [false, false, 0, 0]
   const delays = { replies: 0, requests: 0 }
+  let requests = 0
   let server = await open()
   t.teardown(refuse)
 
@@ -66,6 +69,7 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
     function join (from: Socket, to: Socket, direction: keyof typeof delays): void {
       let [delayed, sent] = [0, Promise.resolve()]
       from.on('data', (chunk) => {
+        if (direction === 'requests') requests++
         const delayMs = delays[direction]
         const due = performance.now() + delayMs
         if (delayMs === 0 && delayed === 0) return void to.write(chunk)
@@ -103,6 +107,7 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
   return {
     url: Object.assign(new URL(databaseUrl), { hostname: '127.0.0.1', port: String(port) }).href,
     get dialed () { return dialed },
+    get requests () { return requests },
     cut,
     refuse,
     stopListening,
