@@ -8,12 +8,16 @@ import t from 'tap'
 import usher from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
 import { mountOptions } from '../helpers/host.ts'
+import { nodeCommand } from '../helpers/node.ts'
 import { fieldPart, filePart, post, upload } from '../helpers/uploads.ts'
 
 const root = join(import.meta.dirname, '../..')
 const script = join(import.meta.dirname, 'fixtures/upload.ts')
 
-const run = async (...args: string[]) => (await promisify(execFile)(process.execPath, args, { cwd: root })).stdout.trim()
+const run = async (...args: string[]) => {
+  const { command: [file, given], env } = nodeCommand(args)
+  return (await promisify(execFile)(file, given, { cwd: root, env })).stdout.trim()
+}
 
 t.test('9 with an old version of Node, loading the plugin fails with a sentence that names the version it needs', async (t) => {
   const pretend = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } })'

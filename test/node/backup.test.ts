@@ -41,6 +41,7 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into email_tokens (hash, user_id, email, expires_at) values (${hash}, ${id}, 'y@example.com', ${later})`
   await sql`insert into undo_tokens (hash, user_id, email, email_verified, expires_at) values (${hash}, ${id}, 'z@example.com', true, ${later})`
   await sql`insert into throttle values ('key', ${later}, 1)`
+  await sql`insert into mail_limits values ('key', ${later})`
   await sql`insert into deleted_users (user_id) values (gen_random_uuid())`
   await sql`insert into login_failures (key, count) values (${hash}, 7)`
   await sql`insert into ended_sessions (id) values (gen_random_uuid())`
