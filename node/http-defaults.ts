@@ -1,9 +1,8 @@
-import cors, { type FastifyCorsOptions } from '@fastify/cors'
-import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { ExpectationFailed, InvalidInput, MethodNotAllowed, NotFound } from '../schema/errors.ts'
 import { takeOverConnection } from '../plugins/connections.ts'
 import errors from '../plugins/errors.ts'
+import crossOrigin from './cors.ts'
 import { sendRaw } from './http-server.ts'
 import type { SetHeaders } from './security-headers.ts'
 
@@ -34,7 +33,7 @@ export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origi
     const allow = 'Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
     takeOverConnection(socket, () => sendRaw(socket, statusCode!, { error: message, code }, [allow]))
   })
-  if (origins.length > 0) await app.register(cors, { delegator: corsDelegator(origins) })
+  if (origins.length > 0) await app.register(crossOrigin, { origins })
   await app.register(errors)
   app.setNotFoundHandler(() => { throw new NotFound() })
 }, { name: 'usher-http-defaults' })
@@ -47,24 +46,4 @@ function isRepeated (name: string, rawHeaders: readonly string[]): boolean {
     if (header.length === name.length && header.toLowerCase() === name) count++
   }
   return count > 1
-}
-
-function corsDelegator (origins: readonly string[]) {
-  const any = origins.includes('*')
-  const options: FastifyCorsOptions = {
-    origin: any ? '*' : [...origins],
-    // Only origins that are named may use the session cookie.
-    credentials: !any,
-    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-    allowedHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Prefer', 'Range', 'X-Request-Id'],
-    exposedHeaders: [
-      'Link', 'Location', 'ETag', 'WWW-Authenticate', 'Retry-After', 'X-Request-Id', 'Content-Disposition', 'Content-Range',
-      'Accept-Encoding', 'Accept-Patch', 'Idempotency-Replayed', 'Preference-Applied',
-    ],
-    maxAge: 7200,
-  }
-  const plain = { ...options, preflight: false }
-  // An OPTIONS request that is not a preflight is handled like any other method.
-  return ({ headers }: FastifyRequest, done: (error: null, options: FastifyCorsOptions) => void) =>
-    done(null, headers.origin && headers['access-control-request-method'] ? options : plain)
 }

@@ -1,7 +1,10 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import Fastify from 'fastify'
 import t from 'tap'
+import httpDefaults from '../../node/http-defaults.ts'
+import { createHeaders } from '../../node/security-headers.ts'
 import { parseSettings } from '../../node/settings.ts'
 import { readOptions } from '../../schema/read-options.ts'
 
@@ -57,4 +60,33 @@ t.test('8 docs/settings.md lists every setting with its default', async (t) => {
     t.ok(listed.has(name), name)
     if (name !== 'TRUST_PROXY') t.ok(Array.isArray(value) || listed.get(name)!.startsWith(shown(value)), `${name}: ${listed.get(name)} instead of ${shown(value)}`)
   }
+})
+
+/** Returns the names in the first column of a table of a document, without their values, in lower case and sorted. */
+function headersIn (file: string, title: string): string[] {
+  const [, rows = ''] = new RegExp(`^\\| ${title} \\| \\|\\n((?:\\|.*\\n)+)`, 'm').exec(read(file)) ?? []
+  const names = [...rows.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, cell]) => [...cell!.matchAll(/`([\w-]+)/g)].map(([, name]) => name!))
+  return names.map((name) => name.toLowerCase()).sort()
+}
+
+t.test('8 pages of an origin in CORS_ORIGIN may send and read all headers that docs/endpoints.md names', async (t) => {
+  const origin = 'https://app.example.com'
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(httpDefaults, { origins: [origin], setHeaders: createHeaders([origin]) })
+  app.get('/', async () => 'here')
+  const listIn = (value: unknown) => `${value}`.toLowerCase().split(', ').sort()
+
+  const headers = { origin, 'access-control-request-method': 'GET' }
+  const preflight = await app.inject({ method: 'OPTIONS', url: '/', headers })
+  // Only the browser itself can set this one.
+  const sent = headersIn('docs/endpoints.md', 'of requests').filter((name) => name !== 'origin')
+  t.ok(sent.includes('last-event-id'))
+  t.same(listIn(preflight.headers['access-control-allow-headers']), sent)
+
+  const answer = await app.inject({ url: '/', headers: { origin } })
+  // https://fetch.spec.whatwg.org/#cors-safelisted-response-header-name
+  const read = [...new Set(headersIn('docs/endpoints.md', 'of responses'))].filter((name) => name !== 'cache-control')
+  t.ok(read.includes('etag'))
+  t.same(listIn(answer.headers['access-control-expose-headers']), read)
 })

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import helmet from '@fastify/helmet'
 import fastifyStatic from '@fastify/static'
 import swagger from '@fastify/swagger'
@@ -42,6 +43,18 @@ t.test('8 GET /docs/json', async (t) => {
     t.strictSame({ valid, errors, version }, { valid: true, errors: [], version: '3.1' })
     t.strictSame(document.servers, [{ url: '/' }])
     t.match(document.info, { title: 'Usher', version: /^\d+\.\d+\.\d+/, description: '(/graphql)' })
+  })
+
+  t.test('8 docs/endpoints.md has all headers of the document, so that pages of CORS_ORIGIN may send and read them', async (t) => {
+    const [, section = ''] = /^### Headers\n([^]*?)^### /m.exec(readFileSync(new URL('../../docs/endpoints.md', import.meta.url), 'utf8'))!
+    const [requests = '', responses = ''] = section.split('| of responses |')
+    const sent = operations.flatMap(({ operation: { parameters = [] } }) => parameters.filter((parameter) => parameter.in === 'header'))
+    const read = operations.flatMap(({ operation }) => Object.values(operation.responses).flatMap(({ headers = {} }) => Object.keys(headers)))
+    t.ok(sent.length > 0 && read.length > 0)
+    const isMissing = (text: string) => (name: string) => !new RegExp(`\`${name}[\`:]`, 'i').test(text)
+    t.same(sent.map(({ name }) => name).filter(isMissing(requests)), [])
+    // The browser keeps this one from scripts.
+    t.same(read.filter((name) => name !== 'Set-Cookie').filter(isMissing(responses)), [])
   })
 
   t.test('8 it lists each operation with its statuses and its authentication', async (t) => {
