@@ -11,6 +11,7 @@ import { describeError } from './outbox/describe-error.ts'
 import { undelivered } from './outbox/worker.ts'
 import { purgeRegularly, ROWS_A_PURGE } from './purge.ts'
 import { createSampler } from './sampler.ts'
+import { isRefusedForGood } from './smtp-reply.ts'
 
 const AT_ONCE = 4
 const PURGE_SECONDS = 60
@@ -62,8 +63,7 @@ function createMails (app: FastifyInstance, mailer: Mailer) {
       if (await isMailVoid(db, stored) || stored.to === null) return undelivered
       await mailer({ to: stored.to, ...mail })
     },
-    // An SMTP reply of 500 or above is a permanent failure, such as an unknown mailbox.
-    isFinal: (error) => error instanceof Expired || Number((error as { responseCode?: unknown } | null)?.responseCode) >= 500,
+    isFinal: (error) => error instanceof Expired || isRefusedForGood(error),
     // The mail is not listed as failed, because it contains a link that may still work.
     report ({ data }, error, final) {
       const fields = { err: describeError(error), userId: (data as StoredMail).userId }

@@ -1,8 +1,9 @@
 /** Returns what may be logged about an error: its message could repeat the recipient's address and a link with a token. */
 export function describeError (thrown: unknown) {
-  const error: Error & { code?: unknown, responseCode?: unknown } = thrown instanceof Error ? thrown : new Error(`${thrown}`)
-  const { name, message, stack, code, responseCode } = error
-  return { type: name, message: redact(`${message}`).slice(0, 500), stack: redact(`${stack}`.slice(0, 10_000)), code, responseCode }
+  const error: Error & { code?: unknown, responseCode?: unknown, command?: unknown } =
+    thrown instanceof Error ? thrown : new Error(`${thrown}`)
+  const { name, message, stack, code, responseCode, command } = error
+  return { type: name, message: redact(`${message}`).slice(0, 500), stack: redact(`${stack}`.slice(0, 10_000)), code, responseCode, command }
 }
 
 function redact (text: string): string {

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { SMTPServer } from 'smtp-server'
 import type { Test } from 'tap'
@@ -61,6 +62,51 @@ export async function startMailServer (t: Test, answer: (to: string) => number |
   t.teardown(() => new Promise<void>((resolve) => server.close(() => resolve())))
   const { port } = server.server.address() as AddressInfo
   return { ...createInbox(mails), raw, url: `smtp://127.0.0.1:${port}` }
+}
+
+/** Replies of a mail server by the command they refuse; `message` is the one to the text of a mail. */
+export type Replies = Readonly<Partial<Record<'greeting' | 'AUTH PLAIN' | 'MAIL FROM' | 'RCPT TO' | 'message', string>>>
+
+/** Starts an SMTP server that refuses what `replies` says until it is mended. It is stopped when the test ends. */
+export async function startRefusingServer (t: Test, replies: Replies): Promise<{ url: string, accepted: number, mend (): void }> {
+  let isMended = false
+  const result = { url: '', accepted: 0, mend: () => { isMended = true } }
+  const refusal = (step: keyof Replies): string | undefined => isMended ? undefined : replies[step]
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    let isText = false
+    const say = (text: string) => socket.write(`${text}\r\n`)
+    function reply (line: string): string | undefined {
+      if (isText) {
+        if (line !== '.') return undefined
+        isText = false
+        const refused = refusal('message')
+        if (refused === undefined) result.accepted++
+        return refused ?? '250 accepted'
+      }
+      if (line.startsWith('EHLO ')) return '250-here\r\n250 AUTH PLAIN'
+      if (line.startsWith('AUTH ')) return refusal('AUTH PLAIN') ?? '235 welcome'
+      if (line === 'DATA') {
+        isText = true
+        return '354 go on'
+      }
+      return refusal(line.split(':', 1)[0] as keyof Replies) ?? '250 fine'
+    }
+    socket.on('error', () => {})
+    createInterface(socket).on('line', (line) => {
+      const answer = reply(line)
+      if (answer !== undefined) say(answer)
+    })
+    say(refusal('greeting') ?? '220 here')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  result.url = `smtp://user:password@127.0.0.1:${(server.address() as AddressInfo).port}`
+  return result
 }
 
 // Parses RFC 5322, RFC 2045 and RFC 2046 as far as ASCII texts with an HTML alternative need.

@@ -15,7 +15,7 @@ import type { Deadlines } from '../../schema/deadlines.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { slow } from '../helpers/deadlines.ts'
-import { createMailer, startMailServer } from '../helpers/mail.ts'
+import { createMailer, startMailServer, startRefusingServer, type Replies } from '../helpers/mail.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
@@ -108,6 +108,47 @@ t.test('4.7 a mail is given up when its link expires, or at once after a permane
   t.match(logged().at(-1), { level: 50, msg: 'A mail could not be sent' })
   t.ok(attempts > 1)
   t.same(await sql`select 1 from failed_deliveries`, [], 'not listed, because its link may still work')
+})
+
+// What a mail server says, and whether that is about the recipient or the content.
+const refusals: [when: string, replies: Replies, isFinal: boolean][] = [
+  ['the node in its greeting', { greeting: '554 5.7.1 blocked by policy' }, false],
+  ['a login', { 'AUTH PLAIN': '535 5.7.8 Authentication credentials invalid' }, false],
+  ['a sender', { 'MAIL FROM': '550 5.7.1 you may not send as this address' }, false],
+  ['a sender who is unknown', { 'MAIL FROM': '553 5.1.8 sender address rejected' }, false],
+  ['a session without a login', { 'RCPT TO': '530 5.7.0 Authentication required' }, false],
+  ['a sender, in reply to the recipient', { 'RCPT TO': '550 5.1.8 sender address rejected: domain not found' }, false],
+  ['a relay', { 'RCPT TO': '554 5.7.1 relay access denied' }, false],
+  ['a relay, without an enhanced code', { 'RCPT TO': '554 relay access denied' }, false],
+  ['a sender, in reply to the mail', { message: '554 Message rejected: Email address is not verified' }, false],
+  ['a sender, in reply to the mail, with an enhanced code', { message: '550 5.7.60 you may not send as this sender' }, false],
+  ['a recipient', { 'RCPT TO': '550 5.1.1 no such mailbox' }, true],
+  ['a recipient, without an enhanced code', { 'RCPT TO': '550 no such mailbox' }, true],
+  ['a mailbox that is disabled', { 'RCPT TO': '554 5.2.1 mailbox disabled' }, true],
+  ['a recipient, in reply to the mail', { message: '550 5.1.1 no such mailbox' }, true],
+  ['the content', { message: '554 5.6.0 malformed content' }, true],
+  ['the size', { message: '552 too large' }, true],
+]
+t.test('4.7 only a mail server that refuses the recipient or the content ends the attempts', async (t) => {
+  let current: Mailer
+  const { send, logged, empty } = await start(t, (mail) => current(mail))
+  for (const [what, replies, isFinal] of refusals) {
+    await t.test(`4.7 one that refuses ${what} ${isFinal ? 'ends them' : 'gets the mail when that is mended'}`, async (t) => {
+      const server = await startRefusingServer(t, replies)
+      const { mailer, close } = createSmtpMailer(server.url, FROM)
+      t.teardown(close)
+      current = mailer
+      const count = logged().length
+      await send(to)
+      await until('an attempt', () => logged().length > count)
+      const [reply = ''] = Object.values(replies)
+      const msg = `A mail could not be sent${isFinal ? '' : ': another attempt follows'}`
+      t.match(logged()[count], { level: isFinal ? 50 : 40, msg, err: { responseCode: Number(reply.slice(0, 3)) } })
+      server.mend()
+      await empty()
+      t.equal(server.accepted, isFinal ? 0 : 1)
+    })
+  }
 })
 
 t.test('4.7 a mail whose link has expired is not sent', async (t) => {
