@@ -3,6 +3,7 @@ import type { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import { isColor } from '../schema/color.ts'
 import { isDatabaseUrl } from '../schema/database-url.ts'
+import { isPublicUrl } from '../schema/public-url.ts'
 
 /** Adds the formats of settings to a validator. */
 export function addSettingFormats (ajv: Ajv): void {
@@ -16,10 +17,6 @@ export function addSettingFormats (ajv: Ajv): void {
   ajv.addFormat('name', (text: string) => text.trim() !== '' && !/[\p{Cc}\p{Cs}]/u.test(text))
   ajv.addFormat('origin', isOrigin)
   ajv.addFormat('network', isNetwork)
-}
-
-function isPublicUrl (text: string): boolean {
-  return /^https?:\/\/[^@?#\s]+$/.test(text) && URL.canParse(text)
 }
 
 function isMailbox (text: string): boolean {

@@ -1,6 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 import { explainDatabaseUrl } from '../schema/database-url.ts'
+import { PUBLIC_URL_FORMAT } from '../schema/public-url.ts'
 import { addSettingFormats } from './setting-formats.ts'
 import { webhooksOf } from './webhooks.ts'
 
@@ -42,7 +43,7 @@ const Settings = Type.Object({
   DATABASE_WAIT_SECONDS: Type.Integer({ default: 60, minimum: 0, maximum: 3600, description: 'a whole number of seconds from 0 to 3600' }),
   DEADLINE_FACTOR: Type.Integer({ default: 1, minimum: 1, maximum: 100, description: 'a whole number from 1 to 100' }),
   DATA_DIR: Type.String({ default: './data', description: 'a folder' }),
-  PUBLIC_URL: Type.Optional(Type.String({ format: 'web', description: 'an address such as https://api.example.com' })),
+  PUBLIC_URL: Type.Optional(Type.String({ format: 'web', description: PUBLIC_URL_FORMAT })),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', maxLength: 254, description: 'an email address of at most 254 characters' })),
   ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, maxLength: 256, description: 'a password of 8 to 256 characters' })),
   LOG_LEVEL: Type.Unsafe<Level>({

@@ -21,7 +21,7 @@ const schema = {
 
 /** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
 const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAudit: audit, usherAuth: { actorOf, authenticate, authorize, confirmReader }, usherOptions: { prefix, policy } } = app
+  const { usherAudit: audit, usherAuth: { actorOf, authenticate, authorize, confirmReader }, usherOptions: { publicPath, policy } } = app
   const readsAll = policy['audit:read']
   app.usherTag('audit', 'The account log')
   forbidStoring(app)
@@ -44,7 +44,7 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
     addVary(reply, 'Authorization')
     // Entries have no versions. An entry changes when its user is deleted.
     const isCurrent = revalidate(request, reply, pageTag(entries, 'audit 1', `${next}`))
-    linkNextPage(reply, `${prefix}/api/audit`, { user, action, limit }, next && encodeCursor(next))
+    linkNextPage(reply, `${publicPath}/api/audit`, { user, action, limit }, next && encodeCursor(next))
     return isCurrent ? sendNotModified(request, reply) : entries
   }
 }

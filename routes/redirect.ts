@@ -4,7 +4,7 @@ import { failures } from '../schema/reply.ts'
 
 /** Adds GET /api/redirect (contract 6). */
 const redirect: FastifyPluginAsync = async (app) => {
-  const { prefix, redirectTo = `${prefix}/api/users` } = app.usherOptions
+  const { publicPath, redirectTo = `${publicPath}/api/users` } = app.usherOptions
   app.usherTag('redirect', 'A redirect')
 
   app.get('/redirect', {

@@ -65,9 +65,9 @@ const schemas = {
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherActor: actors, usherUsers: users, usherAuth: { allow, callerOf, confirmReader }, usherAccounts: accounts, usherNewUsers: newUsers,
-    usherVisibility: visibility, usherOptions: { prefix, userFields },
+    usherVisibility: visibility, usherOptions: { publicPath, userFields },
   } = app
-  const path = `${prefix}/api/users`
+  const path = `${publicPath}/api/users`
   const once = createOnce(app)
   app.usherTag('users', 'User records')
 

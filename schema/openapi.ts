@@ -23,12 +23,11 @@ interface Operation {
 }
 
 /**
- * Returns the parts of the OpenAPI document that describe the service as a whole (contract 8), for its prefix and public
+ * Returns the parts of the OpenAPI document that describe the service as a whole (contract 8), for its public path and
  * URL, and its tags.
  */
-export function describeApi ({ prefix, publicUrl, without }: Pick<Options, 'prefix' | 'publicUrl' | 'without'>, tags: Tag[]) {
-  const { origin, pathname = '' } = publicUrl ? new URL(publicUrl) : {} as Partial<URL>
-  const base = `${pathname.replace(/\/+$/, '')}${prefix}`
+export function describeApi ({ publicPath: base, publicUrl, without }: Pick<Options, 'publicPath' | 'publicUrl' | 'without'>, tags: Tag[]) {
+  const origin = publicUrl && new URL(publicUrl).origin
   return {
     openapi: '3.1.0',
     info: { title: 'Usher', version: packageJson.version, license: { name: 'MIT', identifier: 'MIT' }, description: describe(base, without) },

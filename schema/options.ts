@@ -24,7 +24,7 @@ export const Settings = Type.Object({
   actorName: Type.String({ default: 'actor', pattern: '^[A-Za-z_$][\\w$]{0,39}$', description: 'The name of the request member with the actor' }),
   schema: Type.String({ default: 'usher', pattern: '^[a-z_][a-z0-9_]{0,39}$', description: 'The PostgreSQL schema of the tables' }),
   poolSize: Type.Integer({ default: 10, minimum: 2, maximum: 1000, description: 'Connections for statements; transactions open up to half as many more' }),
-  publicUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:', description: 'Base of absolute URLs; the prefix follows it' })),
+  publicUrl: Type.Optional(Type.String({ description: 'Base of absolute URLs; the prefix follows it' })),
   origins: Type.Array(Type.String(), {
     default: [],
     description: 'Further origins whose pages may use the session cookie and open sockets; `*` allows any origin, for sockets only',
@@ -144,6 +144,8 @@ type PartialOrUndefined<Members> = { [Name in keyof Members]?: Members[Name] | u
 export interface Options extends Readonly<Given> {
   /** The whole path under which Usher is mounted, such as `/accounts`. It is empty at the root. */
   readonly prefix: string
+  /** The path under which clients reach Usher, for addresses in responses: that of `publicUrl`, which a proxy removes, and the prefix. */
+  readonly publicPath: string
   readonly database: string | Sql
   readonly notificationsUrl: string | undefined
   readonly emitter: Emitter | undefined

@@ -6,6 +6,7 @@ import { readHooks } from './hooks.ts'
 import { readGraphql } from './host-graphql.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
 import { dropToolOptions } from './option-names.ts'
+import { isPublicUrl, pathOf, PUBLIC_URL_FORMAT } from './public-url.ts'
 import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { readUserFields } from './read-user-fields.ts'
 import { createParser } from './validator.ts'
@@ -21,15 +22,19 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
   if (rest.signUp === true && mailer === undefined) throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
   if (mailTemplates !== undefined && typeof mailTemplates !== 'function') throw optionError('mailTemplates must be a function')
+  if (typeof rest.publicUrl === 'string' && !isPublicUrl(rest.publicUrl)) throw optionError(`publicUrl must be ${PUBLIC_URL_FORMAT}`)
   const { limits, host: hostGraphql } = readGraphql(rest.graphql)
   if (ofFastify.has(String(rest.actorName))) throw optionError(`actorName ${rest.actorName} is a member of Fastify's requests: choose another name`)
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   if (onAdminIgnored !== undefined && typeof onAdminIgnored !== 'function') throw optionError('onAdminIgnored must be a function')
   if (claims !== undefined && typeof claims !== 'function') throw optionError('claims must be a function')
+  const parsed = parseLimits({ ...rest, graphql: limits })
+  const path = readPrefix(prefix)
   return Object.freeze({
-    ...parseLimits({ ...rest, graphql: limits }),
-    prefix: readPrefix(prefix),
+    ...parsed,
+    prefix: path,
+    publicPath: `${pathOf(parsed.publicUrl)}${path}`,
     database: readDatabase(databaseUrl, sql),
     notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
     emitter,

@@ -10,9 +10,9 @@ export const SESSION_COOKIE = 'usher_session'
  * with their own clock, or correct by the header `Date`, which is by the clock of this machine
  */
 export function attributesOf (
-  { prefix, publicUrl }: Pick<Options, 'prefix' | 'publicUrl'>, protocol: string | undefined, expires: Date, now: number
+  { publicPath, publicUrl }: Pick<Options, 'publicPath' | 'publicUrl'>, protocol: string | undefined, expires: Date, now: number
 ) {
   const secure = publicUrl?.startsWith('https:') === true || protocol === 'https'
   const maxAge = Math.max(0, Math.floor((expires.getTime() - now) / 1000))
-  return { path: `${prefix}/api/auth`, httpOnly: true, sameSite: 'lax', secure, expires, maxAge } as const
+  return { path: `${publicPath}/api/auth`, httpOnly: true, sameSite: 'lax', secure, expires, maxAge } as const
 }

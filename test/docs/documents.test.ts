@@ -46,7 +46,7 @@ t.test('every file that a document names exists, and every link leads to an exis
 t.test('9 docs/options.md lists every option with its default', async (t) => {
   const { throttle, live, graphql, pages: { texts: _, ...pages }, deadlines, ...options } = readOptions({ databaseUrl: 'postgres://localhost/usher' })
   const listed = defaultsIn('docs/options.md')
-  const others = ['database', 'prefix', 'policy', 'hooks', 'hostGraphql']
+  const others = ['database', 'prefix', 'publicPath', 'policy', 'hooks', 'hostGraphql']
   for (const [name, value] of Object.entries({ ...options, texts: undefined, ...pages, ...throttle, ...live, ...graphql, bufferedBytes: graphql.bufferedBytes, ...deadlines })) {
     if (others.includes(name)) continue
     t.ok(listed.has(name), name)

@@ -26,6 +26,9 @@ t.test('9 with the option sql, Usher uses the client of the host and does not cl
   t.strictSame([...await sql`select count(*)::int from ${sql(schema!)}.users`], [{ count: 1 }])
 })
 
+const publicUrl =
+  'publicUrl must be an address such as https://api.example.com, or https://example.com/accounts if a proxy removes the path'
+
 t.test('9 an invalid option makes the start fail with a sentence that names it', async (t) => {
   const sql = postgres(databaseUrl)
   const needed = { databaseUrl }
@@ -58,7 +61,10 @@ t.test('9 an invalid option makes the start fail with a sentence that names it',
     [{ ...needed, schema: () => {} }, 'schema must be a string'],
     [{ ...needed, poolSize: '10' }, 'poolSize must be an integer'],
     [{ ...needed, poolSize: 1 }, 'poolSize must be between 2 and 1000'],
-    [{ ...needed, publicUrl: 'example.com' }, 'publicUrl must match pattern "^https?:"'],
+    [{ ...needed, publicUrl: 'example.com' }, publicUrl],
+    [{ ...needed, publicUrl: 'https://example.com/a?b' }, publicUrl],
+    [{ ...needed, publicUrl: 'https://example.com/a;b' }, publicUrl],
+    [{ ...needed, publicUrl: 'https://example.com/a/../b' }, publicUrl],
     [{ ...needed, decoratorName: '' }, 'decoratorName must not be blank'],
     [{ ...needed, decoratorName: 'register' }, 'decoratorName register is taken in this app: choose another name'],
     [{ ...needed, origins: 'https://a.example' }, 'origins must be an array'],

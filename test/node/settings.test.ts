@@ -124,7 +124,8 @@ t.test('8 settings: a URL of a database may have several hosts, options and a pe
 const port = 'PORT must be a whole number from 0 (any free port) to 65535.'
 const database = 'DATABASE_URL must be an address such as postgres://user:password@host:5432/database.'
 const encoding = 'Characters such as / # ? % @ in the password must be percent-encoded (/ is %2F).'
-const site = 'PUBLIC_URL must be an address such as https://api.example.com.'
+const site =
+  'PUBLIC_URL must be an address such as https://api.example.com, or https://example.com/accounts if a proxy removes the path.'
 const email = 'ADMIN_EMAIL must be an email address of at most 254 characters.'
 const password = 'ADMIN_PASSWORD must be a password of 8 to 256 characters.'
 const level = 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace and silent.'
@@ -168,6 +169,7 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ PUBLIC_URL: 'ftp://api.example.com' }, site],
   [{ PUBLIC_URL: 'https://api.example.com/?x' }, site],
   [{ PUBLIC_URL: 'https://' }, site],
+  [{ PUBLIC_URL: 'https://example.com/a;b' }, site],
   [{ ADMIN_EMAIL: 'root', ADMIN_PASSWORD: 'horse battery staple' }, email],
   [{ ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'short' }, password],
   [{ ADMIN_EMAIL: 'root@example.com' }, 'ADMIN_PASSWORD is required with ADMIN_EMAIL.'],

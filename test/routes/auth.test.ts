@@ -320,7 +320,7 @@ t.test('4 the cookie works under a prefix, over TLS, and for origins that the ho
   const login = (headers: object) => inject('POST', '/api/auth/login', { headers: { ...headers }, payload: { email: admin.email, password: admin.password } })
 
   const secure = await login({ 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' })
-  t.match(secure.headers['set-cookie'], /^usher_session=[\w.-]+; Max-Age=\d+; Path=\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/)
+  t.match(secure.headers['set-cookie'], /^usher_session=[\w.-]+; Max-Age=\d+; Path=\/base\/accounts\/api\/auth; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/)
   t.match((await login({ 'x-forwarded-proto': 'http' })).headers['set-cookie'], /; Secure;/, 'the public URL is https')
   const local = { ...options, prefix: '/local', decoratorName: 'local', publicUrl: 'http://public.example.com' }
   const plain = Fastify({ pluginTimeout: 0, trustProxy: true })
@@ -336,7 +336,7 @@ t.test('4 the cookie works under a prefix, over TLS, and for origins that the ho
     const headers = { cookie: cookie.split(';')[0]!, origin, host: 'api.example.com', 'x-forwarded-proto': 'https' }
     const response = await inject('POST', '/api/auth/logout', { headers })
     t.equal(response.statusCode, 204, origin)
-    t.match(response.headers['set-cookie'], /^usher_session=; Max-Age=0; Path=\/accounts\/api\/auth; .*; Secure; /)
+    t.match(response.headers['set-cookie'], /^usher_session=; Max-Age=0; Path=\/base\/accounts\/api\/auth; .*; Secure; /)
   }
   const refused = await inject('POST', '/api/auth/logout', { headers: { cookie: admin.cookie, origin: 'https://public.example.com/base' } })
   t.equal(refused.statusCode, 403)

@@ -1,0 +1,13 @@
+/** What a public URL must be, as the end of a sentence. */
+export const PUBLIC_URL_FORMAT = 'an address such as https://api.example.com, or https://example.com/accounts if a proxy removes the path'
+
+/**
+ * Returns whether a text can be a public URL: an origin, and perhaps a fixed path, which becomes part of headers, cookies and links.
+ */
+export function isPublicUrl (text: string): boolean {
+  return /^https?:\/\/[^/@?#\\\s]+(\/[\w.~-]+)*\/*$/.test(text) && URL.canParse(text) && !/(^|\/)\.\.?(\/|$)/.test(text)
+}
+
+/** Returns the path of a public URL, without a slash at its end. Requests reach Usher without it. */
+export const pathOf = (publicUrl: string | undefined): string =>
+  publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/+$/, '')
