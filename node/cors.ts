@@ -1,6 +1,7 @@
 import cors, { type FastifyCorsOptions } from '@fastify/cors'
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { createOriginCheck } from '../schema/origin.ts'
 
 // All headers of docs/endpoints.md, which a test compares. A browser sends others from another origin only if the response to the
 // preflight request names them. Many clients pass on the context of a trace.
@@ -17,8 +18,10 @@ const RESPONSE_HEADERS = [
 /** Adds CORS for pages of some origins, or of any with `*`. */
 export default fp<{ origins: readonly string[] }>(async function crossOrigin (app, { origins }) {
   const any = origins.includes('*')
+  const isNamed = createOriginCheck(origins)
   const options: FastifyCorsOptions = {
-    origin: any ? '*' : [...origins],
+    // A browser compares this with what it has sent.
+    origin: any ? '*' : (origin, done) => done(null, origin !== undefined && isNamed(origin) ? origin : []),
     // Only origins that are named may use the session cookie.
     credentials: !any,
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],

@@ -3,6 +3,7 @@ import { ExpectationFailed, InvalidInput, MethodNotAllowed, NotFound } from '../
 import { takeOverConnection } from '../plugins/connections.ts'
 import errors from '../plugins/errors.ts'
 import crossOrigin from './cors.ts'
+import { reduceForwardedProtocol } from './forwarded-protocol.ts'
 import { sendRaw } from './http-server.ts'
 import type { SetHeaders } from './security-headers.ts'
 
@@ -16,6 +17,7 @@ export interface HttpDefaultsOptions {
 /** Does what a host does for itself elsewhere: security headers, CORS, and a response for every path. */
 export default fp<HttpDefaultsOptions>(async function httpDefaults (app, { origins, setHeaders }) {
   app.addHook('onRequest', (request, reply, done) => {
+    reduceForwardedProtocol(request)
     setHeaders(request, reply)
     const { headers, rawHeaders, httpVersion } = request.raw
     // RFC 9112 3.2 and RFC 9110 10.1.1. Node would respond to such requests without a body, or accept them.

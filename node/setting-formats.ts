@@ -3,6 +3,7 @@ import type { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import { isColor } from '../schema/color.ts'
 import { isDatabaseUrl } from '../schema/database-url.ts'
+import { normalizeOrigin } from '../schema/origin.ts'
 import { isPublicUrl } from '../schema/public-url.ts'
 
 /** Adds the formats of settings to a validator. */
@@ -25,7 +26,7 @@ function isMailbox (text: string): boolean {
 }
 
 function isOrigin (text: string): boolean {
-  return text === '*' || (URL.canParse(text) && new URL(text).origin === text)
+  return text === '*' || normalizeOrigin(text) !== undefined
 }
 
 // Accepts the values of Fastify's `trustProxy`, except a number of hops. A number does not say which client to trust, so

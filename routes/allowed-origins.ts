@@ -1,11 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { createOriginCheck, normalizeOrigin } from '../schema/origin.ts'
 
 /**
  * Returns functions that check the header `Origin` of a request. Allowed are the request's own host, the origin of `publicUrl`, and
  * those of the option `origins`.
  */
 export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: FastifyInstance) {
-  const allowed = new Set([...origins, ...publicUrl ? [new URL(publicUrl).origin] : []])
+  const isAllowed = createOriginCheck([...origins, ...publicUrl ? [new URL(publicUrl).origin] : []])
+  const isOpen = origins.includes('*')
 
   return {
     /**
@@ -14,7 +16,7 @@ export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: 
      */
     serveCookie (request: FastifyRequest): boolean {
       const { origin } = request.headers
-      return !origin || origin === `${request.protocol}://${request.host}` || allowed.has(origin)
+      return !origin || isAt(request, request.protocol, origin) || isAllowed(origin)
     },
 
     /**
@@ -23,7 +25,12 @@ export function createAllowedOrigins ({ usherOptions: { publicUrl, origins } }: 
      */
     mayConnect (request: FastifyRequest): boolean {
       const { origin } = request.headers
-      return !origin || allowed.has('*') || allowed.has(origin) || /^https?:\/\/(.*)$/.exec(origin)?.[1] === request.host
+      return !origin || isOpen || isAt(request, 'https', origin) || isAt(request, 'http', origin) || isAllowed(origin)
     },
   }
+}
+
+function isAt ({ host }: FastifyRequest, scheme: string, origin: string): boolean {
+  const own = `${scheme}://${host}`
+  return own === origin || (normalizeOrigin(own) ?? own) === normalizeOrigin(origin)
 }

@@ -6,6 +6,7 @@ import { readHooks } from './hooks.ts'
 import { readGraphql } from './host-graphql.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
 import { dropToolOptions } from './option-names.ts'
+import { normalizeOrigin } from './origin.ts'
 import { isPublicUrl, pathOf, PUBLIC_URL_FORMAT } from './public-url.ts'
 import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { readUserFields } from './read-user-fields.ts'
@@ -29,6 +30,9 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   if (onAdminIgnored !== undefined && typeof onAdminIgnored !== 'function') throw optionError('onAdminIgnored must be a function')
   if (claims !== undefined && typeof claims !== 'function') throw optionError('claims must be a function')
+  if (Array.isArray(rest.origins) && rest.origins.some((origin) => origin !== '*' && normalizeOrigin(`${origin}`) === undefined)) {
+    throw optionError('origins must be origins such as https://app.example.com or capacitor://localhost, without wildcards, or *')
+  }
   const parsed = parseLimits({ ...rest, graphql: limits })
   const path = readPrefix(prefix)
   return Object.freeze({

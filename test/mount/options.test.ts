@@ -26,6 +26,7 @@ t.test('9 with the option sql, Usher uses the client of the host and does not cl
   t.strictSame([...await sql`select count(*)::int from ${sql(schema!)}.users`], [{ count: 1 }])
 })
 
+const origins = 'origins must be origins such as https://app.example.com or capacitor://localhost, without wildcards, or *'
 const publicUrl =
   'publicUrl must be an address such as https://api.example.com, or https://example.com/accounts if a proxy removes the path'
 
@@ -62,6 +63,8 @@ t.test('9 an invalid option makes the start fail with a sentence that names it',
     [{ ...needed, poolSize: '10' }, 'poolSize must be an integer'],
     [{ ...needed, poolSize: 1 }, 'poolSize must be between 2 and 1000'],
     [{ ...needed, publicUrl: 'example.com' }, publicUrl],
+    [{ ...needed, origins: ['https://*.example.com'] }, origins],
+    [{ ...needed, origins: ['null'] }, origins],
     [{ ...needed, publicUrl: 'https://example.com/a?b' }, publicUrl],
     [{ ...needed, publicUrl: 'https://example.com/a;b' }, publicUrl],
     [{ ...needed, publicUrl: 'https://example.com/a/../b' }, publicUrl],

@@ -125,3 +125,52 @@ t.test('8 TRUST_PROXY: proxies are recognised with a port, in brackets and as ma
   t.equal(await of(client, '198.51.100.9'), '198.51.100.9')
   t.same([trustProxy([]), trustProxy(['false']), trustProxy(['true', '10.0.0.0/8'])], [false, false, true])
 })
+
+t.test('8 CORS_ORIGIN compares origins as browsers do (RFC 6454), also those of apps and extensions', async (t) => {
+  const origins = [
+    'HTTPS://App.Example.com:443', 'http://localhost:80', 'https://bücher.example', 'https://[::1]:8443', 'capacitor://localhost',
+    'tauri://localhost', 'chrome-extension://abcdefghijklmnop',
+  ]
+  t.same(parseSettings({ CORS_ORIGIN: origins.join(', ') }).CORS_ORIGIN, origins)
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })
+  app.get('/here', async () => 'here')
+  const allowed = async (origin: string) => (await app.inject({ url: '/here', headers: { origin } })).headers['access-control-allow-origin']
+  const same = [
+    'https://app.example.com', 'https://app.example.com:443', 'http://localhost', 'https://xn--bcher-kva.example', 'https://[::1]:8443',
+    'capacitor://localhost', 'tauri://localhost', 'chrome-extension://abcdefghijklmnop',
+  ]
+  for (const origin of same) t.equal(await allowed(origin), origin, origin)
+  const others = [
+    'http://app.example.com', 'https://app.example.com:8443', 'https://localhost', 'capacitor://evil', 'tauri://localhost.evil',
+    'chrome-extension://other', 'null', 'https://*', '',
+  ]
+  for (const origin of others) t.equal(await allowed(origin), undefined, origin)
+})
+
+t.test('8 X-Forwarded-Proto of several proxies counts as the first of those that are trusted has written it', async (t) => {
+  const cases: [trusted: string, addresses: string | undefined, protocols: string, expected: string][] = [
+    ['loopback', '192.0.2.7', 'https', 'https'],
+    ['loopback, 10.0.0.0/8', '192.0.2.7, 10.0.0.1', 'https,http', 'https'],
+    ['loopback, 10.0.0.0/8', '192.0.2.7, 10.0.0.1', 'http, https', 'http'],
+    ['true', '192.0.2.7, 10.0.0.1', 'https , http', 'https'],
+    // What the client itself has sent does not count.
+    ['loopback', '10.9.9.9, 192.0.2.7', 'https, http', 'http'],
+    ['loopback, 10.0.0.0/8', '10.9.9.9, 192.0.2.7, 10.0.0.1', 'http, https, http', 'https'],
+    ['loopback', undefined, 'https, http', 'http'],
+    ['false', '192.0.2.7, 10.0.0.1', 'https,http', 'http'],
+  ]
+  for (const [trusted, addresses, protocols, expected] of cases) {
+    const setHeaders = createHeaders([])
+    const app = Fastify(serverOptions(parseSettings({ LOG_LEVEL: 'silent', TRUST_PROXY: trusted }), setHeaders))
+    t.teardown(() => app.close())
+    await app.register(httpDefaults, { origins: [], setHeaders })
+    app.get('/here', async ({ protocol }) => protocol)
+    const headers = { 'x-forwarded-proto': protocols, ...addresses !== undefined && { 'x-forwarded-for': addresses } }
+    const { body, headers: sent } = await app.inject({ url: '/here', headers })
+    const what = `TRUST_PROXY=${trusted}: ${addresses}, ${protocols}`
+    t.equal(body, expected, what)
+    t.equal(sent['strict-transport-security'] !== undefined, expected === 'https', what)
+  }
+})

@@ -129,7 +129,8 @@ const site =
 const email = 'ADMIN_EMAIL must be an email address of at most 254 characters.'
 const password = 'ADMIN_PASSWORD must be a password of 8 to 256 characters.'
 const level = 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace and silent.'
-const origin = 'CORS_ORIGIN must be a comma-separated list of origins such as https://app.example.com, or * for any.'
+const origin = 'CORS_ORIGIN must be a comma-separated list of origins such as https://app.example.com or capacitor://localhost, ' +
+  'without wildcards, or only * for any.'
 const proxy = 'TRUST_PROXY must be true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8.'
 const secret = 'SECRET must be a secret of 16 to 1024 characters.'
 const smtp = 'SMTP_URL must be an address such as smtps://user:password@mail.example.com.'
@@ -178,6 +179,14 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ CORS_ORIGIN: 'app.example.com' }, origin],
   [{ CORS_ORIGIN: 'https://app.example.com/' }, origin],
   [{ CORS_ORIGIN: 'https://app.example.com,' }, origin],
+  [{ CORS_ORIGIN: 'https://*.example.com' }, origin],
+  [{ CORS_ORIGIN: 'https://app.example.com, *' }, origin],
+  [{ CORS_ORIGIN: 'https://user@app.example.com' }, origin],
+  [{ CORS_ORIGIN: 'null' }, origin],
+  [{ CORS_ORIGIN: 'file://' }, origin],
+  [{ CORS_ORIGIN: 'wss://app.example.com' }, origin],
+  [{ TRUST_PROXY: 'true, 10.0.0.0/8' }, proxy],
+  [{ TRUST_PROXY: '10.0.0.0/8, false' }, proxy],
   [{ TRUST_PROXY: '1' }, proxy],
   [{ TRUST_PROXY: 'yes' }, proxy],
   [{ TRUST_PROXY: '10.0.0.0/33' }, proxy],

@@ -340,6 +340,23 @@ t.test('4 the cookie works under a prefix, over TLS, and for origins that the ho
   }
   const refused = await inject('POST', '/api/auth/logout', { headers: { cookie: admin.cookie, origin: 'https://public.example.com/base' } })
   t.equal(refused.statusCode, 403)
+
+  // A proxy may add the port.
+  const sameHost: [origin: string, host: string, protocol: string, status: number][] = [
+    ['https://api.example.com', 'api.example.com:443', 'https', 204],
+    ['https://api.example.com', 'API.Example.COM', 'https', 204],
+    ['https://api.example.com', 'api.example.com', 'http', 403],
+    ['https://APP.example.com:443', 'api.example.com', 'https', 204],
+    ['http://api.example.com', 'api.example.com:80', 'http', 204],
+    ['http://api.example.com', 'api.example.com', 'https', 403],
+    ['https://api.example.com:8443', 'api.example.com', 'https', 403],
+    ['https://evil.example.com', 'api.example.com', 'https', 403],
+    ['null', 'api.example.com', 'https', 403],
+  ]
+  for (const [origin, host, protocol, status] of sameHost) {
+    const headers = { cookie: `${(await login({})).headers['set-cookie']}`.split(';')[0]!, origin, host, 'x-forwarded-proto': protocol }
+    t.equal((await inject('POST', '/api/auth/logout', { headers })).statusCode, status, `${origin} at ${protocol}://${host}`)
+  }
 })
 
 t.test('4 logins are recorded in the account log, and failures are counted per account and per network', async (t) => {

@@ -21,7 +21,7 @@ const usherOfTest = await createUsher(t, {
   mailer: inbox.mailer,
   signUp: true,
   publicUrl: 'https://api.example.com:8443/base',
-  origins: ['*', 'https://good.example', 'http://localhost:8080', 'null', 'no origin'],
+  origins: ['*', 'https://good.example', 'http://localhost:8080', 'app://good.example'],
   pages: { productName: evil, color: '#FE0', language: 'de', texts: { logIn: 'Anmelden', wrongCredentials: `Falsch ${evil}` } },
 })
 const { inject, createUser, admin } = usherOfTest
