@@ -10,6 +10,8 @@ import { showProgress } from './progress.ts'
 import type { Settings } from './settings.ts'
 
 const PAUSE_MS = 500
+// A standby that may be promoted, or a database that is set to read only.
+const READ_ONLY = 'READ_ONLY'
 // PostgreSQL starts, or has no connection left.
 const TEMPORARY = /^(57P03|53300)$/
 
@@ -19,8 +21,8 @@ export async function requireAnswer (settings: Settings): Promise<void> {
 }
 
 /**
- * Waits until the database of `DATABASE_URL` answers, for at most `DATABASE_WAIT_SECONDS`, and prints that it waits. Other errors than an
- * outage are left to the statements that follow. Throws `DatabaseUnavailable` when the time is over or the signal aborts.
+ * Waits until the database of `DATABASE_URL` answers and accepts writes, for at most `DATABASE_WAIT_SECONDS`, and prints that it waits.
+ * Other errors than an outage are left to the statements that follow. Throws `DatabaseUnavailable` when the time is over or the signal aborts.
  */
 export async function waitForDatabase (
   { DATABASE_URL, DATABASE_WAIT_SECONDS: most, DEADLINE_FACTOR }: Settings, signal?: AbortSignal
@@ -36,7 +38,8 @@ export async function waitForDatabase (
       if (!cause) break
       const passed = (performance.now() - since) / 1000
       if (signal?.aborted || passed >= most) throw new DatabaseUnavailable({ cause })
-      if (!isWaiting) print(`DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${cause.code}): waiting for up to ${most} seconds.`)
+      const why = cause.code === READ_ONLY ? 'accepts no writes' : 'cannot be reached'
+      if (!isWaiting) print(`DATABASE_URL: ${nameOf(DATABASE_URL)} ${why} (${cause.code}): waiting for up to ${most} seconds.`)
       isWaiting = true
       progress.update(passed, most)
       await delay(PAUSE_MS, undefined, signal && { signal }).catch(() => {})
@@ -62,7 +65,8 @@ async function probe (url: string, timeoutMs: number, signal?: AbortSignal): Pro
     giveUp()
   }, timeoutMs)
   try {
-    await sql`select 1`
+    const [row] = await sql`show transaction_read_only`
+    if (row?.['transaction_read_only'] === 'on') return Object.assign(new Error('the database accepts no writes'), { code: READ_ONLY })
   } catch (error) {
     if (isSilent) return Object.assign(new Error('the database does not answer'), { code: 'it does not answer' })
     const { code = '' } = error as Failure

@@ -10,6 +10,8 @@ const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 30_000
 // How often in a row a worker may fail to start while no other one serves.
 const ATTEMPTS = 5
+// How often SIGHUP tries to start a worker, with pauses of 1, 2 and 4 seconds.
+const RELOAD_ATTEMPTS = 4
 // How long a worker may take to finish, see node/drain.ts. Then mails are sent, for up to 1.5 seconds.
 const LEAVE_MS: Record<Order, number> = { stop: 15_000, replace: 45_000 }
 
@@ -112,13 +114,25 @@ export function createSupervisor ({ count, port, environment, log, onGiveUp }: S
     clearTimeout(timer)
   }
 
+  // A database or a pooler that is congested has no connection for a new worker, for the moment.
+  async function startReplacement (): Promise<Member | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      const next = fork({ isLeaving: true })
+      if (await next.started) return next
+      if (attempt === RELOAD_ATTEMPTS || stopping.signal.aborted) return undefined
+      const seconds = 2 ** (attempt - 1)
+      log.warn({ seconds, attempt }, 'A new worker could not start: another attempt follows')
+      await pause(seconds * 1000, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  }
+
   async function replaceAll (): Promise<void> {
     for (const member of [...members]) {
       if (stopping.signal.aborted) return
       // It has ended meanwhile, and its replacement is new.
       if (!members.has(member) || member.isLeaving) continue
-      const next = fork({ isLeaving: true })
-      if (!await next.started) return log.error('The workers are not replaced, because a new one could not start. The others continue to serve')
+      const next = await startReplacement()
+      if (!next) return log.error('The workers are not replaced, because a new one could not start. The others continue to serve')
       next.isLeaving = false
       await dismiss(member, 'replace')
     }

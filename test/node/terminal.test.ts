@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import postgres from 'postgres'
 import t from 'tap'
 import { explainListening } from '../../node/preflight.ts'
 import { createFirstAdminNotice } from '../../node/first-admin-notice.ts'
@@ -170,6 +171,24 @@ t.test('14.5 a start continues when the database can be reached, and warns of an
   const next = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, NODE_ENV: 'production', ADMIN_EMAIL: 'b@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
   await next.said('ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make b@example.com one')
   t.match(next.stdout, '"msg":"SMTP_URL is not set: no mails are sent, so nobody can reset a password"')
+})
+
+t.test('14.5 a start waits for a standby to be promoted, as for a database that cannot be reached', { buffered: true }, async (t) => {
+  const url = await createDatabase(t)
+  const sql = postgres(url, { onnotice () {} })
+  t.teardown(() => sql.end())
+  const name = new URL(url).pathname.slice(1)
+  // Like a standby, it answers and accepts no writes.
+  await sql`alter database ${sql(name)} set default_transaction_read_only = on`
+  const settings = { DATABASE_URL: url, SECRET: 'a secret of many words' }
+  const failed = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, DATABASE_WAIT_SECONDS: '0' } })
+  t.equal(await failed.ended, 1)
+  t.match(failed.stderr, /^DATABASE_URL: "[^"]+" on [^ ]+ accepts no writes: it is a standby, or set to read only\.$/m)
+
+  const node = spawnNode(t, { cwd: t.testdir(), settings })
+  await node.said(/^DATABASE_URL: .* accepts no writes \(READ_ONLY\): waiting for up to 60 seconds\.$/m)
+  await sql.begin('read write', (promoted) => promoted`alter database ${promoted(name)} reset default_transaction_read_only`)
+  await node.said(/The database can be reached\.\n[^]*listens on/)
 })
 
 t.test('14.5 a database that accepts connections and does not answer: a start and commands say so, and end', { buffered: true }, async (t) => {

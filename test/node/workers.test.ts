@@ -86,6 +86,18 @@ t.test('14.1 two workers', { buffered: true }, async (t) => {
     t.same(node.stdout.split('\n').filter((line) => /"level":[45]0/.test(line) && /totals|destroyed/.test(line)), [])
   })
 
+  t.test('14.1 if a new worker cannot start, SIGHUP tries again and says so', async (t) => {
+    const before = workersOf(node)
+    await writeFile(join(cwd, '.env'), 'UPLOAD_MAX_BYTES=none\n')
+    const log = node.stdout.length
+    node.child.kill('SIGHUP')
+    await logged(node, () => node.stdout.includes('A new worker could not start: another attempt follows'))
+    t.strictSame(workersOf(node), before)
+    await writeFile(join(cwd, '.env'), '')
+    await logged(node, () => node.stdout.slice(log).includes('All workers are replaced'))
+    t.strictSame(workersOf(node).filter((pid) => before.includes(pid)), [])
+  })
+
   t.test('14.1 if a new worker cannot start, SIGHUP leaves the others serving', async (t) => {
     const before = workersOf(node)
     await writeFile(join(cwd, '.env'), 'UPLOAD_MAX_BYTES=many\n')
