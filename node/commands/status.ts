@@ -4,8 +4,9 @@ import { formatTable } from './table.ts'
 
 export default {
   summary: 'Report what is healthy, and change nothing.',
-  details: 'Checks the settings, the database and its tables, the signing keys, the clock, the disk, the mail server and the deliveries.\n' +
-    'The exit code is 0 if nothing has failed, otherwise 1. A warning is no failure. An embedded PostgreSQL is not started: if it does\n' +
+  details: 'Checks the settings, the database and its tables, the signing keys, the clock, the nodes, the deliveries, the notifications, backups,\n' +
+    'the disk and the mail server.\n' +
+    'The exit code is 0 if nothing has failed, otherwise 1, for example without a connected node. A warning is no failure. An embedded PostgreSQL is not started: if it does\n' +
     'not run, no node runs, and the database has failed.',
   json: '{ healthy: boolean, checks: [{ name, state: ok, warning, failed or skipped, detail }] }',
   options: {},

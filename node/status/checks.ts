@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { checkEnvironment } from '../environment.ts'
 import type { Settings } from '../settings.ts'
+import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
 import { checkDatabase } from './database.ts'
 
@@ -18,13 +19,28 @@ export async function checkAll (): Promise<Check[]> {
     isValid('SMTP_URL') && isValid('MAIL_FROM') ? checkMail(settings) : [],
     isValid('DATABASE_URL') && isValid('DATA_DIR') ? checkDatabase(settings) : [],
   ])
-  return [await checkSettings(errors, warnings), ...database, disk, mail].flat()
+  const notifications = isValid('DATABASE_URL') && isValid('NOTIFICATIONS_URL') ? await checkNotifications(settings) : []
+  return [await checkSettings(errors, warnings), ...database, notifications, disk, mail].flat()
 }
 
 function checkSettings (errors: readonly string[], warnings: readonly string[]): Promise<Check> {
   return check('settings', () => {
     if (errors.length > 0) return failed([...errors, ...warnings].join(' '))
     return warnings.length > 0 ? warning(warnings.join(' ')) : ok('valid')
+  })
+}
+
+// Without them, a node notices the ends of sessions and new posts by asking only, and logs that it does.
+function checkNotifications (settings: Settings): Promise<Check> {
+  return check('notifications', async () => {
+    const { NOTIFICATIONS_URL } = settings
+    if (!NOTIFICATIONS_URL) return skipped('NOTIFICATIONS_URL is not set: they come from DATABASE_URL')
+    try {
+      await requireAnswer({ ...settings, DATABASE_URL: NOTIFICATIONS_URL })
+      return ok('NOTIFICATIONS_URL answers')
+    } catch (error) {
+      return failed((error as Error).message.replace('DATABASE_URL', 'NOTIFICATIONS_URL'))
+    }
   })
 }
 

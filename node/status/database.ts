@@ -4,7 +4,7 @@ import { listPending } from '../../db/migrations.ts'
 import { countWaiting } from '../../db/outbox/waiting.ts'
 import { listFailedDeliveries } from '../../db/outbox/failures.ts'
 import { readServerStatus } from '../../db/server-status.ts'
-import { listSigningKeys, openSigningKey } from '../../db/signing-keys.ts'
+import { listSigningKeys, openSigningKey, type SigningKeyRow } from '../../db/signing-keys.ts'
 import type { Database } from '../../db/tables.ts'
 import { join, resolve } from 'node:path'
 import { multiplyDeadlines } from '../../schema/deadlines.ts'
@@ -61,20 +61,30 @@ async function checkTables ({ db, schema, secret }: Target, explain: (error: Err
     check('database', () => isStandby ? failed(`PostgreSQL ${version} is a standby, which accepts no writes`) : ok(`PostgreSQL ${version}, answers in ${Math.ceil(roundTrip * 1000)} ms`)),
     check('tables', () => {
       if (pending instanceof Error) return failed(explain(pending))
-      if (pending.length > 0) return warning(`${pending.length} migration${pending.length === 1 ? ' is' : 's are'} pending: start a node, or run "migrate"`)
+      if (pending.length > 0) return failed(`${pending.length} migration${pending.length === 1 ? ' is' : 's are'} pending: start a node, or run "migrate"`)
       return newer.length > 0 ? warning(`a newer version of Usher has changed them (${newer.join(', ')})`) : ok('up to date')
     }),
     onTables('signing keys', async () => {
       const keys = await listSigningKeys(db)
       if (keys.length === 0) return warning('there is none: the first start of a node creates one')
-      for (const key of keys) openSigningKey(secret, key)
-      return ok(`${keys.length}, of which ${keys.filter(({ activeIn }) => activeIn > 0).length} will sign later`)
+      // They are listed from the newest one. After a rotation with a new secret, older ones stay while their tokens live.
+      openSigningKey(secret, keys[0]!)
+      const isOfAnother = (key: SigningKeyRow) => {
+        try {
+          openSigningKey(secret, key)
+          return false
+        } catch {
+          return true
+        }
+      }
+      const [later, others] = [keys.filter(({ activeIn }) => activeIn > 0).length, keys.filter(isOfAnother).length]
+      return ok(`${keys.length}, of which ${later} will sign later${others === 0 ? '' : `, and ${others} have another SECRET`}`)
     }),
     check('clock', () => {
       const detail = `${Math.abs(clockAhead).toFixed(2)} seconds ${clockAhead < 0 ? 'behind' : 'ahead of'} the database`
       return Math.abs(clockAhead) - roundTrip / 2 > CLOCK_SECONDS ? warning(`${detail}: set the clock of this machine`) : ok(detail)
     }),
-    check('nodes', () => nodes > 0 ? ok(`${nodes} ${nodes === 1 ? 'process is' : 'processes are'} connected`) : warning('no node is connected')),
+    check('nodes', () => nodes > 0 ? ok(`${nodes} ${nodes === 1 ? 'process is' : 'processes are'} connected`) : failed('no node is connected')),
     onTables('events', async () => {
       const [waiting, lost] = await Promise.all([countWaiting(db), listFailedDeliveries(db, { limit: FAILURES })])
       const count = (of: 'count' | 'retrying') => waiting.reduce((sum, queue) => sum + queue[of], 0)
