@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { InvalidInput } from '../../schema/errors.ts'
 import { PROGRAM } from '../../schema/program.ts'
-import { print } from '../print.ts'
+import { print, printResult } from '../print.ts'
 import { printable } from '../printable.ts'
 import { isInterrupted } from './command-data.ts'
 import { WrongArguments, type Command, type Values } from './command.ts'
@@ -44,8 +44,8 @@ const isHelp = (word: string) => word === '--help' || word === '-h'
 export async function main (args: string[]): Promise<void> {
   if (args[0] === 'help') return main([...args.slice(1), '--help'])
   const words = args.slice(0, args.findIndex((word) => word.startsWith('-')) >>> 0)
-  if (words.length === 0 && args.some(isHelp)) return console.log(await describeAll(commands))
-  if (words.length === 0 && args.includes('--version')) return console.log(await readVersion())
+  if (words.length === 0 && args.some(isHelp)) return printText(await describeAll(commands))
+  if (words.length === 0 && args.includes('--version')) return printText(await readVersion())
   const name = words.length === 0 ? 'start' : nameIn(words)
   if (name === undefined) return explainWords(words, args)
   const { default: command } = await commands[name]!()
@@ -60,16 +60,25 @@ export async function main (args: string[]): Promise<void> {
     // Only the first sentence is printed. The second one explains how to pass arguments that begin with a hyphen.
     return reject(`${(error as Error).message.split('. ')[0]!.replace(/\.$/, '')}.`, `${PROGRAM} ${name} --help`)
   }
-  if (values['help']) return console.log(describeCommand(name, command))
+  if (values['help']) return printText(describeCommand(name, command))
   if (positionals.length !== names.length) return reject(`${name} needs ${names.join(' and ')}.`, `${PROGRAM} ${name} --help`)
   await run(command, values, positionals)
+}
+
+async function printText (text: string): Promise<void> {
+  try {
+    await printResult(text)
+  } catch (error) {
+    print((error as Error).message)
+    process.exit(1)
+  }
 }
 
 async function run (command: Command, values: Values, positionals: readonly string[]): Promise<void> {
   try {
     const output = await command.run(values, positionals)
     if (!output) return
-    console.log(values['json'] ? JSON.stringify(output.json, null, 2) : printableLines(output.text))
+    await printResult(values['json'] ? JSON.stringify(output.json, null, 2) : printableLines(output.text))
     if (output.isFailure) process.exitCode = 1
   } catch (error) {
     // What a signal ends stops in order first.
@@ -89,7 +98,7 @@ function nameIn (words: readonly string[]): string | undefined {
 
 async function explainWords ([group, ...others]: readonly string[], args: readonly string[]): Promise<void> {
   const names = namesIn(commands, group!)
-  if (names.length > 0 && others.length === 0 && args.some(isHelp)) return console.log(await describeGroup(commands, group!))
+  if (names.length > 0 && others.length === 0 && args.some(isHelp)) return printText(await describeGroup(commands, group!))
   if (names.length > 0 && others.length === 0) return reject(`${group} needs a command: ${names.map((name) => name.slice(group!.length + 1)).join(', ')}.`, `${PROGRAM} ${group} --help`)
   reject(`There is no command ${[group, ...others].join(' ')}.`, names.length > 0 ? `${PROGRAM} ${group} --help` : undefined)
 }
