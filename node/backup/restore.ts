@@ -44,6 +44,18 @@ export async function verifyBackup (file: string, onBytes: (total: number) => vo
   return { manifest: manifest!, summary }
 }
 
+/** Calls `confirm` if there are data already, and throws `BackupError` if nodes run. Changes nothing. */
+export async function inspectDestination (
+  { database, ...rest }: Pick<Destination, 'database' | 'schema' | 'uploadsDir' | 'confirm'>
+): Promise<void> {
+  const session = openSession(database, rest.schema, 'usher-restore')
+  try {
+    await inspect(session, rest)
+  } finally {
+    await session.close()
+  }
+}
+
 /**
  * Restores a backup that was verified. The database changes in one transaction, and files of uploads only become visible to nodes right
  * before its commit, so that a failure leaves the old data. Throws `BackupError`, and the errors of the database.
@@ -88,7 +100,9 @@ export async function restoreBackup (destination: Destination, { manifest }: { m
 interface Before { exists: boolean, installation: string | undefined, epoch: number }
 
 // Returns what the database contains. Asks for confirmation if there is something.
-async function inspect (session: Session, { schema, uploadsDir, confirm }: Destination): Promise<Before> {
+async function inspect (
+  session: Session, { schema, uploadsDir, confirm }: Pick<Destination, 'schema' | 'uploadsDir' | 'confirm'>
+): Promise<Before> {
   await refuseNodes(session)
   const ran = await listRanMigrations(session.db, schema)
   const newer = ran.find((name) => !hasMigration(name))

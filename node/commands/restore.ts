@@ -5,7 +5,7 @@ import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import { StorageFull } from '../../schema/upload.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
-import { restoreBackup, verifyBackup } from '../backup/restore.ts'
+import { inspectDestination, restoreBackup, verifyBackup } from '../backup/restore.ts'
 import { explain } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
@@ -50,6 +50,14 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...name !== undefined && { schema: name } })
   const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
   const total = await stat(file).then(({ size }) => size, () => 0)
+  // Verifying a large backup takes long, so what would be refused afterwards is refused before. An embedded database may not exist yet.
+  if (settings.DATABASE_URL && !replaces) {
+    await requireAnswer(settings)
+    const database = settings.NOTIFICATIONS_URL ?? settings.DATABASE_URL
+    await inspectDestination({ database, schema, uploadsDir, confirm: refuse }).catch((error: Error) => {
+      throw error instanceof BackupError ? error : new Error(explain(explainStart(error, schema), settings), { cause: error })
+    })
+  }
   const verified = await withProgress('Verifying', total, (onBytes) => verifyBackup(file, onBytes))
   // An embedded database is created only now.
   await requireAnswer(settings)
@@ -66,7 +74,7 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
       onBytes,
 
       async confirm (existing) {
-        if (!replaces) throw new BackupError(`There is ${existing} already: repeat the command with --replace to replace it, or restore into another database and folder.`)
+        if (!replaces) await refuse(existing)
         if (!yes && !await confirm(`Replace ${existing}?`)) throw new BackupError('Nothing was changed.')
       },
     }, verified))
@@ -83,6 +91,11 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
   } finally {
     await data.stop()
   }
+}
+
+async function refuse (existing: string): Promise<void> {
+  throw new BackupError(`There is ${existing} already: ` +
+    'repeat the command with --replace to replace it, or restore into another database and folder.')
 }
 
 async function withProgress<T> (label: string, total: number, work: (onBytes: (done: number) => void) => Promise<T>): Promise<T> {
