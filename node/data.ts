@@ -59,7 +59,9 @@ export function explain (error: Error, { DATABASE_URL }: Settings): string {
   if (DATABASE_URL && error instanceof DatabaseUnavailable) {
     if (error.cause instanceof postgres.PostgresError) return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${error.cause.message}.`
     const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
-    if (code === 'READ_ONLY') return `DATABASE_URL: ${nameOf(DATABASE_URL)} accepts no writes: it is a standby, or set to read only.`
+    if (code === 'READ_ONLY') {
+      return `DATABASE_URL: ${nameOf(DATABASE_URL)} accepts no writes: it is a standby, or set to read only.`
+    }
     return `DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${code ?? 'it does not respond'}).`
   }
   const { message, cause } = error instanceof StartError ? error : { message: '', cause: error }

@@ -4,8 +4,8 @@ export function print (...lines: string[]): void {
 }
 
 /**
- * Writes the result of a command to standard output. Resolves when it is written, or when nobody reads it any more, as behind `head`.
- * Throws an `Error` with a sentence if it cannot be written. `console.log` would ignore that.
+ * Writes the result of a command to standard output. Resolves when it is written, or when nobody reads it any more, as
+ * behind `head`. Throws an `Error` with a sentence if it cannot be written. `console.log` would ignore that.
  */
 export async function printResult (text: string): Promise<void> {
   const { promise: written, resolve, reject } = Promise.withResolvers<void>()
@@ -16,6 +16,7 @@ export async function printResult (text: string): Promise<void> {
     await written
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code !== 'EPIPE') throw new Error(`The result could not be written to standard output (${code ?? message}).`, { cause: error })
+    if (code === 'EPIPE') return
+    throw new Error(`The result could not be written to standard output (${code ?? message}).`, { cause: error })
   }
 }

@@ -54,7 +54,8 @@ const Settings = Type.Object({
   }),
   CORS_ORIGIN: Type.Array(Type.String({ format: 'origin' }), {
     default: [],
-    description: 'a comma-separated list of origins such as https://app.example.com or capacitor://localhost, without wildcards, or only * for any',
+    description: 'a comma-separated list of origins such as https://app.example.com or capacitor://localhost, ' +
+      'without wildcards, or only * for any',
   }),
   TRUST_PROXY: Type.Array(Type.String({ format: 'network' }), {
     default: [],
@@ -157,8 +158,9 @@ export function checkSettings (environment: Readonly<Record<string, string | und
   for (const name of given) if (!ajv.validate(schemas[name]!, settings)) errors.push(describe(name, environment[name]!))
   const { SMTP_URL, PUBLIC_URL, PASSWORD_URL, SIGN_UP } = settings
   // The others would have no effect.
-  if (settings.CORS_ORIGIN.length > 1 && settings.CORS_ORIGIN.includes('*')) errors.push(describe('CORS_ORIGIN', ''))
-  if (settings.TRUST_PROXY.length > 1 && settings.TRUST_PROXY.some((item) => item === 'true' || item === 'false')) errors.push(describe('TRUST_PROXY', ''))
+  const { CORS_ORIGIN: origins, TRUST_PROXY: proxies } = settings
+  if (origins.length > 1 && origins.includes('*')) errors.push(describe('CORS_ORIGIN', ''))
+  if (proxies.length > 1 && proxies.some((item) => item === 'true' || item === 'false')) errors.push(describe('TRUST_PROXY', ''))
   if (SIGN_UP === true && !SMTP_URL) errors.push('SMTP_URL is required with SIGN_UP.')
   if (SIGN_UP === true && !PUBLIC_URL) errors.push('PUBLIC_URL is required with SIGN_UP.')
   // Links in mails need a public address. The address at which the node listens is usually not reachable for their readers.

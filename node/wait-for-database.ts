@@ -21,8 +21,9 @@ export async function requireAnswer (settings: Settings): Promise<void> {
 }
 
 /**
- * Waits until the database of `DATABASE_URL` answers and accepts writes, for at most `DATABASE_WAIT_SECONDS`, and prints that it waits.
- * Other errors than an outage are left to the statements that follow. Throws `DatabaseUnavailable` when the time is over or the signal aborts.
+ * Waits until the database of `DATABASE_URL` answers and accepts writes, for at most `DATABASE_WAIT_SECONDS`, and prints
+ * that it waits. Other errors than an outage are left to the statements that follow. Throws `DatabaseUnavailable` when the
+ * time is over or the signal aborts.
  */
 export async function waitForDatabase (
   { DATABASE_URL, DATABASE_WAIT_SECONDS: most, DEADLINE_FACTOR }: Settings, signal?: AbortSignal
@@ -39,7 +40,8 @@ export async function waitForDatabase (
       const passed = (performance.now() - since) / 1000
       if (signal?.aborted || passed >= most) throw new DatabaseUnavailable({ cause })
       const why = cause.code === READ_ONLY ? 'accepts no writes' : 'cannot be reached'
-      if (!isWaiting) print(`DATABASE_URL: ${nameOf(DATABASE_URL)} ${why} (${cause.code}): waiting for up to ${most} seconds.`)
+      const name = nameOf(DATABASE_URL)
+      if (!isWaiting) print(`DATABASE_URL: ${name} ${why} (${cause.code}): waiting for up to ${most} seconds.`)
       isWaiting = true
       progress.update(passed, most)
       await delay(PAUSE_MS, undefined, signal && { signal }).catch(() => {})
@@ -66,7 +68,9 @@ async function probe (url: string, timeoutMs: number, signal?: AbortSignal): Pro
   }, timeoutMs)
   try {
     const [row] = await sql`show transaction_read_only`
-    if (row?.['transaction_read_only'] === 'on') return Object.assign(new Error('the database accepts no writes'), { code: READ_ONLY })
+    if (row?.['transaction_read_only'] === 'on') {
+      return Object.assign(new Error('the database accepts no writes'), { code: READ_ONLY })
+    }
   } catch (error) {
     if (isSilent) return Object.assign(new Error('the database does not answer'), { code: 'it does not answer' })
     const { code = '' } = error as Failure

@@ -15,5 +15,6 @@ declare module 'fastify' {
 export default fp<{ options: Omit<Options, 'prefix' | 'publicPath'> }>(async function options (app, { options }) {
   const prefix = app.prefix.replace(/\/$/, '')
   if (!/^(\/[\w.~-]+)*$/.test(prefix)) throw new Error(`usher: the prefix ${prefix} must be a fixed path such as /accounts`)
-  app.decorate('usherOptions', Object.freeze({ ...options, prefix, publicPath: `${pathOf(options.publicUrl)}${prefix}` }))
+  const publicPath = `${pathOf(options.publicUrl)}${prefix}`
+  app.decorate('usherOptions', Object.freeze({ ...options, prefix, publicPath }))
 }, { name: 'usher-options' })

@@ -21,7 +21,9 @@ const schema = {
 
 /** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
 const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAudit: audit, usherAuth: { actorOf, authenticate, authorize, confirmReader }, usherOptions: { publicPath, policy } } = app
+  const {
+    usherAudit: audit, usherAuth: { actorOf, authenticate, authorize, confirmReader }, usherOptions: { publicPath, policy },
+  } = app
   const readsAll = policy['audit:read']
   app.usherTag('audit', 'The account log')
   forbidStoring(app)

@@ -34,7 +34,8 @@ const schemas = {
 /** Adds the routes for signing up, if the option `signUp` is set (contract 11.2). */
 const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherOptions: { signUp, publicPath, userFields }, usherNewUsers: newUsers, usherSignUps: signUps, usherThrottle: throttle, usherAuth: { callerOf },
+    usherOptions: { signUp, publicPath, userFields }, usherNewUsers: newUsers, usherSignUps: signUps,
+    usherThrottle: throttle, usherAuth: { callerOf },
     usherVisibility: visibility,
   } = app
   if (!signUp) return
@@ -60,7 +61,8 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
     const user = await newUsers.confirmSignUp(callerOf(request, { actor: null, via: 'sign-up-confirmation' }), request.body.token)
     const etag = visibility.tagOf(user, { id: user.id, role: user.role, sessionId: '', claims: {} })
-    return reply.code(201).headers({ location: `${publicPath}/api/users/${user.id}`, etag }).send(visibility.showOwn(user))
+    const location = `${publicPath}/api/users/${user.id}`
+    return reply.code(201).headers({ location, etag }).send(visibility.showOwn(user))
   }
 
   // Before the validation, because the values of fields that are ignored do not matter.

@@ -26,7 +26,9 @@ interface Operation {
  * Returns the parts of the OpenAPI document that describe the service as a whole (contract 8), for its public path and
  * URL, and its tags.
  */
-export function describeApi ({ publicPath: base, publicUrl, without }: Pick<Options, 'publicPath' | 'publicUrl' | 'without'>, tags: Tag[]) {
+export function describeApi (
+  { publicPath: base, publicUrl, without }: Pick<Options, 'publicPath' | 'publicUrl' | 'without'>, tags: Tag[]
+) {
   const origin = publicUrl && new URL(publicUrl).origin
   return {
     openapi: '3.1.0',

@@ -144,7 +144,7 @@ type PartialOrUndefined<Members> = { [Name in keyof Members]?: Members[Name] | u
 export interface Options extends Readonly<Given> {
   /** The whole path under which Usher is mounted, such as `/accounts`. It is empty at the root. */
   readonly prefix: string
-  /** The path under which clients reach Usher, for addresses in responses: that of `publicUrl`, which a proxy removes, and the prefix. */
+  /** The path under which clients reach Usher: that of `publicUrl`, which a proxy removes, and the prefix. */
   readonly publicPath: string
   readonly database: string | Sql
   readonly notificationsUrl: string | undefined

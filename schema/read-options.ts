@@ -23,15 +23,19 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
   if (rest.signUp === true && mailer === undefined) throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
   if (mailTemplates !== undefined && typeof mailTemplates !== 'function') throw optionError('mailTemplates must be a function')
-  if (typeof rest.publicUrl === 'string' && !isPublicUrl(rest.publicUrl)) throw optionError(`publicUrl must be ${PUBLIC_URL_FORMAT}`)
+  if (typeof rest.publicUrl === 'string' && !isPublicUrl(rest.publicUrl)) {
+    throw optionError(`publicUrl must be ${PUBLIC_URL_FORMAT}`)
+  }
   const { limits, host: hostGraphql } = readGraphql(rest.graphql)
   if (ofFastify.has(String(rest.actorName))) throw optionError(`actorName ${rest.actorName} is a member of Fastify's requests: choose another name`)
   if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
   if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
   if (onAdminIgnored !== undefined && typeof onAdminIgnored !== 'function') throw optionError('onAdminIgnored must be a function')
   if (claims !== undefined && typeof claims !== 'function') throw optionError('claims must be a function')
-  if (Array.isArray(rest.origins) && rest.origins.some((origin) => origin !== '*' && normalizeOrigin(`${origin}`) === undefined)) {
-    throw optionError('origins must be origins such as https://app.example.com or capacitor://localhost, without wildcards, or *')
+  const isOrigin = (text: string) => text === '*' || normalizeOrigin(text) !== undefined
+  if (Array.isArray(rest.origins) && !rest.origins.every((origin) => isOrigin(`${origin}`))) {
+    throw optionError('origins must be origins such as https://app.example.com or capacitor://localhost, ' +
+      'without wildcards, or *')
   }
   const parsed = parseLimits({ ...rest, graphql: limits })
   const path = readPrefix(prefix)

@@ -98,7 +98,9 @@ function nameIn (words: readonly string[]): string | undefined {
 
 async function explainWords ([group, ...others]: readonly string[], args: readonly string[]): Promise<void> {
   const names = namesIn(commands, group!)
-  if (names.length > 0 && others.length === 0 && args.some(isHelp)) return printText(await describeGroup(commands, group!))
+  if (names.length > 0 && others.length === 0 && args.some(isHelp)) {
+    return printText(await describeGroup(commands, group!))
+  }
   if (names.length > 0 && others.length === 0) return reject(`${group} needs a command: ${names.map((name) => name.slice(group!.length + 1)).join(', ')}.`, `${PROGRAM} ${group} --help`)
   reject(`There is no command ${[group, ...others].join(' ')}.`, names.length > 0 ? `${PROGRAM} ${group} --help` : undefined)
 }

@@ -50,12 +50,14 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...name !== undefined && { schema: name } })
   const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
   const total = await stat(file).then(({ size }) => size, () => 0)
-  // Verifying a large backup takes long, so what would be refused afterwards is refused before. An embedded database may not exist yet.
+  // Verifying a large backup takes long, so what would be refused afterwards is refused before. An embedded database may
+  // not exist yet.
   if (settings.DATABASE_URL && !replaces) {
     await requireAnswer(settings)
     const database = settings.NOTIFICATIONS_URL ?? settings.DATABASE_URL
     await inspectDestination({ database, schema, uploadsDir, confirm: refuse }).catch((error: Error) => {
-      throw error instanceof BackupError ? error : new Error(explain(explainStart(error, schema), settings), { cause: error })
+      if (error instanceof BackupError) throw error
+      throw new Error(explain(explainStart(error, schema), settings), { cause: error })
     })
   }
   const verified = await withProgress('Verifying', total, (onBytes) => verifyBackup(file, onBytes))

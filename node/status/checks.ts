@@ -19,7 +19,8 @@ export async function checkAll (): Promise<Check[]> {
     isValid('SMTP_URL') && isValid('MAIL_FROM') ? checkMail(settings) : [],
     isValid('DATABASE_URL') && isValid('DATA_DIR') ? checkDatabase(settings) : [],
   ])
-  const notifications = isValid('DATABASE_URL') && isValid('NOTIFICATIONS_URL') ? await checkNotifications(settings) : []
+  const areUrlsValid = isValid('DATABASE_URL') && isValid('NOTIFICATIONS_URL')
+  const notifications = areUrlsValid ? await checkNotifications(settings) : []
   return [await checkSettings(errors, warnings), ...database, notifications, disk, mail].flat()
 }
 

@@ -61,13 +61,14 @@ async function checkTables ({ db, schema, secret }: Target, explain: (error: Err
     check('database', () => isStandby ? failed(`PostgreSQL ${version} is a standby, which accepts no writes`) : ok(`PostgreSQL ${version}, answers in ${Math.ceil(roundTrip * 1000)} ms`)),
     check('tables', () => {
       if (pending instanceof Error) return failed(explain(pending))
-      if (pending.length > 0) return failed(`${pending.length} migration${pending.length === 1 ? ' is' : 's are'} pending: start a node, or run "migrate"`)
+      const count = `${pending.length} migration${pending.length === 1 ? ' is' : 's are'}`
+      if (pending.length > 0) return failed(`${count} pending: start a node, or run "migrate"`)
       return newer.length > 0 ? warning(`a newer version of Usher has changed them (${newer.join(', ')})`) : ok('up to date')
     }),
     onTables('signing keys', async () => {
       const keys = await listSigningKeys(db)
       if (keys.length === 0) return warning('there is none: the first start of a node creates one')
-      // They are listed from the newest one. After a rotation with a new secret, older ones stay while their tokens live.
+      // The newest is the first. After a rotation with a new secret, older ones stay while their tokens live.
       openSigningKey(secret, keys[0]!)
       const isOfAnother = (key: SigningKeyRow) => {
         try {
@@ -78,13 +79,16 @@ async function checkTables ({ db, schema, secret }: Target, explain: (error: Err
         }
       }
       const [later, others] = [keys.filter(({ activeIn }) => activeIn > 0).length, keys.filter(isOfAnother).length]
-      return ok(`${keys.length}, of which ${later} will sign later${others === 0 ? '' : `, and ${others} have another SECRET`}`)
+      const rest = others === 0 ? '' : `, and ${others} have another SECRET`
+      return ok(`${keys.length}, of which ${later} will sign later${rest}`)
     }),
     check('clock', () => {
       const detail = `${Math.abs(clockAhead).toFixed(2)} seconds ${clockAhead < 0 ? 'behind' : 'ahead of'} the database`
       return Math.abs(clockAhead) - roundTrip / 2 > CLOCK_SECONDS ? warning(`${detail}: set the clock of this machine`) : ok(detail)
     }),
-    check('nodes', () => nodes > 0 ? ok(`${nodes} ${nodes === 1 ? 'process is' : 'processes are'} connected`) : failed('no node is connected')),
+    check('nodes', () => nodes === 0
+      ? failed('no node is connected')
+      : ok(`${nodes} ${nodes === 1 ? 'process is' : 'processes are'} connected`)),
     onTables('events', async () => {
       const [waiting, lost] = await Promise.all([countWaiting(db), listFailedDeliveries(db, { limit: FAILURES })])
       const count = (of: 'count' | 'retrying') => waiting.reduce((sum, queue) => sum + queue[of], 0)

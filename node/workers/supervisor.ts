@@ -132,7 +132,9 @@ export function createSupervisor ({ count, port, environment, log, onGiveUp }: S
       // It has ended meanwhile, and its replacement is new.
       if (!members.has(member) || member.isLeaving) continue
       const next = await startReplacement()
-      if (!next) return log.error('The workers are not replaced, because a new one could not start. The others continue to serve')
+      if (!next) {
+        return log.error('The workers are not replaced, because a new one could not start. The others continue to serve')
+      }
       next.isLeaving = false
       await dismiss(member, 'replace')
     }

@@ -10,7 +10,8 @@ export const SESSION_COOKIE = 'usher_session'
  * with their own clock, or correct by the header `Date`, which is by the clock of this machine
  */
 export function attributesOf (
-  { publicPath, publicUrl }: Pick<Options, 'publicPath' | 'publicUrl'>, protocol: string | undefined, expires: Date, now: number
+  { publicPath, publicUrl }: Pick<Options, 'publicPath' | 'publicUrl'>, protocol: string | undefined, expires: Date,
+  now: number
 ) {
   const secure = publicUrl?.startsWith('https:') === true || protocol === 'https'
   const maxAge = Math.max(0, Math.floor((expires.getTime() - now) / 1000))

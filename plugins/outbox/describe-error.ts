@@ -3,7 +3,8 @@ export function describeError (thrown: unknown) {
   const error: Error & { code?: unknown, responseCode?: unknown, command?: unknown } =
     thrown instanceof Error ? thrown : new Error(`${thrown}`)
   const { name, message, stack, code, responseCode, command } = error
-  return { type: name, message: redact(`${message}`).slice(0, 500), stack: redact(`${stack}`.slice(0, 10_000)), code, responseCode, command }
+  const texts = { message: redact(`${message}`).slice(0, 500), stack: redact(`${stack}`.slice(0, 10_000)) }
+  return { type: name, ...texts, code, responseCode, command }
 }
 
 function redact (text: string): string {

@@ -65,8 +65,8 @@ t.test('8 docs/settings.md lists every setting with its default', async (t) => {
 /** Returns the names in the first column of a table of a document, without their values, in lower case and sorted. */
 function headersIn (file: string, title: string): string[] {
   const [, rows = ''] = new RegExp(`^\\| ${title} \\| \\|\\n((?:\\|.*\\n)+)`, 'm').exec(read(file)) ?? []
-  const names = [...rows.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, cell]) => [...cell!.matchAll(/`([\w-]+)/g)].map(([, name]) => name!))
-  return names.map((name) => name.toLowerCase()).sort()
+  const cells = [...rows.matchAll(/^\| (`[^|]*) \|/gm)].map(([, cell]) => cell!)
+  return cells.flatMap((cell) => [...cell.matchAll(/`([\w-]+)/g)].map(([, name]) => name!.toLowerCase())).sort()
 }
 
 t.test('8 pages of an origin in CORS_ORIGIN may send and read all headers that docs/endpoints.md names', async (t) => {

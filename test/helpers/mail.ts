@@ -68,7 +68,9 @@ export async function startMailServer (t: Test, answer: (to: string) => number |
 export type Replies = Readonly<Partial<Record<'greeting' | 'AUTH PLAIN' | 'MAIL FROM' | 'RCPT TO' | 'message', string>>>
 
 /** Starts an SMTP server that refuses what `replies` says until it is mended. It is stopped when the test ends. */
-export async function startRefusingServer (t: Test, replies: Replies): Promise<{ url: string, accepted: number, mend (): void }> {
+export async function startRefusingServer (
+  t: Test, replies: Replies
+): Promise<{ url: string, accepted: number, mend (): void }> {
   let isMended = false
   const result = { url: '', accepted: 0, mend: () => { isMended = true } }
   const refusal = (step: keyof Replies): string | undefined => isMended ? undefined : replies[step]

@@ -5,19 +5,24 @@ import { pipeline } from 'node:stream'
 import type { Test } from 'tap'
 
 /**
- * Starts a reverse proxy that forwards what is below a path, such as `/base`, without it, as nginx does with a slash at the end of
- * `proxy_pass`. All other paths are 404. It is stopped when the test ends.
+ * Starts a reverse proxy that forwards what is below a path, such as `/base`, without it, as nginx does with a slash at the
+ * end of `proxy_pass`. All other paths are 404. It is stopped when the test ends.
  */
-export async function startStrippingProxy (t: Test, path: string): Promise<{ url: string, forwardTo (target: string): void }> {
+export async function startStrippingProxy (
+  t: Test, path: string
+): Promise<{ url: string, forwardTo (target: string): void }> {
   let target = new URL('http://127.0.0.1')
   const strip = ({ url = '' }: IncomingMessage) => url.startsWith(`${path}/`) ? url.slice(path.length) : undefined
-  const headersOf = ({ headers }: IncomingMessage) => ({ ...headers, 'x-forwarded-proto': 'http', 'x-forwarded-host': headers.host })
+  const headersOf = ({ headers }: IncomingMessage) =>
+    ({ ...headers, 'x-forwarded-proto': 'http', 'x-forwarded-host': headers.host })
 
   const server = createServer((received, response) => {
     const stripped = strip(received)
     if (stripped === undefined) return void response.writeHead(404).end('not of the service')
     const { hostname, port } = target
-    const forwarded = request({ hostname, port, path: stripped, method: received.method, headers: headersOf(received) }, (answer) => {
+    const { method } = received
+    const options = { hostname, port, path: stripped, method, headers: headersOf(received) }
+    const forwarded = request(options, (answer) => {
       response.writeHead(answer.statusCode!, answer.rawHeaders)
       pipeline(answer, response, () => {})
     })

@@ -26,9 +26,11 @@ t.test('9 with the option sql, Usher uses the client of the host and does not cl
   t.strictSame([...await sql`select count(*)::int from ${sql(schema!)}.users`], [{ count: 1 }])
 })
 
-const origins = 'origins must be origins such as https://app.example.com or capacitor://localhost, without wildcards, or *'
+const origins = 'origins must be origins such as https://app.example.com or capacitor://localhost, ' +
+  'without wildcards, or *'
 const publicUrl =
-  'publicUrl must be an address such as https://api.example.com, or https://example.com/accounts if a proxy removes the path'
+  'publicUrl must be an address such as https://api.example.com, ' +
+  'or https://example.com/accounts if a proxy removes the path'
 
 t.test('9 an invalid option makes the start fail with a sentence that names it', async (t) => {
   const sql = postgres(databaseUrl)

@@ -9,11 +9,13 @@ import { startStrippingProxy } from '../helpers/stripping-proxy.ts'
 import { listen } from '../helpers/wire.ts'
 
 const PAGES = [
-  '/login', '/forgot-password', '/set-password', '/sign-up', '/sign-up/confirm', '/verify-email', '/undo', '/account', '/docs', '/docs/',
+  '/login', '/forgot-password', '/set-password', '/sign-up', '/sign-up/confirm', '/verify-email', '/undo', '/account',
+  '/docs', '/docs/',
 ]
 
 for (const prefix of ['', '/accounts']) {
-  t.test(`9 behind a proxy that removes the path of publicUrl, every address contains it (prefix: ${prefix || 'none'})`, async (t) => {
+  const mount = prefix || 'no prefix'
+  t.test(`9 behind a proxy that removes the path of publicUrl, every address contains it: ${mount}`, async (t) => {
     const proxy = await startStrippingProxy(t, '/base')
     const inbox = createMailer()
     const app = Fastify({ pluginTimeout: 0, forceCloseConnections: true, trustProxy: true })
@@ -24,7 +26,9 @@ for (const prefix of ['', '/accounts']) {
     const base = `${proxy.url}${prefix}`
     const { origin, pathname } = new URL(base)
     const post = (path: string, body: object, headers: Record<string, string> = {}) =>
-      fetch(`${base}${path}`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) })
+      fetch(`${base}${path}`, {
+        method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body),
+      })
     /** Returns the session cookie for an address, as a browser sends it (RFC 6265 5.1.4). */
     const cookieFor = (response: Response, url: string) => {
       const [, value, path] = /^([^;]+);.* Path=([^;]+)/.exec(response.headers.getSetCookie()[0]!)!
@@ -32,7 +36,8 @@ for (const prefix of ['', '/accounts']) {
     }
 
     const login = await post('/api/auth/login', given.admin!)
-    const refresh = await post('/api/auth/refresh', {}, { cookie: cookieFor(login, `${base}/api/auth/refresh`), origin })
+    const kept = cookieFor(login, `${base}/api/auth/refresh`)
+    const refresh = await post('/api/auth/refresh', {}, { cookie: kept, origin })
     t.equal(refresh.status, 200, 'the browser sends the cookie back')
     const logout = await post('/api/auth/logout', {}, { cookie: cookieFor(refresh, `${base}/api/auth/logout`), origin })
     t.equal(logout.status, 204)
@@ -42,7 +47,8 @@ for (const prefix of ['', '/accounts']) {
     const headers = { authorization: `Bearer ${token}` }
     const created = await post('/api/users', { name: 'Ada', email: 'ada@example.com' }, headers)
     t.equal(created.status, 201)
-    const follow = async (address: string | null, rest: RequestInit = {}) => (await fetch(new URL(address!, `${base}/api/x`), rest)).status
+    const follow = async (address: string | null, rest: RequestInit = {}) =>
+      (await fetch(new URL(address!, `${base}/api/x`), rest)).status
     t.equal(await follow(created.headers.get('location'), { headers }), 200, 'Location')
     for (const list of ['/api/users?limit=1', '/api/audit?limit=1']) {
       const link = (await fetch(`${base}${list}`, { headers })).headers.get('link')!
@@ -54,18 +60,22 @@ for (const prefix of ['', '/accounts']) {
     const form = new FormData()
     form.set('description', 'A note')
     form.set('file', new Blob(['noted']), 'note.txt')
-    const upload = await (await fetch(`${base}/api/uploads`, { method: 'POST', headers, body: form })).json() as { fileUrl: string }
-    t.equal(await (await fetch(upload.fileUrl)).text(), 'noted', 'fileUrl')
+    const uploaded = await fetch(`${base}/api/uploads`, { method: 'POST', headers, body: form })
+    const { fileUrl } = await uploaded.json() as { fileUrl: string }
+    t.equal(await (await fetch(fileUrl)).text(), 'noted', 'fileUrl')
 
     const document = await (await fetch(`${base}/docs/json`)).json() as { servers: { url: string }[] }
-    for (const { url } of document.servers) t.equal(await follow(`${new URL(url, origin)}/api/users`), 200, `the server ${url}`)
+    for (const { url } of document.servers) {
+      t.equal(await follow(`${new URL(url, origin)}/api/users`), 200, `the server ${url}`)
+    }
 
     for (const page of PAGES) {
       const url = `${base}${page}`
       const response = await fetch(url)
       t.equal(response.status, 200, page)
       const html = await response.text()
-      const addresses = [...html.matchAll(/\b(?:href|src)="([^"#]+)"/g)].map(([, address]) => new URL(address!, response.url))
+      const found = [...html.matchAll(/\b(?:href|src)="([^"#]+)"/g)]
+      const addresses = found.map(([, address]) => new URL(address!, response.url))
       t.ok(addresses.length > 0)
       for (const { href, pathname: path } of addresses) {
         t.ok(path.startsWith(`${pathname}/`), href)
@@ -73,9 +83,13 @@ for (const prefix of ['', '/accounts']) {
       }
     }
     const formLogin = await fetch(`${base}/login`, {
-      method: 'POST', redirect: 'manual', headers: { 'sec-fetch-site': 'same-origin' }, body: new URLSearchParams(given.admin),
+      method: 'POST',
+      redirect: 'manual',
+      headers: { 'sec-fetch-site': 'same-origin' },
+      body: new URLSearchParams(given.admin),
     })
-    t.same([formLogin.status, new URL(formLogin.headers.get('location')!, `${base}/login`).href], [303, `${base}/account`])
+    const next = new URL(formLogin.headers.get('location')!, `${base}/login`)
+    t.same([formLogin.status, next.href], [303, `${base}/account`])
     t.not(cookieFor(formLogin, `${base}/api/auth/refresh`), '')
 
     await post('/api/auth/password-reset', { email: given.admin!.email })

@@ -202,7 +202,14 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     const states = Object.fromEntries(checks.map(({ name, state }) => [name, state]))
     const { settings: _, ...others } = states
     t.match(others, {
-      database: 'ok', tables: 'ok', 'signing keys': 'ok', nodes: 'ok', events: 'ok', backups: 'warning', notifications: 'skipped', 'mail server': 'skipped',
+      database: 'ok',
+      tables: 'ok',
+      'signing keys': 'ok',
+      nodes: 'ok',
+      events: 'ok',
+      backups: 'warning',
+      notifications: 'skipped',
+      'mail server': 'skipped',
     })
     t.match(checks.find(({ name }) => name === 'nodes')!.detail, '1 process is connected')
   })
@@ -230,7 +237,7 @@ async function statesOf (): Promise<Record<string, string | boolean>> {
   return { ...Object.fromEntries(checks.map(({ name, state }) => [name, state])), isFailure: isFailure === true }
 }
 
-t.test('14.4 status fails for an alarm: no node, pending migrations, and notifications that cannot arrive', async (t) => {
+t.test('14.4 status fails without a node, with pending migrations, and if notifications cannot arrive', async (t) => {
   const sql = postgres(DATABASE_URL, { max: 1, onnotice: () => {} })
   t.teardown(() => sql.end())
   t.match(await statesOf(), { database: 'ok', tables: 'ok', nodes: 'failed', isFailure: true })

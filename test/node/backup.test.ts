@@ -342,7 +342,7 @@ t.test('14.4 usher backup and usher restore work on the command line and say wha
   await source.app.close()
   // It is refused before the file is read, which takes long if it is large.
   for (const file of ['b.tar.gz', 'none.tar.gz']) {
-    const refusal = /^There is a database with 1 users and 1 files of uploads already: repeat the command with --replace/
+    const refusal = /^There is a database with 1 users and 1 files of uploads already: repeat .* with --replace/
     t.match(await usher(['restore', file, ...folder], settings, cwd), { code: 1, stderr: refusal }, file)
   }
 })

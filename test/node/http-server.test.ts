@@ -128,28 +128,29 @@ t.test('8 TRUST_PROXY: proxies are recognised with a port, in brackets and as ma
 
 t.test('8 CORS_ORIGIN compares origins as browsers do (RFC 6454), also those of apps and extensions', async (t) => {
   const origins = [
-    'HTTPS://App.Example.com:443', 'http://localhost:80', 'https://bücher.example', 'https://[::1]:8443', 'capacitor://localhost',
-    'tauri://localhost', 'chrome-extension://abcdefghijklmnop',
+    'HTTPS://App.Example.com:443', 'http://localhost:80', 'https://bücher.example', 'https://[::1]:8443',
+    'capacitor://localhost', 'tauri://localhost', 'chrome-extension://abcdefghijklmnop',
   ]
   t.same(parseSettings({ CORS_ORIGIN: origins.join(', ') }).CORS_ORIGIN, origins)
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(httpDefaults, { origins, setHeaders: createHeaders(origins) })
   app.get('/here', async () => 'here')
-  const allowed = async (origin: string) => (await app.inject({ url: '/here', headers: { origin } })).headers['access-control-allow-origin']
+  const allowed = async (origin: string) =>
+    (await app.inject({ url: '/here', headers: { origin } })).headers['access-control-allow-origin']
   const same = [
-    'https://app.example.com', 'https://app.example.com:443', 'http://localhost', 'https://xn--bcher-kva.example', 'https://[::1]:8443',
-    'capacitor://localhost', 'tauri://localhost', 'chrome-extension://abcdefghijklmnop',
+    'https://app.example.com', 'https://app.example.com:443', 'http://localhost', 'https://xn--bcher-kva.example',
+    'https://[::1]:8443', 'capacitor://localhost', 'tauri://localhost', 'chrome-extension://abcdefghijklmnop',
   ]
   for (const origin of same) t.equal(await allowed(origin), origin, origin)
   const others = [
-    'http://app.example.com', 'https://app.example.com:8443', 'https://localhost', 'capacitor://evil', 'tauri://localhost.evil',
-    'chrome-extension://other', 'null', 'https://*', '',
+    'http://app.example.com', 'https://app.example.com:8443', 'https://localhost', 'capacitor://evil',
+    'tauri://localhost.evil', 'chrome-extension://other', 'null', 'https://*', '',
   ]
   for (const origin of others) t.equal(await allowed(origin), undefined, origin)
 })
 
-t.test('8 X-Forwarded-Proto of several proxies counts as the first of those that are trusted has written it', async (t) => {
+t.test('8 of several entries in X-Forwarded-Proto, that of the first trusted proxy counts', async (t) => {
   const cases: [trusted: string, addresses: string | undefined, protocols: string, expected: string][] = [
     ['loopback', '192.0.2.7', 'https', 'https'],
     ['loopback, 10.0.0.0/8', '192.0.2.7, 10.0.0.1', 'https,http', 'https'],

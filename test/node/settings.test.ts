@@ -125,12 +125,13 @@ const port = 'PORT must be a whole number from 0 (any free port) to 65535.'
 const database = 'DATABASE_URL must be an address such as postgres://user:password@host:5432/database.'
 const encoding = 'Characters such as / # ? % @ in the password must be percent-encoded (/ is %2F).'
 const site =
-  'PUBLIC_URL must be an address such as https://api.example.com, or https://example.com/accounts if a proxy removes the path.'
+  'PUBLIC_URL must be an address such as https://api.example.com, ' +
+  'or https://example.com/accounts if a proxy removes the path.'
 const email = 'ADMIN_EMAIL must be an email address of at most 254 characters.'
 const password = 'ADMIN_PASSWORD must be a password of 8 to 256 characters.'
 const level = 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace and silent.'
-const origin = 'CORS_ORIGIN must be a comma-separated list of origins such as https://app.example.com or capacitor://localhost, ' +
-  'without wildcards, or only * for any.'
+const origin = 'CORS_ORIGIN must be a comma-separated list of origins such as https://app.example.com or ' +
+  'capacitor://localhost, without wildcards, or only * for any.'
 const proxy = 'TRUST_PROXY must be true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8.'
 const secret = 'SECRET must be a secret of 16 to 1024 characters.'
 const smtp = 'SMTP_URL must be an address such as smtps://user:password@mail.example.com.'

@@ -173,7 +173,7 @@ t.test('14.5 a start continues when the database can be reached, and warns of an
   t.match(next.stdout, '"msg":"SMTP_URL is not set: no mails are sent, so nobody can reset a password"')
 })
 
-t.test('14.5 a start waits for a standby to be promoted, as for a database that cannot be reached', { buffered: true }, async (t) => {
+t.test('14.5 a start waits for a standby to be promoted, as for an unreachable database', { buffered: true }, async (t) => {
   const url = await createDatabase(t)
   const sql = postgres(url, { onnotice () {} })
   t.teardown(() => sql.end())
@@ -187,7 +187,8 @@ t.test('14.5 a start waits for a standby to be promoted, as for a database that 
 
   const node = spawnNode(t, { cwd: t.testdir(), settings })
   await node.said(/^DATABASE_URL: .* accepts no writes \(READ_ONLY\): waiting for up to 60 seconds\.$/m)
-  await sql.begin('read write', (promoted) => promoted`alter database ${promoted(name)} reset default_transaction_read_only`)
+  await sql.begin('read write', (writable) =>
+    writable`alter database ${writable(name)} reset default_transaction_read_only`)
   await node.said(/The database can be reached\.\n[^]*listens on/)
 })
 

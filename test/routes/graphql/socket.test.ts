@@ -320,7 +320,8 @@ t.test('the socket', { jobs: 20 }, async (t) => {
 })
 
 t.test('7.7 a page may open a socket at its own origin and at configured origins, or at any if `*` is configured', async (t) => {
-  const usher = await createUsher(t, { origins: ['https://app.example.com', 'tauri://localhost'], publicUrl: 'https://api.example.com' })
+  const origins = ['https://app.example.com', 'tauri://localhost']
+  const usher = await createUsher(t, { origins, publicUrl: 'https://api.example.com' })
   const host = await hostOf(usher)
   const connect = async (origin: string, at = host) => {
     const socket = new WebSocket(`ws://${at}/graphql`, protocols[0], { origin })
@@ -328,7 +329,8 @@ t.test('7.7 a page may open a socket at its own origin and at configured origins
     socket.terminate()
     return response.statusCode
   }
-  for (const origin of [`http://${host}`, `https://${host}`, 'https://app.example.com', 'https://api.example.com', 'HTTPS://App.Example.com:443', 'tauri://localhost']) {
+  const allowed = [`http://${host}`, `https://${host}`, ...origins, 'https://api.example.com', 'HTTPS://App.Example.com:443']
+  for (const origin of allowed) {
     t.equal(await connect(origin), 101, origin)
   }
   for (const origin of ['https://evil.example.com', 'tauri://evil', 'https://app.example.com.evil.com', 'http://app.example.com', 'null', `http://${host}.evil.com`]) t.equal(await connect(origin), 403, origin)
