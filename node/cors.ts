@@ -3,8 +3,8 @@ import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { createOriginCheck } from '../schema/origin.ts'
 
-// All headers of docs/endpoints.md, which a test compares. From another origin, a browser sends only those that the response
-// to the preflight request names. Many clients pass on the context of a trace.
+// All headers of docs/endpoints.md, which a test compares. From another origin, a browser sends only those that the
+// response to the preflight request names. Many clients pass on the context of a trace.
 const REQUEST_HEADERS = [
   'Accept', 'Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-Modified-Since', 'If-None-Match',
   'If-Range', 'If-Unmodified-Since', 'Last-Event-ID', 'Prefer', 'Range', 'traceparent', 'tracestate', 'X-Request-Id',
@@ -12,7 +12,8 @@ const REQUEST_HEADERS = [
 // Scripts of other origins can read no others, except for those that every response may show, such as `Cache-Control`.
 const RESPONSE_HEADERS = [
   'Accept-Encoding', 'Accept-Patch', 'Accept-Ranges', 'Allow', 'Content-Disposition', 'Content-Range', 'ETag',
-  'Idempotency-Replayed', 'Link', 'Location', 'Preference-Applied', 'Retry-After', 'Vary', 'WWW-Authenticate', 'X-Request-Id',
+  'Idempotency-Replayed', 'Link', 'Location', 'Preference-Applied', 'Retry-After', 'Vary', 'WWW-Authenticate',
+  'X-Request-Id',
 ]
 
 /** Adds CORS for pages of some origins, or of any with `*`. */

@@ -160,7 +160,9 @@ export function checkSettings (environment: Readonly<Record<string, string | und
   // The others would have no effect.
   const { CORS_ORIGIN: origins, TRUST_PROXY: proxies } = settings
   if (origins.length > 1 && origins.includes('*')) errors.push(describe('CORS_ORIGIN', ''))
-  if (proxies.length > 1 && proxies.some((item) => item === 'true' || item === 'false')) errors.push(describe('TRUST_PROXY', ''))
+  if (proxies.length > 1 && proxies.some((item) => item === 'true' || item === 'false')) {
+    errors.push(describe('TRUST_PROXY', ''))
+  }
   if (SIGN_UP === true && !SMTP_URL) errors.push('SMTP_URL is required with SIGN_UP.')
   if (SIGN_UP === true && !PUBLIC_URL) errors.push('PUBLIC_URL is required with SIGN_UP.')
   // Links in mails need a public address. The address at which the node listens is usually not reachable for their readers.

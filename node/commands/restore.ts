@@ -50,8 +50,8 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...name !== undefined && { schema: name } })
   const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
   const total = await stat(file).then(({ size }) => size, () => 0)
-  // Verifying a large backup takes long, so what would be refused afterwards is refused before. An embedded database may
-  // not exist yet.
+  // Verifying a large backup takes long, so what would be refused afterwards is refused before. An embedded database
+  // may not exist yet.
   if (settings.DATABASE_URL && !replaces) {
     await requireAnswer(settings)
     const database = settings.NOTIFICATIONS_URL ?? settings.DATABASE_URL
