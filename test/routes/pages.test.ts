@@ -101,7 +101,7 @@ t.test('15.2 the login form works without JavaScript', async (t) => {
   const response = await send('/login', { email: user.email, password: user.password })
   t.strictSame([response.statusCode, response.headers.location, response.body], [303, 'account', ''])
   t.equal(response.headers['cache-control'], 'no-store')
-  t.match(response.headers['set-cookie'], /^usher_session=.+; Path=\/accounts\/api\/auth; .*HttpOnly; Secure; SameSite=Lax$/)
+  t.match(response.headers['set-cookie'], /^usher_session=.+; Path=\/base\/accounts\/api\/auth; .*HttpOnly; Secure; SameSite=Lax$/)
   const [{ name, value }] = response.cookies as [{ name: string, value: string }]
   t.equal((await inject('POST', '/api/auth/refresh', { headers: { cookie: `${name}=${value}` } })).statusCode, 200)
 
