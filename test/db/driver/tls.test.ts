@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process'
-import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, copyFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
@@ -10,26 +9,12 @@ import { prepareFolder } from '../../helpers/database.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
-const openssl = (cwd: string, ...parameters: string[]) => execFileSync('openssl', parameters, { cwd, stdio: 'ignore' })
-
-/** Creates an authority `ca.crt`, a `server.crt` for the address 127.0.0.1, and a `client.crt` for the user usher. */
-function createCertificates (folder: string): void {
-  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']
-  const key = (name: string) => [...kind, '-nodes', '-keyout', `${name}.key`]
-  const valid = ['-days', '2']
-  for (const name of ['ca', 'other']) {
-    openssl(folder, 'req', '-x509', ...key(name), '-subj', `/CN=${name}`, ...valid, '-out', `${name}.crt`)
-  }
-  writeFileSync(join(folder, 'names'), 'subjectAltName=IP:127.0.0.1\n')
-  for (const [name, subject] of [['server', '/CN=server'], ['client', '/CN=usher']] as const) {
-    openssl(folder, 'req', ...key(name), '-subj', subject, '-out', `${name}.csr`)
-    openssl(folder, 'x509', '-req', '-in', `${name}.csr`, '-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial',
-      ...valid, '-extfile', 'names', '-out', `${name}.crt`)
-  }
-}
+// An authority (ca), another one (other), a server with the address 127.0.0.1 and a client with the name usher, both signed by the first, for
+// a hundred years, so that the tests need no openssl.
+const certificates = join(import.meta.dirname, 'certificates')
 
 /** Starts a PostgreSQL server that accepts TLS connections only. */
-async function startServer (t: Test, certificates: string) {
+async function startServer (t: Test) {
   const dataDir = await prepareFolder(t)
   const data = join(dataDir, 'postgres/data')
   const { uid, gid } = statSync(data)
@@ -45,10 +30,8 @@ async function startServer (t: Test, certificates: string) {
 }
 
 t.test('9 sslmode, sslrootcert and certificates of clients mean what they mean for psql', async (t) => {
-  const folder = temporaryFolder(t)
-  createCertificates(folder)
-  const server = await startServer(t, folder)
-  const pathOf = (file: string) => encodeURIComponent(join(folder, file))
+  const server = await startServer(t)
+  const pathOf = (file: string) => encodeURIComponent(join(certificates, file))
   const [ca, other] = [pathOf('ca.crt'), pathOf('other.crt')]
   const { username, password, port } = server
   const urlFor = (host: string, query: string) => `postgres://${username}:${password}@${host}:${port}/usher?${query}`
@@ -56,7 +39,7 @@ t.test('9 sslmode, sslrootcert and certificates of clients mean what they mean f
   const start = async (url: string) => {
     const name = `start-${++starts}`
     const databaseUrl = `${url}&application_name=${name}`
-    const app = Fastify()
+    const app = Fastify({ pluginTimeout: 0 })
     t.teardown(() => app.close())
     await app.register(usher, { databaseUrl, uploadsDir: temporaryFolder(t), schema: 'tls' })
     await app.ready()
