@@ -4,6 +4,7 @@ import { decrypt, encrypt, isEncrypted } from '../db/encryption.ts'
 import {
   isMailVoid, MAIL, type MailBudget, type MailLimit, type NewMail, type StoredMail, type StoredMailDetails,
 } from '../db/outbox/mails.ts'
+import type { Counter } from '../db/telemetry/metrics.ts'
 import { deleteFreeLimits } from '../db/throttle.ts'
 import type { MailContent } from '../schema/mail.ts'
 import type { Mailer } from '../schema/options.ts'
@@ -30,14 +31,11 @@ const nameOf = (id: string) => `mail ${id}`
 
 class Expired extends Error {}
 
-function createMails (app: FastifyInstance, mailer: Mailer) {
+function createMails (app: FastifyInstance, mailer: Mailer, limited: Counter) {
   const {
-    log, usherDatabase: { db, newId }, usherOutbox: outbox, usherTelemetry: { metrics },
-    usherOptions: { secret, throttle, deadlines },
+    log, usherDatabase: { db, newId }, usherOutbox: outbox, usherOptions: { secret, throttle, deadlines },
   } = app
   const limits = { verified: limitOf(throttle.verifiedMail), unverified: limitOf(throttle.mail) }
-  const help = 'Mails that were not sent because the limit of their recipient is used up'
-  const limited = metrics.counter('usher_mails_limited_total', help, { label: 'kind', values: BUDGETS })
   const isNew = createSampler()
   const forget = () => deleteFreeLimits(db, { table: 'mail_limits', keep: RECIPIENTS, limit: ROWS_A_PURGE })
   purgeRegularly(app, 'limits of mails', PURGE_SECONDS, forget)
@@ -112,6 +110,9 @@ const limitOf = ({ burst, perMinute }: { burst: number, perMinute: number }): Ma
  * process. Without the option, `usherMailer` is undefined, and no mail is stored.
  */
 export default fp(async function mailer (app) {
-  const { mailer } = app.usherOptions
-  app.decorate('usherMailer', mailer && createMails(app, mailer))
+  const { usherTelemetry: { metrics }, usherOptions: { mailer } } = app
+  const help = 'Mails that were not sent because the limit of their recipient is used up'
+  // Other nodes may have a mailer, and dashboards expect the same metrics of all.
+  const limited = metrics.counter('usher_mails_limited_total', help, { label: 'kind', values: BUDGETS })
+  app.decorate('usherMailer', mailer && createMails(app, mailer, limited))
 }, { name: 'usher-mailer', dependencies: ['usher-options', 'usher-database', 'usher-outbox', 'usher-telemetry'] })
