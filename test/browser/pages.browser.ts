@@ -213,6 +213,8 @@ t.test('15.2 login by keyboard only, and to where the user wanted to go', async 
   const { url, admin } = await serve(t, { origins: ['https://app.example.com'] })
   const watched = await openPage(t, `${url}/login?returnTo=${encodeURIComponent('/accounts/forgot-password?from=login')}`)
   const { page } = watched
+  // The browser focuses the field when it has drawn the page, and until then it drops what is typed.
+  await page.waitForFunction(() => document.activeElement?.getAttribute('name') === 'email')
   await page.keyboard.type(admin.email)
   await page.keyboard.press('Tab')
   await page.keyboard.type(admin.password)
