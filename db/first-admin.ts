@@ -34,7 +34,7 @@ const context: AuditContext = { actorId: null, sessionId: null, address: '', use
 /**
  * Creates the first admin if there is no admin. If many nodes start at the same time, only one creates it. An
  * existing user with that address becomes an admin, gets the password, and is not disabled any more. Everything is
- * void that was issued to that user before, because the admin is whoever has the password. Returns undefined if there
+ * void that was issued to that user before, because only the password makes somebody the admin. Returns undefined if there
  * is an admin. Throws a `StartError` if the user has never had the role `admin` and the address is not verified:
  * everybody can set their own address to one that is not theirs.
  */

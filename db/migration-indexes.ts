@@ -69,7 +69,7 @@ async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, rep
     await session.run("set client_connection_check_interval = '5s'").catch(() => {})
     const text = statement.compile(db).sql
     const cancel = async (pid: number) => {
-      // Behind a pooler, the process may run a statement of another client by now.
+      // Behind a pooler, the process may have begun a statement of another client.
       await sql`select pg_cancel_backend(pid) from pg_stat_activity
         where pid = ${pid}::integer and state = 'active' and left(query, ${KNOWN}) = left(${text}, ${KNOWN})`.execute(db)
       isTooLong = true
