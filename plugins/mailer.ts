@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { decrypt, encrypt, isEncrypted } from '../db/encryption.ts'
 import {
-  isMailVoid, MAIL, type MailBudget, type MailLimit, type NewMail, type StoredMail, type StoredMailDetails,
+  findMailContent, MAIL, type MailBudget, type MailLimit, type NewMail, type StoredMail, type StoredMailDetails,
 } from '../db/outbox/mails.ts'
 import type { Counter } from '../db/telemetry/metrics.ts'
 import { deleteFreeLimits } from '../db/throttle.ts'
@@ -31,6 +31,12 @@ const nameOf = (id: string) => `mail ${id}`
 
 class Expired extends Error {}
 
+interface PrepareOptions {
+  budget?: MailBudget
+  hash?: Uint8Array | undefined
+  withoutLink?: MailContent | undefined
+}
+
 function createMails (app: FastifyInstance, mailer: Mailer, limited: Counter) {
   const {
     log, usherDatabase: { db, newId }, usherOutbox: outbox, usherOptions: { secret, throttle, deadlines },
@@ -55,10 +61,11 @@ function createMails (app: FastifyInstance, mailer: Mailer, limited: Counter) {
     async deliver ({ id, data, expired }) {
       const stored = data as StoredMail
       if (stored.isLimited) return reportLimited(stored)
-      const mail = open(id, stored.content)
       if (expired) throw new Expired('the mail has expired')
       // Also without a recipient, for the same load.
-      if (await isMailVoid(db, stored) || stored.to === null) return undelivered
+      const content = await findMailContent(db, stored)
+      const mail = open(id, content ?? stored.content)
+      if (content === undefined || stored.to === null) return undelivered
       await mailer({ to: stored.to, ...mail })
     },
     isFinal: (error) => error instanceof Expired || isRefusedForGood(error),
@@ -70,6 +77,11 @@ function createMails (app: FastifyInstance, mailer: Mailer, limited: Counter) {
       return undefined
     },
   })
+
+  function seal (id: string, mail: MailContent): string {
+    const text = JSON.stringify(mail)
+    return secret === undefined ? text : encrypt(secret, nameOf(id), text)
+  }
 
   // A flood causes one entry a minute for each user.
   function reportLimited ({ budget = 'request', userId }: StoredMail): typeof undelivered {
@@ -86,16 +98,15 @@ function createMails (app: FastifyInstance, mailer: Mailer, limited: Counter) {
      * @param seconds how long its links work
      * @param options.budget which limit it counts toward
      * @param options.hash the hash of the token in its link, if it has one
+     * @param options.withoutLink the content to send if the link is void by then; without it, nothing is sent
      */
-    prepare (
-      content: MailContent, seconds: number, { budget = 'account', hash }: { budget?: MailBudget, hash?: Uint8Array | undefined } = {}
-    ): NewMail {
+    prepare (content: MailContent, seconds: number, { budget = 'account', hash, withoutLink }: PrepareOptions = {}): NewMail {
       const id = newId()
-      const text = JSON.stringify(content)
       const details: StoredMailDetails = {
-        content: secret === undefined ? text : encrypt(secret, nameOf(id), text),
+        content: seal(id, content),
         budget,
         token: hash === undefined ? null : Buffer.from(hash).toString('hex'),
+        ...(withoutLink && { withoutLink: seal(id, withoutLink) }),
         limits,
       }
       return { id, content: JSON.stringify(details), seconds }

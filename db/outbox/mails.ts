@@ -32,6 +32,8 @@ export interface StoredMailDetails {
   budget: MailBudget
   /** The hash of the token in its link, in hexadecimal digits; null if it has no link that can become void. */
   token: string | null
+  /** The content to send if its link is void by then, in the form of `content`. Notices have one, because they are always sent. */
+  withoutLink?: string
   /** Removed when it is stored. */
   limits?: { verified: MailLimit, unverified: MailLimit }
 }
@@ -81,20 +83,29 @@ export async function insertMail (trx: Database, mail: NewMail, to: string | nul
 }
 
 /**
- * Returns whether a mail must not be sent any more: its link is void, or its user is deleted. A mail of the previous
- * release, whose link is not known, is not sent either if its user is disabled.
+ * Returns the content of a mail as it may be sent now, in the form in which it is stored: the one without a link if its
+ * link is void by now or its user is disabled. Returns undefined if the mail must not be sent any more, because it has
+ * none or its user is deleted.
  */
-export async function isMailVoid (db: Database, { userId, token }: StoredMail): Promise<boolean> {
+export async function findMailContent (db: Database, { userId, token, content, withoutLink }: StoredMail): Promise<string | undefined> {
+  let isDisabled = false
   if (userId !== null) {
     const user = await db.selectFrom('users').select('disabled').where('id', '=', userId).executeTakeFirst()
-    if (!user || (user.disabled && token !== null)) return true
+    if (!user) return undefined
+    isDisabled = user.disabled
   }
-  if (token === null || token === undefined) return false
+  if (token === null) return content
+  if (isDisabled) return withoutLink
+  // The link of a mail of the previous release is not known.
+  return token === undefined || await isTokenValid(db, token) ? content : withoutLink
+}
+
+async function isTokenValid (db: Database, token: string): Promise<boolean> {
   const hash = Buffer.from(token, 'hex')
   const { isValid } = await db.selectNoFrom(({ or, exists, selectFrom }) => or(tokenTables.map((table) =>
     exists(selectFrom(table).select('hash').where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)))).as('isValid'))
     .executeTakeFirstOrThrow()
-  return !isValid
+  return Boolean(isValid)
 }
 
 // The tables with tokens of links in mails.

@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import { insertMail, type NewMail } from '../../db/outbox/mails.ts'
 import type { Database } from '../../db/tables.ts'
 import { deleteExpiredUndoTokens, UNDO_DAYS } from '../../db/undo-tokens.ts'
+import type { MailContent } from '../../schema/mail.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
 import { durationOf } from '../mails/duration.ts'
 import { createLink, pageOf } from './mail-links.ts'
@@ -23,6 +24,11 @@ function createUndoLinks (app: FastifyInstance) {
   const { usherMailer: mailer, usherMails: mails } = app
   const duration = durationOf(SECONDS)
 
+  // The notice is sent even if its link is void by then (contract 11.3).
+  const prepare = (render: (undoLink: string) => MailContent, undo: UndoLink | undefined): NewMail | null => mailer
+    ? mailer.prepare(render(undo?.link ?? ''), SECONDS, { hash: undo?.hash, withoutLink: undo && render('') })
+    : null
+
   return {
     /** Returns a link for a change that follows, or undefined if no mail can be sent. */
     create: (): UndoLink | undefined => mailer && createLink(app, '/undo'),
@@ -32,7 +38,7 @@ function createUndoLinks (app: FastifyInstance) {
      * change has no link. Null if no mail can be sent.
      */
     emailChanged: (undo?: UndoLink): NewMail | null =>
-      mailer ? mailer.prepare(mails.render('email-changed', { undoLink: undo?.link ?? '', duration }), SECONDS, { hash: undo?.hash }) : null,
+      prepare((undoLink) => mails.render('email-changed', { undoLink, duration }), undo),
 
     /**
      * Stores a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7), in the transaction
@@ -40,8 +46,9 @@ function createUndoLinks (app: FastifyInstance) {
      * @param undo the link that restores the former one, if there is one
      */
     async notifyPasswordChanged (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
-      const values = { page: pageOf(app, '/set-password'), undoLink: undo?.link ?? '', duration }
-      if (mailer) await insertMail(trx, mailer.prepare(mails.render('password-changed', values), SECONDS, { hash: undo?.hash }), email, userId)
+      const page = pageOf(app, '/set-password')
+      const mail = prepare((undoLink) => mails.render('password-changed', { page, undoLink, duration }), undo)
+      if (mail) await insertMail(trx, mail, email, userId)
     },
   }
 }

@@ -41,7 +41,7 @@ async function startWithoutMailServer (t: Test) {
   }
 }
 
-t.test('12.5 mails that wait when their user is disabled or deleted are not sent afterwards', async (t) => {
+t.test('12.5 links that wait when their user is disabled or deleted are not sent afterwards; notices about a disabled one are, without the link', async (t) => {
   const { inject, admin, createUser, requestReset, wait, recover, inbox, sql, waiting } = await startWithoutMailServer(t)
   const users = [await createUser(), await createUser(), await createUser()] as const
   const former = users.map(({ email }) => email)
@@ -62,7 +62,31 @@ t.test('12.5 mails that wait when their user is disabled or deleted are not sent
   t.notMatch(JSON.stringify(await waiting()), deleted.email, 'the address of a deleted user is nowhere in the outbox')
 
   await recover()
-  t.strictSame(former.map((email) => inbox.mails.filter(({ to }) => to === email).length), [0, 0, 2])
+  const received = former.map((email) => inbox.mails.filter(({ to }) => to === email))
+  t.strictSame(received.map((mails) => mails.length), [0, 1, 2])
+  t.strictSame(received[1]!.map(({ subject }) => subject), ['The e-mail address of your account was changed'])
+  t.notMatch(JSON.stringify(received[1]), 'token=')
+})
+
+t.test('11.3 notices of changes that a thief made void the undo link of are sent all the same, without the link', async (t) => {
+  const { inject, createUser, admin, wait, recover, inbox } = await startWithoutMailServer(t)
+  const user = await createUser()
+  const thief = newEmail()
+  const change = { currentPassword: user.password, password: 'a password of a thief' }
+  t.equal((await inject('PUT', '/api/auth/password', { headers: user.headers, payload: change })).statusCode, 204)
+  t.equal((await inject('PATCH', `/api/users/${user.id}`, { headers: user.headers, payload: { email: thief } })).statusCode, 200)
+  await wait(2)
+  // It voids every link, and its own notice has none.
+  t.equal((await inject('PATCH', `/api/users/${user.id}`, { headers: admin.headers, payload: { email: user.email } })).statusCode, 200)
+  await wait(3)
+  await recover()
+  const received = inbox.mails.filter(({ to }) => to === user.email)
+  t.strictSame(received.map(({ subject }) => subject).toSorted(), ['The e-mail address of your account was changed', 'Your password was set'])
+  for (const { subject, text, html } of received) {
+    t.notMatch(text, '/undo', subject)
+    t.notMatch(html, '/undo', subject)
+  }
+  t.equal(inbox.mails.filter(({ to }) => to === thief).length, 1)
 })
 
 t.test('12.5 a mail whose link was made void while it waited is not sent, and the notice about the reason is', async (t) => {
