@@ -566,6 +566,8 @@ export interface components {
                 kty: string;
                 crv: string;
                 x: string;
+                /** @description Keys of ES256 have it */
+                y?: string;
                 kid: string;
                 alg: string;
                 use: string;

@@ -38,12 +38,13 @@ export const RefreshReply = Type.Object(LoginReply.properties, {
 /** The response of GET /api/protected (contract 4.8). */
 export const ProtectedReply = Type.Object({ user: User }, { title: 'Protected', description: 'The user to whom the bearer token belongs' })
 
-/** The response of GET /.well-known/jwks.json (contract 4.9, RFC 7517, RFC 8037). */
+/** The response of GET /.well-known/jwks.json (contract 4.9, RFC 7517, RFC 7518 6.2, RFC 8037). */
 export const KeySet = Type.Object({
   keys: Type.Array(Type.Object({
     kty: Type.String(),
     crv: Type.String(),
     x: Type.String(),
+    y: Type.Optional(Type.String({ description: 'Keys of ES256 have it' })),
     kid: Type.String(),
     alg: Type.String(),
     use: Type.String(),

@@ -10,6 +10,7 @@ import { PagesOptions, type GivenPages } from './pages.ts'
 import { Without } from './parts.ts'
 import type { GivenPolicy, Policy } from './policy.ts'
 import { PasswordHash, type GivenPasswordHash } from './password-hash.ts'
+import { signingAlgorithms, type SigningAlgorithm } from './signing-algorithm.ts'
 import { Email, NewPassword } from './text.ts'
 import type { ClaimsOf } from './claims.ts'
 import type { FieldsSchema, UserFields } from './user-fields.ts'
@@ -39,6 +40,11 @@ export const Settings = Type.Object({
   sessionSeconds: Type.Integer({ default: 90 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Maximum lifetime of a session' }),
   sessionIdleSeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Lifetime of a session that is not refreshed' }),
   signingKeySeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Age at which a new signing key is used' }),
+  signingAlgorithm: Type.Optional(Type.Unsafe<SigningAlgorithm>({
+    type: 'string',
+    enum: signingAlgorithms,
+    description: 'The algorithm of new signing keys; by default that of the existing ones, and EdDSA if there are none',
+  })),
   secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Encrypts the private signing keys and waiting mails in the database' })),
   passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Lifetime of a link to set a password' }),
   passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows' })),

@@ -6,10 +6,11 @@ import { channelOf } from '../../db/driver/channel.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { isEncrypted } from '../../db/encryption.ts'
 import {
-  deleteSupersededSigningKeys, insertFirstSigningKey, listSigningKeys, openSigningKey, replacePlainSigningKeys, rotateSigningKey,
-  type SigningKeyRow,
+  algorithmOf, changeSigningAlgorithm, deleteSupersededSigningKeys, insertFirstSigningKey, LEAD_SECONDS, listSigningKeys,
+  openSigningKey, replacePlainSigningKeys, rotateSigningKey, type SigningKeyRow,
 } from '../../db/signing-keys.ts'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
+import type { SigningAlgorithm } from '../../schema/signing-algorithm.ts'
 import { longestLifeOf } from './tokens.ts'
 
 // How often the keys are read in any case, and the least time between two reads because of an unknown key.
@@ -24,6 +25,7 @@ declare module 'fastify' {
 
 interface SigningKey {
   id: string
+  algorithm: SigningAlgorithm
   /** SPKI, PEM. */
   publicKey: string
   /** PKCS #8, PEM; undefined if it cannot be decrypted. */
@@ -39,11 +41,13 @@ interface SigningKey {
 
 async function createSigningKeys (app: FastifyInstance) {
   const { usherDatabase: { db, notifications }, usherOptions, log } = app
-  const { schema, secret, signingKeySeconds } = usherOptions
+  const { schema, secret, signingAlgorithm: algorithm, signingKeySeconds } = usherOptions
   const tokenSeconds = longestLifeOf(usherOptions)
   // In reverse order of their activation: the newest comes first.
   let keys: ReadonlyMap<string, SigningKey> = new Map()
   let renewing = Promise.resolve()
+  // The id of the key about whose algorithm this node has warned.
+  let warnedOf: string | undefined
   let [learning, learnedAt] = [Promise.resolve(), -Infinity]
   const listeners = new Set<() => void>()
   // How many changes have been announced, and how many of them `keys` includes.
@@ -66,8 +70,15 @@ async function createSigningKeys (app: FastifyInstance) {
     const rows = await read()
     const { problem } = newest()
     if (problem) throw problem
-    if (secret === undefined || rows.every(({ privateKey }) => isEncrypted(privateKey))) return
-    await replacePlainSigningKeys(db, secret)
+    if (secret !== undefined && !rows.every(({ privateKey }) => isEncrypted(privateKey))) {
+      await replacePlainSigningKeys(db, { secret, algorithm })
+      await read()
+    }
+    // Only a start changes the algorithm. If a rotation did, nodes with different options would replace each other's keys forever.
+    if (algorithm === undefined || newest().algorithm === algorithm) return
+    if (await changeSigningAlgorithm(db, { secret, algorithm })) {
+      log.info({ algorithm, seconds: LEAD_SECONDS }, 'A key of another algorithm takes over the signing of access tokens')
+    }
     await read()
   }
 
@@ -75,7 +86,7 @@ async function createSigningKeys (app: FastifyInstance) {
     const changes = announced
     const listed = await listSigningKeys(db)
     // There are none on the first start, and after somebody has deleted all of them to invalidate every token.
-    const rows = listed.length > 0 ? listed : await insertFirstSigningKey(db, secret)
+    const rows = listed.length > 0 ? listed : await insertFirstSigningKey(db, { secret, algorithm })
     keys = new Map(rows.map((row, index) => [row.id, toKey(row, rows[index - 1])]))
     included = changes
     for (const notify of listeners) notify()
@@ -87,7 +98,10 @@ async function createSigningKeys (app: FastifyInstance) {
     const { id, publicKey } = row
     const now = performance.now()
     const expiresAt = successor ? now + (successor.activeIn + tokenSeconds) * 1000 : Infinity
-    const key = { id, publicKey, activeAt: now + activeIn * 1000, expiresAt, jwk: toJwk(id, publicKey) }
+    const algorithm = algorithmOf(publicKey)
+    const key = {
+      id, algorithm, publicKey, activeAt: now + activeIn * 1000, expiresAt, jwk: toJwk(id, algorithm, publicKey),
+    }
     try {
       return { ...key, privateKey: keys.get(id)?.privateKey ?? openSigningKey(secret, { ...row, activeIn }) }
     } catch (problem) {
@@ -99,7 +113,16 @@ async function createSigningKeys (app: FastifyInstance) {
     await load('keys')
     const { problem } = newest()
     if (problem) log.error({ err: problem }, 'The newest signing key cannot be used')
+    warnOfOtherAlgorithm()
     renewing = renewing.then(renew).catch(reportFailure('The signing keys could not be renewed'))
+  }
+
+  function warnOfOtherAlgorithm (): void {
+    const { id, algorithm: others } = newest()
+    if (algorithm === undefined || others === algorithm || warnedOf === id) return
+    warnedOf = id
+    log.warn({ algorithm: others, signingAlgorithm: algorithm },
+      'The newest signing key has another algorithm than this node is told to use: give all nodes the same signingAlgorithm')
   }
 
   // An outage is logged once, by the circuit breaker, and the keys are read again.
@@ -128,18 +151,21 @@ async function createSigningKeys (app: FastifyInstance) {
 
   return {
     /** Returns the key that signs: the newest one that is active. Throws if no key can be decrypted. */
-    current (): { id: string, privateKey: string } {
+    current (): { id: string, algorithm: SigningAlgorithm, privateKey: string } {
       const usable = [...keys.values()].filter((key) => key.privateKey !== undefined)
       // After a change of the secret, it may be that no usable key is active. Then the one that is active soonest signs.
       const key = usable.find((key) => hasSigned(key, 0)) ?? usable.at(-1)
       if (!key) throw new Error('no signing key can be decrypted', { cause: newest().problem })
-      return { id: key.id, privateKey: key.privateKey! }
+      return { id: key.id, algorithm: key.algorithm, privateKey: key.privateKey! }
     },
 
-    /** Returns the public key of a `kid` in PEM, or undefined if it is unknown or every token that it signed has expired. */
-    find (kid: string): string | undefined {
+    /**
+     * Returns the public key of a `kid` in PEM, and its algorithm, or undefined if it is unknown or every token that it signed has
+     * expired.
+     */
+    find (kid: string): Pick<SigningKey, 'algorithm' | 'publicKey'> | undefined {
       const key = keys.get(kid)
-      return key && isValid(key) ? key.publicKey : undefined
+      return key && isValid(key) ? key : undefined
     },
 
     /** Calls `listener` whenever the keys have been read: some may have been revoked. */
@@ -167,9 +193,9 @@ async function createSigningKeys (app: FastifyInstance) {
 
 const isValid = ({ expiresAt }: SigningKey): boolean => performance.now() < expiresAt
 
-function toJwk (id: string, publicKey: string) {
-  const { kty, crv, x } = createPublicKey(publicKey).export({ format: 'jwk' })
-  return { kty: kty!, crv: crv!, x: x!, kid: id, alg: 'EdDSA', use: 'sig' }
+function toJwk (id: string, alg: SigningAlgorithm, publicKey: string) {
+  const { kty, crv, x, y } = createPublicKey(publicKey).export({ format: 'jwk' })
+  return { kty: kty!, crv: crv!, x: x!, ...y !== undefined && { y }, kid: id, alg, use: 'sig' }
 }
 
 /** Keeps the signing keys of the database in memory, and rotates them by age (contract 4). */

@@ -6,6 +6,7 @@ import type { WriterToken } from '../../db/live-tokens.ts'
 import { InvalidToken } from '../../schema/auth.ts'
 import { hostClaims, noClaims } from '../../schema/claims.ts'
 import type { Actor } from '../../schema/policy.ts'
+import { isSigningAlgorithm, type SigningAlgorithm } from '../../schema/signing-algorithm.ts'
 import { roles, type Role } from '../../schema/user.ts'
 
 // How much the clocks of a database server and of the standby that takes over may differ. Nodes use the database's clock.
@@ -13,7 +14,7 @@ const CLOCK_SKEW_SECONDS = 60
 
 const REMEMBERED_TOKENS = 10_000
 const TOKEN_CHARACTERS = 4096
-// Three parts in base64url. The last one is an Ed25519 signature of 64 bytes, in its only valid encoding.
+// Three parts in base64url. The last one is a signature of 64 bytes (RFC 8032, RFC 7518 3.4), in its only valid encoding.
 const SHAPE = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/
 
 /**
@@ -24,7 +25,7 @@ export function longestLifeOf ({ accessTokenSeconds }: { accessTokenSeconds: num
   return accessTokenSeconds + CLOCK_SKEW_SECONDS
 }
 
-interface Header { alg: string, typ: string, kid: string }
+interface Header { alg: SigningAlgorithm, typ: string, kid: string }
 type NewActor = Omit<Actor, 'claims'> & Partial<Pick<Actor, 'claims'>>
 interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number }
 
@@ -48,14 +49,14 @@ async function createTokens (app: FastifyInstance) {
     const known = verified.get(token)
     if (known && known.expires > clock.now() && signingKeys.find(known.kid)) return known.actor
     verified.delete(token)
-    const { kid, claims } = parse(token)
-    if (signingKeys.find(kid)) return check(token, kid, claims)
+    const { header, claims } = parse(token)
+    if (signingKeys.find(header.kid)) return check(token, header, claims)
     // Another node may have created the key a moment ago.
-    return signingKeys.learn().then(() => check(token, kid, claims))
+    return signingKeys.learn().then(() => check(token, header, claims))
   }
 
   // Checks everything that can be checked without a key, before anything expensive is done.
-  function parse (token: string): { kid: string, claims: Claims } {
+  function parse (token: string): { header: Header, claims: Claims } {
     if (!SHAPE.test(token)) throw new InvalidToken()
     const { header, payload } = attempt(() => jwt.decode<{ header: object, payload: object }>(token, { complete: true })!)
     // Only the encoding that a node writes is accepted: it has no duplicate members, and nothing that another parser may
@@ -63,15 +64,16 @@ async function createTokens (app: FastifyInstance) {
     if (!token.startsWith(`${encode(header)}.${encode(payload)}.`) || !isHeader(header) || !isClaims(payload)) throw new InvalidToken()
     // Nodes do not sign tokens with a longer lifetime, so such a token was signed with a stolen key.
     if (payload.exp - payload.iat > accessTokenSeconds) throw new InvalidToken()
-    return { kid: header.kid, claims: payload }
+    return { header, claims: payload }
   }
 
-  function check (token: string, kid: string, payload: Claims): Actor {
+  function check (token: string, { alg, kid }: Header, payload: Claims): Actor {
     const { sub: id, sid: sessionId, role, iat, exp } = payload
     const key = signingKeys.find(kid)
-    if (!key) throw new InvalidToken()
+    // The algorithm is that of the key, whatever a token says (RFC 8725 3.1).
+    if (key?.algorithm !== alg) throw new InvalidToken()
     const clockTimestamp = clock.now()
-    attempt(() => jwt.verify(token, { key, clockTimestamp }))
+    attempt(() => jwt.verify(token, { key: key.publicKey, algorithms: [key.algorithm], clockTimestamp }))
     const now = clockTimestamp / 1000
     // This also rejects a token that expires at this very moment, and one that was issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
@@ -87,10 +89,10 @@ async function createTokens (app: FastifyInstance) {
   return {
     /** Returns a new access token, which expires no later than its session. */
     sign ({ id, role, sessionId, claims }: NewActor, { expiresAt }: { expiresAt?: Date | undefined } = {}): string {
-      const { id: kid, privateKey } = signingKeys.current()
+      const { id: kid, algorithm, privateKey } = signingKeys.current()
       const iat = Math.floor(clock.now() / 1000)
       const exp = Math.min(iat + accessTokenSeconds, Math.floor((expiresAt?.getTime() ?? Infinity) / 1000))
-      return jwt.sign({ ...claims, sub: id, sid: sessionId, role, iat, exp }, { key: privateKey, kid })
+      return jwt.sign({ ...claims, sub: id, sid: sessionId, role, iat, exp }, { key: privateKey, kid, algorithm })
     },
     /**
      * Returns the actor of an access token, whose session may have ended. Throws `InvalidToken`, and rejects with
@@ -119,20 +121,20 @@ async function createTokens (app: FastifyInstance) {
   }
 
   // @fastify/jwt is registered in a separate scope, so that it does not conflict with the host's. Each call passes its key.
-  // The `secret` is only there because the plugin does not start without one.
+  // The `secret` and the algorithm are only there because the plugin does not start without them.
   async function registerJwt (app: FastifyInstance): Promise<FastifyInstance['jwt']> {
-    const { id, privateKey } = signingKeys.current()
+    const { id, algorithm, privateKey } = signingKeys.current()
     const registered = Promise.withResolvers<FastifyInstance['jwt']>()
     await app.register(async (scope) => {
       await scope.register(fastifyJwt, {
-        secret: { private: privateKey, public: signingKeys.find(id)! },
+        secret: { private: privateKey, public: signingKeys.find(id)!.publicKey },
         decoratorName: 'usherJwt',
         jwtDecode: 'usherJwtDecode',
         jwtVerify: 'usherJwtVerify',
         jwtSign: 'usherJwtSign',
-        sign: { algorithm: 'EdDSA', iss: issuer, aud: issuer },
-        // RFC 8725: one algorithm, one issuer, one audience. `isHeader` and `isClaims` check `typ` and the other claims.
-        verify: { algorithms: ['EdDSA'], allowedIss: issuer, allowedAud: issuer, requiredClaims: ['iss', 'aud'] },
+        sign: { algorithm, iss: issuer, aud: issuer },
+        // RFC 8725: one algorithm for a key, one issuer, one audience. `isHeader` and `isClaims` check `typ` and the other claims.
+        verify: { algorithms: [algorithm], allowedIss: issuer, allowedAud: issuer, requiredClaims: ['iss', 'aud'] },
       })
       registered.resolve(scope.jwt)
     })
@@ -154,7 +156,7 @@ const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('b
 // x5u, x5c) or that must be understood (crit) make a token invalid.
 function isHeader (header: object): header is Header {
   const { alg, typ, kid, ...rest } = header as Partial<Record<string, unknown>>
-  return alg === 'EdDSA' && typ === 'JWT' && typeof kid === 'string' && Object.keys(rest).length === 0
+  return isSigningAlgorithm(alg) && typ === 'JWT' && typeof kid === 'string' && Object.keys(rest).length === 0
 }
 
 function isClaims (payload: object): payload is Claims {
@@ -163,7 +165,7 @@ function isClaims (payload: object): payload is Claims {
     Number.isSafeInteger(iat) && Number.isSafeInteger(exp)
 }
 
-/** Signs and verifies access tokens: JWTs with Ed25519 signatures, by keys that are stored in the database (contract 4). */
+/** Signs and verifies access tokens: JWTs with EdDSA or ES256 signatures, by keys that are stored in the database (contract 4). */
 export default fp(async function tokens (app) {
   app.decorate('usherTokens', await createTokens(app))
 }, { name: 'usher-tokens', dependencies: ['usher-signing-keys'] })

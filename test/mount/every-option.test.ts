@@ -29,6 +29,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     sessionSeconds: 86_400,
     sessionIdleSeconds: 3600,
     signingKeySeconds: 86_400,
+    signingAlgorithm: 'ES256',
     secret: 'a secret with many characters',
     passwordTokenSeconds: 900,
     passwordUrl: 'https://app.example.com/password',
