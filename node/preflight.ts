@@ -8,6 +8,7 @@ import { explain } from './data.ts'
 import { checkEnvironment } from './environment.ts'
 import { explainMetrics } from './metrics/address.ts'
 import { openMailTemplates } from './mail-templates.ts'
+import { explainPasswordMemory } from './password-memory.ts'
 import { print } from './print.ts'
 import type { Settings } from './settings.ts'
 
@@ -28,6 +29,7 @@ export async function readStartSettings (): Promise<Settings> {
     isValid('DATA_DIR') && checkFolder(settings),
     isValid('MAIL_TEMPLATES') && checkTemplates(settings),
     isValid('ADMIN_EMAIL', 'ADMIN_PASSWORD') && checkAdmin(settings),
+    isValid('PASSWORD_HASH_MEMORY_KIB', 'WORKERS') && explainPasswordMemory(settings),
   ]
   const problems = [...errors, ...(await Promise.all(checks)).filter((problem) => typeof problem === 'string')]
   if (problems.length > 0) throw new Error(problems.join('\n'))

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import pipelining from '../plugins/pipelining.ts'
+import { explainConnectionLimit } from './connection-limit.ts'
 import { explain, openData, type Data } from './data.ts'
 import { explainListening } from './preflight.ts'
 import { print } from './print.ts'
@@ -23,9 +24,9 @@ import { explainMissingClient } from './metrics/missing-client.ts'
 import { stopOnSignals } from './stop-on-signals.ts'
 import { stopWithParent } from './stop-with-parent.ts'
 import { waitForDatabase } from './wait-for-database.ts'
-import { multiplyDeadlines } from '../schema/deadlines.ts'
 import { audiences, type Policy } from '../schema/policy.ts'
 import { PROGRAM } from '../schema/program.ts'
+import { serviceOptions } from './service-options.ts'
 import type { Settings } from './settings.ts'
 import { webhooksOf } from './webhooks.ts'
 import { takeHandover, type Handover } from './workers/handover.ts'
@@ -96,9 +97,13 @@ interface Serving {
 }
 
 async function serve (app: FastifyInstance, settings: Settings, data: Data, { setHeaders, handover, isReplaced }: Serving): Promise<void> {
-  const { PUBLIC_URL, DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, METRICS_HOST, METRICS_PORT } = settings
+  const { DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, METRICS_HOST, METRICS_PORT } = settings
   const announces = handover?.announces ?? true
   if (announces) for (const warning of warningsOf(settings)) app.log.warn(warning)
+  const tooMany = await explainConnectionLimit(settings, data.url)
+  // Somebody chose that size. Without it, a node has always started, and may never need that many.
+  if (tooMany && settings.POOL_SIZE !== undefined) throw new Error(tooMany)
+  if (tooMany && announces) app.log.warn(tooMany)
   await app.register(drain, { proxied: trustProxy(settings.TRUST_PROXY) !== false, isReplaced })
   await app.register(pipelining)
   await app.register(memory)
@@ -116,18 +121,14 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
   // `onClose` hooks run in reverse order. This one is added before Usher is registered, so it runs after Usher has closed.
   app.addHook('onClose', async () => close())
   await app.register(usher, {
+    ...serviceOptions(settings),
     databaseUrl: data.url,
-    notificationsUrl: settings.NOTIFICATIONS_URL,
-    poolSize: handover?.poolSize,
+    poolSize: settings.POOL_SIZE ?? handover?.poolSize,
     mailer,
     mailTemplates: openMailTemplates(settings),
     webhooks: webhooksOf(settings),
-    deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR),
-    pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
     secret: data.secret,
-    passwordUrl: settings.PASSWORD_URL,
     signUp: settings.SIGN_UP,
-    publicUrl: PUBLIC_URL?.replace(/\/+$/, ''),
     origins: CORS_ORIGIN,
     uploadsDir: resolve(DATA_DIR, 'uploads'),
     uploadMaxBytes: UPLOAD_MAX_BYTES,

@@ -16,6 +16,7 @@ export function addSettingFormats (ajv: Ajv): void {
   ajv.addFormat('mailbox', isMailbox)
   ajv.addFormat('color', isColor)
   ajv.addFormat('name', (text: string) => text.trim() !== '' && !/[\p{Cc}\p{Cs}]/u.test(text))
+  ajv.addFormat('issuer', /^[^\s\p{Cc}\p{Cs}]+$/u)
   ajv.addFormat('origin', isOrigin)
   ajv.addFormat('network', isNetwork)
 }

@@ -1,9 +1,13 @@
-import { Type, type Static } from '@sinclair/typebox'
+import { Type, type Static, type TInteger, type TNumber } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 import { explainDatabaseUrl } from '../schema/database-url.ts'
+import { Settings as Options } from '../schema/options.ts'
+import { MINIMUM_KIB, RECOMMENDED } from '../schema/password-hash.ts'
 import { PUBLIC_URL_FORMAT } from '../schema/public-url.ts'
+import { signingAlgorithms, type SigningAlgorithm } from '../schema/signing-algorithm.ts'
 import { addSettingFormats } from './setting-formats.ts'
 import { webhooksOf } from './webhooks.ts'
+import { connectionsOfNode } from './workers/count.ts'
 
 const MIB = 1024 * 1024
 
@@ -24,6 +28,33 @@ const limit = (usual: number, of: string) => Type.Integer({
   maximum: Number.MAX_SAFE_INTEGER,
   description: `a whole number ${of}, or 0 for no limit`,
 })
+
+const { accessTokenSeconds, sessionSeconds, sessionIdleSeconds, signingKeySeconds, passwordTokenSeconds, auditSeconds } = Options.properties
+const { issuer, poolSize, passwordHash: { properties: passwordHash } } = Options.properties
+const { throttle: { properties: throttle }, live: { properties: live } } = Options.properties
+
+/**
+ * A setting with the default and the limits of an option. A smaller limit is given where an operator could otherwise make the node
+ * useless by mistake, for example with days in place of seconds.
+ */
+const integer = ({ default: usual, minimum, maximum }: TInteger, { min = minimum, of = '' } = {}) => Type.Integer({
+  default: usual, minimum: min!, maximum: maximum!, description: `a whole number ${of && `of ${of} `}from ${min} to ${maximum}`,
+})
+
+const seconds = (option: TInteger, min?: number) => integer(option, { of: 'seconds', ...min !== undefined && { min } })
+
+const burst = ({ properties: { burst } }: { properties: { burst: TInteger } }) => integer(burst)
+
+const perMinute = ({ properties: { perMinute: { default: usual, minimum, maximum } } }: { properties: { perMinute: TNumber } }) =>
+  Type.Number({ default: usual, minimum: minimum!, maximum: maximum!, description: `a number from ${minimum} to ${maximum}` })
+
+// The cost of a password hash is its memory times its passes. The greatest one takes about a second.
+const MAX_COST_KIB = 1024 * 1024
+// The memory of the weakest alternative that OWASP recommends.
+const MIN_MEMORY_KIB = 7 * 1024
+
+// More would cost an embedded PostgreSQL its memory.
+const MAX_EMBEDDED_CONNECTIONS = 1000
 
 const DatabaseUrl = Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })
 
@@ -101,6 +132,50 @@ const Settings = Type.Object({
   UPLOAD_QUOTA_BYTES: limit(1024 * MIB, 'of bytes'),
   UPLOAD_QUOTA_FILES: limit(10_000, 'of files'),
   POSTS_PER_HOUR: limit(10_000, 'of posts'),
+  SIGNING_ALGORITHM: Type.Optional(Type.Unsafe<SigningAlgorithm>({
+    type: 'string',
+    enum: signingAlgorithms,
+    description: signingAlgorithms.join(' or '),
+  })),
+  TOKEN_ISSUER: Type.String({
+    default: issuer.default,
+    maxLength: 200,
+    format: 'issuer',
+    description: 'a name or an address of up to 200 characters without spaces, such as https://api.example.com',
+  }),
+  ACCESS_TOKEN_SECONDS: seconds(accessTokenSeconds, 60),
+  SESSION_SECONDS: seconds(sessionSeconds, 600),
+  SESSION_IDLE_SECONDS: seconds(sessionIdleSeconds, 600),
+  SIGNING_KEY_SECONDS: seconds(signingKeySeconds, 3600),
+  PASSWORD_TOKEN_SECONDS: seconds(passwordTokenSeconds, 300),
+  AUDIT_SECONDS: seconds(auditSeconds),
+  PASSWORD_HASH_MEMORY_KIB: integer(passwordHash.memoryKiB, { of: 'KiB', min: MIN_MEMORY_KIB }),
+  PASSWORD_HASH_PASSES: integer(passwordHash.passes),
+  // Its default depends on `WORKERS`.
+  POOL_SIZE: Type.Optional(Type.Integer({
+    minimum: poolSize.minimum!,
+    maximum: poolSize.maximum!,
+    description: `a whole number of connections from ${poolSize.minimum} to ${poolSize.maximum}`,
+  })),
+  THROTTLE_ACCOUNT_BURST: burst(throttle.account),
+  THROTTLE_ACCOUNT_PER_MINUTE: perMinute(throttle.account),
+  THROTTLE_CONSECUTIVE_FAILURES: integer(throttle.consecutiveFailures),
+  THROTTLE_ADDRESS_BURST: burst(throttle.address),
+  THROTTLE_ADDRESS_PER_MINUTE: perMinute(throttle.address),
+  THROTTLE_REFRESH_BURST: burst(throttle.refresh),
+  THROTTLE_REFRESH_PER_MINUTE: perMinute(throttle.refresh),
+  THROTTLE_RESET_BURST: burst(throttle.reset),
+  THROTTLE_RESET_PER_MINUTE: perMinute(throttle.reset),
+  THROTTLE_SIGN_UP_BURST: burst(throttle.signUp),
+  THROTTLE_SIGN_UP_PER_MINUTE: perMinute(throttle.signUp),
+  THROTTLE_MAIL_BURST: burst(throttle.mail),
+  THROTTLE_MAIL_PER_MINUTE: perMinute(throttle.mail),
+  THROTTLE_VERIFIED_MAIL_BURST: burst(throttle.verifiedMail),
+  THROTTLE_VERIFIED_MAIL_PER_MINUTE: perMinute(throttle.verifiedMail),
+  LIVE_CONNECTIONS_PER_NETWORK: integer(live.connectionsPerNetwork),
+  LIVE_CONNECTIONS: integer(live.connections),
+  LIVE_SUBSCRIPTIONS_PER_NETWORK: integer(live.subscriptionsPerNetwork),
+  LIVE_SUBSCRIPTIONS: integer(live.subscriptions),
 })
 
 type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
@@ -121,6 +196,15 @@ const required: Readonly<Partial<Record<Name, Name>>> = {
   WEBHOOK_ALLOW_PRIVATE: 'WEBHOOK_URL',
 }
 
+// The first has no effect beyond the second.
+const bounds: readonly (readonly [Name, Name])[] = [
+  ['SESSION_IDLE_SECONDS', 'SESSION_SECONDS'],
+  ['ACCESS_TOKEN_SECONDS', 'SESSION_SECONDS'],
+  ['ACCESS_TOKEN_SECONDS', 'SESSION_IDLE_SECONDS'],
+  ['LIVE_CONNECTIONS_PER_NETWORK', 'LIVE_CONNECTIONS'],
+  ['LIVE_SUBSCRIPTIONS_PER_NETWORK', 'LIVE_SUBSCRIPTIONS'],
+]
+
 const ajv = new Ajv({ coerceTypes: true })
 addSettingFormats(ajv)
 
@@ -136,8 +220,8 @@ const defaults = Object.fromEntries(properties.filter(([, schema]) => 'default' 
 
 /**
  * Reads the settings from an environment. An empty variable counts as absent, and unknown variables are ignored. Throws an
- * `Error` whose message has a sentence for each invalid setting, one per line, that names it. It does not contain values, because they
- * may be secrets.
+ * `Error` whose message has a sentence for each invalid setting, one per line, that names it. It contains no values except numbers,
+ * because they may be secrets.
  */
 export function parseSettings (environment: Readonly<Record<string, string | undefined>>): Settings {
   const { settings, errors } = checkSettings(environment)
@@ -169,7 +253,35 @@ export function checkSettings (environment: Readonly<Record<string, string | und
   if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) errors.push('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
   if (settings.PORT === settings.METRICS_PORT && settings.PORT !== 0) errors.push('PORT and METRICS_PORT must differ.')
   if (!errors.some((error) => error.startsWith('WEBHOOK_'))) errors.push(...checkWebhooks(settings))
+  const isValid = (name: Name) => !errors.some((error) => error.startsWith(`${name} `))
+  errors.push(...checkEffects(settings, (name) => given.includes(name) && isValid(name)))
   return { settings: Object.freeze(settings), errors: [...new Set(errors)] }
+}
+
+/** Yields a sentence for each setting that can have no effect or that others forbid. */
+function * checkEffects (settings: Settings, isGiven: (name: Name) => boolean): Generator<string> {
+  const { SIGN_UP, DATABASE_URL, POOL_SIZE, PASSWORD_HASH_MEMORY_KIB: memory, PASSWORD_HASH_PASSES: passes } = settings
+  for (const name of ['THROTTLE_SIGN_UP_BURST', 'THROTTLE_SIGN_UP_PER_MINUTE'] as const) {
+    if (isGiven(name) && SIGN_UP !== true) yield `${name} has no effect without SIGN_UP: set SIGN_UP to true, or remove ${name}.`
+  }
+  for (const [name, other] of bounds) {
+    const [value, bound] = [settings[name], settings[other]]
+    if (isGiven(name) && typeof bound === 'number' && typeof value === 'number' && value > bound) {
+      yield `${name} ${value} has no effect beyond ${other}, which is ${bound}: set at most that.`
+    }
+  }
+  const cost = memory * passes
+  if ((isGiven('PASSWORD_HASH_MEMORY_KIB') || isGiven('PASSWORD_HASH_PASSES')) && (cost < MINIMUM_KIB || cost > MAX_COST_KIB)) {
+    yield `PASSWORD_HASH_MEMORY_KIB times PASSWORD_HASH_PASSES must be from ${MINIMUM_KIB} to ${MAX_COST_KIB}, such as ` +
+      `${RECOMMENDED.memoryKiB} times ${RECOMMENDED.passes}, not ${memory} times ${passes}.`
+  }
+  if (isGiven('POOL_SIZE') && !DATABASE_URL) {
+    const connections = connectionsOfNode(settings, POOL_SIZE)
+    if (connections > MAX_EMBEDDED_CONNECTIONS) {
+      yield `POOL_SIZE ${POOL_SIZE} takes up to ${connections} connections, and the embedded PostgreSQL has ` +
+        `${MAX_EMBEDDED_CONNECTIONS} at most: set a smaller POOL_SIZE or fewer WORKERS.`
+    }
+  }
 }
 
 function checkWebhooks (settings: Settings): string[] {
@@ -183,12 +295,16 @@ function checkWebhooks (settings: Settings): string[] {
 
 function parse (name: string, text: string): string | string[] {
   // Ajv takes an infinite number for an integer within all limits.
-  if (Settings.properties[name as Name].type === 'integer' && !Number.isFinite(Number(text))) return 'not a number'
+  if (isNumeric(name as Name) && !Number.isFinite(Number(text))) return 'not a number'
   return lists.includes(name) ? text.split(',').map((item) => item.trim()) : text
 }
+
+const isNumeric = (name: Name) => ['integer', 'number'].includes(Settings.properties[name].type)
 
 function describe (name: Name, text: string): string {
   const { description, format } = Settings.properties[name]
   const advice = (format === 'postgres' && explainDatabaseUrl(text)) || ''
-  return `${name} must be ${description}.${advice && ` ${advice}`}`
+  // A number is no secret.
+  const found = isNumeric(name) && /^[-+]?\d{1,20}(\.\d{1,20})?$/.test(text) ? `, not ${text}` : ''
+  return `${name} must be ${description}${found}.${advice && ` ${advice}`}`
 }

@@ -23,8 +23,8 @@ export default {
     if (email === undefined) throw new WrongArguments('--email is required.')
     const { password, shown } = await readPassword(readsPassword)
     const admin = parse({ email, name, password })
-    return withDatabase(async ({ db, location }) => {
-      const passwordHash = await hashPassword(password)
+    return withDatabase(async ({ db, options, location }) => {
+      const passwordHash = await hashPassword(password, options.passwordHash)
       const [user] = await insertUsers(db, [{ name: admin.name, email: admin.email, role: 'admin', passwordHash, context: terminalContext }])
       if (user instanceof Error) throw new Error(`${admin.email} is taken: give that user the role admin instead.`, { cause: user })
       return {

@@ -10,7 +10,8 @@ export default {
   details: 'All nodes read the new key at once. ' +
     `They sign with it after ${LEAD_SECONDS / 60} minutes, when services that cache the key set\n` +
     'have it as well. Tokens that the old key has signed stay valid until they expire. Nodes rotate the key by themselves\n' +
-    'every 30 days.\n\n' +
+    'every 30 days, or as SIGNING_KEY_SECONDS says.\n\n' +
+    'The new key has the algorithm of SIGNING_ALGORITHM, or that of the current key.\n\n' +
     '  --now  sign with the new key at once and revoke all others: access tokens that they have signed become invalid.\n' +
     '         Sessions do not end, and clients can refresh their tokens',
   json: '{ id, signsInSeconds: number }',
@@ -18,6 +19,7 @@ export default {
   run: ({ now }) => withDatabase(async ({ db, options }) => {
     const id = await rotateSigningKey(db, {
       secret: options.secret,
+      algorithm: options.signingAlgorithm,
       ...now === true && { leadSeconds: 0, revoke: true },
       tokenSeconds: longestLifeOf(options),
       also: (trx) => insertAuditEntries(trx, [{ ...terminalContext, action: 'keys.rotate' }]),

@@ -1,6 +1,8 @@
 import * as fastify from 'fastify'
 import { readEnvironment } from '../environment.ts'
 import { readStartSettings } from '../preflight.ts'
+import { explainPasswordMemory } from '../password-memory.ts'
+import type { Settings } from '../settings.ts'
 import { isWorker } from '../workers/handover.ts'
 import type { Command } from './command.ts'
 
@@ -17,7 +19,7 @@ async function start (): Promise<void> {
   if (!('LogController' in fastify)) throw new Error('The node needs Fastify 5.10 or later: update it, for example with "npm install fastify@5".')
   const inherited = { ...process.env }
   // The primary has checked the port of its workers, and uses it.
-  const settings = isWorker() ? readEnvironment() : await readStartSettings()
+  const settings = isWorker() ? readWorkerSettings() : await readStartSettings()
   // Also with one core: SIGHUP replaces the worker.
   if ((settings.WORKERS === 'auto' || settings.WORKERS > 1) && !isWorker()) {
     const { runPrimary } = await import('../workers/primary.ts')
@@ -25,4 +27,12 @@ async function start (): Promise<void> {
   }
   const { run } = await import('../run.ts')
   await run(settings)
+}
+
+// They may have changed since the primary checked them.
+function readWorkerSettings (): Settings {
+  const settings = readEnvironment()
+  const problem = explainPasswordMemory(settings)
+  if (problem) throw new Error(problem)
+  return settings
 }

@@ -3,9 +3,9 @@ import { migrate } from '../../db/migrations.ts'
 import type { ReportStep } from '../../db/migration-steps.ts'
 import { loadConsumed } from '../../db/outbox/consumed.ts'
 import type { Database } from '../../db/tables.ts'
-import { multiplyDeadlines } from '../../schema/deadlines.ts'
 import type { Options } from '../../schema/options.ts'
 import { readOptions } from '../../schema/read-options.ts'
+import { serviceOptions } from '../service-options.ts'
 import type { Settings } from '../settings.ts'
 import { explain, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
@@ -15,7 +15,7 @@ import { openCommandData } from './command-data.ts'
 /** What a command that works on the database gets. */
 export interface CommandContext {
   readonly db: Database
-  /** The options of the plugin, of which only the secret comes from the settings. */
+  /** The options of the plugin that come from the settings. */
   readonly options: Options
   readonly settings: Settings
   /** A description of where the data are, for people. */
@@ -38,9 +38,9 @@ export async function withDatabase<Result> (
   else await requireAnswer(settings)
   const data = await openCommandData(settings)
   try {
-    const options = readOptions({ databaseUrl: data.url, secret: data.secret })
+    const options = readOptions({ ...serviceOptions(settings), databaseUrl: data.url, secret: data.secret })
     const log = { warn () {}, info () {}, error () {} }
-    const deadlines = multiplyDeadlines(settings.DEADLINE_FACTOR)
+    const { deadlines } = options
     const { db, measureClock, close } = openDatabase({
       database: data.url, schema: options.schema, poolSize: 2, deadlines, log,
     })

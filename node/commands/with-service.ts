@@ -2,11 +2,11 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../../app.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Caller } from '../../plugins/auth/caller.ts'
-import { multiplyDeadlines } from '../../schema/deadlines.ts'
 import { explain, requireDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { openMailTemplates } from '../mail-templates.ts'
 import { openMailer } from '../mailer.ts'
+import { serviceOptions } from '../service-options.ts'
 import type { Settings } from '../settings.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { terminalContext } from './audit.ts'
@@ -41,16 +41,12 @@ export async function withService<Result> (work: (context: ServiceContext) => Pr
   app.addHook('onRegister', (scope) => { scopes.push(scope) })
   try {
     await app.register(usher, {
+      ...serviceOptions(settings),
       databaseUrl: data.url,
-      notificationsUrl: settings.NOTIFICATIONS_URL,
       poolSize: 2,
       mailer,
       mailTemplates: openMailTemplates(settings),
-      deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR),
-      pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
       secret: data.secret,
-      passwordUrl: settings.PASSWORD_URL,
-      publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, ''),
       without: ['posts', 'uploads', 'graphql', 'docs', 'pages'],
     })
     await app.ready()

@@ -1,13 +1,15 @@
 import { availableParallelism } from 'node:os'
-import type { Settings } from '../settings.ts'
 
 // What the pools of a node may open together: `max_connections` is 100 by default, and commands, backups, people and the primary
 // need some of them, too.
 const CONNECTIONS = 75
 const [LEAST, MOST] = [2, 10]
 
+// Of the settings, which import this file.
+interface Processes { readonly WORKERS: number | 'auto' }
+
 /** Returns the number of processes that serve. One means that the node is a single process. */
-export function workersOf ({ WORKERS }: Settings): number {
+export function workersOf ({ WORKERS }: Processes): number {
   return WORKERS === 'auto' ? availableParallelism() : WORKERS
 }
 
@@ -27,7 +29,13 @@ export function connectionsOf (workers: number, poolSize: number): number {
   return (workers + 1) * (poolSize + Math.ceil(poolSize / 2) + 1)
 }
 
+/** Returns how many connections a node may open together. With several processes, this includes one that replaces another. */
+export function connectionsOfNode (settings: Processes, poolSize = poolSizeOf(workersOf(settings))): number {
+  const workers = workersOf(settings)
+  return workers === 1 ? connectionsOf(0, poolSize) : connectionsOf(workers, poolSize)
+}
+
 /** Returns the `max_connections` that an embedded PostgreSQL needs. */
-export function maxConnectionsFor (workers: number): number {
-  return Math.max(100, connectionsOf(workers, poolSizeOf(workers)) + 100 - CONNECTIONS)
+export function maxConnectionsFor (workers: number, poolSize = poolSizeOf(workers)): number {
+  return Math.max(100, connectionsOf(workers, poolSize) + 100 - CONNECTIONS)
 }

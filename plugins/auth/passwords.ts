@@ -6,7 +6,7 @@ import fp from 'fastify-plugin'
 import type { Client } from '../../db/batching.ts'
 import { ClientDisconnected, DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
 import type { Options } from '../../schema/options.ts'
-import { MINIMUM_KIB, RECOMMENDED } from '../../schema/password-hash.ts'
+import { MINIMUM_KIB } from '../../schema/password-hash.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -18,8 +18,11 @@ const WAITING = 200
 
 const argon2id = ({ memoryKiB, passes }: Options['passwordHash']) => ({ memoryCost: memoryKiB, timeCost: passes, parallelism: 1 })
 
+/** How many passwords a process hashes at once. One core stays free for the event loop. */
+export const HASHES_AT_ONCE = Math.max(1, availableParallelism() - 1)
+
 /** Hashes a password without waiting in the queue, for commands. */
-export const hashPassword = (password: string): Promise<string> => hash(password, argon2id(RECOMMENDED))
+export const hashPassword = (password: string, cost: Options['passwordHash']): Promise<string> => hash(password, argon2id(cost))
 
 function createPasswords ({ log, usherDatabase: { breaker }, usherTelemetry: { metrics }, usherOptions: { passwordHash: cost } }: FastifyInstance) {
   const parameters = argon2id(cost)
@@ -27,8 +30,8 @@ function createPasswords ({ log, usherDatabase: { breaker }, usherTelemetry: { m
   // A hash that no password has. Checking it takes as long as any other check, because the time depends on the parameters only.
   const impossible = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`
   if (memoryCost * timeCost < MINIMUM_KIB) log.info({ passwordHash: cost }, 'The option passwordHash is weaker than recommended: use it for tests only')
-  // One core stays free for the event loop. Jobs beyond the bound are rejected.
-  const pool = fastq.promise((job: () => Promise<unknown>) => job(), Math.max(1, availableParallelism() - 1))
+  // Jobs beyond the bound are rejected.
+  const pool = fastq.promise((job: () => Promise<unknown>) => job(), HASHES_AT_ONCE)
   const hashed = metrics.counter('usher_password_hashes_total', 'Passwords that were hashed or checked')
   metrics.gauge('usher_password_hashes_pending', 'Passwords that wait to be hashed or checked', () => pool.length())
 

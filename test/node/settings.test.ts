@@ -2,7 +2,10 @@ import t from 'tap'
 import { maskSetting } from '../../node/masked.ts'
 import { requireNode } from '../../schema/require-node.ts'
 import { warnOfNames } from '../../node/setting-names.ts'
+import { explainPasswordMemory } from '../../node/password-memory.ts'
+import { serviceOptions } from '../../node/service-options.ts'
 import { parseSettings, settingNames } from '../../node/settings.ts'
+import { readOptions } from '../../schema/read-options.ts'
 
 t.test('8 settings: each has a default or is optional', async (t) => {
   t.same(parseSettings({}), {
@@ -26,6 +29,34 @@ t.test('8 settings: each has a default or is optional', async (t) => {
     POSTS_PER_HOUR: 10000,
     WORKERS: 1,
     METRICS_HOST: '127.0.0.1',
+    TOKEN_ISSUER: 'usher',
+    ACCESS_TOKEN_SECONDS: 900,
+    SESSION_SECONDS: 7776000,
+    SESSION_IDLE_SECONDS: 2592000,
+    SIGNING_KEY_SECONDS: 2592000,
+    PASSWORD_TOKEN_SECONDS: 1800,
+    AUDIT_SECONDS: 31536000,
+    PASSWORD_HASH_MEMORY_KIB: 19456,
+    PASSWORD_HASH_PASSES: 2,
+    THROTTLE_ACCOUNT_BURST: 10,
+    THROTTLE_ACCOUNT_PER_MINUTE: 1,
+    THROTTLE_CONSECUTIVE_FAILURES: 100,
+    THROTTLE_ADDRESS_BURST: 50,
+    THROTTLE_ADDRESS_PER_MINUTE: 10,
+    THROTTLE_REFRESH_BURST: 60,
+    THROTTLE_REFRESH_PER_MINUTE: 30,
+    THROTTLE_RESET_BURST: 5,
+    THROTTLE_RESET_PER_MINUTE: 0.2,
+    THROTTLE_SIGN_UP_BURST: 5,
+    THROTTLE_SIGN_UP_PER_MINUTE: 0.2,
+    THROTTLE_MAIL_BURST: 3,
+    THROTTLE_MAIL_PER_MINUTE: 0.05,
+    THROTTLE_VERIFIED_MAIL_BURST: 10,
+    THROTTLE_VERIFIED_MAIL_PER_MINUTE: 0.2,
+    LIVE_CONNECTIONS_PER_NETWORK: 200,
+    LIVE_CONNECTIONS: 20000,
+    LIVE_SUBSCRIPTIONS_PER_NETWORK: 50,
+    LIVE_SUBSCRIPTIONS: 2000,
   })
 })
 
@@ -73,6 +104,36 @@ t.test('8 settings: all are read from the environment', async (t) => {
     WORKERS: 'auto',
     METRICS_PORT: '9464',
     METRICS_HOST: '0.0.0.0',
+    SIGNING_ALGORITHM: 'ES256',
+    TOKEN_ISSUER: 'https://api.example.com',
+    ACCESS_TOKEN_SECONDS: '300',
+    SESSION_SECONDS: '86400',
+    SESSION_IDLE_SECONDS: '3600',
+    SIGNING_KEY_SECONDS: '86400',
+    PASSWORD_TOKEN_SECONDS: '600',
+    AUDIT_SECONDS: '86400',
+    PASSWORD_HASH_MEMORY_KIB: '65536',
+    PASSWORD_HASH_PASSES: '3',
+    POOL_SIZE: '20',
+    THROTTLE_ACCOUNT_BURST: '2',
+    THROTTLE_ACCOUNT_PER_MINUTE: '2.5',
+    THROTTLE_CONSECUTIVE_FAILURES: '4',
+    THROTTLE_ADDRESS_BURST: '5',
+    THROTTLE_ADDRESS_PER_MINUTE: '5.5',
+    THROTTLE_REFRESH_BURST: '7',
+    THROTTLE_REFRESH_PER_MINUTE: '7.5',
+    THROTTLE_RESET_BURST: '9',
+    THROTTLE_RESET_PER_MINUTE: '9.5',
+    THROTTLE_SIGN_UP_BURST: '11',
+    THROTTLE_SIGN_UP_PER_MINUTE: '11.5',
+    THROTTLE_MAIL_BURST: '13',
+    THROTTLE_MAIL_PER_MINUTE: '13.5',
+    THROTTLE_VERIFIED_MAIL_BURST: '15',
+    THROTTLE_VERIFIED_MAIL_PER_MINUTE: '15.5',
+    LIVE_CONNECTIONS_PER_NETWORK: '3',
+    LIVE_CONNECTIONS: '18',
+    LIVE_SUBSCRIPTIONS_PER_NETWORK: '19',
+    LIVE_SUBSCRIPTIONS: '20',
   }), {
     HOST: '0.0.0.0',
     PORT: 0,
@@ -112,6 +173,36 @@ t.test('8 settings: all are read from the environment', async (t) => {
     WORKERS: 'auto',
     METRICS_PORT: 9464,
     METRICS_HOST: '0.0.0.0',
+    SIGNING_ALGORITHM: 'ES256',
+    TOKEN_ISSUER: 'https://api.example.com',
+    ACCESS_TOKEN_SECONDS: 300,
+    SESSION_SECONDS: 86400,
+    SESSION_IDLE_SECONDS: 3600,
+    SIGNING_KEY_SECONDS: 86400,
+    PASSWORD_TOKEN_SECONDS: 600,
+    AUDIT_SECONDS: 86400,
+    PASSWORD_HASH_MEMORY_KIB: 65536,
+    PASSWORD_HASH_PASSES: 3,
+    POOL_SIZE: 20,
+    THROTTLE_ACCOUNT_BURST: 2,
+    THROTTLE_ACCOUNT_PER_MINUTE: 2.5,
+    THROTTLE_CONSECUTIVE_FAILURES: 4,
+    THROTTLE_ADDRESS_BURST: 5,
+    THROTTLE_ADDRESS_PER_MINUTE: 5.5,
+    THROTTLE_REFRESH_BURST: 7,
+    THROTTLE_REFRESH_PER_MINUTE: 7.5,
+    THROTTLE_RESET_BURST: 9,
+    THROTTLE_RESET_PER_MINUTE: 9.5,
+    THROTTLE_SIGN_UP_BURST: 11,
+    THROTTLE_SIGN_UP_PER_MINUTE: 11.5,
+    THROTTLE_MAIL_BURST: 13,
+    THROTTLE_MAIL_PER_MINUTE: 13.5,
+    THROTTLE_VERIFIED_MAIL_BURST: 15,
+    THROTTLE_VERIFIED_MAIL_PER_MINUTE: 15.5,
+    LIVE_CONNECTIONS_PER_NETWORK: 3,
+    LIVE_CONNECTIONS: 18,
+    LIVE_SUBSCRIPTIONS_PER_NETWORK: 19,
+    LIVE_SUBSCRIPTIONS: 20,
   })
 })
 
@@ -119,6 +210,30 @@ t.test('8 settings: a URL of a database may have several hosts, options and a pe
   const urls = ['p%40ss%2Fword%25', 'p@ss', 'p,w'].map((password) => `postgres://usher:${password}@[::1]:5432/usher?host=/var/run&sslmode=require`)
   for (const DATABASE_URL of [...urls, 'postgres://one:1,two:2/usher?user=me', 'postgresql:///usher']) t.match(parseSettings({ DATABASE_URL }), { DATABASE_URL })
   t.match(parseSettings({ PORT: '0', METRICS_PORT: '0' }), { PORT: 0, METRICS_PORT: 0 })
+})
+
+t.test('8 settings: a shorter session, or fewer sockets, needs no other setting', async (t) => {
+  t.match(parseSettings({ SESSION_SECONDS: '600' }), { SESSION_SECONDS: 600, ACCESS_TOKEN_SECONDS: 900 })
+  t.match(parseSettings({ LIVE_CONNECTIONS: '10' }), { LIVE_CONNECTIONS_PER_NETWORK: 200 })
+  t.match(parseSettings({ PASSWORD_HASH_MEMORY_KIB: '7168', PASSWORD_HASH_PASSES: '5' }), { PASSWORD_HASH_PASSES: 5 })
+  t.match(parseSettings({ POOL_SIZE: '1000', DATABASE_URL: 'postgres://h/d' }), { POOL_SIZE: 1000 })
+})
+
+t.test('8 settings: the options of the plugin have the same defaults, and its limits accept what settings accept', async (t) => {
+  const ofSettings = (settings: Record<string, string>) =>
+    readOptions({ ...serviceOptions(parseSettings(settings)), databaseUrl: 'postgres://h/d' })
+  t.same(ofSettings({}), readOptions({ databaseUrl: 'postgres://h/d' }))
+  const options = ofSettings({ THROTTLE_VERIFIED_MAIL_BURST: '7', SESSION_SECONDS: '34560000', SIGNING_ALGORITHM: 'ES256' })
+  t.match(options, { throttle: { verifiedMail: { burst: 7, perMinute: 0.2 } }, sessionSeconds: 34560000, signingAlgorithm: 'ES256' })
+})
+
+t.test('8 settings: hashes that would take more than half of the memory are refused', async (t) => {
+  const GIB = 1024 ** 3
+  const settings = (kib: number) => parseSettings({ PASSWORD_HASH_MEMORY_KIB: `${kib}`, PASSWORD_HASH_PASSES: '1', WORKERS: '256' })
+  t.match(explainPasswordMemory(settings(1024 * 1024), 4 * GIB),
+    /^PASSWORD_HASH_MEMORY_KIB 1048576 takes \d+ MiB for \d+ hashes at once, more than half of the 4096 MiB of memory: set at most \d+\.$/)
+  t.equal(explainPasswordMemory(settings(1024 * 1024), 1024 ** 3 * GIB), undefined)
+  t.equal(explainPasswordMemory(parseSettings({ WORKERS: '256' }), GIB), undefined, 'the recommended cost is never refused')
 })
 
 const port = 'PORT must be a whole number from 0 (any free port) to 65535.'
@@ -139,6 +254,10 @@ const from = 'MAIL_FROM must be an email address, or one with a name such as Ush
 const name = 'PRODUCT_NAME must be a name of up to 100 characters.'
 const productColor = 'PRODUCT_COLOR must be a color such as #1d4ed8.'
 const page = 'PASSWORD_URL must be an address without a fragment, such as https://app.example.com/set-password.'
+const cost = (found: string) => 'PASSWORD_HASH_MEMORY_KIB times PASSWORD_HASH_PASSES must be from 35840 to 1048576, such as ' +
+  `19456 times 2, not ${found}.`
+const embedded = (found: string) => `POOL_SIZE ${found} connections, and the embedded PostgreSQL has 1000 at most: ` +
+  'set a smaller POOL_SIZE or fewer WORKERS.'
 const PUBLIC_URL = 'https://api.example.com'
 const WEBHOOK_SECRET = `whsec_${'a'.repeat(32)}`
 const users = 'USERS_VISIBLE_TO must be anyone or members (everyone with a token).'
@@ -150,11 +269,14 @@ t.test('8 settings: MAIL_FROM may be an address without a name, and SMTP_URL nee
   t.match(parseSettings({ ...mail, PASSWORD_URL: 'https://app.example.com' }), mail)
 })
 
+// A sentence repeats a value that is a number, because that is no secret.
+const not = (sentence: string, value: string) => sentence.replace(/\.$/, `, not ${value}.`)
+
 const bad: [setting: Record<string, string>, sentence: string][] = [
   [{ PORT: 'http' }, port],
-  [{ PORT: '-1' }, port],
-  [{ PORT: '65536' }, port],
-  [{ PORT: '80.5' }, port],
+  [{ PORT: '-1' }, not(port, '-1')],
+  [{ PORT: '65536' }, not(port, '65536')],
+  [{ PORT: '80.5' }, not(port, '80.5')],
   [{ PRINT_SECRETS: 'yes' }, 'PRINT_SECRETS must be true or false.'],
   [{ SIGN_UP: 'yes' }, 'SIGN_UP must be true or false.'],
   [{ SIGN_UP: 'true', PUBLIC_URL: 'https://api.example.com' }, 'SMTP_URL is required with SIGN_UP.'],
@@ -216,9 +338,41 @@ const bad: [setting: Record<string, string>, sentence: string][] = [
   ...['red', '#12', '#12345', '#ggg', '#fff;background:url(//example.com)', '#fff\n'].map((color): [Record<string, string>, string] => [{ PRODUCT_COLOR: color }, productColor]),
   [{ PASSWORD_URL: 'https://app.example.com/#/password' }, page],
   [{ USERS_VISIBLE_TO: 'owners' }, users],
-  [{ UPLOAD_MAX_BYTES: '0' }, bytes],
+  [{ UPLOAD_MAX_BYTES: '0' }, not(bytes, '0')],
   [{ UPLOAD_MAX_BYTES: '10MB' }, bytes],
-  [{ UPLOAD_QUOTA_BYTES: '-1' }, 'UPLOAD_QUOTA_BYTES must be a whole number of bytes, or 0 for no limit.'],
+  [{ UPLOAD_QUOTA_BYTES: '-1' }, 'UPLOAD_QUOTA_BYTES must be a whole number of bytes, or 0 for no limit, not -1.'],
+  ...['RS256', 'none', 'es256'].map((name): typeof bad[number] =>
+    [{ SIGNING_ALGORITHM: name }, 'SIGNING_ALGORITHM must be EdDSA or ES256.']),
+  ...['a b', 'a\nb', 'x'.repeat(201)].map((name): typeof bad[number] => [{ TOKEN_ISSUER: name },
+    'TOKEN_ISSUER must be a name or an address of up to 200 characters without spaces, such as https://api.example.com.']),
+  [{ SESSION_SECONDS: '90' }, 'SESSION_SECONDS must be a whole number of seconds from 600 to 34560000, not 90.'],
+  [{ SESSION_IDLE_SECONDS: '30d' }, 'SESSION_IDLE_SECONDS must be a whole number of seconds from 600 to 34560000.'],
+  [{ ACCESS_TOKEN_SECONDS: '15' }, 'ACCESS_TOKEN_SECONDS must be a whole number of seconds from 60 to 86400, not 15.'],
+  [{ SIGNING_KEY_SECONDS: '60' }, 'SIGNING_KEY_SECONDS must be a whole number of seconds from 3600 to 34560000, not 60.'],
+  [{ PASSWORD_TOKEN_SECONDS: '30' }, 'PASSWORD_TOKEN_SECONDS must be a whole number of seconds from 300 to 604800, not 30.'],
+  [{ AUDIT_SECONDS: '365' }, 'AUDIT_SECONDS must be a whole number of seconds from 86400 to 315360000, not 365.'],
+  [{ SESSION_IDLE_SECONDS: '7776001' },
+    'SESSION_IDLE_SECONDS 7776001 has no effect beyond SESSION_SECONDS, which is 7776000: set at most that.'],
+  [{ ACCESS_TOKEN_SECONDS: '3601', SESSION_IDLE_SECONDS: '3600' },
+    'ACCESS_TOKEN_SECONDS 3601 has no effect beyond SESSION_IDLE_SECONDS, which is 3600: set at most that.'],
+  [{ PASSWORD_HASH_MEMORY_KIB: '64' }, 'PASSWORD_HASH_MEMORY_KIB must be a whole number of KiB from 7168 to 1048576, not 64.'],
+  [{ PASSWORD_HASH_PASSES: '0' }, 'PASSWORD_HASH_PASSES must be a whole number from 1 to 100, not 0.'],
+  [{ PASSWORD_HASH_PASSES: '1' }, cost('19456 times 1')],
+  [{ PASSWORD_HASH_MEMORY_KIB: '7168' }, cost('7168 times 2')],
+  [{ PASSWORD_HASH_MEMORY_KIB: '1048576' }, cost('1048576 times 2')],
+  [{ POOL_SIZE: '1' }, 'POOL_SIZE must be a whole number of connections from 2 to 1000, not 1.'],
+  [{ POOL_SIZE: '667' }, embedded('667 takes up to 1002')],
+  [{ POOL_SIZE: '100', WORKERS: '8' }, embedded('100 takes up to 1359')],
+  [{ THROTTLE_ACCOUNT_BURST: '0' }, 'THROTTLE_ACCOUNT_BURST must be a whole number from 1 to 1000000, not 0.'],
+  [{ THROTTLE_ADDRESS_BURST: '2.5' }, 'THROTTLE_ADDRESS_BURST must be a whole number from 1 to 1000000, not 2.5.'],
+  [{ THROTTLE_RESET_PER_MINUTE: '0' }, 'THROTTLE_RESET_PER_MINUTE must be a number from 0.01 to 1000000, not 0.'],
+  [{ THROTTLE_REFRESH_PER_MINUTE: 'Infinity' }, 'THROTTLE_REFRESH_PER_MINUTE must be a number from 0.01 to 1000000.'],
+  ...['', 'false'].map((SIGN_UP): typeof bad[number] => [{ SIGN_UP, THROTTLE_SIGN_UP_BURST: '5' },
+    'THROTTLE_SIGN_UP_BURST has no effect without SIGN_UP: set SIGN_UP to true, or remove THROTTLE_SIGN_UP_BURST.']),
+  [{ LIVE_CONNECTIONS: '100', LIVE_CONNECTIONS_PER_NETWORK: '101' },
+    'LIVE_CONNECTIONS_PER_NETWORK 101 has no effect beyond LIVE_CONNECTIONS, which is 100: set at most that.'],
+  [{ LIVE_SUBSCRIPTIONS_PER_NETWORK: '2001' },
+    'LIVE_SUBSCRIPTIONS_PER_NETWORK 2001 has no effect beyond LIVE_SUBSCRIPTIONS, which is 2000: set at most that.'],
   [{ POSTS_PER_HOUR: 'Infinity' }, 'POSTS_PER_HOUR must be a whole number of posts, or 0 for no limit.'],
 ]
 
