@@ -54,8 +54,8 @@ export function algorithmOf (publicKey: string): SigningAlgorithm {
 }
 
 /**
- * Creates the first key if there is none, by default with EdDSA. If many nodes start at the same time, only one creates it. Returns
- * all keys.
+ * Creates the first key if there is none, by default with EdDSA. If many nodes start at the same time, only one
+ * creates it. Returns all keys.
  */
 export async function insertFirstSigningKey (
   db: Database, { secret, algorithm = DEFAULT_ALGORITHM }: Pick<Rotation, 'secret' | 'algorithm'> = {}
@@ -78,7 +78,9 @@ export async function insertFirstSigningKey (
  */
 export async function rotateSigningKey (
   db: Database,
-  { secret, algorithm, leadSeconds = LEAD_SECONDS, tokenSeconds, ageSeconds = -Infinity, revoke = false, also }: Rotation
+  {
+    secret, algorithm, leadSeconds = LEAD_SECONDS, tokenSeconds, ageSeconds = -Infinity, revoke = false, also,
+  }: Rotation
 ): Promise<string | undefined> {
   return db.transaction().execute(async (trx) => {
     await lock(trx, LOCK)
@@ -92,9 +94,9 @@ export async function rotateSigningKey (
 }
 
 /**
- * Creates a key of another algorithm, which will sign instead of the current one. The tokens that others have signed stay valid.
- * A key that was to take over and has another algorithm is deleted. Does nothing if the newest key has the algorithm. If many
- * nodes start at the same time, only one creates a key. Returns whether it did.
+ * Creates a key of another algorithm, which will sign instead of the current one. The tokens that others have signed
+ * stay valid. A key that was to take over and has another algorithm is deleted. Does nothing if the newest key has
+ * the algorithm. If many nodes start at the same time, only one creates a key. Returns whether it did.
  */
 export async function changeSigningAlgorithm (
   db: Database, { secret, algorithm }: { secret?: string | undefined, algorithm: SigningAlgorithm }
@@ -131,8 +133,8 @@ export async function deleteSupersededSigningKeys (db: Database, seconds: number
 /**
  * Replaces the keys that are stored in plain text, because somebody may have read them in a backup: a new key signs from now on.
  * Keys that have signed tokens stay valid until these tokens expire. They are encrypted rather than deleted, because nodes that
- * were started without the secret still use them. If many nodes start at the same time, only one replaces the keys. The new key
- * has the given algorithm, or that of the newest one.
+ * were started without the secret still use them. If many nodes start at the same time, only one replaces the keys.
+ * The new key has the given algorithm, or that of the newest one.
  */
 export async function replacePlainSigningKeys (
   db: Database, { secret, algorithm }: { secret: string, algorithm?: SigningAlgorithm | undefined }

@@ -9,8 +9,8 @@ import { connectionsOfNode, workersOf } from './workers/count.ts'
 const TEMPORARY = /^(57P03|53300)$/
 
 /**
- * Returns a sentence if the node may open more connections than the database accepts from it, or undefined. A pooler has limits of its
- * own, and a start reports by itself that a database cannot be reached.
+ * Returns a sentence if the node may open more connections than the database accepts from it, or undefined. A pooler
+ * has limits of its own, and a start reports by itself that a database cannot be reached.
  */
 export async function explainConnectionLimit (settings: Settings, url: string): Promise<string | undefined> {
   const { POOL_SIZE } = settings

@@ -46,7 +46,9 @@ export async function openData (settings: Settings, log: (line: string) => void)
   // A node that uses another server does not load the embedded one.
   const [{ startEmbedded }, { readSecret }] = await Promise.all([import('./embedded/server.ts'), import('./secret.ts')])
   const maxConnections = maxConnectionsFor(workersOf(settings), settings.POOL_SIZE)
-  const { url, stop } = await startEmbedded({ dataDir: folder, log, settings: { max_connections: `${maxConnections}` } })
+  const { url, stop } = await startEmbedded({
+    dataDir: folder, log, settings: { max_connections: `${maxConnections}` },
+  })
   try {
     return { url, location: `${folder} (embedded PostgreSQL)`, secret: SECRET ?? await readSecret(folder), stop }
   } catch (error) {

@@ -97,7 +97,8 @@ interface Serving {
 }
 
 async function serve (app: FastifyInstance, settings: Settings, data: Data, { setHeaders, handover, isReplaced }: Serving): Promise<void> {
-  const { DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES, METRICS_HOST, METRICS_PORT } = settings
+  const { DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES } = settings
+  const { METRICS_HOST, METRICS_PORT } = settings
   const announces = handover?.announces ?? true
   if (announces) for (const warning of warningsOf(settings)) app.log.warn(warning)
   const tooMany = await explainConnectionLimit(settings, data.url)

@@ -3,8 +3,8 @@ import { multiplyDeadlines } from '../schema/deadlines.ts'
 import type { Settings } from './settings.ts'
 
 /**
- * Returns the options of the plugin that settings give to nodes and to commands alike. A command with another lifetime of tokens, for
- * example, would delete signing keys and ended sessions while nodes need them.
+ * Returns the options of the plugin that settings give to nodes and to commands alike. A command with another
+ * lifetime of tokens, for example, would delete signing keys and ended sessions while nodes need them.
  */
 export function serviceOptions (settings: Settings) {
   return {
@@ -46,6 +46,9 @@ function throttleOf (settings: Settings) {
     reset: { burst: settings.THROTTLE_RESET_BURST, perMinute: settings.THROTTLE_RESET_PER_MINUTE },
     signUp: { burst: settings.THROTTLE_SIGN_UP_BURST, perMinute: settings.THROTTLE_SIGN_UP_PER_MINUTE },
     mail: { burst: settings.THROTTLE_MAIL_BURST, perMinute: settings.THROTTLE_MAIL_PER_MINUTE },
-    verifiedMail: { burst: settings.THROTTLE_VERIFIED_MAIL_BURST, perMinute: settings.THROTTLE_VERIFIED_MAIL_PER_MINUTE },
+    verifiedMail: {
+      burst: settings.THROTTLE_VERIFIED_MAIL_BURST,
+      perMinute: settings.THROTTLE_VERIFIED_MAIL_PER_MINUTE,
+    },
   }
 }

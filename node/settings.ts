@@ -29,24 +29,32 @@ const limit = (usual: number, of: string) => Type.Integer({
   description: `a whole number ${of}, or 0 for no limit`,
 })
 
-const { accessTokenSeconds, sessionSeconds, sessionIdleSeconds, signingKeySeconds, passwordTokenSeconds, auditSeconds } = Options.properties
+const { accessTokenSeconds, sessionSeconds, sessionIdleSeconds, signingKeySeconds } = Options.properties
+const { passwordTokenSeconds, auditSeconds } = Options.properties
 const { issuer, poolSize, passwordHash: { properties: passwordHash } } = Options.properties
 const { throttle: { properties: throttle }, live: { properties: live } } = Options.properties
 
 /**
- * A setting with the default and the limits of an option. A smaller limit is given where an operator could otherwise make the node
- * useless by mistake, for example with days in place of seconds.
+ * A setting with the default and the limits of an option. A smaller limit is given where an operator could otherwise
+ * make the node useless by mistake, for example with days in place of seconds.
  */
 const integer = ({ default: usual, minimum, maximum }: TInteger, { min = minimum, of = '' } = {}) => Type.Integer({
-  default: usual, minimum: min!, maximum: maximum!, description: `a whole number ${of && `of ${of} `}from ${min} to ${maximum}`,
+  default: usual,
+  minimum: min!,
+  maximum: maximum!,
+  description: `a whole number ${of && `of ${of} `}from ${min} to ${maximum}`,
 })
 
 const seconds = (option: TInteger, min?: number) => integer(option, { of: 'seconds', ...min !== undefined && { min } })
 
 const burst = ({ properties: { burst } }: { properties: { burst: TInteger } }) => integer(burst)
 
-const perMinute = ({ properties: { perMinute: { default: usual, minimum, maximum } } }: { properties: { perMinute: TNumber } }) =>
-  Type.Number({ default: usual, minimum: minimum!, maximum: maximum!, description: `a number from ${minimum} to ${maximum}` })
+const perMinute = ({ properties }: { properties: { perMinute: TNumber } }) => {
+  const { default: usual, minimum, maximum } = properties.perMinute
+  return Type.Number({
+    default: usual, minimum: minimum!, maximum: maximum!, description: `a number from ${minimum} to ${maximum}`,
+  })
+}
 
 // The cost of a password hash is its memory times its passes. The greatest one takes about a second.
 const MAX_COST_KIB = 1024 * 1024
@@ -220,8 +228,8 @@ const defaults = Object.fromEntries(properties.filter(([, schema]) => 'default' 
 
 /**
  * Reads the settings from an environment. An empty variable counts as absent, and unknown variables are ignored. Throws an
- * `Error` whose message has a sentence for each invalid setting, one per line, that names it. It contains no values except numbers,
- * because they may be secrets.
+ * `Error` whose message has a sentence for each invalid setting, one per line, that names it. It contains no values
+ * except numbers, because they may be secrets.
  */
 export function parseSettings (environment: Readonly<Record<string, string | undefined>>): Settings {
   const { settings, errors } = checkSettings(environment)
@@ -262,7 +270,8 @@ export function checkSettings (environment: Readonly<Record<string, string | und
 function * checkEffects (settings: Settings, isGiven: (name: Name) => boolean): Generator<string> {
   const { SIGN_UP, DATABASE_URL, POOL_SIZE, PASSWORD_HASH_MEMORY_KIB: memory, PASSWORD_HASH_PASSES: passes } = settings
   for (const name of ['THROTTLE_SIGN_UP_BURST', 'THROTTLE_SIGN_UP_PER_MINUTE'] as const) {
-    if (isGiven(name) && SIGN_UP !== true) yield `${name} has no effect without SIGN_UP: set SIGN_UP to true, or remove ${name}.`
+    if (SIGN_UP === true || !isGiven(name)) continue
+    yield `${name} has no effect without SIGN_UP: set SIGN_UP to true, or remove ${name}.`
   }
   for (const [name, other] of bounds) {
     const [value, bound] = [settings[name], settings[other]]
@@ -271,9 +280,10 @@ function * checkEffects (settings: Settings, isGiven: (name: Name) => boolean): 
     }
   }
   const cost = memory * passes
-  if ((isGiven('PASSWORD_HASH_MEMORY_KIB') || isGiven('PASSWORD_HASH_PASSES')) && (cost < MINIMUM_KIB || cost > MAX_COST_KIB)) {
-    yield `PASSWORD_HASH_MEMORY_KIB times PASSWORD_HASH_PASSES must be from ${MINIMUM_KIB} to ${MAX_COST_KIB}, such as ` +
-      `${RECOMMENDED.memoryKiB} times ${RECOMMENDED.passes}, not ${memory} times ${passes}.`
+  const isCostGiven = isGiven('PASSWORD_HASH_MEMORY_KIB') || isGiven('PASSWORD_HASH_PASSES')
+  if (isCostGiven && (cost < MINIMUM_KIB || cost > MAX_COST_KIB)) {
+    yield `PASSWORD_HASH_MEMORY_KIB times PASSWORD_HASH_PASSES must be from ${MINIMUM_KIB} to ${MAX_COST_KIB}, ` +
+      `such as ${RECOMMENDED.memoryKiB} times ${RECOMMENDED.passes}, not ${memory} times ${passes}.`
   }
   if (isGiven('POOL_SIZE') && !DATABASE_URL) {
     const connections = connectionsOfNode(settings, POOL_SIZE)

@@ -27,7 +27,10 @@ export interface EndedSessionsTable {
   ended_at: Generated<Date>
 }
 
-/** A key that signs access tokens, Ed25519 or P-256, shared by all nodes. A trigger notifies them when a row is added, changed or deleted. */
+/**
+ * A key that signs access tokens, Ed25519 or P-256, shared by all nodes. A trigger notifies them when a row is added,
+ * changed or deleted.
+ */
 export interface SigningKeysTable {
   /** The `kid`: the RFC 7638 thumbprint of the public key. */
   id: string

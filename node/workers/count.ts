@@ -29,7 +29,10 @@ export function connectionsOf (workers: number, poolSize: number): number {
   return (workers + 1) * (poolSize + Math.ceil(poolSize / 2) + 1)
 }
 
-/** Returns how many connections a node may open together. With several processes, this includes one that replaces another. */
+/**
+ * Returns how many connections a node may open together. With several processes, this includes one that replaces
+ * another.
+ */
 export function connectionsOfNode (settings: Processes, poolSize = poolSizeOf(workersOf(settings))): number {
   const workers = workersOf(settings)
   return workers === 1 ? connectionsOf(0, poolSize) : connectionsOf(workers, poolSize)

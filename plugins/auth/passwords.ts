@@ -22,7 +22,8 @@ const argon2id = ({ memoryKiB, passes }: Options['passwordHash']) => ({ memoryCo
 export const HASHES_AT_ONCE = Math.max(1, availableParallelism() - 1)
 
 /** Hashes a password without waiting in the queue, for commands. */
-export const hashPassword = (password: string, cost: Options['passwordHash']): Promise<string> => hash(password, argon2id(cost))
+export const hashPassword = (password: string, cost: Options['passwordHash']): Promise<string> =>
+  hash(password, argon2id(cost))
 
 function createPasswords ({ log, usherDatabase: { breaker }, usherTelemetry: { metrics }, usherOptions: { passwordHash: cost } }: FastifyInstance) {
   const parameters = argon2id(cost)

@@ -6,8 +6,8 @@ import { channelOf } from '../../db/driver/channel.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { isEncrypted } from '../../db/encryption.ts'
 import {
-  algorithmOf, changeSigningAlgorithm, deleteSupersededSigningKeys, insertFirstSigningKey, LEAD_SECONDS, listSigningKeys,
-  openSigningKey, replacePlainSigningKeys, rotateSigningKey, type SigningKeyRow,
+  algorithmOf, changeSigningAlgorithm, deleteSupersededSigningKeys, insertFirstSigningKey, LEAD_SECONDS,
+  listSigningKeys, openSigningKey, replacePlainSigningKeys, rotateSigningKey, type SigningKeyRow,
 } from '../../db/signing-keys.ts'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import type { SigningAlgorithm } from '../../schema/signing-algorithm.ts'
@@ -74,10 +74,11 @@ async function createSigningKeys (app: FastifyInstance) {
       await replacePlainSigningKeys(db, { secret, algorithm })
       await read()
     }
-    // Only a start changes the algorithm. If a rotation did, nodes with different options would replace each other's keys forever.
+    // Only a start changes the algorithm. If a rotation did, nodes with different options would replace each other's
+    // keys forever.
     if (algorithm === undefined || newest().algorithm === algorithm) return
     if (await changeSigningAlgorithm(db, { secret, algorithm })) {
-      log.info({ algorithm, seconds: LEAD_SECONDS }, 'A key of another algorithm takes over the signing of access tokens')
+      log.info({ algorithm, seconds: LEAD_SECONDS }, 'A key of another algorithm will sign access tokens')
     }
     await read()
   }
@@ -122,7 +123,7 @@ async function createSigningKeys (app: FastifyInstance) {
     if (algorithm === undefined || others === algorithm || warnedOf === id) return
     warnedOf = id
     log.warn({ algorithm: others, signingAlgorithm: algorithm },
-      'The newest signing key has another algorithm than this node is told to use: give all nodes the same signingAlgorithm')
+      'The newest signing key has another algorithm than the option: give all nodes the same signingAlgorithm')
   }
 
   // An outage is logged once, by the circuit breaker, and the keys are read again.
@@ -160,8 +161,8 @@ async function createSigningKeys (app: FastifyInstance) {
     },
 
     /**
-     * Returns the public key of a `kid` in PEM, and its algorithm, or undefined if it is unknown or every token that it signed has
-     * expired.
+     * Returns the public key of a `kid` in PEM, and its algorithm, or undefined if it is unknown or every token that
+     * it signed has expired.
      */
     find (kid: string): Pick<SigningKey, 'algorithm' | 'publicKey'> | undefined {
       const key = keys.get(kid)

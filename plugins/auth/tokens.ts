@@ -14,7 +14,8 @@ const CLOCK_SKEW_SECONDS = 60
 
 const REMEMBERED_TOKENS = 10_000
 const TOKEN_CHARACTERS = 4096
-// Three parts in base64url. The last one is a signature of 64 bytes (RFC 8032, RFC 7518 3.4), in its only valid encoding.
+// Three parts in base64url. The last one is a signature of 64 bytes (RFC 8032, RFC 7518 3.4), in its only valid
+// encoding.
 const SHAPE = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/
 
 /**
@@ -133,7 +134,8 @@ async function createTokens (app: FastifyInstance) {
         jwtVerify: 'usherJwtVerify',
         jwtSign: 'usherJwtSign',
         sign: { algorithm, iss: issuer, aud: issuer },
-        // RFC 8725: one algorithm for a key, one issuer, one audience. `isHeader` and `isClaims` check `typ` and the other claims.
+        // RFC 8725: one algorithm for a key, one issuer, one audience. `isHeader` and `isClaims` check `typ` and the
+        // other claims.
         verify: { algorithms: [algorithm], allowedIss: issuer, allowedAud: issuer, requiredClaims: ['iss', 'aud'] },
       })
       registered.resolve(scope.jwt)
@@ -165,7 +167,7 @@ function isClaims (payload: object): payload is Claims {
     Number.isSafeInteger(iat) && Number.isSafeInteger(exp)
 }
 
-/** Signs and verifies access tokens: JWTs with EdDSA or ES256 signatures, by keys that are stored in the database (contract 4). */
+/** Signs and verifies access tokens: JWTs with EdDSA or ES256, by keys that are stored in the database (contract 4). */
 export default fp(async function tokens (app) {
   app.decorate('usherTokens', await createTokens(app))
 }, { name: 'usher-tokens', dependencies: ['usher-signing-keys'] })
