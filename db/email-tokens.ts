@@ -6,10 +6,11 @@ import { anyOf } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import { insertMail, type NewMail } from './outbox/mails.ts'
 import { storeUserEvent } from './outbox/store.ts'
-import { violates } from './postgres.ts'
+import { isEmailTaken } from './postgres.ts'
 import { seconds } from './sessions.ts'
 import type { Database } from './tables.ts'
 import { insertUndoToken } from './undo-tokens.ts'
+import { hasEmail } from './user-keys.ts'
 import { lockUser } from './users.ts'
 import { voidLinks } from './void-issued.ts'
 
@@ -94,7 +95,7 @@ export async function verifyEmail (
     .returning(['email', 'session_id']).executeTakeFirstOrThrow(invalidMailToken)
   const isOwn = sessionId === null || await getSessionOwner(trx, sessionId) === userId
   const changed = await trx.selectFrom('users').select('id')
-    .where('id', '=', userId).where(sql<string>`lower(email)`, '<>', sql<string>`lower(${email})`).executeTakeFirst() !== undefined
+    .where('id', '=', userId).where(({ not }) => not(hasEmail(email))).executeTakeFirst() !== undefined
   if (changed && !isOwn) await voidLinks(trx, userId)
   const isUndoable = changed && isOwn && undo !== null && await insertUndoToken(trx, undo, userId, { newEmail: email })
   if (changed) await setEmail(trx, userId, email)
@@ -115,7 +116,7 @@ async function setEmail (trx: Database, userId: string, email: string): Promise<
   try {
     await trx.updateTable('users').set({ email }).where('id', '=', userId).execute()
   } catch (error) {
-    throw violates(trx, error, 'users', 'users_email') ? new EmailTaken() : error
+    throw isEmailTaken(trx, error) ? new EmailTaken() : error
   }
 }
 

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { PROGRAM } from '../schema/program.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { insertAuditEntries, type AuditContext } from './audit.ts'
@@ -9,6 +8,7 @@ import { allowPauses, lock } from './postgres.ts'
 import { StartError } from './start-errors.ts'
 import type { Database, UserRow } from './tables.ts'
 import { userColumns } from './user-columns.ts'
+import { emailKey, hasEmail } from './user-keys.ts'
 import { voidIssued } from './void-issued.ts'
 
 /** The first admin, and what else happens in the transaction. */
@@ -48,11 +48,12 @@ export async function insertFirstAdmin (
     if (await hasAdmin(trx)) return undefined
     const id = newId(trx)
     const existing = await trx.selectFrom('users').select(['role', 'email_verified as emailVerified'])
-      .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`).forNoKeyUpdate().executeTakeFirst()
+      .where(hasEmail(email)).forNoKeyUpdate().executeTakeFirst()
     if (existing && existing.role !== 'admin' && !existing.emailVerified) throw unverified(email)
     const user = await trx.insertInto('users')
       .values({ id, name, email, role: 'admin', password_hash: passwordHash })
-      .onConflict((conflict) => conflict.expression(sql`lower(email)`).doUpdateSet({ role: 'admin', password_hash: passwordHash, disabled: false }))
+      .onConflict((conflict) => conflict.expression(emailKey)
+        .doUpdateSet({ role: 'admin', password_hash: passwordHash, disabled: false }))
       .returning(userColumns(fields)).executeTakeFirstOrThrow()
     const isNew = user.id === id
     // The user was created at this moment.

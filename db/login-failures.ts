@@ -1,15 +1,10 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
+import { foldEmail } from '../schema/address.ts'
 import { anyOf, ctid } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import type { Database } from './tables.ts'
-
-/** Returns a text that is equal for all spellings of an e-mail address that differ only in case. */
-export function foldEmail (email: string): string {
-  // Addresses that are equal to PostgreSQL's lower() must be equal here. It turns the capital I with a dot (U+0130) into a plain
-  // i, while JavaScript adds a combining dot (U+0307).
-  return email.toLowerCase().replaceAll('\u0307', '')
-}
+import { hasEmail } from './user-keys.ts'
 
 /** The state that decides whether an account accepts a password from a network. */
 export interface LoginState {
@@ -23,7 +18,7 @@ export interface LoginState {
 export async function readLoginState (db: Database, { email, network }: { email: string, network: string }): Promise<LoginState> {
   return db.selectNoFrom(({ exists, selectFrom }) => [
     exists(selectFrom('users').innerJoin('recognised_networks', 'user_id', 'users.id').select('user_id')
-      .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`).where('recognised_networks.network', '=', network)).$castTo<boolean>().as('recognised'),
+      .where(hasEmail(email)).where('recognised_networks.network', '=', network)).$castTo<boolean>().as('recognised'),
     sql<number>`coalesce(${selectFrom('login_failures').select('count').where('key', '=', keyOf(email))}, 0)`.as('failures'),
   ]).executeTakeFirstOrThrow()
 }

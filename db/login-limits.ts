@@ -1,4 +1,5 @@
-import { clearLoginFailures, foldEmail } from './login-failures.ts'
+import { foldEmail } from '../schema/address.ts'
+import { clearLoginFailures } from './login-failures.ts'
 import type { Database } from './tables.ts'
 import { clearLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK } from './throttle.ts'
 

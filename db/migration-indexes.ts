@@ -10,14 +10,19 @@ export interface MigrationIndex {
   name: string
   /** What follows `on`: the table, the method and the columns. */
   on: RawBuilder<unknown>
+  /** For a unique index: returns the error that says which of the rows that exist are not unique, and what to do. */
+  explainDuplicates?: (db: Kysely<Tables>) => Promise<Error>
 }
+
+const UNIQUE_VIOLATION = '23505'
+const kindOf = ({ explainDuplicates }: MigrationIndex) => explainDuplicates ? sql`unique index` : sql`index`
 
 /** Returns the indexes of a migration in a PostgreSQL schema. */
 export type IndexesOf = (schema: string) => readonly MigrationIndex[]
 
 /** Creates indexes on tables that nobody uses yet, in a transaction. */
 export async function createIndexes (trx: Kysely<Tables>, indexes: readonly MigrationIndex[]): Promise<void> {
-  for (const { name, on } of indexes) await sql`create index ${sql.id(name)} on ${on}`.execute(trx)
+  for (const index of indexes) await sql`create ${kindOf(index)} ${sql.id(index.name)} on ${index.on}`.execute(trx)
 }
 
 type IndexStep = Pick<MigrationStep, 'state' | 'done' | 'total'>
@@ -36,7 +41,8 @@ const KNOWN = 100
 export async function buildIndexes (
   db: Kysely<Tables>, schema: string, indexes: readonly MigrationIndex[], report: ReportIndex, timeoutMs = DEADLINES.migrationLock
 ): Promise<void> {
-  for (const { name, on } of indexes) {
+  for (const index of indexes) {
+    const { name, on, explainDuplicates } = index
     const isValid = await findIndex(db, schema, name)
     if (isValid) continue
     let last: IndexStep['state'] | undefined
@@ -47,7 +53,13 @@ export async function buildIndexes (
     }
     const run = (statement: RawBuilder<unknown>) => runAlone(db, statement, tell, timeoutMs)
     if (isValid === false) await run(sql`drop index concurrently if exists ${sql.id(schema, name)}`)
-    await run(sql`create index concurrently ${sql.id(name)} on ${on}`)
+    const create = sql`create ${kindOf(index)} concurrently ${sql.id(name)} on ${on}`
+    await run(create).catch(async (error: { code?: string }) => {
+      if (error.code !== UNIQUE_VIOLATION || !explainDuplicates) throw error
+      // Otherwise the previous release would be kept from writing what it permits.
+      await run(sql`drop index concurrently if exists ${sql.id(schema, name)}`)
+      throw await explainDuplicates(db)
+    })
   }
 }
 

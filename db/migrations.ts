@@ -2,6 +2,7 @@ import { sql, type Kysely } from 'kysely'
 import { secureAccounts } from './migrations/account-safety.ts'
 import { createAccounts } from './migrations/accounts.ts'
 import { auditIndexes, dropAuditLogins } from './migrations/audit-indexes.ts'
+import { foldCases } from './migrations/case-folding.ts'
 import { createDeletedUsers } from './migrations/deleted-users.ts'
 import { timeEndedSessions } from './migrations/ended-at.ts'
 import { createEpochs } from './migrations/epochs.ts'
@@ -30,8 +31,11 @@ import type { Tables } from './tables.ts'
 
 type Statements = (db: Kysely<Tables>, schema: string) => Promise<void>
 
-/** What a migration does: statements in a transaction, or indexes to build, and statements in a transaction once they are there. */
-type Migration = Statements | { indexes: IndexesOf, afterwards?: Statements }
+/**
+ * What a migration does: statements in a transaction, or indexes to build, and statements in a transaction once they
+ * are there. What the indexes need is created first, and once more if a build has failed.
+ */
+type Migration = Statements | { beforehand?: Statements, indexes: IndexesOf, afterwards?: Statements }
 
 const statementsOf = (migration: Migration): Statements | undefined => typeof migration === 'function' ? migration : migration.afterwards
 
@@ -86,13 +90,15 @@ async function change (db: Kysely<Tables>, schema: string, fields: UserFields, r
   for (const [name, migration] of Object.entries(migrations)) {
     if (ran.has(name)) continue
     report({ migration: name, state: 'started' })
-    const indexes = typeof migration === 'function' ? [] : migration.indexes(schema)
-    await buildIndexes(db, schema, indexes, (step) => report({ migration: name, ...step }))
+    const { beforehand, indexes } = typeof migration === 'function' ? { indexes: () => [] } : migration
+    const waiting = () => report({ migration: name, state: 'waiting' })
+    if (beforehand) await inShortTransaction(db, schema, (trx) => beforehand(trx.withSchema(schema), schema), waiting)
+    await buildIndexes(db, schema, indexes(schema), (step) => report({ migration: name, ...step }))
     await inShortTransaction(db, schema, async (trx) => {
       if ((await listRan(trx, schema, 0)).has(name)) return
       await statementsOf(migration)?.(trx.withSchema(schema), schema)
       await note(trx, schema, [name])
-    }, () => report({ migration: name, state: 'waiting' }))
+    }, waiting)
     report({ migration: name, state: 'ended' })
   }
   if ((await listMissingColumns(db, schema, fields)).length === 0) return
@@ -116,7 +122,10 @@ export async function runMigrations (trx: Kysely<Tables>, schema: string, { only
   await defineTogether(trx, async (db) => {
     if (isNew) await createLog(db, schema)
     for (const [, migration] of missing) {
-      if (typeof migration !== 'function') await createIndexes(db, migration.indexes(schema))
+      if (typeof migration !== 'function') {
+        await migration.beforehand?.(db.withSchema(schema), schema)
+        await createIndexes(db, migration.indexes(schema))
+      }
       await statementsOf(migration)?.(db.withSchema(schema), schema)
     }
     await note(db, schema, missing.map(([name]) => name))
@@ -177,6 +186,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0021-mail-limits': createMailLimits,
   '0022-outbox-owners': { indexes: outboxOwnerIndexes },
   '0023-audit-indexes': { indexes: auditIndexes, afterwards: dropAuditLogins },
+  '0024-case-folding': foldCases,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

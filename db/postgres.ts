@@ -13,6 +13,11 @@ export function violates (db: Database, error: unknown, table: keyof Tables, con
   return name === undefined || (name === table && schema === schemaOf(db))
 }
 
+/** Returns whether an error means that another user has an address, as the index of the previous release says, too. */
+export function isEmailTaken (db: Database, error: unknown): boolean {
+  return ['users_folded_email', 'users_email'].some((index) => violates(db, error, 'users', index))
+}
+
 /** Returns whether an error means that a foreign key forbids a deletion: `on delete restrict` (23001) or `no action` (23503). */
 export function violatesForeignKey (error: unknown): boolean {
   return error instanceof postgres.PostgresError && (error.code === '23503' || error.code === '23001')

@@ -11,6 +11,7 @@ import { storing, userData } from './outbox/store.ts'
 import { seconds, type ClientInfo } from './sessions.ts'
 import type { Database, UserRow } from './tables.ts'
 import { userColumns } from './user-columns.ts'
+import { emailKey, hasEmail } from './user-keys.ts'
 
 export interface NewSignUp {
   hash: Uint8Array
@@ -32,7 +33,7 @@ export async function insertSignUp (
 ): Promise<'pending' | 'taken' | 'full'> {
   const { taken, full } = await db
     .with('state', (cte) => cte.selectNoFrom(({ exists, selectFrom }) => [
-      exists(selectFrom('users').select('id').where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)).$castTo<boolean>().as('taken'),
+      exists(selectFrom('users').select('id').where(hasEmail(email))).$castTo<boolean>().as('taken'),
       sql<boolean>`${selectFrom(selectFrom('sign_ups').select('hash').where('expires_at', '>', sql<Date>`now()`).limit(most).as('pending'))
         .select(({ fn }) => fn.countAll().as('count'))} >= ${most}::integer`.as('full'),
     ]))
@@ -99,7 +100,8 @@ export async function confirmSignUp (
     .with('locked', (cte) => cte.selectFrom('sign_ups')
       .select(['hash', 'name', 'email', 'password_hash', 'expires_at'])
       .$if(given.length > 0, (query) => query.select(sql<unknown>`coalesce(${JSON.stringify(wanted.fields) ?? null}::text::jsonb, fields)`.as('fields')))
-      .where(sql<string>`lower(email)`, '=', ({ selectFrom }) => selectFrom('sign_ups').select(sql<string>`lower(email)`.as('email')).where('hash', '=', hash))
+      .where(emailKey, '=', ({ selectFrom }) =>
+        selectFrom('sign_ups').select(emailKey.as('email')).where('hash', '=', hash))
       .orderBy('hash').forUpdate())
     .with('used', (cte) => cte.selectFrom('locked').selectAll()
       .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`))
@@ -111,7 +113,7 @@ export async function confirmSignUp (
           val(id).as('id'), sql<string>`coalesce(${name}::text, name)`.as('name'), 'email', 'password_hash', sql<Role>`${role}::text`.as('role'),
           sql.lit(true).as('verified'), ...given.map(fieldOf),
         ]))
-      .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
+      .onConflict((conflict) => conflict.expression(emailKey).doNothing())
       .returning(userColumns(fields)))
     .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
       .expression(({ selectFrom, val }) => selectFrom('created').select([

@@ -1,13 +1,14 @@
 import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../schema/mail-token.ts'
+import { foldEmail } from '../schema/address.ts'
 import { EmailTaken } from '../schema/user.ts'
 import { anyOf } from './any-of.ts'
 import { replanned } from './driver/replanned.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
-import { foldEmail } from './login-failures.ts'
 import { storeUserEvent } from './outbox/store.ts'
-import { violates } from './postgres.ts'
+import { isEmailTaken } from './postgres.ts'
 import type { Database, Tables } from './tables.ts'
+import { hasEmail, isSameEmail } from './user-keys.ts'
 import { lockUser } from './users.ts'
 import { voidLinks } from './void-issued.ts'
 
@@ -41,7 +42,7 @@ export const hasUndoRoom = ({ selectFrom }: Pick<ExpressionBuilder<Tables, never
 export const isRestorable = ({ exists, selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'exists' | 'selectFrom'>, column: string, email: RawBuilder<string>) =>
   exists(selectFrom('undo_tokens').select('undo_tokens.hash')
     .where('undo_tokens.user_id', '=', sql.ref<string>(column)).where('undo_tokens.expires_at', '>', sql<Date>`now()`)
-    .where(sql<string>`lower(undo_tokens.email)`, '=', sql<string>`lower(${email})`))
+    .where(isSameEmail(sql.ref('undo_tokens.email'), email)))
 
 /**
  * Stores a token to undo the change that follows in the same transaction, which has locked the user. Returns whether
@@ -56,7 +57,8 @@ export async function insertUndoToken (
       .select([query.val(hash).as('hash'), 'id', 'email', 'email_verified', 'email_changed_at', 'password_hash', undoExpiry.as('expires')])
       .where('id', '=', userId).where(hasUndoRoom(query, 'users.id'))
       .$if(newEmail === undefined, (rows) => rows.where('password_hash', 'is not', null))
-      .$if(newEmail !== undefined, (rows) => rows.where(query.not(isRestorable(query, 'users.id', sql`${newEmail}`)))))
+      .$if(newEmail !== undefined, (rows) =>
+        rows.where(query.not(isRestorable(query, 'users.id', sql`${newEmail}::text`)))))
     .returning('hash').executeTakeFirst()
   return row !== undefined
 }
@@ -70,8 +72,9 @@ export async function insertUndoToken (
 export async function deleteOutrankedTokens (trx: Database, userId: string, email: string, own: boolean): Promise<void> {
   await trx.deleteFrom('undo_tokens').where('user_id', '=', userId)
     .where('position', '>=', ({ selectFrom }) => selectFrom('undo_tokens as own').select(({ fn }) => fn.min('own.position').as('first'))
-      .where('own.user_id', '=', userId).where('own.expires_at', '>', sql<Date>`now()`).where(sql<boolean>`lower(own.email) = lower(${email})`))
-    .$if(!own, (query) => query.where(sql<boolean>`lower(email) <> lower(${email})`)).execute()
+      .where('own.user_id', '=', userId).where('own.expires_at', '>', sql<Date>`now()`)
+      .where(hasEmail(email, sql.ref('own.email'))))
+    .$if(!own, (query) => query.where(({ not }) => not(hasEmail(email)))).execute()
 }
 
 /**
@@ -110,14 +113,14 @@ export async function undoChange (trx: Database, { hash, userId }: { hash: Uint8
   const former = await trx.selectFrom('undo_tokens').selectAll()
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow(invalidMailToken)
   const other = await trx.selectFrom('users').select('id')
-    .where(sql<string>`lower(email)`, '=', sql<string>`lower(${former.email})`).where('id', '<>', userId).executeTakeFirst()
+    .where(hasEmail(former.email)).where('id', '<>', userId).executeTakeFirst()
   const restored = other === undefined
   await deleteOutrankedTokens(trx, userId, former.email, false)
   await trx.deleteFrom('undo_tokens').where('user_id', '=', userId).where('position', restored ? '>=' : '>', former.position).execute()
   await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
   await trx.updateTable('users').set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })
     .where('id', '=', userId).execute()
-    .catch((error) => { throw violates(trx, error, 'users', 'users_email') ? new EmailTaken() : error })
+    .catch((error) => { throw isEmailTaken(trx, error) ? new EmailTaken() : error })
   // A statement of its own, because a trigger resets these columns when the address changes. An address that could not be replaced is
   // that of whoever has made the change, so it gets no links for a while.
   const sinceVerified = user.emailVerified && foldEmail(user.email) === foldEmail(former.email)

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { foldEmail } from '../schema/address.ts'
 import type { AuditAction } from '../schema/audit.ts'
 import type { Match } from '../schema/entity-tag.ts'
 import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser, type Role } from '../schema/user.ts'
@@ -9,15 +10,15 @@ import { isInTime } from './driver/write-in-time.ts'
 import { deleteSessionsOf } from './ended-sessions.ts'
 import { confirmSessions, rejectEnded } from './live-sessions.ts'
 import { whileLocked } from './locked-users.ts'
-import { foldEmail } from './login-failures.ts'
 import { isConsumed } from './outbox/consumed.ts'
 import { mailColumns, mailValues, type NewMail } from './outbox/mails.ts'
 import { storing, userData } from './outbox/store.ts'
-import { isUuid, prepare, violates } from './postgres.ts'
+import { isEmailTaken, isUuid, prepare } from './postgres.ts'
 import { hasVersion, versionsOf, whyUnchanged } from './preconditions.ts'
 import type { Database, UserRow } from './tables.ts'
 import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from './undo-tokens.ts'
 import { forFields, textOf, userColumns, writableColumns, type WritableColumn } from './user-columns.ts'
+import { isSameEmail } from './user-keys.ts'
 import { voidIssued, voidLinks } from './void-issued.ts'
 
 /** The members of a user to change. At runtime they may include fields of the host. */
@@ -97,7 +98,7 @@ export async function updateUser (
       return changed
     })
   } catch (error) {
-    throw violates(db, error, 'users', 'users_email') ? new EmailTaken() : error
+    throw isEmailTaken(db, error) ? new EmailTaken() : error
   }
 
   // The statement may wait for a lock. It is in a transaction because that has a connection of its own: on a shared one, statements of
@@ -155,7 +156,8 @@ const notable: [action: AuditAction, condition: string][] = [
 ]
 
 // A condition: the new address is that of another mailbox.
-const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or lower(given.values[${sql.lit(writableColumns().findIndex(({ name }) => name === 'email') + 1)}]) = lower(former.email))`
+const newEmail = sql`given.values[${sql.lit(writableColumns().findIndex(({ name }) => name === 'email') + 1)}]`
+const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or ${isSameEmail(newEmail, sql`former.email`)})`
 
 // Changes the data of a user, and logs what is notable. Without `anyRole`, it only matches users with the role `user`. The actor's
 // session is read at the end and not locked: it may have ended while the statement waited, and its end must not wait for the statement.

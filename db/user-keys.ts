@@ -1,42 +1,83 @@
 import { sql, type RawBuilder } from 'kysely'
 
-// The indexes of migrations/user-lists.ts have these expressions, so do not change them without a migration.
+// The indexes of migrations/case-folding.ts have these expressions, so do not change them without a migration.
+// None of them depends on the locale of the database (docs/decisions/performance.md).
 
-/** The key of users sorted by name, regardless of case and in the order of code points, which is the same on every server. */
-export const nameKey = keyOfName(sql`name`)
-
-/** The name in which searches look for words. With the collation "C", letters outside ASCII would not be letters. */
-export const searchedName = sql`left(lower(name), 200)`
-
-/** The key of users sorted by address. The index `users_email` has the same expression. */
+/** The key of users sorted by address. */
 export const emailKey = keyOfEmail(sql`email`)
 
-/** Returns the key of a name. It is cut, because an entry of an index has a maximum size. */
-export function keyOfName (name: RawBuilder<unknown>): RawBuilder<string> {
-  return sql`(left(lower(${name}), 200) collate "C")`
-}
-
-/** Returns the key of an address. */
+/** Returns the key of an address, which is ASCII. It is the same for all spellings that differ in case only. */
 export function keyOfEmail (email: RawBuilder<unknown>): RawBuilder<string> {
-  return sql`lower(${email})`
+  return sql`lower(${email} collate "C")`
 }
 
-const splitWords = (text: RawBuilder<unknown>) => sql`array_remove(regexp_split_to_array(${text}, '[^[:alnum:]]+'), '')`
-
-/** Returns the words of a text in lower case, as a search vector. A word consists of letters and digits. */
-export function wordsOf (text: RawBuilder<unknown>): RawBuilder<unknown> {
-  return sql`array_to_tsvector(${splitWords(text)})`
+/** Returns a condition: two addresses differ in case only, or not at all. */
+export function isSameEmail (one: RawBuilder<unknown>, other: RawBuilder<unknown>): RawBuilder<boolean> {
+  return sql`${keyOfEmail(one)} = ${keyOfEmail(other)}`
 }
 
-/** Returns a search for texts that have all words of `q`, the last of which may be the prefix of one. Null without a word. */
-export function searchFor (q: string): RawBuilder<unknown> {
+/** Returns a condition for a row: its column `email` has this address, regardless of case. */
+export function hasEmail (email: string, column: RawBuilder<unknown> = sql`email`): RawBuilder<boolean> {
+  return isSameEmail(column, sql`${email}::text`)
+}
+
+/**
+ * Returns a text that is equal for all spellings that differ in case or in their Unicode normalization only, in the
+ * order of code points.
+ */
+export function foldText (schema: string, text: RawBuilder<unknown>): RawBuilder<string> {
+  return sql`(${sql.id(schema, 'fold_text')}(${text}) collate "C")`
+}
+
+/** Returns the key of a name. It is cut, because an entry of an index has a maximum size. */
+export function keyOfName (schema: string, name: RawBuilder<unknown>): RawBuilder<string> {
+  return sql`left(${foldText(schema, name)}, 200)`
+}
+
+/** Returns the key of users sorted by name, in which searches look for words as well. */
+export function nameKey (schema: string): RawBuilder<string> {
+  return keyOfName(schema, sql`name`)
+}
+
+// What stands between words: white space, punctuation and symbols. Classes such as [:alnum:] depend on the locale: with
+// the locale C, no letter outside ASCII is one.
+const SEPARATORS = [
+  // ASCII and Latin-1, without the letters and digits.
+  '\\u0001-\\u002f\\u003a-\\u0040\\u005b-\\u0060\\u007b-\\u00a9\\u00ab-\\u00b1\\u00b4\\u00b6-\\u00b8\\u00bb',
+  '\\u00bf\\u00d7\\u00f7',
+  // Armenian, Hebrew, Arabic, Devanagari, Tibetan, Georgian, Ethiopic and Khmer punctuation.
+  '\\u055a-\\u055f\\u0589\\u05be\\u05c0\\u05c3\\u060c\\u061b\\u061f\\u066a-\\u066d\\u06d4',
+  '\\u0964\\u0965\\u0f0b-\\u0f12\\u10fb\\u1361-\\u1368\\u17d4-\\u17da',
+  // General punctuation without the joiners within words, currencies, and symbols from arrows to dingbats.
+  '\\u2000-\\u200b\\u200e-\\u206f\\u20a0-\\u20cf\\u2190-\\u245f\\u2500-\\u2bff\\u2e00-\\u2e7f',
+  // Chinese and Japanese punctuation, also in vertical, small, full and half width.
+  '\\u3000-\\u3004\\u3008-\\u3020\\u3030\\u303d-\\u303f\\u30fb\\ufe10-\\ufe1f\\ufe30-\\ufe6f\\ufeff',
+  '\\uff01-\\uff0f\\uff1a-\\uff20\\uff3b-\\uff40\\uff5b-\\uff65\\uffe0-\\uffff',
+  // Emoji and other pictographs.
+  '\\U0001f000-\\U0001faff',
+].join('')
+
+const splitWords = (text: RawBuilder<unknown>) =>
+  sql`array_remove(regexp_split_to_array(${text}, ${sql.lit(`[${SEPARATORS}]+`)}), '')`
+
+/** Returns the words of a key, as a search vector. */
+export function wordsOf (key: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`array_to_tsvector(${splitWords(key)})`
+}
+
+/** Returns a search for keys that have all words of `q`, the last of which may be a prefix. Null without a word. */
+export function searchFor (schema: string, q: string): RawBuilder<unknown> {
+  const given = splitWords(foldText(schema, sql`${q}::text`))
   return sql`(select string_agg('''' || word || '''' || case when place = total then ':*' else '' end, ' & ')::tsquery
-    from (select word, place, count(*) over () as total from unnest(${splitWords(sql`lower(${q}::text)`)}) with ordinality words(word, place)) words)`
+    from (select word, place, count(*) over () as total
+      from unnest(${given}) with ordinality words(word, place)) words)`
 }
 
-/** Returns whether a text has `q` at its beginning or at that of a word. */
-export function hasPrefix (key: RawBuilder<unknown>, q: string): RawBuilder<boolean> {
-  // What a backslash precedes is literal, unless it is a letter or digit.
-  const literal = q.replace(/[!-/:-@[-`{-~]/g, '\\$&')
-  return sql`${key} ~ ('(^|[^[:alnum:]])' || lower(${literal}::text))`
+/** Returns whether a key has `q` at its beginning or at that of a word. */
+export function hasPrefix (schema: string, key: RawBuilder<unknown>, q: string): RawBuilder<boolean> {
+  // What a backslash precedes is literal, unless it is a letter or digit. A mark may turn a sign into another one, so
+  // it is composed first.
+  const literal = q.normalize('NFC').replace(/[!-/:-@[-`{-~]/g, '\\$&')
+  // A subquery, because PostgreSQL would otherwise fold `q` for each row.
+  return sql`${key} ~ (select ${sql.lit(`(^|[${SEPARATORS}])`)} || ${foldText(schema, sql`${literal}::text`)})`
 }

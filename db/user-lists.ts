@@ -1,10 +1,14 @@
 import { sql, type RawBuilder, type SelectExpression, type SelectQueryBuilder } from 'kysely'
+import { toAsciiSearch } from '../schema/address.ts'
 import type { Role } from '../schema/user.ts'
 import type { UserSort } from '../schema/user-list.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
+import { schemaOf } from './driver/schema-of.ts'
 import type { Database, Tables, UserRow } from './tables.ts'
 import { userColumns } from './user-columns.ts'
-import { emailKey, hasPrefix, keyOfEmail, keyOfName, nameKey, searchedName, searchFor, wordsOf } from './user-keys.ts'
+import {
+  emailKey, hasEmail, hasPrefix, keyOfEmail, keyOfName, nameKey, searchFor, wordsOf,
+} from './user-keys.ts'
 import { findUsers } from './users.ts'
 
 /** The position of a user in a list: the id, and the name or address that the list is sorted by. */
@@ -70,23 +74,27 @@ interface Found<Row> { rows: Row[], end?: UserPlace }
 async function select<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row>> {
   const { q, email, limit } = query
   if (q === undefined || email !== undefined) {
-    const all = selectFrom(db, query).$if(q !== undefined, (from) => from.where(isFound(query)))
-    return { rows: await inOrder(all, query).select(columns).limit(limit + 1).execute() as Row[] }
+    const all = selectFrom(db, query).$if(q !== undefined, (from) => from.where(isFound(db, query)))
+    return { rows: await inOrder(db, all, query).select(columns).limit(limit + 1).execute() as Row[] }
   }
-  const near = await filter<Row>(db, query, columns, inOrder(selectKeyed(db, query), query).limit(WINDOW * (limit + 1)))
+  const first = inOrder(db, selectKeyed(db, query), query).limit(WINDOW * (limit + 1))
+  const near = await filter<Row>(db, query, columns, first)
   if (near.length > limit) return { rows: near }
   return await searchByWords<Row>(db, query, columns) ?? await searchInOrder<Row>(db, query, columns)
 }
 
 // Finds users by the index of words. Returns undefined if too many have the words of the search.
 async function searchByWords<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row> | undefined> {
-  const { key, direction } = orderOf(query)
+  const { key, direction } = orderOf(db, query)
   // Without the first table expression, PostgreSQL would take the limit as a reason to walk through all users.
-  const rows = await db.with((cte) => cte('matching').materialized(), (cte) => cte.selectFrom('users').selectAll().where(search(query)))
+  const rows = await db
+    .with((cte) => cte('matching').materialized(), (cte) =>
+      cte.selectFrom('users').selectAll().where(search(db, query)))
     .with((cte) => cte('candidates').materialized(), (cte) => cte.selectFrom('matching').selectAll().limit(CANDIDATES + 1))
     .selectFrom((from) => from.selectFrom('candidates').select(sql<number>`count(*)::int`.as('total_')).as('totals'))
-    .leftJoin((from) => restrict(from.selectFrom(sql<Tables['users']>`candidates`.as<'users'>(sql`users`)), query).select(columns)
-      .select(key.as('sort_key_')).where(isFound(query)).orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).as('found'),
+    .leftJoin((from) => restrict(db, from.selectFrom(sql<Tables['users']>`candidates`.as<'users'>(sql`users`)), query)
+      .select(columns).select(key.as('sort_key_')).where(isFound(db, query))
+      .orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).as('found'),
     (join) => join.onTrue())
     .selectAll('found').select('total_').orderBy('found.sort_key_', direction).orderBy('found.id' as never, direction).execute()
   if (rows[0]!.total_ > CANDIDATES) return
@@ -95,37 +103,40 @@ async function searchByWords<Row> (db: Database, query: ListUsersQuery, columns:
 
 // Looks through a part of the list. Its end is read first, because the users may change meanwhile.
 async function searchInOrder<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row>> {
-  const last = await inOrder(selectFrom(db, query), query).select(['id', 'name', 'email']).offset(LONG_WINDOW - 1).limit(1).executeTakeFirst()
-  const part = selectKeyed(db, query).$if(last !== undefined, (from) => from.where(orderOf(query).precedes(placeOf(last as UserRow, query.sort))))
+  const last = await inOrder(db, selectFrom(db, query), query).select(['id', 'name', 'email'])
+    .offset(LONG_WINDOW - 1).limit(1).executeTakeFirst()
+  const part = selectKeyed(db, query).$if(last !== undefined, (from) =>
+    from.where(orderOf(db, query).precedes(placeOf(last as UserRow, query.sort))))
   const rows = await filter<Row>(db, query, columns, part)
   return last && rows.length <= query.limit ? { rows, end: placeOf(last as UserRow, query.sort) } : { rows }
 }
 
-const selectKeyed = (db: Database, query: ListUsersQuery) => selectFrom(db, query).selectAll('users').select(orderOf(query).key.as('sort_key_'))
+const selectKeyed = (db: Database, query: ListUsersQuery) =>
+  selectFrom(db, query).selectAll('users').select(orderOf(db, query).key.as('sort_key_'))
 
 // Returns the users of a part of the list that a search finds, and are on its page.
 async function filter<Row> (db: Database, query: ListUsersQuery, columns: Columns, from: ReturnType<typeof selectKeyed>): Promise<Row[]> {
-  const { direction } = orderOf(query)
-  return await db.selectFrom(from.as('users')).select(columns).where(isFound(query))
+  const { direction } = orderOf(db, query)
+  return await db.selectFrom(from.as('users')).select(columns).where(isFound(db, query))
     .orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).execute() as Row[]
 }
 
-const selectFrom = (db: Database, query: ListUsersQuery) => restrict(db.selectFrom('users'), query)
+const selectFrom = (db: Database, query: ListUsersQuery) => restrict(db, db.selectFrom('users'), query)
 
-function restrict<Output> (from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) {
+function restrict<Output> (db: Database, from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) {
   const { role, email, addresses, after } = query
   return from
     .$if(role !== undefined, (from) => from.where('role', '=', role as Role))
-    .$if(email !== undefined, (from) => from.where(ofVisible(addresses, sql`${emailKey} = lower(${email})`)))
-    .$if(after !== undefined, (from) => from.where(orderOf(query).follows(after!)))
+    .$if(email !== undefined, (from) => from.where(ofVisible(addresses, hasEmail(email!))))
+    .$if(after !== undefined, (from) => from.where(orderOf(db, query).follows(after!)))
 }
 
-const inOrder = <Output>(from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) => {
-  const { key, direction, hasId } = orderOf(query)
+const inOrder = <Output>(db: Database, from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) => {
+  const { key, direction, hasId } = orderOf(db, query)
   return from.orderBy(key, direction).$if(hasId, (from) => from.orderBy('id', direction))
 }
 
-function orderOf ({ sort = '-createdAt' }: ListUsersQuery) {
+function orderOf (db: Database, { sort = '-createdAt' }: ListUsersQuery) {
   const isDescending = sort.startsWith('-')
   const direction = isDescending ? 'desc' as const : 'asc' as const
   const [after, upTo] = isDescending ? [sql`<`, sql`>=`] : [sql`>`, sql`<=`]
@@ -139,7 +150,10 @@ function orderOf ({ sort = '-createdAt' }: ListUsersQuery) {
     precedes: (place: UserPlace) => compare(upTo, place),
   })
   if (sort.endsWith('name')) {
-    return ordered(nameKey, true, (operator, { id, key }) => sql`(${nameKey}, id) ${operator} (${keyOfName(sql`${key}::text`)}, ${id}::uuid)`)
+    const schema = schemaOf(db)
+    const own = nameKey(schema)
+    return ordered(own, true, (operator, { id, key }) =>
+      sql`(${own}, id) ${operator} (${keyOfName(schema, sql`${key}::text`)}, ${id}::uuid)`)
   }
   // Addresses are unique.
   if (sort.endsWith('email')) return ordered(emailKey, false, (operator, { key }) => sql`${emailKey} ${operator} ${keyOfEmail(sql`${key}::text`)}`)
@@ -152,14 +166,20 @@ function ofVisible (addresses: ListUsersQuery['addresses'], condition: RawBuilde
 }
 
 // Without a letter or digit, a search finds nobody, because the index has words only.
-const isFound = ({ q, addresses }: ListUsersQuery): RawBuilder<boolean> =>
-  sql`(${searchFor(q!)} is not null and (${hasPrefix(searchedName, q!)} or ${ofVisible(addresses, hasPrefix(emailKey, q!))}))`
+function isFound (db: Database, { q = '', addresses }: ListUsersQuery): RawBuilder<boolean> {
+  const schema = schemaOf(db)
+  const found = (key: RawBuilder<unknown>, q: string) =>
+    sql<boolean>`(${searchFor(schema, q)} is not null and ${hasPrefix(schema, key, q)})`
+  return sql`(${found(nameKey(schema), q)} or ${ofVisible(addresses, found(emailKey, toAsciiSearch(q)))})`
+}
 
-function search ({ q, addresses }: ListUsersQuery): RawBuilder<boolean> {
-  const query = searchFor(q!)
-  const names = sql<boolean>`${wordsOf(searchedName)} @@ ${query}`
+function search (db: Database, { q = '', addresses }: ListUsersQuery): RawBuilder<boolean> {
+  const schema = schemaOf(db)
+  const found = (key: RawBuilder<unknown>, q: string) => sql<boolean>`${wordsOf(key)} @@ ${searchFor(schema, q)}`
+  const names = found(nameKey(schema), q)
   if (!addresses) return names
-  return sql`(${names} or ${addresses.of === EVERYBODY ? sql`${wordsOf(emailKey)} @@ ${query}` : sql`id = ${addresses.of}::uuid`})`
+  const visible = addresses.of === EVERYBODY ? found(emailKey, toAsciiSearch(q)) : sql`id = ${addresses.of}::uuid`
+  return sql`(${names} or ${visible})`
 }
 
 // Reads the sizes of the rows first, so that a page of the largest values does not have to fit into memory.

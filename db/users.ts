@@ -9,11 +9,12 @@ import { storing, userData } from './outbox/store.ts'
 import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from './idempotency.ts'
 import { confirmSessions, findEndedSessions, hasLiveSession, isolateEnded } from './live-sessions.ts'
 import type { WriterToken } from './live-tokens.ts'
-import { inOrder, isUuid, prepare } from './postgres.ts'
+import { inOrder, isEmailTaken, isUuid, prepare } from './postgres.ts'
 import type { Row } from './row.ts'
 import { selectWritten } from './select-written.ts'
 import type { Database, UserRow, UsersTable, writableUserColumns } from './tables.ts'
 import { forFields, textOf, userColumns, writableColumns } from './user-columns.ts'
+import { emailKey, hasEmail, isSameEmail } from './user-keys.ts'
 
 const selectUsers = forFields((fields) => prepare((db, ids: readonly string[]) =>
   db.selectFrom('users').select(userColumns(fields)).where('id', '=', sql<string>`any(${ids}::uuid[])`)))
@@ -40,7 +41,7 @@ export async function findUsersByEmail (db: Database, emails: readonly string[],
     .selectFrom(sql<{ given_email: string, given_place: number }>`unnest(
       ${emails}::text[], ${emails.map((_, place) => place)}::int[]
     )`.as<'asked'>(sql`asked(given_email, given_place)`))
-    .innerJoin('users', (join) => join.on(sql<boolean>`lower(users.email) = lower(asked.given_email)`))
+    .innerJoin('users', (join) => join.on(isSameEmail(sql`users.email`, sql`asked.given_email`)))
     .select(userColumns(fields)).select('asked.given_place')
     .execute()
   const found: (UserRow | undefined)[] = emails.map(() => undefined)
@@ -53,7 +54,7 @@ export type Credentials = UserRow & Row<UsersTable, 'password_hash'>
 /** Returns the user with this e-mail address, regardless of case, and the password hash to check a login against. */
 export async function findCredentials (db: Database, email: string, fields = noFields): Promise<Credentials | undefined> {
   return db.selectFrom('users').select([...userColumns(fields), 'password_hash as passwordHash'])
-    .where(sql<string>`lower(email)`, '=', sql<string>`lower(${email})`)
+    .where(hasEmail(email))
     .executeTakeFirst()
 }
 
@@ -88,7 +89,29 @@ const defaultOf = (name: string) => name === 'role' ? 'user' : null
  * of them affects the others.
  */
 export async function insertUsers (db: Database, users: readonly UserCreation[], fields = noFields): Promise<(UserRow | Error)[]> {
-  return isolateConflicts(db, users, (users) => isolateEnded(db, users, (users) => insertAll(db, users, fields)))
+  return isolateConflicts(db, users, (users) => isolateEnded(db, users, (users) =>
+    isolateTaken(db, users, (users) => insertAll(db, users, fields))))
+}
+
+// PostgreSQL looks for the address in one index only, before it writes to all of them. Meanwhile another transaction
+// may have written the address to that of the previous release, which is then violated. It has ended by now, so the
+// next attempt finds it.
+async function isolateTaken (
+  db: Database, users: readonly UserCreation[],
+  insert: (users: readonly UserCreation[]) => Promise<(UserRow | Error)[]>, isRepeated = false
+): Promise<(UserRow | Error)[]> {
+  try {
+    return await insert(users)
+  } catch (error) {
+    if (!isEmailTaken(db, error)) throw error
+    // The transaction has failed as well.
+    if (db.isTransaction) throw new EmailTaken()
+    if (!isRepeated) return isolateTaken(db, users, insert, true)
+    if (users.length === 1) return [new EmailTaken()]
+  }
+  const results: (UserRow | Error)[] = []
+  for (const user of users) results.push(...await isolateTaken(db, [user], insert))
+  return results
 }
 
 async function insertAll (db: Database, users: readonly UserCreation[], fields: UserFields): Promise<(UserRow | Error)[]> {
@@ -113,7 +136,7 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
       .columns(['id', 'password_hash', ...names])
       .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...names]).where(hasLiveSession('session_id'))
         .$if(keyed !== undefined, (query) => query.where(isAdmitted('given.id'))))
-      .onConflict((conflict) => conflict.expression(sql`lower(email)`).doNothing())
+      .onConflict((conflict) => conflict.expression(emailKey).doNothing())
       .returning(userColumns(fields)))
     .with('noted', (cte) => cte.insertInto('audit')
       .columns(auditColumns)

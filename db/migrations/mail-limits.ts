@@ -1,4 +1,4 @@
-import { sql, type Kysely } from 'kysely'
+import { sql, type Kysely, type RawBuilder } from 'kysely'
 import type { Tables } from '../tables.ts'
 
 /**
@@ -15,8 +15,23 @@ export async function createMailLimits (db: Kysely<Tables>, schema: string): Pro
     .addColumn('free_at', 'timestamptz', (column) => column.notNull())
     .execute()
   await db.schema.createIndex('mail_limits_free_at').on('mail_limits').column('free_at').execute()
+  await defineLimitMail(schema, { replace: '', keyOf: (text) => `lower(${text})` }).execute(db)
   await sql`
-    create function ${sql.id(schema, 'limit_mail')}() returns trigger language plpgsql as $$
+    create trigger limit_mail before insert on ${sql.id(schema, 'outbox')}
+    for each row when (new.type = 'mail') execute function ${sql.id(schema, 'limit_mail')}()`.execute(db)
+}
+
+interface LimitMail {
+  replace: '' | 'or replace'
+  /** Returns the SQL of an address without its case. */
+  keyOf: (text: string) => string
+}
+
+/** Returns the definition of the function that limits mails. */
+export function defineLimitMail (schema: string, { replace, keyOf }: LimitMail): RawBuilder<unknown> {
+  const [email, recipient] = [sql.raw(keyOf('email')), sql.raw(keyOf('recipient'))]
+  return sql`
+    create ${sql.raw(replace)} function ${sql.id(schema, 'limit_mail')}() returns trigger language plpgsql as $$
     declare
       limits jsonb := new.data -> 'limits';
       recipient text := new.data ->> 'to';
@@ -31,10 +46,10 @@ export async function createMailLimits (db: Kysely<Tables>, schema: string): Pro
       new.data := new.data - 'limits';
       -- The former address of a user counts as verified if it was, as long as the change can be undone.
       verified := exists (
-        select from ${sql.id(schema, 'users')} where lower(email) = lower(recipient) and email_verified
+        select from ${sql.id(schema, 'users')} where ${email} = ${recipient} and email_verified
       ) or exists (
         select from ${sql.id(schema, 'undo_tokens')}
-        where user_id = owner and lower(email) = lower(recipient) and email_verified and expires_at > now()
+        where user_id = owner and ${email} = ${recipient} and email_verified and expires_at > now()
       );
       limits := limits -> case when verified then 'verified' else 'unverified' end;
       burst := limits ->> 'burst';
@@ -47,7 +62,7 @@ export async function createMailLimits (db: Kysely<Tables>, schema: string): Pro
       -- What follows a plus sign does not make another mailbox.
       insert into ${sql.id(schema, 'mail_limits')} as present (key, free_at) values (
         encode(sha256(convert_to(
-          concat_ws(' ', new.data ->> 'budget', verified, regexp_replace(lower(recipient), '\\+[^@]*@', '@')), 'UTF8'
+          concat_ws(' ', new.data ->> 'budget', verified, regexp_replace(${recipient}, '\\+[^@]*@', '@')), 'UTF8'
         )), 'hex'), clock_timestamp() + period
       ) on conflict (key) do update set free_at = greatest(present.free_at, clock_timestamp()) + period
         where present.free_at <= clock_timestamp() + period * (burst - 1);
@@ -56,8 +71,5 @@ export async function createMailLimits (db: Kysely<Tables>, schema: string): Pro
         new.expires_at := clock_timestamp();
       end if;
       return new;
-    end $$`.execute(db)
-  await sql`
-    create trigger limit_mail before insert on ${sql.id(schema, 'outbox')}
-    for each row when (new.type = 'mail') execute function ${sql.id(schema, 'limit_mail')}()`.execute(db)
+    end $$`
 }

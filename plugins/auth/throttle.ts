@@ -3,11 +3,13 @@ import fp from 'fastify-plugin'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import {
-  clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, foldEmail, readLoginState, type LoginFailure,
+  clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, readLoginState,
+  type LoginFailure,
 } from '../../db/login-failures.ts'
 import {
   charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, refund, type Attempt, type Limit,
 } from '../../db/throttle.ts'
+import { foldEmail } from '../../schema/address.ts'
 import { TooManyRequests } from '../../schema/errors.ts'
 import { networkOf, networksOf, type Network } from '../../schema/network.ts'
 import { createRecentRejections } from './recent-rejections.ts'

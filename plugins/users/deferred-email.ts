@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { foldEmail } from '../../db/login-failures.ts'
+import { foldEmail } from '../../schema/address.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Changes } from '../../db/user-changes.ts'
 import type { Caller } from '../auth/caller.ts'

@@ -41,7 +41,9 @@ t.test('14.3 an older database is migrated by several nodes at once, each migrat
   await Promise.all([db, ...others.map(({ db }) => db)].map((db) => migrate(db, schema, { report: (step) => steps.push(step) })))
   t.same(await indexesOf(sql, schema), INDEXES)
   t.same(steps.filter(({ state }) => state === 'ended').map(({ migration }) => migration), ['0017-user-lists', '0018-quotas'])
-  const definitions = async (name: string) => (await sql`select replace(indexdef, ${name}, '') as text from pg_indexes where schemaname = ${name} order by indexname`).map(({ text }) => text)
+  const definitions = async (name: string) => (await sql`
+    select replace(replace(indexdef, ${`${name}.`}, ''), ${name}, '') as text
+    from pg_indexes where schemaname = ${name} order by indexname`).map(({ text }) => text)
   const fresh = uniqueSchema(t.name)
   await migrate(db, fresh)
   t.same(await definitions(schema), await definitions(fresh))

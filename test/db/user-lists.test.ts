@@ -2,6 +2,7 @@ import { Kysely, type CompiledQuery } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
 import postgres from 'postgres'
 import t from 'tap'
+import { setSchema } from '../../db/driver/schema-of.ts'
 import type { Tables } from '../../db/tables.ts'
 import { EVERYBODY, listUsers, placeOf, type ListUsersQuery } from '../../db/user-lists.ts'
 import { createUsher } from '../helpers/app.ts'
@@ -23,6 +24,7 @@ t.test('10.5 what a page costs', async (t) => {
   t.teardown(() => sql.end())
   const sent: CompiledQuery[] = []
   const db = new Kysely<Tables>({ dialect: new PostgresJSDialect({ postgres: sql }), log: ({ query }) => { sent.push(query) } })
+  setSchema(db, schema)
   await sql`insert into users (id, name, email, role)
     select gen_random_uuid(), case when n = 7 then 'Zenobia' else (array['Ada', 'Grace', 'Alan'])[n % 3 + 1] end || ' ' || md5(n::text), 'u' || n || '@example.com',
     case when n % 20 = 0 then 'admin' else 'user' end from generate_series(1, ${USERS}) n`

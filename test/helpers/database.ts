@@ -32,15 +32,16 @@ export function uniqueSchema (name: string): string {
 /**
  * Creates a database on the shared PostgreSQL server and returns its URL. Nodes need this because every node uses the
  * same schema name. The database is dropped when the test ends.
+ * @param options those of `create database`
  */
-export async function createDatabase (t: Test): Promise<string> {
+export async function createDatabase (t: Test, options = ''): Promise<string> {
   const url = new URL(await testDatabaseUrl())
   const name = uniqueSchema(t.name)
   const run = async (statement: string) => {
     const sql = postgres(url.href, { max: 1, onnotice: () => {}, connect_timeout: 60 })
     await sql.unsafe(statement).finally(() => sql.end())
   }
-  await run(`create database ${name}`)
+  await run(`create database ${name} ${options}`)
   // PostgreSQL may be vacuuming the database, and only a superuser may end that process.
   const drop = () => run(`drop database ${name} with (force)`).then(() => true, (error: { code?: string }) => {
     if (error.code !== INSUFFICIENT_PRIVILEGE) throw error
