@@ -1,21 +1,22 @@
 import { isIP } from 'node:net'
 import type { Ajv } from 'ajv'
-import addFormats from 'ajv-formats'
+import { isAsciiAddress, toAsciiAddress } from '../schema/address.ts'
 import { isColor } from '../schema/color.ts'
 import { isDatabaseUrl } from '../schema/database-url.ts'
+import { isBlank } from '../schema/is-blank.ts'
 import { normalizeOrigin } from '../schema/origin.ts'
 import { isPublicUrl } from '../schema/public-url.ts'
 
 /** Adds the formats of settings to a validator. */
 export function addSettingFormats (ajv: Ajv): void {
-  addFormats.default(ajv, { mode: 'fast', formats: ['email'] })
+  ajv.addFormat('email', (text: string) => isAsciiAddress(toAsciiAddress(text)))
   ajv.addFormat('postgres', isDatabaseUrl)
   ajv.addFormat('web', isPublicUrl)
   ajv.addFormat('page', (text: string) => /^https?:\/\/[^@#\s]+$/.test(text) && URL.canParse(text))
   ajv.addFormat('smtp', (text: string) => /^smtps?:\/\/[^#\s]+$/.test(text) && URL.canParse(text))
   ajv.addFormat('mailbox', isMailbox)
   ajv.addFormat('color', isColor)
-  ajv.addFormat('name', (text: string) => text.trim() !== '' && !/[\p{Cc}\p{Cs}]/u.test(text))
+  ajv.addFormat('name', (text: string) => !isBlank(text) && !/[\p{Cc}\p{Cs}]/u.test(text))
   ajv.addFormat('issuer', /^[^\s\p{Cc}\p{Cs}]+$/u)
   ajv.addFormat('origin', isOrigin)
   ajv.addFormat('network', isNetwork)

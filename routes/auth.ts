@@ -128,10 +128,10 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     request: FastifyRequest, email: string, password: string, attempt: LoginAttempt
   ): Promise<UserRow & { passwordHash: string }> {
     const user = await findCredentials(db, email, userFields)
-    const matches = await passwords.verify(password, user?.passwordHash, request.socket)
-    if (!matches || user!.disabled) return reject(request, user?.id, attempt)
+    const match = await passwords.verify(password, user?.passwordHash, request.socket)
+    if (!match || user!.disabled) return reject(request, user?.id, attempt)
     const { passwordHash } = user as { passwordHash: string }
-    if (!passwords.isOutdated(passwordHash)) return { ...user!, passwordHash }
+    if (!match.isOutdated) return { ...user!, passwordHash }
     const renewed = await passwords.hash(password)
     if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
     // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against the new one.

@@ -7,6 +7,7 @@ import { IdParams } from '../schema/params.ts'
 import { InvalidInput } from '../schema/errors.ts'
 import { IDEMPOTENT, type ResultKey } from '../schema/idempotency.ts'
 import { InvalidToken } from '../schema/auth.ts'
+import { normalizePassword } from '../schema/normalize-password.ts'
 import { ChangePassword, CheckReset, ConfirmReset, MailReply, PasswordIsSet, rejectPersonalWords, RequestReset, WrongPassword } from '../schema/password.ts'
 import { failures, NoContent } from '../schema/reply.ts'
 import { UserDisabled, UserNotFound } from '../schema/user.ts'
@@ -70,7 +71,9 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const user = await findAccount(db, actorOf(request).id)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
-    if (password === currentPassword) throw new InvalidInput('password must differ from the current one')
+    if (password === normalizePassword(currentPassword)) {
+      throw new InvalidInput('password must differ from the current one')
+    }
     rejectPersonalWords(password, user)
     const attempt = await throttle.login({ email: user.email, address, client: socket })
     const isCorrect = await passwords.verify(currentPassword, user.passwordHash, socket).catch((error) => {

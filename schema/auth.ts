@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { exampleUser, line, Password } from './text.ts'
+import { exampleUser, KnownEmail, Password } from './text.ts'
 import { User } from './user.ts'
 import { defineError } from './errors.ts'
 
@@ -15,7 +15,7 @@ export const challengeOf = (error: unknown): string => error instanceof InvalidT
 
 /** The body of POST /api/auth/login (contract 4.1). An address that cannot exist leads to a failed login, not to a 400. */
 export const Login = Type.Object({
-  email: line({ trim: true, maxLength: 1024 }),
+  email: KnownEmail,
   password: Password,
 }, { title: 'Login', examples: [{ email: exampleUser.email, password: exampleUser.password }] })
 

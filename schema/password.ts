@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
+import { toAsciiAddress } from './address.ts'
 import { defineError, InvalidInput } from './errors.ts'
 import { MailToken } from './mail-token.ts'
-import { exampleUser, line, NewPassword, Password } from './text.ts'
+import { exampleUser, KnownEmail, line, NewPassword, Password } from './text.ts'
 
 export const WrongPassword = defineError('WRONG_PASSWORD', 'The current password is wrong', 403)
 export const PasswordIsSet = defineError('PASSWORD_IS_SET', 'The user already has a password', 409)
@@ -15,7 +16,7 @@ export const ChangePassword = Type.Object({
 
 /** The body of POST /api/auth/password-reset (contract 4.7). An address that cannot exist gets the same response as any other. */
 export const RequestReset = Type.Object({
-  email: line({ trim: true, maxLength: 1024 }),
+  email: KnownEmail,
 }, { title: 'RequestPasswordReset', examples: [{ email: exampleUser.email }] })
 
 /** The body of POST /api/auth/password-reset/confirm (contract 4.7). */
@@ -37,8 +38,9 @@ export const MailReply = Type.Object({ message: Type.String() }, {
 
 /** Throws `InvalidInput` if a password is the user's name or address (context-specific words of NIST 800-63B 3.1.1.2). */
 export function rejectPersonalWords (password: string, { name, email }: { name: string, email: string }): void {
+  const fold = (text: string) => toAsciiAddress(text.normalize('NFC')).toLowerCase()
   const known = [name, email, email.slice(0, email.lastIndexOf('@'))]
-  if (known.some((word) => word.toLowerCase() === password.toLowerCase())) {
+  if (known.some((word) => fold(word) === fold(password))) {
     throw new InvalidInput('password must not be the name or the email address')
   }
 }

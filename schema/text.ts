@@ -3,7 +3,9 @@ import { Type, type StringOptions } from '@sinclair/typebox'
 /**
  * Creates the schema of a text (contract 1.8). `schema/validator.ts` defines these keywords:
  * - `text: 'line'` rejects control characters and lone surrogates; `text: 'block'` allows tabs and line breaks;
- * - `trim` removes white space at both ends before other keywords are checked;
+ * - `trim` removes white space at both ends before other keywords are checked, and a text of invisible characters only;
+ * - `asciiDomain` writes the domain of an e-mail address in ASCII (`schema/address.ts`);
+ * - `normalized` normalizes a password (`schema/normalize-password.ts`);
  * - `maxBytes` limits the number of bytes in UTF-8;
  * - `uncommon` rejects common passwords;
  * - `notNull` says that null is not a value, in bodies in which a member may be absent.
@@ -14,16 +16,22 @@ export const block = (options: StringOptions = {}) => Type.String({ ...options, 
 /** A person's name: 1 to 200 characters, trimmed. */
 export const Name = line({ trim: true, minLength: 1, maxLength: 200 })
 
-/** An e-mail address of at most 254 bytes (RFC 5321 4.5.3.1.3), trimmed, and otherwise returned as it was sent. */
-export const Email = line({ trim: true, format: 'email', maxBytes: 254 })
+/**
+ * An e-mail address of at most 254 bytes (RFC 5321 4.5.3.1.3), trimmed, with an internationalized domain in ASCII
+ * (RFC 5891), and otherwise returned as it was sent.
+ */
+export const Email = line({ trim: true, asciiDomain: true, format: 'email', maxBytes: 254 })
+
+/** An address to look for. One that cannot exist is not an error: no user has it. */
+export const KnownEmail = line({ trim: true, asciiDomain: true, maxLength: 1024 })
 
 /**
- * A new password: 8 to 256 characters of any script. As NIST 800-63B 3.1.1.2 demands, there are no composition rules, and
- * common passwords are rejected.
+ * A new password: 8 to 256 characters of any script, once it is normalized. As NIST 800-63B 3.1.1.2 demands, there are
+ * no composition rules, and common passwords are rejected.
  */
-export const NewPassword = line({ minLength: 8, maxLength: 256, uncommon: true })
+export const NewPassword = line({ normalized: true, minLength: 8, maxLength: 256, uncommon: true })
 
-/** A password to be verified: any text up to a maximum length. */
+/** A password to be verified: any text up to a maximum length, which the longest new one has in no form. */
 export const Password = line({ maxLength: 1024 })
 
 /** A post's title: 1 to 200 characters, trimmed. */

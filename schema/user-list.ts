@@ -13,7 +13,11 @@ export type UserSort = typeof userSorts[number]
 /** The filters and the order of a list of users. */
 export const userFilters = {
   role: Type.Optional(line({ description: 'Only users of this role' })),
-  email: Type.Optional(line({ trim: true, description: 'Only the user with this address, regardless of case' })),
+  email: Type.Optional(line({
+    trim: true,
+    asciiDomain: true,
+    description: 'Only the user with this address, regardless of case',
+  })),
   q: Type.Optional(line({
     trim: true,
     minLength: 2,

@@ -1,17 +1,27 @@
 import type { Static, TObject } from '@sinclair/typebox'
-import { Ajv, type ErrorObject, type SchemaValidateFunction, type ValidateFunction } from 'ajv'
+import { Ajv, type ErrorObject, type KeywordDefinition, type SchemaValidateFunction, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { DataValidateFunction } from 'ajv/dist/types/index.js'
 import type { FastifySchemaCompiler } from 'fastify'
+import { isAsciiAddress, toAsciiAddress } from './address.ts'
 import { isColor } from './color.ts'
 import { isCommonPassword } from './common-passwords.ts'
 import { isCursor } from './cursor.ts'
 import { InvalidInput } from './errors.ts'
+import { isBlank } from './is-blank.ts'
 import { problemOfJson } from './json.ts'
+import { normalizePassword } from './normalize-password.ts'
 
-const trim: SchemaValidateFunction = (_: boolean, text: string, __, at) => {
-  at!.parentData[at!.parentDataProperty] = text.trim()
-  return true
+const trimmed = (text: string): string => isBlank(text) ? '' : text.trim()
+
+// Returns a keyword that replaces a text. The other keywords for strings see the new one.
+function replacing (keyword: string, replace: (text: string) => string): KeywordDefinition {
+  const validate: SchemaValidateFunction = (_: boolean, text: string, __, at) => {
+    at!.parentData[at!.parentDataProperty] = replace(text)
+    return true
+  }
+  const kind = { type: 'string', schemaType: 'boolean', modifying: true, before: 'maxLength', errors: false } as const
+  return { keyword, ...kind, validate }
 }
 
 // Usher has its own validators, so the host's validator options have no effect: all problems are reported, bodies are not
@@ -71,20 +81,16 @@ function createAjv (options: object): Ajv {
   const settings = { meta: false, validateSchema: false, verbose: true, useDefaults: true, strict: true, strictRequired: false }
   const ajv = new Ajv({ ...options, ...settings })
   // ajv-formats is CommonJS: its default export sits one level deeper for ES modules.
-  addFormats.default(ajv, { mode: 'fast', formats: ['email', 'date-time', 'uri', 'date', 'time', 'uuid', 'ipv4', 'ipv6', 'hostname'] })
+  addFormats.default(ajv, {
+    mode: 'fast', formats: ['date-time', 'uri', 'date', 'time', 'uuid', 'ipv4', 'ipv6', 'hostname'],
+  })
   ajv.addFormat('cursor', isCursor)
   ajv.addFormat('user-cursor', /^[\w-]{22,1400}$/)
   ajv.addFormat('color', isColor)
-  ajv.addKeyword({
-    keyword: 'trim',
-    type: 'string',
-    schemaType: 'boolean',
-    modifying: true,
-    // The other keywords for strings must see the trimmed text.
-    before: 'maxLength',
-    errors: false,
-    validate: trim,
-  })
+  ajv.addFormat('email', isAsciiAddress)
+  ajv.addKeyword(replacing('trim', trimmed))
+  ajv.addKeyword(replacing('asciiDomain', toAsciiAddress))
+  ajv.addKeyword(replacing('normalized', normalizePassword))
   ajv.addKeyword({ keyword: 'text', type: 'string', schemaType: 'string', validate: isText, errors: false })
   ajv.addKeyword({
     keyword: 'maxBytes',

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { copyRow } from '../../db/row.ts'
 import type { UserRow } from '../../db/tables.ts'
-import { line } from '../../schema/text.ts'
+import { KnownEmail } from '../../schema/text.ts'
 import type { CreateUser, PatchUser, ShownUser, UsherUser } from '../../schema/user.ts'
 import { ListUsers } from '../../schema/user-list.ts'
 import { withoutProtected } from '../../schema/user-fields.ts'
@@ -16,7 +16,7 @@ import { idOf, type Perform } from './perform.ts'
 
 const parseQuery = createParser(Type.Omit(ListUsers, ['fields']))
 // An address that cannot exist is that of nobody.
-const parseAddress = createParser(Type.Object({ email: line({ trim: true, maxLength: 1024 }) }))
+const parseAddress = createParser(Type.Object({ email: KnownEmail }))
 
 /** Creates the operations on users, which do what the routes do. */
 export function createUserOperations (app: FastifyInstance, perform: Perform): UserOperations {

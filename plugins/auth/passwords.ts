@@ -5,6 +5,7 @@ import fastq from 'fastq'
 import fp from 'fastify-plugin'
 import type { Client } from '../../db/batching.ts'
 import { ClientDisconnected, DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
+import { normalizePassword } from '../../schema/normalize-password.ts'
 import type { Options } from '../../schema/options.ts'
 import { MINIMUM_KIB } from '../../schema/password-hash.ts'
 
@@ -23,7 +24,16 @@ export const HASHES_AT_ONCE = Math.max(1, availableParallelism() - 1)
 
 /** Hashes a password without waiting in the queue, for commands. */
 export const hashPassword = (password: string, cost: Options['passwordHash']): Promise<string> =>
-  hash(password, argon2id(cost))
+  hash(normalizePassword(password), argon2id(cost))
+
+/** What is known about a hash that a password has matched. */
+export interface PasswordMatch {
+  /**
+   * Whether the password must be hashed again: the hash has weaker parameters than new ones, or is that of the password
+   * as it was typed, from before passwords were normalized.
+   */
+  isOutdated: boolean
+}
 
 function createPasswords ({ log, usherDatabase: { breaker }, usherTelemetry: { metrics }, usherOptions: { passwordHash: cost } }: FastifyInstance) {
   const parameters = argon2id(cost)
@@ -35,6 +45,12 @@ function createPasswords ({ log, usherDatabase: { breaker }, usherTelemetry: { m
   const pool = fastq.promise((job: () => Promise<unknown>) => job(), HASHES_AT_ONCE)
   const hashed = metrics.counter('usher_password_hashes_total', 'Passwords that were hashed or checked')
   metrics.gauge('usher_password_hashes_pending', 'Passwords that wait to be hashed or checked', () => pool.length())
+
+  // Returns whether a hash has weaker parameters than new ones.
+  function isWeak (passwordHash: string): boolean {
+    const [, memory, passes] = /\$m=(\d+),t=(\d+),/.exec(passwordHash)!
+    return Number(memory) < memoryCost || Number(passes) < timeCost
+  }
 
   async function run<Result> (job: () => Promise<Result>, client: Client | undefined): Promise<Result> {
     if (pool.length() >= WAITING) throw new Overloaded()
@@ -52,21 +68,24 @@ function createPasswords ({ log, usherDatabase: { breaker }, usherTelemetry: { m
      * Hashes a password. Throws `Overloaded` if too many jobs wait, `DatabaseUnavailable`, and `ClientDisconnected` if the client has
      * disconnected before its turn.
      */
-    hash: (password: string, client?: Client): Promise<string> => run(() => hash(password, parameters), client),
+    hash: (password: string, client?: Client): Promise<string> =>
+      run(() => hash(normalizePassword(password), parameters), client),
 
     /**
-     * Returns whether a password matches a hash. Without a hash this takes the same time and returns false. Throws
-     * `Overloaded`, `DatabaseUnavailable`, `ClientDisconnected`.
+     * Returns what is known about a hash that a password matches, or undefined if it does not. Without a hash this
+     * takes the same time and returns undefined: how many forms of the password are tried depends on the password only.
+     * Throws `Overloaded`, `DatabaseUnavailable`, `ClientDisconnected`.
      */
-    async verify (password: string, passwordHash: string | null | undefined, client: Client): Promise<boolean> {
-      const matches = await run(() => verify(passwordHash ?? impossible, password), client)
-      return matches && passwordHash != null
-    },
-
-    /** Returns whether a hash has weaker parameters than new ones. Hash the password again at its next login. */
-    isOutdated (passwordHash: string): boolean {
-      const [, memory, passes] = /\$m=(\d+),t=(\d+),/.exec(passwordHash)!
-      return Number(memory) < memoryCost || Number(passes) < timeCost
+    async verify (
+      password: string, passwordHash: string | null | undefined, client: Client
+    ): Promise<PasswordMatch | undefined> {
+      const normalized = normalizePassword(password)
+      const forms = normalized === password ? [normalized] : [normalized, password]
+      for (const form of forms) {
+        const matches = await run(() => verify(passwordHash ?? impossible, form), client)
+        if (matches && passwordHash != null) return { isOutdated: form !== normalized || isWeak(passwordHash) }
+      }
+      return undefined
     },
   }
 }

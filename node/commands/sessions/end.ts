@@ -2,8 +2,8 @@ import { insertAuditEntries } from '../../../db/audit.ts'
 import { deleteAllSessions, deleteSession, deleteSessionsOf } from '../../../db/ended-sessions.ts'
 import { isUuid } from '../../../db/postgres.ts'
 import type { Database } from '../../../db/tables.ts'
-import { findCredentials, findUsers } from '../../../db/users.ts'
 import { voidIssued } from '../../../db/void-issued.ts'
+import { findUser } from '../users/shown.ts'
 import { terminalContext } from '../audit.ts'
 import { withDatabase } from '../with-database.ts'
 import { WrongArguments, type Command } from '../command.ts'
@@ -35,8 +35,7 @@ async function end (db: Database, id: string): Promise<number> {
 const endAll = (db: Database): Promise<number> => endBy(db, null, deleteAllSessions)
 
 async function endOf (db: Database, user: string): Promise<number> {
-  const known = isUuid(user) ? (await findUsers(db, [user]))[0] : await findCredentials(db, user)
-  if (!known) throw new Error(`There is no user ${user}.`)
+  const known = await findUser(db, user)
   const ended = await endBy(db, known.id, async (trx) => (await deleteSessionsOf(trx, known.id, null)).length)
   // This waits for a change of the user that is being made, which the sessions must not.
   return ended + await endBy(db, known.id, async (trx) => (await voidIssued(trx, known.id, null)).length)

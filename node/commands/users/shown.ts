@@ -1,3 +1,4 @@
+import { toAsciiAddress } from '../../../schema/address.ts'
 import { isUuid } from '../../../db/postgres.ts'
 import type { Database, UserRow } from '../../../db/tables.ts'
 import { findUsers, findUsersByEmail } from '../../../db/users.ts'
@@ -13,7 +14,9 @@ export const describeUser = (user: UserRow): string => formatRecord(showUser(use
 
 /** Returns the user with an id or an address. Throws an `Error` with a sentence if there is none. */
 export async function findUser (db: Database, given: string): Promise<UserRow> {
-  const user = isUuid(given) ? (await findUsers(db, [given]))[0] : given.includes('\0') ? undefined : (await findUsersByEmail(db, [given]))[0]
+  const email = toAsciiAddress(given)
+  const emails = email.includes('\0') ? [] : [email]
+  const [user] = isUuid(given) ? await findUsers(db, [given]) : await findUsersByEmail(db, emails)
   if (!user) throw new Error(`There is no user ${given}.`)
   return user
 }

@@ -81,8 +81,10 @@ onSubmit(find('#profile'), async ({ name, email }) => {
   const status = find('#profile [role=status]')
   status.textContent = ''
   const changes = { ...name !== user.name && { name }, ...email !== user.email && { email } }
+  const former = user.email
   user = await call('PATCH', `users/${user.id}`, changes)
-  const isPending = email.toLowerCase() !== (user.email ?? email).toLowerCase()
+  // The former address remains until the new one is verified, which may come back in another spelling.
+  const isPending = changes.email !== undefined && former !== undefined && user.email === former
   showUser()
   status.textContent = isPending ? texts.emailPending : texts.profileSaved
 })
