@@ -10,8 +10,8 @@ export interface MigrationIndex {
   name: string
   /** What follows `on`: the table, the method and the columns. */
   on: RawBuilder<unknown>
-  /** For a unique index: returns the error that says which of the rows that exist are not unique, and what to do. */
-  explainDuplicates?: (db: Kysely<Tables>) => Promise<Error>
+  /** For a unique index: returns an error that says which rows that exist are not unique, and what to do. */
+  explainDuplicates?: (db: Kysely<Tables>) => Promise<Error | undefined>
 }
 
 const UNIQUE_VIOLATION = '23505'
@@ -20,9 +20,19 @@ const kindOf = ({ explainDuplicates }: MigrationIndex) => explainDuplicates ? sq
 /** Returns the indexes of a migration in a PostgreSQL schema. */
 export type IndexesOf = (schema: string) => readonly MigrationIndex[]
 
-/** Creates indexes on tables that nobody uses yet, in a transaction. */
-export async function createIndexes (trx: Kysely<Tables>, indexes: readonly MigrationIndex[]): Promise<void> {
-  for (const index of indexes) await sql`create ${kindOf(index)} ${sql.id(index.name)} on ${index.on}`.execute(trx)
+/**
+ * Creates indexes on tables that nobody uses yet, in a transaction. If they have rows, it throws the error of duplicates
+ * that a unique one finds.
+ */
+export async function createIndexes (
+  trx: Kysely<Tables>, indexes: readonly MigrationIndex[], { isEmpty }: { isEmpty: boolean }
+): Promise<void> {
+  for (const index of indexes) {
+    // First, because the transaction has failed once PostgreSQL has found them.
+    const duplicates = isEmpty ? undefined : await index.explainDuplicates?.(trx)
+    if (duplicates) throw duplicates
+    await sql`create ${kindOf(index)} ${sql.id(index.name)} on ${index.on}`.execute(trx)
+  }
 }
 
 type IndexStep = Pick<MigrationStep, 'state' | 'done' | 'total'>
@@ -58,7 +68,7 @@ export async function buildIndexes (
       if (error.code !== UNIQUE_VIOLATION || !explainDuplicates) throw error
       // Otherwise the previous release would be kept from writing what it permits.
       await run(sql`drop index concurrently if exists ${sql.id(schema, name)}`)
-      throw await explainDuplicates(db)
+      throw await explainDuplicates(db) ?? error
     })
   }
 }

@@ -124,7 +124,7 @@ export async function runMigrations (trx: Kysely<Tables>, schema: string, { only
     for (const [, migration] of missing) {
       if (typeof migration !== 'function') {
         await migration.beforehand?.(db.withSchema(schema), schema)
-        await createIndexes(db, migration.indexes(schema))
+        await createIndexes(db, migration.indexes(schema), { isEmpty: isNew })
       }
       await statementsOf(migration)?.(db.withSchema(schema), schema)
     }

@@ -74,10 +74,11 @@ function foldedIndexes (schema: string): ReturnType<IndexesOf> {
   ]
 }
 
-async function explainDuplicates (db: Kysely<Tables>, schema: string): Promise<Error> {
+async function explainDuplicates (db: Kysely<Tables>, schema: string): Promise<Error | undefined> {
   const { rows } = await sql<{ users: string }>`
     select string_agg(email || ' (' || id || ')', ' and ' order by id) as users from ${sql.id(schema, 'users')}
     group by ${emailKey} having count(*) > 1 order by 1 limit ${SHOWN + 1}`.execute(db)
+  if (rows.length === 0) return undefined
   const shown = rows.slice(0, SHOWN).map(({ users }) => users).join('; ')
   return new StartError(`several users of the schema "${schema}" have the same address but for upper and lower case, ` +
     `which the locale of the database has permitted until now: ${shown}${rows.length > SHOWN ? '; and others' : ''}. ` +

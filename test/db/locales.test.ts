@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql as raw } from 'kysely'
 import t from 'tap'
-import { migrate } from '../../db/migrations.ts'
+import { migrate, runMigrations } from '../../db/migrations.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { createDatabase } from '../helpers/database.ts'
@@ -140,9 +140,12 @@ t.test('14.3 a Turkish database with two accounts of an address stops the start 
   const [first] = await insert('INFO@example.com')
   await insert('info@example.com')
 
-  await t.rejects(migrate(db, 'usher'), {
+  const sentence = {
     message: /^usher: several users .* the same address .*: info@example\.com \([\w-]{36}\) and info@.*users delete <id>/i,
-  })
+  }
+  await t.rejects(migrate(db, 'usher'), sentence)
+  const restored = db.transaction().execute((trx) => runMigrations(trx, 'usher'))
+  await t.rejects(restored, sentence, 'so does the restore of a backup of it')
   t.equal((await insert('INFO@example.org')).length, 1)
   t.equal((await insert('info@example.org')).length, 1, 'the previous release can do what it did')
   await sql`delete from users where email like 'info@%'`
