@@ -1,4 +1,4 @@
-import createClient, { type Client } from 'openapi-fetch'
+import createClient, { type Client, type FetchResponse, type MaybeOptionalInit } from 'openapi-fetch'
 import type { paths } from './api.ts'
 import { ResponseCache, type CacheOptions } from './cache.ts'
 import { USER_CHANGED, UsherError } from './error.ts'
@@ -20,12 +20,24 @@ export interface UsherClientOptions {
 
 // Of the types of a response, clients get this one. Without it, a list could have the shape of each of its versions.
 type Json = 'application/json'
-type Calls = Client<paths, Json>
+
+type List = paths['/api/users']['get']
+// The users of a list have every member, unless the call names members by `fields`.
+type WholeList = Omit<List, 'responses'> & {
+  responses: Omit<List['responses'], 200> & { 200: { headers: object, content: { [Type in Json]: User[] } } }
+}
+type WholePaths = Omit<paths, '/api/users'> & { '/api/users': Omit<paths['/api/users'], 'get'> & { get: WholeList } }
+type Calls = Client<WholePaths, Json>
+
+type ListInit = NonNullable<MaybeOptionalInit<paths['/api/users'], 'get'>>
+type ListParts = (
+  path: '/api/users', init: ListInit & { params: { query: { fields: string } } }
+) => Promise<FetchResponse<List, object, Json>>
 
 /** A client of Usher. */
 export interface UsherClient {
   /** Typed calls by path, as of openapi-fetch. They resolve to `{ data, error, response }`, and reject if the network fails. */
-  readonly get: Calls['GET']
+  readonly get: ListParts & Calls['GET']
   readonly post: Calls['POST']
   readonly put: Calls['PUT']
   readonly patch: Calls['PATCH']

@@ -1,6 +1,7 @@
 import type { SwaggerTransform } from '@fastify/swagger'
 import fp from 'fastify-plugin'
 import { operationIdOf } from '../schema/openapi.ts'
+import { ErrorReply, failures } from '../schema/reply.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -17,9 +18,15 @@ declare module 'fastify' {
 // document defines, and would break the host's document.
 const hide: SwaggerTransform = ({ url }) => ({ schema: { hide: true }, url })
 
+// A client may send any body to any operation that is not a read, also to one that takes none.
+const ofBodies = failures(400, 408, 413, 415)
+// The status with which a hook of the host rejects a change is the host's.
+const ofHooks = { '4xx': { ...ErrorReply, description: 'A function of the host has rejected the request' } }
+
 /** Collects the routes that are registered after this plugin and have a summary, and their tags, for `routes/docs.ts`. */
 export default fp(async function docs (app) {
-  const { prefix } = app.usherOptions
+  const { prefix, hooks } = app.usherOptions
+  const ofWrites = { ...ofBodies, ...Object.keys(hooks).length > 0 ? ofHooks : {} }
   app.decorate('usherRoutes', [])
   app.decorate('usherTags', [])
   app.decorate('usherTag', (name, description) => { app.usherTags.push({ name, description }) })
@@ -28,6 +35,7 @@ export default fp(async function docs (app) {
     const { method, schema } = route
     if (method === 'HEAD' || !schema!.summary) return
     const url = route.url.slice(prefix.length)
-    app.usherRoutes.push({ method, url, schema: { operationId: operationIdOf(`${method}`, url), ...schema } })
+    const response = { ...method === 'GET' ? {} : ofWrites, ...schema!.response as object }
+    app.usherRoutes.push({ method, url, schema: { operationId: operationIdOf(`${method}`, url), ...schema, response } })
   })
 }, { name: 'usher-docs' })

@@ -13,6 +13,9 @@ import { createSampler } from './sampler.ts'
 
 const RETRY_AFTER_SECONDS = '1'
 
+// What a route has set for the response that has failed describes something else than the error (RFC 9110 8).
+const REPRESENTATION = ['etag', 'last-modified', 'accept-ranges', 'content-disposition', 'link', 'location', 'idempotency-replayed']
+
 const isNew = createSampler()
 
 /** Sets the error handler, which sends every error in one of the two shapes of contract 1.2 and 1.3. */
@@ -86,6 +89,8 @@ function logFailure (error: FastifyError | InvalidInput, { log, raw: { socket } 
 }
 
 function respond (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
+  for (const name of REPRESENTATION) reply.removeHeader(name)
+  if (error.statusCode !== 416) reply.removeHeader('content-range')
   reportError(error, request, reply)
   reply.type('application/json')
   if (error.statusCode === 400) return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })

@@ -10,24 +10,33 @@ import { InvalidCredentials, InvalidToken, Login, LoginReply, ProtectedReply, Re
 import type { ActorClaims } from '../schema/claims.ts'
 import { InvalidSession } from '../schema/session.ts'
 import { OriginNotAllowed } from '../schema/errors.ts'
-import { failures, NoContent } from '../schema/reply.ts'
+import { failures, HEADERS, NoContent } from '../schema/reply.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { createCookies } from './session-cookie.ts'
 
 const tags = ['auth']
 const security = [{ bearer: [] }]
+const SET_COOKIE = ['Set-Cookie']
 const schemas = {
-  login: { tags, summary: 'Log in', body: Login, response: { 200: LoginReply, ...failures(400, 401, 413, 415, 429) } },
+  login: {
+    tags,
+    summary: 'Log in',
+    body: Login,
+    [HEADERS]: { 200: SET_COOKIE },
+    response: { 200: LoginReply, ...failures(400, 401, 413, 415, 429) },
+  },
   refresh: {
     tags,
     security: [{ session: [] }],
     summary: 'Get a new access token and a new session cookie',
+    [HEADERS]: { 200: SET_COOKIE, 401: SET_COOKIE, 500: SET_COOKIE, 503: SET_COOKIE },
     response: { 200: RefreshReply, ...failures(401, 403, 429) },
   },
   logout: {
     tags,
     security: [...security, { session: [] }],
     summary: 'Log out: end the session on every node',
+    [HEADERS]: { 204: SET_COOKIE },
     response: { 204: NoContent, ...failures(401, 403) },
   },
   protected: { tags, security, summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401) } },
@@ -69,8 +78,9 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
       await attempt.succeeded()
       const current = { ...shown, role: session.role }
       const currentClaims = session.role === shown.role ? added : await claims.of(current)
+      const issued = issueToken(session, current, currentClaims)
       cookies.set(reply, session.cookie, session.expiresAt)
-      return issueToken(session, current, currentClaims)
+      return issued
     } catch (error) {
       if (!(error instanceof InvalidCredentials)) attempt.withdraw()
       throw error

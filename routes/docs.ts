@@ -53,18 +53,11 @@ const docs: FastifyPluginAsync = async (app) => {
  * Creates a separate app that serves the reference through `inject` and never listens. There, @fastify/swagger and
  * @fastify/swagger-ui cannot conflict with a host's plugins of the same names or with the schemas that a host shares.
  */
-async function createReference ({ usherOptions, usherRoutes, usherTags }: FastifyInstance): Promise<FastifyInstance> {
-  const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([import('@fastify/swagger'), import('@fastify/swagger-ui')])
+async function createReference (app: FastifyInstance): Promise<FastifyInstance> {
+  const { usherOptions } = app
+  const { default: swaggerUi } = await import('@fastify/swagger-ui')
   const reference = Fastify()
-  // The routes are only described and never called, so their validators, serializers and handlers can be any function.
-  reference.setValidatorCompiler(() => Boolean)
-  reference.setSerializerCompiler(() => JSON.stringify)
-
-  await reference.register(swagger, {
-    openapi: describeApi(usherOptions, usherTags),
-    transformObject: (document) => finishDocument((document as { openapiObject: object }).openapiObject as never),
-    stripBasePath: false,
-  })
+  await describeRoutes(reference, app)
   await reference.register(swaggerUi, {
     routePrefix: PATH,
     // The page of @fastify/swagger-ui cannot be used on phones and has no place for a form.
@@ -80,12 +73,30 @@ async function createReference ({ usherOptions, usherRoutes, usherTags }: Fastif
     const sdl = extendSdl(readSdl(usherOptions), usherOptions.hostGraphql)
     reference.get(`${PATH}/schema.graphql`, { schema: { hide: true } }, (_, reply) => reply.type('text/plain; charset=utf-8').send(sdl))
   }
-  for (const route of usherRoutes) reference.route({ ...route, handler: Boolean })
-
   await reference.ready()
   // This throws if the document cannot be generated. The request then gets 500.
   reference.swagger()
   return reference
+}
+
+/**
+ * Adds the routes of a mount to an app that only describes them: its `swagger()` returns the OpenAPI document of the
+ * mount, once the app is ready.
+ */
+export async function describeRoutes (
+  reference: FastifyInstance, { usherOptions, usherRoutes, usherTags }: FastifyInstance
+): Promise<void> {
+  const { default: swagger } = await import('@fastify/swagger')
+  // The routes are only described and never called, so their validators, serializers and handlers can be any function.
+  reference.setValidatorCompiler(() => Boolean)
+  reference.setSerializerCompiler(() => JSON.stringify)
+
+  await reference.register(swagger, {
+    openapi: describeApi(usherOptions, usherTags),
+    transformObject: (document) => finishDocument((document as { openapiObject: object }).openapiObject as never),
+    stripBasePath: false,
+  })
+  for (const route of usherRoutes) reference.route({ ...route, handler: Boolean })
 }
 
 // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.

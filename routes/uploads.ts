@@ -13,7 +13,7 @@ import type { TemporaryFile } from '../plugins/uploads/storage.ts'
 import { IDEMPOTENT } from '../schema/idempotency.ts'
 import { IdParams } from '../schema/params.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
-import { failures, NotModified } from '../schema/reply.ts'
+import { failures, HEADERS, NotModified } from '../schema/reply.ts'
 import { isShown, QuotaExceeded, Upload, UploadBytes, UploadForm, UploadRange, UploadUsage } from '../schema/upload.ts'
 import { readRange } from './byte-range.ts'
 import { evaluateConditions, rangeApplies, REVALIDATED } from './conditional-request.ts'
@@ -25,6 +25,7 @@ import { FORM_OVERHEAD_BYTES, parseForm, readForm, type ReadForm } from './uploa
 const tags = ['uploads']
 // The tag of the bytes. They never change, and neither do their name and media type.
 const tagOf = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
+const DOWNLOAD = ['Accept-Ranges', 'Last-Modified', 'Content-Disposition']
 const schemas = {
   create: {
     tags,
@@ -45,6 +46,7 @@ const schemas = {
     tags,
     summary: 'Download a file, or a range of it',
     params: IdParams,
+    [HEADERS]: { 200: DOWNLOAD, 206: [...DOWNLOAD, 'Content-Range'], 304: DOWNLOAD, 416: ['Content-Range'] },
     response: { 200: UploadBytes, 206: UploadRange, 304: NotModified, ...failures(401, 403, 404, 412, 416) },
   },
 }

@@ -4,7 +4,7 @@ import type { UserPage } from '../db/user-lists.ts'
 import { listUsersFor, type ListedUsers } from '../plugins/users/list-users.ts'
 import { combinedTag } from '../schema/entity-tag.ts'
 import type { Actor, ReadAction } from '../schema/policy.ts'
-import { failures, NotModified } from '../schema/reply.ts'
+import { failures, HEADERS, NotModified } from '../schema/reply.ts'
 import { UserList } from '../schema/user.ts'
 import { ListUsers } from '../schema/user-list.ts'
 import { represent, type MediaType } from '../schema/version.ts'
@@ -22,6 +22,7 @@ const schema = {
   summary: 'List users, by default newest first',
   description: 'With `Prefer: handling=strict`, unknown parameters are errors. A page has an `ETag`; with `If-None-Match`, an unchanged page is 304.',
   querystring: ListUsers,
+  [HEADERS]: Object.fromEntries([200, 304, 400, 401, 412, 500, 503].map((status) => [status, ['Preference-Applied']])),
   response: { 200: UserList, 304: NotModified, ...failures(400, 401, 403, 406, 412) },
 }
 

@@ -9,7 +9,7 @@ import { permits, readIfMatch, readIfNoneMatch, type Match } from '../schema/ent
 import { IDEMPOTENT } from '../schema/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../schema/params.ts'
 import type { ReadAction } from '../schema/policy.ts'
-import { failures, NoContent, NotModified } from '../schema/reply.ts'
+import { failures, HEADERS, NoContent, NotModified } from '../schema/reply.ts'
 import { CreateUser, PatchUser, ReplaceUser, User } from '../schema/user.ts'
 import { withoutProtected } from '../schema/user-fields.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
@@ -46,6 +46,7 @@ const schemas = {
     security,
     summary: 'Change a user: absent members stay as they are',
     consumes: PATCH_TYPES,
+    [HEADERS]: { 415: ['Accept-Patch'] },
     params: IdParams,
     headers: PreconditionHeaders,
     body: PatchUser,

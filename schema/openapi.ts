@@ -10,6 +10,7 @@ import { StorageFull } from './upload.ts'
 import { EmailTaken } from './user.ts'
 import type { Options } from './options.ts'
 import type { Part } from './parts.ts'
+import { HEADERS } from './reply.ts'
 
 type Json = Record<string, unknown>
 
@@ -18,8 +19,9 @@ interface Tag { name: string, description: string }
 interface Operation {
   parameters?: (Json & { required: boolean, schema: Json })[]
   [IDEMPOTENT]?: boolean
+  [HEADERS]?: Record<string, string[]>
   security?: object[]
-  responses: Record<string, Json & { headers?: Json, content?: Record<string, { schema?: { title?: string }, example?: Json }> }>
+  responses: Record<string, Json & { headers?: Json, content?: Record<string, { schema?: Json, example?: Json }> }>
 }
 
 /**
@@ -87,22 +89,45 @@ export function finishDocument (document: Json): Json {
   return { ...document, paths, components: { ...document.components as Json, schemas } }
 }
 
-const HEADERS: Readonly<Record<string, readonly [name: string, description: string]>> = {
-  201: ['Location', 'The path of the created resource'],
-  302: ['Location', 'The address to go to'],
-  401: ['WWW-Authenticate', 'The challenge of RFC 6750'],
-  429: ['Retry-After', 'Seconds until the client may try again'],
-  503: ['Retry-After', 'Seconds until the client may try again'],
+// The headers of responses, by their names.
+const descriptions: Readonly<Record<string, string>> = {
+  'Accept-Encoding': '`identity`, if the body of the request was encoded',
+  'Accept-Patch': 'The media types that the body of a change may have',
+  'Accept-Ranges': '`bytes`: ranges can be requested',
+  'Content-Disposition': 'The name of the file, and whether a browser may show it',
+  'Content-Range': 'Which bytes these are, and how many there are',
+  ETag: 'The entity tag of the current version',
+  'Idempotency-Replayed': '`true` for a repetition',
+  'Last-Modified': 'When the file was uploaded',
+  Link: 'The path of the next page, with `rel="next"`, if there is one',
+  'Preference-Applied': '`handling=strict`, if the request has preferred it',
+  'Retry-After': 'Seconds until the client may try again',
+  'Set-Cookie': 'The session cookie. Without a value, it removes the one that the client has',
+  'WWW-Authenticate': 'The challenge of RFC 6750',
 }
 
-const ETAG = { description: 'The entity tag of the current version', schema: { type: 'string' } }
-const IF_NONE_MATCH = {
-  name: 'If-None-Match',
-  in: 'header',
-  description: 'Entity tags that the client has. The response is 304 without a body if one of them is the current one',
-  required: false,
-  schema: { type: 'string' },
+const byStatus: Readonly<Record<string, readonly [name: string, description?: string]>> = {
+  201: ['Location', 'The path of the created resource'],
+  302: ['Location', 'The address to go to'],
+  401: ['WWW-Authenticate'],
+  429: ['Retry-After'],
+  503: ['Retry-After'],
 }
+
+const parameter = (name: string, description: string) => ({ name, in: 'header', description, required: false, schema: { type: 'string' } })
+// Those of all reads that have an entity tag.
+const CONDITIONS = [
+  parameter('If-None-Match', 'Entity tags that the client has. The response is 304 without a body if one of them is the current one'),
+  parameter('If-Match', 'Entity tags. The response is 412 if none of them is the current one'),
+]
+// Those of reads that can be limited to a range.
+const RANGES = [
+  parameter('Range', 'The bytes to read, such as `bytes=0-1023`'),
+  parameter('If-Range', 'The entity tag or the date of the version that the client has: if it is not the current one, the response is 200'),
+  parameter('If-Modified-Since', 'A date. The response is 304 without a body if nothing has changed since'),
+  parameter('If-Unmodified-Since', 'A date. The response is 412 if anything has changed since'),
+]
+const PREFER = parameter('Prefer', '`handling=strict` rejects unknown parameters')
 // The records that have an entity tag, by the titles of their schemas.
 const TAGGED = new Set(['User', 'Upload'])
 
@@ -120,24 +145,51 @@ function exampleOf (status: number, isPublic: boolean): Json | undefined {
 }
 
 function finishOperation (operation: Operation): void {
-  const { parameters = [], responses } = operation
+  const { parameters = [], responses, [HEADERS]: headers = {} } = operation
+  delete operation[HEADERS]
+  const takes = (name: string) => parameters.some((parameter) => parameter.name === name)
   // Without this, generated clients and the reference could not tell public operations from undocumented ones.
   operation.security ??= []
-  if ('304' in responses) operation.parameters = [...parameters, IF_NONE_MATCH]
   // A parameter with a default may be left out, although the schema lists it as required.
   for (const parameter of parameters) if ('default' in parameter.schema) parameter.required = false
   for (const [status, response] of Object.entries(responses)) {
-    const [name, description] = HEADERS[status] ?? []
-    if (name) response.headers = { [name]: { description, schema: { type: 'string' } } }
-    if (isTagged(status, operation)) response.headers = { ...response.headers, ETag: ETAG }
+    const [name, description] = byStatus[status] ?? []
+    if (name) addHeader(response, name, description)
+    if (isTagged(status, operation)) addHeader(response, 'ETag')
+    if (['200', '304'].includes(status) && takes('after')) addHeader(response, 'Link')
+    if (status === '415') addHeader(response, 'Accept-Encoding')
+    for (const header of headers[status] ?? []) addHeader(response, header)
+    if (status === '200' && takes('fields')) addParts(response)
     // All failures have the same schema and thus its description, so the text of the status replaces it.
-    if (Number(status) < 400) continue
+    if (!(Number(status) >= 400)) continue
     response.description = STATUS_CODES[status]
     const example = exampleOf(Number(status), operation.security.length === 0)
     for (const media of Object.values(response.content ?? {})) if (example) media.example = example
   }
+  const isStrict = Object.values(headers).flat().includes('Preference-Applied')
+  const added = [...'304' in responses ? CONDITIONS : [], ...'206' in responses ? RANGES : [], ...isStrict ? [PREFER] : []]
+  if (added.length > 0) operation.parameters = [...parameters, ...added]
   if (operation[IDEMPOTENT]) describeKey(operation)
 }
+
+function addHeader (response: { headers?: Json }, name: string, description = descriptions[name]): void {
+  response.headers = { ...response.headers, [name]: { description, schema: { type: 'string' } } }
+}
+
+// The parameter `fields` chooses members, so the records of a list may have some of them only.
+function addParts ({ content = {} }: Operation['responses'][string]): void {
+  for (const media of Object.values(content)) if (media.schema) media.schema = withParts(media.schema)
+}
+
+function withParts (schema: Json): Json {
+  const { title, items, properties = {} } = schema as { title?: string, items?: Json, properties?: Record<string, Json> }
+  if (items && typeof items.title === 'string') return { ...schema, items: { anyOf: [items, partOf(items)] } }
+  if (title !== undefined) return schema
+  return { ...schema, properties: Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, withParts(value)])) }
+}
+
+const partOf = (schema: Json): Json =>
+  ({ ...schema, title: `${schema.title}Part`, description: 'The members that the parameter `fields` has named', required: ['id'] })
 
 // Describes the headers of an operation whose requests may have an idempotency key (contract 10.4).
 function describeKey (operation: Operation): void {
@@ -145,15 +197,15 @@ function describeKey (operation: Operation): void {
   const description = 'Makes the request repeatable for 24 hours: repeating it returns the same result and has no second effect'
   operation.parameters = [...operation.parameters ?? [], { name, in: 'header', required: false, description, schema: { type: 'string', maxLength: 512 } }]
   for (const [status, response] of Object.entries(operation.responses)) {
-    if (status.startsWith('2')) response.headers = { ...response.headers, 'Idempotency-Replayed': { description: '`true` for a repetition', schema: { type: 'string' } } }
-    if (status === '409') response.headers = { ...response.headers, 'Retry-After': { description: 'Seconds, if a request with the key is in progress', schema: { type: 'string' } } }
+    if (status.startsWith('2')) addHeader(response, 'Idempotency-Replayed')
+    if (status === '409') addHeader(response, 'Retry-After', 'Seconds, if a request with the key is in progress')
   }
   delete operation[IDEMPOTENT]
 }
 
 function isTagged (status: string, { responses }: Operation): boolean {
   if (Number(status) > 304) return false
-  return '304' in responses || Object.values(responses[status]!.content ?? {}).some(({ schema }) => TAGGED.has(schema?.title ?? ''))
+  return '304' in responses || Object.values(responses[status]!.content ?? {}).some(({ schema }) => TAGGED.has(`${schema?.title}`))
 }
 
 const validatorKeywords = new Set(['text', 'trim', 'asciiDomain', 'normalized', 'uncommon', 'notNull', 'userField'])

@@ -33,3 +33,6 @@ export function content<Types extends Record<string, TSchema>> (description: str
   const entries = Object.entries(types).map(([type, schema]) => [type, { schema }])
   return { description, content: Object.fromEntries(entries) as { [T in keyof Types]: { schema: Types[T] } } }
 }
+
+/** The member of a route's schema that names the headers of its responses by their status, besides those that follow from the rest. */
+export const HEADERS = 'x-headers'

@@ -48,8 +48,9 @@ export const UploadUsage = Type.Object({
 }, { title: 'UploadUsage', description: 'What the uploads of the actor take, and may take' })
 
 /** The responses of GET /api/uploads/{id} (contract 5.2): the bytes, a range of them, or 304. */
-export const UploadBytes = content('The bytes', { 'application/octet-stream': Type.String() })
-export const UploadRange = content('A range of the bytes', { 'application/octet-stream': Type.String() })
+const bytes = { '*/*': Type.String({ contentMediaType: 'application/octet-stream', description: 'In the media type of the file' }) }
+export const UploadBytes = content('The bytes', bytes)
+export const UploadRange = content('A range of the bytes', bytes)
 
 /**
  * Returns the name that a client gave a file, without the part up to the last separator, since a name must never become

@@ -7,6 +7,8 @@ const user: User = await client.login({ email: 'ada@example.com', password: 'cor
 const params = { path: { id: user.id } }
 const name: string = (await unwrap(client.get('/api/users/{id}', { params }))).name
 const names: string[] = (await unwrap(client.get('/api/users', { params: { query: { limit: 20 } } }))).map((user) => user.name)
+const parts = await unwrap(client.get('/api/users', { params: { query: { fields: 'name' } } }))
+export const some: [string, string | undefined][] = parts.map(({ id, name }) => [id, name])
 const { data, error, response } = await client.put('/api/users/{id}', { params, headers: { 'If-Match': '*' }, body: { name, email: 'ada@example.com' } })
 client.session.subscribe(({ state, reason }) => { [state, reason, data?.id, names, error, response.status].at(0) })
 for await (const { title, cursor } of followPosts(client, { after: 'A', transport: 'socket' })) [title, cursor].map((text) => text.toUpperCase())
@@ -18,3 +20,5 @@ await client.get('/api/nothing')
 await client.post('/api/users', { body: { name: 'Ada' } })
 // @ts-expect-error a user has no such member
 export const wrong = (await unwrap(client.get('/api/users'))).map((user) => user.nickname)
+// @ts-expect-error members that \`fields\` does not name are missing
+export const missing: string[] = parts.map((user) => user.name)

@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import usher, { type UsherOptions } from '../../app.ts'
 import { slow } from './deadlines.ts'
 import { testDatabaseUrl } from './database.ts'
+import { openDocument, type Check } from './openapi.ts'
 import { takeSchema } from './schemas.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
@@ -62,10 +63,45 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
   }
   // A start takes seconds on a busy machine.
   const app = Fastify({ forceCloseConnections: true, pluginTimeout: 0, ...server })
-  t.teardown(() => app.close())
+  const responses = checkResponses(app, given.prefix ?? '')
+  t.teardown(async () => {
+    await app.close()
+    responses.settle()
+  })
   await app.register(usher, given)
   await app.ready()
-  return withUsers(app, given)
+  await responses.start()
+  return createHelpers(app, given, (response) => {
+    responses.settle()
+    return response
+  })
+}
+
+/**
+ * Checks every response of an app by the OpenAPI document, also those to requests over sockets. `settle` throws an error if
+ * one was wrong since it was called last.
+ */
+function checkResponses (app: FastifyInstance, prefix: string) {
+  const problems: string[] = []
+  let check: Check | undefined
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const { method, url } = request
+    const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload : undefined
+    const problem = url.startsWith(prefix)
+      ? check?.({ method, url: url.slice(prefix.length), status: reply.statusCode, headers: reply.getHeaders(), body })
+      : undefined
+    if (problem !== undefined) problems.push(problem)
+    done()
+  })
+  return {
+    async start () {
+      check = await openDocument(app, prefix)
+    },
+    settle () {
+      const [problem] = problems.splice(0)
+      if (problem !== undefined) throw new Error(`Not as the OpenAPI document says: ${problem}`)
+    },
+  }
 }
 
 // If the machine is very busy, PostgreSQL responds so late that a node answers 503 with Retry-After. The helpers then try again, as
@@ -79,10 +115,26 @@ async function repeat (send: () => Promise<LightMyRequestResponse>): Promise<Lig
   return send()
 }
 
-/** Returns the same helpers for an app that has mounted Usher itself. */
+/**
+ * Returns the same helpers for an app that has mounted Usher itself. They check the responses to their own requests, apart from the headers
+ * that only the host sends.
+ */
 export async function withUsers (app: FastifyInstance, options: UsherOptions): Promise<TestUsher> {
+  const check = await openDocument(app, options.prefix ?? '', { hasHost: true })
+  return createHelpers(app, options, (response, method, url) => {
+    const { statusCode: status, headers, rawPayload: body } = response
+    const problem = check({ method: `${method}`, url, status, headers, body })
+    if (problem !== undefined) throw new Error(`Not as the OpenAPI document says: ${problem}`)
+    return response
+  })
+}
+
+type Checked = (response: LightMyRequestResponse, method: InjectOptions['method'], path: string) => LightMyRequestResponse
+
+async function createHelpers (app: FastifyInstance, options: UsherOptions, checked: Checked): Promise<TestUsher> {
   const prefix = options.prefix ?? ''
-  const inject: TestUsher['inject'] = (method, path, rest) => app.inject({ method: method!, url: `${prefix}${path}`, ...rest })
+  const inject: TestUsher['inject'] = async (method, path, rest) =>
+    checked(await app.inject({ method: method!, url: `${prefix}${path}`, ...rest }), method, path)
 
   async function login ({ email, password }: { email: string, password: string }): Promise<LoggedIn> {
     const response = await repeat(() => inject('POST', '/api/auth/login', { payload: { email, password } }))

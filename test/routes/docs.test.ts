@@ -66,33 +66,33 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /health/live': '200 500 503 ',
       'GET /health/ready': '200 500 503 ',
       'GET /.well-known/jwks.json': '200 304 412 500 503 ',
-      'POST /api/auth/login': '200 400 401 413 415 429 500 503 ',
-      'POST /api/auth/refresh': '200 401 403 429 500 503 session',
-      'POST /api/auth/logout': '204 401 403 500 503 bearer or session',
+      'POST /api/auth/login': '200 400 401 408 413 415 429 500 503 ',
+      'POST /api/auth/refresh': '200 400 401 403 408 413 415 429 500 503 session',
+      'POST /api/auth/logout': '204 400 401 403 408 413 415 500 503 bearer or session',
       'GET /api/protected': '200 401 500 503 bearer',
       'GET /api/auth/sessions': '200 304 401 403 412 500 503 bearer',
-      'DELETE /api/auth/sessions': '204 401 403 500 503 bearer',
-      'DELETE /api/auth/sessions/{id}': '204 401 404 500 503 bearer',
+      'DELETE /api/auth/sessions': '204 400 401 403 408 413 415 500 503 bearer',
+      'DELETE /api/auth/sessions/{id}': '204 400 401 404 408 413 415 500 503 bearer',
       'GET /api/users/{id}/sessions': '200 304 401 403 404 412 500 503 bearer',
-      'DELETE /api/users/{id}/sessions': '204 401 403 404 500 503 bearer',
-      'DELETE /api/users/{id}/sessions/{sessionId}': '204 401 403 404 500 503 bearer',
-      'PUT /api/auth/password': '204 400 401 403 413 415 429 500 503 bearer',
-      'POST /api/auth/password-reset': '202 400 413 415 429 500 503 ',
-      'POST /api/auth/password-reset/check': '204 400 413 415 500 503 ',
-      'POST /api/auth/password-reset/confirm': '204 400 413 415 500 503 ',
-      'POST /api/users/{id}/email-verification': '202 401 403 404 409 429 500 503 bearer',
-      'POST /api/auth/email-verification/check': '204 400 413 415 500 503 ',
-      'POST /api/auth/email-verification/confirm': '204 400 409 413 415 500 503 ',
-      'POST /api/auth/undo/check': '204 400 413 415 500 503 ',
-      'POST /api/auth/undo': '204 400 409 413 415 500 503 ',
-      'POST /api/users/{id}/invitation': '202 400 401 403 404 409 410 422 500 503 bearer',
+      'DELETE /api/users/{id}/sessions': '204 400 401 403 404 408 413 415 500 503 bearer',
+      'DELETE /api/users/{id}/sessions/{sessionId}': '204 400 401 403 404 408 413 415 500 503 bearer',
+      'PUT /api/auth/password': '204 400 401 403 408 413 415 429 500 503 bearer',
+      'POST /api/auth/password-reset': '202 400 408 413 415 429 500 503 ',
+      'POST /api/auth/password-reset/check': '204 400 408 413 415 500 503 ',
+      'POST /api/auth/password-reset/confirm': '204 400 408 413 415 500 503 ',
+      'POST /api/users/{id}/email-verification': '202 400 401 403 404 408 409 413 415 429 500 503 bearer',
+      'POST /api/auth/email-verification/check': '204 400 408 413 415 500 503 ',
+      'POST /api/auth/email-verification/confirm': '204 400 408 409 413 415 500 503 ',
+      'POST /api/auth/undo/check': '204 400 408 413 415 500 503 ',
+      'POST /api/auth/undo': '204 400 408 409 413 415 500 503 ',
+      'POST /api/users/{id}/invitation': '202 400 401 403 404 408 409 410 413 415 422 500 503 bearer',
       'GET /api/audit': '200 304 400 401 403 412 500 503 bearer',
       'GET /api/users': '200 304 400 401 403 406 412 500 503 ',
-      'POST /api/users': '201 400 401 403 409 410 413 415 422 500 503 bearer',
+      'POST /api/users': '201 400 401 403 408 409 410 413 415 422 500 503 bearer',
       'GET /api/users/{id}': '200 304 401 403 404 412 500 503 ',
-      'PUT /api/users/{id}': '200 400 401 403 404 409 412 413 415 429 500 503 bearer',
-      'PATCH /api/users/{id}': '200 400 401 403 404 409 412 413 415 429 500 503 bearer',
-      'DELETE /api/users/{id}': '204 400 401 403 404 409 412 500 503 bearer',
+      'PUT /api/users/{id}': '200 400 401 403 404 408 409 412 413 415 429 500 503 bearer',
+      'PATCH /api/users/{id}': '200 400 401 403 404 408 409 412 413 415 429 500 503 bearer',
+      'DELETE /api/users/{id}': '204 400 401 403 404 408 409 412 413 415 500 503 bearer',
       'POST /api/uploads': '200 400 401 403 408 409 410 413 415 422 500 503 507 bearer',
       'GET /api/uploads/usage': '200 401 500 503 bearer',
       'GET /api/uploads/{id}': '200 206 304 401 403 404 412 416 500 503 ',
@@ -138,14 +138,15 @@ t.test('8 GET /docs/json', async (t) => {
 
   t.test('2.1 3 the list of users has three media types and no required parameter', async (t) => {
     const { parameters, responses } = document.paths['/api/users']!.get!
-    const list = { type: 'array', items: { $ref: '#/components/schemas/User' } }
+    const list = { type: 'array', items: { anyOf: [{ $ref: '#/components/schemas/User' }, { $ref: '#/components/schemas/UserPart' }] } }
+    t.match(document.components.schemas, { UserPart: { required: ['id'], properties: { name: {} } } }, '10.5 with the parameter fields')
     t.match(responses['200']!.content, {
       'application/json': { schema: list },
       'application/vnd.api.v1+json': { schema: list },
       'application/vnd.api.v2+json': { schema: { required: ['version', 'data', 'page'], properties: { data: list } } },
     })
     t.strictSame(parameters!.map(({ name, in: place, required }) => [name, place, required]),
-      [...['role', 'email', 'q', 'sort', 'limit', 'after', 'fields'].map((name) => [name, 'query', false]), ['If-None-Match', 'header', false]])
+      [...['role', 'email', 'q', 'sort', 'limit', 'after', 'fields'].map((name) => [name, 'query', false]), ...['If-None-Match', 'If-Match', 'Prefer'].map((name) => [name, 'header', false])])
   })
 
   t.test('2.3 5.1 the bodies of users are JSON, that of uploads is a form with a file and a description', async (t) => {

@@ -1,0 +1,125 @@
+import { STATUS_CODES } from 'node:http'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import Fastify, { type FastifyInstance } from 'fastify'
+import { describeRoutes } from '../../routes/docs.ts'
+
+/** What a client gets. A body that is not at hand, such as that of a stream, is left out. */
+export interface Answer {
+  method: string
+  /** Relative to the prefix of the mount. */
+  url: string
+  status: number
+  headers: Readonly<Record<string, unknown>>
+  body?: string | Buffer | undefined
+}
+
+/** Returns what is wrong with a response by the OpenAPI document: one sentence, or undefined. */
+export type Check = (answer: Answer) => string | undefined
+
+interface Media { schema?: object }
+interface Reply { headers?: Record<string, object>, content?: Record<string, Media> }
+interface Operation { responses: Record<string, Reply> }
+interface Document { paths: Record<string, Record<string, Operation>> }
+
+// Those that tell HTTP software and browsers what to do with any response. The others are for the client, which the document must tell.
+const GENERAL = new Set([
+  'connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding', 'cache-control', 'vary',
+  'content-security-policy', 'cross-origin-resource-policy', 'x-content-type-options',
+])
+// Clients that have disconnected do not get it.
+const DISCONNECTED = 499
+const ID = 'openapi'
+// The addresses whose operations are described. GraphQL, pages and the reference itself are not.
+const DESCRIBED = /^\/(api|health|\.well-known)(\/|$)/
+
+// Apps with the same routes have the same document.
+const checks = new Map<string, Promise<Check>>()
+
+/**
+ * Returns the check for the mount of an app with a prefix, whose document is the one that GET /docs/json serves.
+ * @param options.hasHost whether a host may add headers that no operation has
+ */
+export function openDocument (app: FastifyInstance, prefix: string, { hasHost = false } = {}): Promise<Check> {
+  const scope = findScopes(app).find(({ usherOptions }) => usherOptions.prefix === prefix)
+  if (!scope) throw new Error(`no Usher at ${prefix}`)
+  const { publicPath, publicUrl, without } = scope.usherOptions
+  const key = JSON.stringify([hasHost, publicPath, publicUrl, without, scope.usherRoutes])
+  let check = checks.get(key)
+  if (!check) checks.set(key, check = createDocument(scope).then((document) => createCheck(document, hasHost)))
+  return check
+}
+
+// The scope of the routes is encapsulated, so no decorator of the app leads to it.
+function findScopes (app: FastifyInstance): FastifyInstance[] {
+  const symbol = Object.getOwnPropertySymbols(app).find(({ description }) => description === 'fastify.children')
+  const children: FastifyInstance[] = Reflect.get(app, symbol!)
+  return [...Object.hasOwn(app, 'usherRoutes') ? [app] : [], ...children.flatMap(findScopes)]
+}
+
+async function createDocument (scope: FastifyInstance): Promise<Document> {
+  const app = Fastify()
+  await describeRoutes(app, scope)
+  await app.ready()
+  return app.swagger() as object as Document
+}
+
+function createCheck (document: Document, hasHost: boolean): Check {
+  const ajv = new Ajv2020({ strict: false, validateSchema: false })
+  addFormats.default(ajv)
+  ajv.addSchema(document, ID)
+  const validators = new Map<string, ValidateFunction>()
+  const routes = Object.entries(document.paths)
+    // Those without parameters come first, as in the router.
+    .sort(([one], [other]) => one.split('{').length - other.split('{').length)
+    .map(([path, operations]) => ({ path, operations, pattern: new RegExp(`^${path.replace(/\./g, '\\.').replace(/\{\w+\}/g, '[^/]*')}$`) }))
+
+  const operations = Object.values(document.paths).flatMap((path) => Object.values(path))
+  const known = new Set(operations.flatMap(({ responses }) => Object.values(responses)).flatMap(namesOf))
+
+  function problemOfBody (pointer: string, body: string | Buffer): string | undefined {
+    let validate = validators.get(pointer)
+    if (!validate) validators.set(pointer, validate = ajv.compile({ $ref: `${ID}#${pointer}` }))
+    if (!validate(JSON.parse(`${body}`))) return ajv.errorsText(validate.errors, { dataVar: 'body' })
+  }
+
+  // A request to which no operation belongs gets one of these, in the shape of every failure.
+  function problemOfRejection ({ status, body }: Answer): string | undefined {
+    if (![400, 404, 405].includes(status)) return 'the document has no such operation'
+    if (body !== undefined && body !== '') return problemOfBody(`/components/schemas/${status === 400 ? 'Errors' : 'Error'}`, body)
+  }
+
+  function problemOf (answer: Answer, operation: Operation, pointer: string): string | undefined {
+    const { method, status, headers, body = '' } = answer
+    const name = status in operation.responses ? `${status}` : `${status}`[0] + 'XX'
+    const reply = operation.responses[name]
+    if (!reply) return 'the status is not declared'
+    const declared = namesOf(reply)
+    const undeclared = Object.keys(headers).filter((name) => !GENERAL.has(name) && !declared.includes(name) && (!hasHost || known.has(name)))
+    if (undeclared.length > 0) return `undeclared headers: ${undeclared.join(', ')}`
+    // HTTP permits no body for these, so Node sends none.
+    if (status === 204 || status === 304) return reply.content && 'there is no body'
+    if (!reply.content) return body.length > 0 ? 'the body is not declared' : undefined
+    const type = `${headers['content-type']}`.split(';', 1)[0]!.trim()
+    const range = type in reply.content ? type : '*/*'
+    const media = reply.content[range]
+    if (!media) return `the media type ${type} is not declared`
+    if (method === 'HEAD' || answer.body === undefined || !media.schema || !/json$/.test(type)) return
+    return problemOfBody(`${pointer}/responses/${name}/content/${escape(range)}/schema`, body)
+  }
+
+  return (answer) => {
+    const path = answer.url.split('?', 1)[0]!
+    if (!DESCRIBED.test(path) || answer.status === DISCONNECTED) return
+    const method = answer.method === 'HEAD' ? 'get' : answer.method.toLowerCase()
+    const route = routes.find(({ pattern }) => pattern.test(path))
+    const operation = route?.operations[method]
+    const problem = operation ? problemOf(answer, operation, `/paths/${escape(route.path)}/${method}`) : problemOfRejection(answer)
+    return problem && `${answer.method} ${route?.path ?? path} ${answer.status} ${STATUS_CODES[answer.status]}: ${problem}`
+  }
+}
+
+const namesOf = ({ headers = {} }: Reply): string[] => Object.keys(headers).map((name) => name.toLowerCase())
+
+// As part of a JSON pointer in a URI (RFC 6901 6).
+const escape = (text: string): string => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'))
