@@ -1,6 +1,5 @@
 import type { SwaggerTransform } from '@fastify/swagger'
 import fp from 'fastify-plugin'
-import { operationIdOf } from '../schema/openapi.ts'
 import { ErrorReply, failures } from '../schema/reply.ts'
 
 declare module 'fastify' {
@@ -36,6 +35,6 @@ export default fp(async function docs (app) {
     if (method === 'HEAD' || !schema!.summary) return
     const url = route.url.slice(prefix.length)
     const response = { ...method === 'GET' ? {} : ofWrites, ...schema!.response as object }
-    app.usherRoutes.push({ method, url, schema: { operationId: operationIdOf(`${method}`, url), ...schema, response } })
+    app.usherRoutes.push({ method, url, schema: { ...schema, response } })
   })
 }, { name: 'usher-docs' })

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import type { OutgoingHttpHeaders } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest } from 'fastify'
 import { NotFound } from '../schema/errors.ts'
-import { describeApi, finishDocument } from '../schema/openapi.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import { fillTemplate, readFileOfPage, readSignIn } from './pages/pages.ts'
 
@@ -86,7 +85,8 @@ async function createReference (app: FastifyInstance): Promise<FastifyInstance> 
 export async function describeRoutes (
   reference: FastifyInstance, { usherOptions, usherRoutes, usherTags }: FastifyInstance
 ): Promise<void> {
-  const { default: swagger } = await import('@fastify/swagger')
+  const [{ default: swagger }, { describeApi, finishDocument, operationIdOf }] =
+    await Promise.all([import('@fastify/swagger'), import('../schema/openapi.ts')])
   // The routes are only described and never called, so their validators, serializers and handlers can be any function.
   reference.setValidatorCompiler(() => Boolean)
   reference.setSerializerCompiler(() => JSON.stringify)
@@ -96,7 +96,9 @@ export async function describeRoutes (
     transformObject: (document) => finishDocument((document as { openapiObject: object }).openapiObject as never),
     stripBasePath: false,
   })
-  for (const route of usherRoutes) reference.route({ ...route, handler: Boolean })
+  for (const { method, url, schema } of usherRoutes) {
+    reference.route({ method, url, schema: { operationId: operationIdOf(`${method}`, url), ...schema }, handler: Boolean })
+  }
 }
 
 // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.

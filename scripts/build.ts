@@ -1,8 +1,10 @@
-// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, pages and their files, and templates.
+// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, pages and their files, and templates,
+// and the libraries that have hundreds of modules.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
+import { build } from 'esbuild'
 import ts from 'typescript'
 import { createPage } from '../routes/graphql/graphiql-page.ts'
 
@@ -22,7 +24,43 @@ rmSync(join(dist, 'package.json'))
 chmodSync(join(dist, 'node/server.js'), 0o755)
 keepDeclarations(join(dist, 'app.d.ts'), join(dist, 'client/index.d.ts'), join(dist, 'client/posts.d.ts'), join(dist, 'testing/index.d.ts'))
 await buildGraphiql(join(dist, 'routes/graphql'))
+for (const library of ['kysely', '@sinclair/typebox']) await bundleLibrary(library)
 checkImports()
+
+// Bundles what the package uses of a library into one module, and imports it from there. Loading its hundreds of modules takes more
+// memory than all of Usher's own (docs/speed.md), and a host pays for it in each process.
+async function bundleLibrary (library: string): Promise<void> {
+  const file = `dist/vendor/${library.split('/').at(-1)}.js`
+  const names = new Set<string>()
+  for (const path of globSync('**/*.js', { cwd: dist })) {
+    const module = join(dist, path)
+    const text = readFileSync(module, 'utf8')
+    const imports = new RegExp(`^import \\{([^}]*)\\} from '${library}';$`, 'gm')
+    const bundled = text.replace(imports, (_, list: string) => {
+      for (const name of list.split(',')) names.add(name.trim().split(' as ')[0]!)
+      const specifier = relative(join(module, '..'), join(root, file))
+      return `import {${list}} from '${specifier.startsWith('.') ? specifier : `./${specifier}`}';`
+    })
+    if (bundled.includes(`'${library}'`)) throw new Error(`${path} imports ${library} in another way than by names`)
+    if (bundled !== text) writeFileSync(module, bundled)
+  }
+  const contents = `export { ${[...names].join(', ')} } from '${library}'`
+  await build({
+    stdin: { contents, resolveDir: root },
+    outfile: join(root, file),
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node22',
+    // Names remain, for stack traces.
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'none',
+  })
+  const licence = globSync('{LICENSE,license}*', { cwd: join(root, 'node_modules', library) })[0]
+  if (!licence) throw new Error(`${library} has no licence`)
+  cpSync(join(root, 'node_modules', library, licence), join(root, file.replace(/js$/, 'LICENSE')))
+}
 
 // Throws if a module imports a file that is not there. The compiler does not change the extension of a dynamic import in an expression
 // that is exported by default. Scripts of pages are not modules of the package.

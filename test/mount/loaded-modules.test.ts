@@ -17,12 +17,27 @@ const modulesOf: Record<Part, RegExp> = {
 }
 const parts = Object.keys(modulesOf) as Part[]
 
+// Only requests to the reference need these, or a host that imports `node:http`: then Node.js loads undici with it.
+const lazy = /schema\/openapi\.|\/@fastify\/swagger|deps\/undici\/undici$/
+
+async function modulesWith (options: UsherOptions): Promise<string[]> {
+  const script = join(import.meta.dirname, 'fixtures/loaded-modules.ts')
+  // tap adds modules to every process that a test starts.
+  const env = { ...process.env, NODE_OPTIONS: '' }
+  return JSON.parse((await promisify(execFile)(process.execPath, [script, JSON.stringify(options)], { env })).stdout)
+}
+
+t.test('9 a host with all parts loads at its start neither the reference nor the HTTP client of Node.js', async (t) => {
+  const { options } = await createUsher(t)
+  const loaded = await modulesWith(options)
+  t.ok(loaded.some((url) => url.endsWith('/routes/docs.ts')))
+  t.strictSame(loaded.filter((url) => lazy.test(url)), [])
+})
+
 for (const without of [...parts.map((part) => [part]), parts]) {
   t.test(`12.10 without ${without.join(', ')}, its modules are not loaded`, async (t) => {
     const { options } = await createUsher(t, { without })
-    const script = join(import.meta.dirname, 'fixtures/loaded-modules.ts')
-    const { stdout } = await promisify(execFile)(process.execPath, [script, JSON.stringify(options)])
-    const loaded: string[] = JSON.parse(stdout)
+    const loaded = await modulesWith(options)
     t.ok(loaded.some((url) => url.endsWith('/app.ts')))
     for (const part of without) t.strictSame(loaded.filter((url) => modulesOf[part].test(url)), [], part)
     t.notOk(loaded.some((url) => url.endsWith('/outbox/webhooks.ts')), 'that of webhooks is not loaded either, because there are none')

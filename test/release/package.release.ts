@@ -49,7 +49,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     'dist/routes/graphql/graphiql-page.LICENSE', 'dist/routes/graphql/graphiql-page.html.gz', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css', 'dist/routes/pages/graphiql.html',
     'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html', 'dist/schema/common-passwords.LICENSE', 'dist/schema/common-passwords.txt',
-    'dist/schema/schema.graphql',
+    'dist/schema/schema.graphql', 'dist/vendor/kysely.LICENSE', 'dist/vendor/typebox.LICENSE',
   ])
   t.strictSame(paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(), ['docs', 'graphiql', 'pages', 'sign-in'].map((name) => `dist/routes/pages/${name}.js`))
   // Most of it is the page of GraphiQL, whose library has nine megabytes.
@@ -67,6 +67,41 @@ t.test('9 the tests of mounting and of traces pass with the modules and files of
     const output = await runProgram(root, 'env', [`NODE_OPTIONS=${options}`, process.execPath, file], settings)
     t.match(output, /^1\.\.[1-9]\d*$/m, file)
   }
+})
+
+t.test('9 a host without the parts of Usher has at most 15 MB more on its heap than one without Usher', async (t) => {
+  const databaseUrl = await testDatabaseUrl()
+  const options = { databaseUrl, schema: uniqueSchema(t.name), without: ['uploads', 'posts', 'graphql', 'docs', 'pages'] }
+  await writeFile(join(folder, 'memory.js'), `
+import { registerHooks } from 'node:module'
+const libraries = new Set()
+registerHooks({
+  resolve (specifier, context, nextResolve) {
+    const resolved = nextResolve(specifier, context)
+    const [, name] = /.*\\/node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(resolved.url) ?? []
+    if (name) libraries.add(name)
+    return resolved
+  },
+})
+const { default: Fastify } = await import('fastify')
+const app = Fastify()
+const [options] = process.argv.slice(2).map((text) => JSON.parse(text))
+if (options) await app.register(import('fastify-usher'), options)
+await app.ready()
+gc()
+const { heapUsed } = process.memoryUsage()
+await app.close()
+console.log(JSON.stringify({ heapUsed, libraries: [...libraries] }))
+`)
+  const measure = async (...args: string[]): Promise<{ heapUsed: number, libraries: string[] }> =>
+    JSON.parse((await run(process.execPath, ['--expose-gc', 'memory.js', ...args], { cwd: folder, env })).stdout)
+  const bare = await measure()
+  const mounted = await measure(JSON.stringify(options))
+  t.ok(mounted.libraries.includes('postgres'))
+  // The build bundles what Usher needs of those that have hundreds of modules.
+  t.notOk(mounted.libraries.some((name) => /^(kysely|@sinclair\/typebox|graphql|mercurius|nodemailer)$/.test(name)), `${mounted.libraries}`)
+  const megabytes = (mounted.heapUsed - bare.heapUsed) / 2 ** 20
+  t.ok(megabytes < 15, `${megabytes}`)
 })
 
 t.test('9 every module that the package imports is among its dependencies', async (t) => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { ServerResponse, type IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type {
   FastifyError, FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions, preValidationHookHandler,
@@ -20,6 +20,9 @@ import { protocols } from './protocols.ts'
 import type { SocketContext } from './socket-context.ts'
 import type { Subscriptions } from '../subscriptions.ts'
 import { handleUpgrades } from './upgrades.ts'
+
+// An `import` would also load what `node:http` loads on first use: undici, which takes more than a megabyte.
+const http = process.getBuiltinModule('node:http')
 
 const BYTES_A_MESSAGE = 16 * 1024
 const FRAGMENTS_A_MESSAGE = 64
@@ -88,7 +91,7 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   // Sends the request through the router.
   function dispatch (request: IncomingMessage, connection: Duplex, head: Buffer): void {
     connection.on('error', () => connection.destroy())
-    const response = new ServerResponse(request)
+    const response = new http.ServerResponse(request)
     upgrades.set(response, { request, connection, head })
     response.assignSocket(connection as never)
     response.on('finish', () => closeConnection(connection))
