@@ -953,7 +953,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags that the client has. The response is 304 without a body if one of them is the current one */
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
                 "If-None-Match"?: string;
                 /** @description Entity tags. The response is 412 if none of them is the current one */
                 "If-Match"?: string;
@@ -1588,7 +1588,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags that the client has. The response is 304 without a body if one of them is the current one */
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
                 "If-None-Match"?: string;
                 /** @description Entity tags. The response is 412 if none of them is the current one */
                 "If-Match"?: string;
@@ -1997,7 +1997,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags that the client has. The response is 304 without a body if one of them is the current one */
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
                 "If-None-Match"?: string;
                 /** @description Entity tags. The response is 412 if none of them is the current one */
                 "If-Match"?: string;
@@ -4380,7 +4380,7 @@ export interface operations {
                 fields?: string;
             };
             header?: {
-                /** @description Entity tags that the client has. The response is 304 without a body if one of them is the current one */
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
                 "If-None-Match"?: string;
                 /** @description Entity tags. The response is 412 if none of them is the current one */
                 "If-Match"?: string;
@@ -4774,7 +4774,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags that the client has. The response is 304 without a body if one of them is the current one */
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
                 "If-None-Match"?: string;
                 /** @description Entity tags. The response is 412 if none of them is the current one */
                 "If-Match"?: string;
@@ -5577,7 +5577,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Entity tags that the client has. The response is 304 without a body if one of them is the current one */
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
                 "If-None-Match"?: string;
                 /** @description Entity tags. The response is 412 if none of them is the current one */
                 "If-Match"?: string;
@@ -6003,13 +6003,13 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags that the client has. The response is 304 without a body if one of them is the current one */
+                /** @description Entity tags that the client has. If one of them is the current one, the response is 304 without a body */
                 "If-None-Match"?: string;
                 /** @description Entity tags. The response is 412 if none of them is the current one */
                 "If-Match"?: string;
                 /** @description The bytes to read, such as `bytes=0-1023` */
                 Range?: string;
-                /** @description The entity tag or the date of the version that the client has: if it is not the current one, the response is 200 */
+                /** @description The entity tag or date of the version that the client has. If it is not the current one, the response is 200 */
                 "If-Range"?: string;
                 /** @description A date. The response is 304 without a body if nothing has changed since */
                 "If-Modified-Since"?: string;

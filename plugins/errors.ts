@@ -14,7 +14,9 @@ import { createSampler } from './sampler.ts'
 const RETRY_AFTER_SECONDS = '1'
 
 // What a route has set for the response that has failed describes something else than the error (RFC 9110 8).
-const REPRESENTATION = ['etag', 'last-modified', 'accept-ranges', 'content-disposition', 'link', 'location', 'idempotency-replayed']
+const REPRESENTATION = [
+  'etag', 'last-modified', 'accept-ranges', 'content-disposition', 'link', 'location', 'idempotency-replayed',
+]
 
 const isNew = createSampler()
 

@@ -114,16 +114,17 @@ const byStatus: Readonly<Record<string, readonly [name: string, description?: st
   503: ['Retry-After'],
 }
 
-const parameter = (name: string, description: string) => ({ name, in: 'header', description, required: false, schema: { type: 'string' } })
+const parameter = (name: string, description: string) =>
+  ({ name, in: 'header', description, required: false, schema: { type: 'string' } })
 // Those of all reads that have an entity tag.
 const CONDITIONS = [
-  parameter('If-None-Match', 'Entity tags that the client has. The response is 304 without a body if one of them is the current one'),
+  parameter('If-None-Match', 'Entity tags that the client has. If one of them is the current one, the response is 304 without a body'),
   parameter('If-Match', 'Entity tags. The response is 412 if none of them is the current one'),
 ]
 // Those of reads that can be limited to a range.
 const RANGES = [
   parameter('Range', 'The bytes to read, such as `bytes=0-1023`'),
-  parameter('If-Range', 'The entity tag or the date of the version that the client has: if it is not the current one, the response is 200'),
+  parameter('If-Range', 'The entity tag or date of the version that the client has. If it is not the current one, the response is 200'),
   parameter('If-Modified-Since', 'A date. The response is 304 without a body if nothing has changed since'),
   parameter('If-Unmodified-Since', 'A date. The response is 412 if anything has changed since'),
 ]
@@ -167,7 +168,9 @@ function finishOperation (operation: Operation): void {
     for (const media of Object.values(response.content ?? {})) if (example) media.example = example
   }
   const isStrict = Object.values(headers).flat().includes('Preference-Applied')
-  const added = [...'304' in responses ? CONDITIONS : [], ...'206' in responses ? RANGES : [], ...isStrict ? [PREFER] : []]
+  const added = [
+    ...'304' in responses ? CONDITIONS : [], ...'206' in responses ? RANGES : [], ...isStrict ? [PREFER] : [],
+  ]
   if (added.length > 0) operation.parameters = [...parameters, ...added]
   if (operation[IDEMPOTENT]) describeKey(operation)
 }
@@ -182,14 +185,20 @@ function addParts ({ content = {} }: Operation['responses'][string]): void {
 }
 
 function withParts (schema: Json): Json {
-  const { title, items, properties = {} } = schema as { title?: string, items?: Json, properties?: Record<string, Json> }
+  const { title, items, properties = {} } =
+    schema as { title?: string, items?: Json, properties?: Record<string, Json> }
   if (items && typeof items.title === 'string') return { ...schema, items: { anyOf: [items, partOf(items)] } }
   if (title !== undefined) return schema
-  return { ...schema, properties: Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, withParts(value)])) }
+  const withPartsOf = Object.entries(properties).map(([name, value]) => [name, withParts(value)])
+  return { ...schema, properties: Object.fromEntries(withPartsOf) }
 }
 
-const partOf = (schema: Json): Json =>
-  ({ ...schema, title: `${schema.title}Part`, description: 'The members that the parameter `fields` has named', required: ['id'] })
+const partOf = (schema: Json): Json => ({
+  ...schema,
+  title: `${schema.title}Part`,
+  description: 'The members that the parameter `fields` has named',
+  required: ['id'],
+})
 
 // Describes the headers of an operation whose requests may have an idempotency key (contract 10.4).
 function describeKey (operation: Operation): void {
@@ -205,7 +214,8 @@ function describeKey (operation: Operation): void {
 
 function isTagged (status: string, { responses }: Operation): boolean {
   if (Number(status) > 304) return false
-  return '304' in responses || Object.values(responses[status]!.content ?? {}).some(({ schema }) => TAGGED.has(`${schema?.title}`))
+  const media = Object.values(responses[status]!.content ?? {})
+  return '304' in responses || media.some(({ schema }) => TAGGED.has(`${schema?.title}`))
 }
 
 const validatorKeywords = new Set(['text', 'trim', 'asciiDomain', 'normalized', 'uncommon', 'notNull', 'userField'])

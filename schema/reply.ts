@@ -34,5 +34,8 @@ export function content<Types extends Record<string, TSchema>> (description: str
   return { description, content: Object.fromEntries(entries) as { [T in keyof Types]: { schema: Types[T] } } }
 }
 
-/** The member of a route's schema that names the headers of its responses by their status, besides those that follow from the rest. */
+/**
+ * The member of a route's schema that names the headers of its responses by their status, besides those that follow from
+ * the rest of the schema.
+ */
 export const HEADERS = 'x-headers'

@@ -48,7 +48,9 @@ export const UploadUsage = Type.Object({
 }, { title: 'UploadUsage', description: 'What the uploads of the actor take, and may take' })
 
 /** The responses of GET /api/uploads/{id} (contract 5.2): the bytes, a range of them, or 304. */
-const bytes = { '*/*': Type.String({ contentMediaType: 'application/octet-stream', description: 'In the media type of the file' }) }
+const bytes = {
+  '*/*': Type.String({ contentMediaType: 'application/octet-stream', description: 'In the media type of the file' }),
+}
 export const UploadBytes = content('The bytes', bytes)
 export const UploadRange = content('A range of the bytes', bytes)
 

@@ -1,5 +1,5 @@
-// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, pages and their files, and templates,
-// and the libraries that have hundreds of modules.
+// Builds dist/, the content of the package: JavaScript, the declarations of its entry point, the SDL, pages and their files,
+// templates, and the libraries that have hundreds of modules.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -27,8 +27,8 @@ await buildGraphiql(join(dist, 'routes/graphql'))
 for (const library of ['kysely', '@sinclair/typebox']) await bundleLibrary(library)
 checkImports()
 
-// Bundles what the package uses of a library into one module, and imports it from there. Loading its hundreds of modules takes more
-// memory than all of Usher's own (docs/speed.md), and a host pays for it in each process.
+// Bundles what the package uses of a library into one module, and imports it from there. Loading its hundreds of modules
+// takes more memory than all of Usher's own (docs/speed.md), and a host pays for it in each process.
 async function bundleLibrary (library: string): Promise<void> {
   const file = `dist/vendor/${library.split('/').at(-1)}.js`
   const names = new Set<string>()

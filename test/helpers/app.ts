@@ -78,8 +78,8 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
 }
 
 /**
- * Checks every response of an app by the OpenAPI document, also those to requests over sockets. `settle` throws an error if
- * one was wrong since it was called last.
+ * Checks every response of an app by the OpenAPI document, also those to requests over sockets. `settle` throws an error
+ * if one was wrong since it was called last.
  */
 function checkResponses (app: FastifyInstance, prefix: string) {
   const problems: string[] = []
@@ -116,8 +116,8 @@ async function repeat (send: () => Promise<LightMyRequestResponse>): Promise<Lig
 }
 
 /**
- * Returns the same helpers for an app that has mounted Usher itself. They check the responses to their own requests, apart from the headers
- * that only the host sends.
+ * Returns the same helpers for an app that has mounted Usher itself. They check the responses to their own requests, apart
+ * from the headers that only the host sends.
  */
 export async function withUsers (app: FastifyInstance, options: UsherOptions): Promise<TestUsher> {
   const check = await openDocument(app, options.prefix ?? '', { hasHost: true })
@@ -129,7 +129,8 @@ export async function withUsers (app: FastifyInstance, options: UsherOptions): P
   })
 }
 
-type Checked = (response: LightMyRequestResponse, method: InjectOptions['method'], path: string) => LightMyRequestResponse
+type Checked =
+  (response: LightMyRequestResponse, method: InjectOptions['method'], path: string) => LightMyRequestResponse
 
 async function createHelpers (app: FastifyInstance, options: UsherOptions, checked: Checked): Promise<TestUsher> {
   const prefix = options.prefix ?? ''

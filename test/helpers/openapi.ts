@@ -22,7 +22,8 @@ interface Reply { headers?: Record<string, object>, content?: Record<string, Med
 interface Operation { responses: Record<string, Reply> }
 interface Document { paths: Record<string, Record<string, Operation>> }
 
-// Those that tell HTTP software and browsers what to do with any response. The others are for the client, which the document must tell.
+// Those that tell HTTP software and browsers what to do with any response. The document must have the others, which are
+// for the client.
 const GENERAL = new Set([
   'connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding', 'cache-control', 'vary',
   'content-security-policy', 'cross-origin-resource-policy', 'x-content-type-options',
@@ -72,7 +73,7 @@ function createCheck (document: Document, hasHost: boolean): Check {
   const routes = Object.entries(document.paths)
     // Those without parameters come first, as in the router.
     .sort(([one], [other]) => one.split('{').length - other.split('{').length)
-    .map(([path, operations]) => ({ path, operations, pattern: new RegExp(`^${path.replace(/\./g, '\\.').replace(/\{\w+\}/g, '[^/]*')}$`) }))
+    .map(([path, operations]) => ({ path, operations, pattern: patternOf(path) }))
 
   const operations = Object.values(document.paths).flatMap((path) => Object.values(path))
   const known = new Set(operations.flatMap(({ responses }) => Object.values(responses)).flatMap(namesOf))
@@ -86,7 +87,8 @@ function createCheck (document: Document, hasHost: boolean): Check {
   // A request to which no operation belongs gets one of these, in the shape of every failure.
   function problemOfRejection ({ status, body }: Answer): string | undefined {
     if (![400, 404, 405].includes(status)) return 'the document has no such operation'
-    if (body !== undefined && body !== '') return problemOfBody(`/components/schemas/${status === 400 ? 'Errors' : 'Error'}`, body)
+    const name = status === 400 ? 'Errors' : 'Error'
+    if (body !== undefined && body !== '') return problemOfBody(`/components/schemas/${name}`, body)
   }
 
   function problemOf (answer: Answer, operation: Operation, pointer: string): string | undefined {
@@ -95,7 +97,8 @@ function createCheck (document: Document, hasHost: boolean): Check {
     const reply = operation.responses[name]
     if (!reply) return 'the status is not declared'
     const declared = namesOf(reply)
-    const undeclared = Object.keys(headers).filter((name) => !GENERAL.has(name) && !declared.includes(name) && (!hasHost || known.has(name)))
+    const mayLack = (name: string) => GENERAL.has(name) || (hasHost && !known.has(name))
+    const undeclared = Object.keys(headers).filter((name) => !declared.includes(name) && !mayLack(name))
     if (undeclared.length > 0) return `undeclared headers: ${undeclared.join(', ')}`
     // HTTP permits no body for these, so Node sends none.
     if (status === 204 || status === 304) return reply.content && 'there is no body'
@@ -114,12 +117,18 @@ function createCheck (document: Document, hasHost: boolean): Check {
     const method = answer.method === 'HEAD' ? 'get' : answer.method.toLowerCase()
     const route = routes.find(({ pattern }) => pattern.test(path))
     const operation = route?.operations[method]
-    const problem = operation ? problemOf(answer, operation, `/paths/${escape(route.path)}/${method}`) : problemOfRejection(answer)
-    return problem && `${answer.method} ${route?.path ?? path} ${answer.status} ${STATUS_CODES[answer.status]}: ${problem}`
+    const problem = operation
+      ? problemOf(answer, operation, `/paths/${escape(route.path)}/${method}`)
+      : problemOfRejection(answer)
+    const name = `${answer.method} ${route?.path ?? path} ${answer.status} ${STATUS_CODES[answer.status]}`
+    return problem && `${name}: ${problem}`
   }
 }
 
 const namesOf = ({ headers = {} }: Reply): string[] => Object.keys(headers).map((name) => name.toLowerCase())
+
+const patternOf = (path: string): RegExp =>
+  new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]*')}$`)
 
 // As part of a JSON pointer in a URI (RFC 6901 6).
 const escape = (text: string): string => encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'))

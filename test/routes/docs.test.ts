@@ -138,15 +138,20 @@ t.test('8 GET /docs/json', async (t) => {
 
   t.test('2.1 3 the list of users has three media types and no required parameter', async (t) => {
     const { parameters, responses } = document.paths['/api/users']!.get!
-    const list = { type: 'array', items: { anyOf: [{ $ref: '#/components/schemas/User' }, { $ref: '#/components/schemas/UserPart' }] } }
-    t.match(document.components.schemas, { UserPart: { required: ['id'], properties: { name: {} } } }, '10.5 with the parameter fields')
+    const items = { anyOf: [{ $ref: '#/components/schemas/User' }, { $ref: '#/components/schemas/UserPart' }] }
+    const list = { type: 'array', items }
+    const part = { required: ['id'], properties: { name: {} } }
+    t.match(document.components.schemas, { UserPart: part }, '10.5 with the parameter fields')
     t.match(responses['200']!.content, {
       'application/json': { schema: list },
       'application/vnd.api.v1+json': { schema: list },
       'application/vnd.api.v2+json': { schema: { required: ['version', 'data', 'page'], properties: { data: list } } },
     })
     t.strictSame(parameters!.map(({ name, in: place, required }) => [name, place, required]),
-      [...['role', 'email', 'q', 'sort', 'limit', 'after', 'fields'].map((name) => [name, 'query', false]), ...['If-None-Match', 'If-Match', 'Prefer'].map((name) => [name, 'header', false])])
+      [
+        ...['role', 'email', 'q', 'sort', 'limit', 'after', 'fields'].map((name) => [name, 'query', false]),
+        ...['If-None-Match', 'If-Match', 'Prefer'].map((name) => [name, 'header', false]),
+      ])
   })
 
   t.test('2.3 5.1 the bodies of users are JSON, that of uploads is a form with a file and a description', async (t) => {

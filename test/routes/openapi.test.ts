@@ -8,7 +8,8 @@ const { app, inject, admin } = usher
 
 t.test('8 a response that differs from the document is noticed', async (t) => {
   const check = await openDocument(app, '')
-  const user = { id: 'x', name: 'Ada', role: 'user', createdAt: '2026-01-01T00:00:00Z', updatedAt: '2026-01-01T00:00:00Z' }
+  const at = '2026-01-01T00:00:00Z'
+  const user = { id: 'x', name: 'Ada', role: 'user', createdAt: at, updatedAt: at }
   const json = { 'content-type': 'application/json; charset=utf-8' }
   const problemOf = (body: unknown, answer: Partial<Answer> = {}) =>
     check({ method: 'GET', url: '/api/users/x', status: 200, headers: json, body: JSON.stringify(body), ...answer })
@@ -25,7 +26,7 @@ t.test('8 a response that differs from the document is noticed', async (t) => {
 })
 
 t.test('8 the document has the responses of every operation to bodies that it cannot read', async (t) => {
-  const { paths } = (await inject('GET', '/docs/json')).json<{ paths: Record<string, Record<string, { operationId: string }>> }>()
+  const { paths } = (await inject('GET', '/docs/json')).json<{ paths: Record<string, object> }>()
   const bodies = {
     'not JSON': [{ 'content-type': 'application/json' }, '{'],
     'another type': [{ 'content-type': 'application/xml' }, '<x/>'],
