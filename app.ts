@@ -7,7 +7,7 @@ import { createUsher } from './plugins/api/usher.ts'
 import audit from './plugins/audit.ts'
 import auth from './plugins/auth/auth.ts'
 import claims from './plugins/auth/claims.ts'
-import database from './plugins/database.ts'
+import database, { openDatabase, type OpenDatabase } from './plugins/database.ts'
 import accounts from './plugins/users/accounts.ts'
 import deletedUsers from './plugins/users/deleted-users.ts'
 import docs from './plugins/docs.ts'
@@ -94,16 +94,37 @@ const usher: FastifyPluginAsync<UsherOptions> = async (app, input) => {
   const { decoratorName, actorName } = options
   decorateRequest(app, actorName)
   if (app.hasDecorator(decoratorName)) throw new Error(`usher: decoratorName ${decoratorName} is taken in this app: choose another name`)
-  const mounted = Promise.withResolvers<Usher>()
-  await app.register(async (scope) => {
+  // It is not awaited here, see `whenOpen`. The host awaits it, as Fastify has a plugin with all that it has
+  // registered.
+  app.register(async (scope) => {
     await scope.register(optionsPlugin, { options })
     scope.decorate('usherHost', app)
     const rejectConflicts = collectRoutes(scope)
-    await service(scope).catch((error) => { throw explainConflict(explainStart(error, options.schema)) })
-    rejectConflicts(app)
-    mounted.resolve(createUsher(scope))
+    // A node has registered it for all of its routes.
+    if (!scope.hasPlugin('usher-pipelining')) await scope.register(pipelining)
+    await scope.register(telemetry)
+    scope.register(whenOpen(openDatabase(scope), async (opened) => {
+      await service(scope, opened).catch((error) => { throw explainConflict(explainStart(error, options.schema)) })
+      rejectConflicts(app)
+      app.decorate(decoratorName, createUsher(scope))
+    }))
   }, { prefix, logLevel, logSerializers })
-  app.decorate(decoratorName, await mounted.promise)
+}
+
+/**
+ * Returns a plugin that runs `work` when the database is open. Fastify awaits the promise of a plugin without a limit,
+ * but gives the function of a plugin `pluginTimeout`, which is ten seconds by default. Migrations may take longer, and
+ * so may another node's, for which this one waits.
+ */
+function whenOpen (
+  opening: Promise<OpenDatabase>, work: (opened: OpenDatabase) => Promise<void>
+): Promise<{ default: FastifyPluginAsync }> {
+  const plugin = opening.then((opened) => ({
+    default: fp(async () => work(opened), { name: 'usher-service' }),
+  }))
+  // Fastify gets to it after the plugins before it, and Node.js would end the process if it has failed by then.
+  plugin.catch(() => {})
+  return plugin
 }
 
 function decorateRequest (app: FastifyInstance, name: string): void {
@@ -114,17 +135,14 @@ function decorateRequest (app: FastifyInstance, name: string): void {
 }
 
 // Registers the parts of the service, in the order of their dependencies. Those that can be left out are imported only if they are used.
-async function service (app: FastifyInstance): Promise<void> {
+async function service (app: FastifyInstance, opened: OpenDatabase): Promise<void> {
   const has = createHas(app)
-  // A node has registered it for all of its routes.
-  if (!app.hasPlugin('usher-pipelining')) await app.register(pipelining)
-  await app.register(telemetry)
   await app.register(actor)
   await app.register(responseIsolation)
   await app.register(errors)
   await app.register(lingeringClose)
   await app.register(hooks)
-  await app.register(database)
+  await app.register(database, { opened })
   await app.register(totals)
   await app.register(outbox)
   await app.register(idempotency)

@@ -61,7 +61,7 @@ export async function deleteAllSessions (db: Database): Promise<number> {
 export async function listEndedSessions (db: Database, within: number): Promise<{ id: string, age: number }[]> {
   return db.selectFrom('ended_sessions')
     .select(['id', sql<number>`extract(epoch from now() - ended_at)::float8`.as('age')])
-    .where('ended_at', '>=', sql<Date>`now() - ${seconds(within)}`)
+    .where('ended_at', '>=', sql<Date>`now() - make_interval(secs => ${sql.lit(within)})`)
     .orderBy('ended_at').execute()
 }
 

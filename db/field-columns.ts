@@ -33,6 +33,6 @@ async function listColumns (db: Database, schema: string): Promise<ColumnRow[]> 
   const { rows } = await sql<ColumnRow>`
     select attname as name, format_type(atttypid, atttypmod) as type, attnotnull as required
     from pg_attribute join pg_class on pg_class.oid = attrelid join pg_namespace on pg_namespace.oid = relnamespace
-    where nspname = ${schema} and relname = 'users' and attnum > 0 and not attisdropped`.execute(db)
+    where nspname = ${sql.lit(schema)} and relname = 'users' and attnum > 0 and not attisdropped`.execute(db)
   return rows
 }

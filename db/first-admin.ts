@@ -8,7 +8,7 @@ import { allowPauses, lock } from './postgres.ts'
 import { StartError } from './start-errors.ts'
 import type { Database, UserRow } from './tables.ts'
 import { userColumns } from './user-columns.ts'
-import { emailKey, hasEmail } from './user-keys.ts'
+import { emailKey, hasEmail, keyOfEmail } from './user-keys.ts'
 import { voidIssued } from './void-issued.ts'
 
 /** The first admin, and what else happens in the transaction. */
@@ -73,6 +73,21 @@ const unverified = (email: string) => new StartError(`there is no admin, and the
   `not verified it, so it may be somebody else who claims it. If the user is the right one, run "${PROGRAM} users promote ${email}", and ` +
   `"${PROGRAM} users reset-password ${email}" for a new password. If not, run "${PROGRAM} users delete ${email}", or choose another address ` +
   'for the first admin (ADMIN_EMAIL, or the option admin). Then start again')
+
+/**
+ * Whether there is an admin who is not disabled, and whether the user with the address that was asked for is an admin.
+ */
+export interface AdminState { exists: boolean, isAdmin: boolean }
+
+/** Returns whether there is an admin, and whether the user with this address is one. It takes one round trip. */
+export async function readAdmin (db: Database, email: string | undefined): Promise<AdminState> {
+  // Statements with parameters take two, because their types are asked for first.
+  const admins = () => db.selectFrom('users').select(sql.lit(1).as('found')).where('role', '=', sql.lit('admin'))
+  const { rows: [found] } = await sql<AdminState>`
+    select exists (${admins().where('disabled', '=', sql.lit(false))}) as "exists",
+      exists (${admins().where(emailKey, '=', keyOfEmail(sql.lit(email ?? '')))}) as "isAdmin"`.execute(db)
+  return found!
+}
 
 /** Returns whether there is at least one admin who is not disabled. */
 export async function hasAdmin (db: Database): Promise<boolean> {

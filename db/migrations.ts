@@ -45,6 +45,18 @@ export interface MigrateOptions {
   oldest?: number
   /** Receives what is being done. */
   report?: ReportStep
+  /** Called when all tables have been found, and it is being read whether they are up to date. */
+  onTables?: () => void
+}
+
+/** What `migrate` has found and done. */
+export interface Migrated {
+  /** The names of migrations that a newer version has run. */
+  newer: string[]
+  /** Whether this call has changed something. */
+  hasChanged: boolean
+  /** Whether the server is a standby, which accepts no writes. */
+  isStandby: boolean
 }
 
 /**
@@ -58,15 +70,25 @@ export interface MigrateOptions {
  * all tables of the database, which fails if another program drops one of its tables at that moment.
  */
 export async function migrate (
-  db: Kysely<Tables>, schema: string, { fields = noFields, oldest = OLDEST_POSTGRESQL, report = () => {} }: MigrateOptions = {}
-): Promise<string[]> {
+  db: Kysely<Tables>, schema: string,
+  { fields = noFields, oldest = OLDEST_POSTGRESQL, report = () => {}, onTables = () => {} }: MigrateOptions = {}
+): Promise<Migrated> {
   // Usually there is nothing to do, so do not wait for the lock.
-  const ran = await listRan(db, schema, oldest)
-  const newer = listNewer(ran, schema)
-  const isCurrent = Object.keys(migrations).every((name) => ran.has(name))
-  if (isCurrent && (await listMissingColumns(db, schema, fields)).length === 0) return newer
-  if (ran.size > 0 || !await create(db, schema, fields)) await whileAlone(db, schema, () => change(db, schema, fields, report), () => report({ state: 'waiting' }))
-  return newer
+  const found = await find(db, schema, oldest)
+  if (found.hasTables) onTables()
+  const isNew = !found.isOurs
+  const [ran, missing] = isNew
+    ? [new Set<string>(), undefined] as const
+    : await Promise.all([readRan(db, schema), listMissingColumns(db, schema, fields).catch((error: Error) => error)])
+  const unchanged = { newer: listNewer(ran, schema), hasChanged: false, isStandby: found.isStandby }
+  if (Object.keys(migrations).every((name) => ran.has(name))) {
+    if (missing instanceof Error) throw missing
+    if (missing?.length === 0) return unchanged
+  }
+  if (ran.size > 0 || !await create(db, schema, fields)) {
+    await whileAlone(db, schema, () => change(db, schema, fields, report), () => report({ state: 'waiting' }))
+  }
+  return { ...unchanged, hasChanged: true }
 }
 
 // Creates everything in one transaction. Returns false if another node has just done that.
@@ -192,7 +214,10 @@ export const migrations: Readonly<Record<string, Migration>> = {
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()
 
 async function listRan (db: Kysely<Tables>, schema: string, oldest: number): Promise<ReadonlySet<string>> {
-  if (!await exists(db, schema, oldest)) return new Set()
+  return await exists(db, schema, oldest) ? readRan(db, schema) : new Set()
+}
+
+async function readRan (db: Kysely<Tables>, schema: string): Promise<ReadonlySet<string>> {
   const ran = new Set((await logOf(db, schema).selectFrom('migrations').select('name').execute()).map(({ name }) => name))
   if (ran.size > 0 && !ran.has(FIRST)) throw notOurs(schema)
   return ran
@@ -201,19 +226,40 @@ async function listRan (db: Kysely<Tables>, schema: string, oldest: number): Pro
 const FIRST = '0001-users'
 const notOurs = (schema: string) => new StartError(conflict(schema, 'the table migrations'))
 
-// Returns whether the table `migrations` exists. `create table if not exists` would require the right to create tables even if
-// everything exists. `to_regclass` is not reliable here: it reads the cache of its connection, which remembers that the table did
-// not exist and is not updated while the connection waits for an advisory lock. So this reads the catalogue tables.
 async function exists (db: Kysely<Tables>, schema: string, oldest = 0): Promise<boolean> {
-  const { rows: [found] } = await sql<{ version: number, shown: string, columns: string }>`
+  return (await find(db, schema, oldest)).isOurs
+}
+
+interface Found {
+  /** Whether the table `migrations` exists. */
+  isOurs: boolean
+  /** Whether all tables exist that a start reads. They may be those of an older version. */
+  hasTables: boolean
+  isStandby: boolean
+}
+
+const READ_AT_START = ['event_consumers', 'signing_keys', 'users']
+
+// `create table if not exists` would require the right to create tables even if everything exists. `to_regclass` is
+// not reliable here: it
+// reads the cache of its connection, which remembers that the table did not exist and is not updated while the
+// connection waits for an
+// advisory lock. So this reads the catalogue tables. Without parameters, a statement takes one round trip.
+async function find (db: Kysely<Tables>, schema: string, oldest: number): Promise<Found> {
+  const { rows: [found] } = await sql<Omit<Found, 'isOurs'> & { version: number, shown: string, columns: string }>`
+    with tables as (
+      select pg_class.oid, relname from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+      where nspname = ${sql.lit(schema)})
     select current_setting('server_version_num')::integer as version, current_setting('server_version') as shown, (
       select string_agg(attname, ' ' order by attnum) from pg_attribute where attnum > 0 and not attisdropped and attrelid = (
-        select pg_class.oid from pg_class join pg_namespace on pg_namespace.oid = relnamespace where nspname = ${schema} and relname = 'migrations')
-    ) as columns`.execute(db)
-  const { version, shown, columns } = found!
+        select oid from tables where relname = 'migrations')
+    ) as columns, pg_is_in_recovery() as "isStandby", (
+      select count(*) = ${sql.lit(READ_AT_START.length)} from tables
+      where relname in (${sql.join(READ_AT_START.map((name) => sql.lit(name)))})) as "hasTables"`.execute(db)
+  const { version, shown, columns, ...rest } = found!
   if (Math.floor(version / 10_000) < oldest) throw new StartError(`PostgreSQL ${oldest} or later is required, but this server has version ${shown}`)
   if (columns !== null && columns !== 'name timestamp') throw notOurs(schema)
-  return columns !== null
+  return { ...rest, isOurs: columns !== null, hasTables: columns !== null && rest.hasTables }
 }
 
 async function createLog (db: Kysely<Tables>, schema: string): Promise<void> {

@@ -22,6 +22,11 @@ export class StartError extends Error {
 export function explainStart (error: Error, schema: string): Error {
   if (error.message.startsWith('usher: ')) return error
   const cause = (error.cause ?? error) as Failure
+  if (isReadOnly(cause)) {
+    const message = 'usher: the database accepts no writes: it is a standby, or set to read only. ' +
+      'Promote it, or correct the database URL'
+    return Object.assign(new DatabaseUnavailable({ cause }), { message })
+  }
   if (isOutage(cause)) return Object.assign(new DatabaseUnavailable({ cause }), { message: `usher: the database cannot be reached (${cause.code})` })
   if (CERTIFICATE.test(cause.code ?? '')) {
     return new StartError(`the certificate of the database cannot be verified (${cause.code}: ${cause.message}). ` +
@@ -35,6 +40,12 @@ export function explainStart (error: Error, schema: string): Error {
   const { explain } = remedies.find(({ codes }) => codes.test(cause.code))!
   return new StartError(explain(cause, schema), cause)
 }
+
+/**
+ * Returns whether an error means that a server accepts no writes: it refuses one (25006), or Usher has found that it
+ * is a standby.
+ */
+export const isReadOnly = ({ code }: { code?: string | undefined }): boolean => code === '25006' || code === 'READ_ONLY'
 
 const UNDEFINED = '42704'
 // The codes of OpenSSL and Node.js for certificates.

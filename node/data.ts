@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import postgres from 'postgres'
 import { readPlace } from '../db/driver/client.ts'
-import { StartError } from '../db/start-errors.ts'
+import { isReadOnly, StartError } from '../db/start-errors.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import type { Settings } from './settings.ts'
 import { maxConnectionsFor, workersOf } from './workers/count.ts'
@@ -60,10 +60,12 @@ export async function openData (settings: Settings, log: (line: string) => void)
 /** Returns a sentence for an error, which names the setting at fault if there is one. */
 export function explain (error: Error, { DATABASE_URL }: Settings): string {
   if (DATABASE_URL && error instanceof DatabaseUnavailable) {
-    if (error.cause instanceof postgres.PostgresError) return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${error.cause.message}.`
     const { code } = (error.cause ?? {}) as NodeJS.ErrnoException
-    if (code === 'READ_ONLY') {
+    if (isReadOnly({ code })) {
       return `DATABASE_URL: ${nameOf(DATABASE_URL)} accepts no writes: it is a standby, or set to read only.`
+    }
+    if (error.cause instanceof postgres.PostgresError) {
+      return `DATABASE_URL: ${nameOf(DATABASE_URL)} reports: ${error.cause.message}.`
     }
     return `DATABASE_URL: ${nameOf(DATABASE_URL)} cannot be reached (${code ?? 'it does not respond'}).`
   }

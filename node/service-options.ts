@@ -9,7 +9,11 @@ import type { Settings } from './settings.ts'
 export function serviceOptions (settings: Settings) {
   return {
     notificationsUrl: settings.NOTIFICATIONS_URL,
-    deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR),
+    // A failover may begin when the database has answered.
+    deadlines: {
+      ...multiplyDeadlines(settings.DEADLINE_FACTOR),
+      databaseFailover: Math.max(1, settings.DATABASE_WAIT_SECONDS * 1000),
+    },
     pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
     passwordUrl: settings.PASSWORD_URL,
     publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, ''),

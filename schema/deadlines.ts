@@ -19,6 +19,7 @@ export const Deadlines = Type.Object({
   databaseConnect: ms(1000, 'A connection that is not open yet counts as failed, at least'),
   databaseConnectMax: ms(5000, 'The same if slow answers were measured'),
   databaseStart: ms(5000, 'Replaces the deadlines above while no requests are served'),
+  databaseFailover: ms(60_000, 'A start waits for a database that accepts no writes, until a standby is promoted'),
   statement: ms(10_000, 'PostgreSQL cancels a statement'),
   idleInTransaction: ms(3000, 'PostgreSQL ends a transaction whose node does not go on'),
   transaction: ms(5000, 'A transaction waits for a connection'),

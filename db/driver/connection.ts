@@ -10,6 +10,7 @@ import { createCircuitBreaker, type CircuitBreaker } from './circuit-breaker.ts'
 import { createNotifications, type Notifications } from './notifications.ts'
 import { failStatements, reportOutages, type Log } from './outages.ts'
 import { createPool } from './pool.ts'
+import { presenceOf } from './presence.ts'
 import { createRoute } from './route.ts'
 import { setSchema } from './schema-of.ts'
 import { withParameters } from './session-settings.ts'
@@ -42,6 +43,14 @@ export interface Connection {
   readonly notifications: Notifications
   /** Detects outages for statements if notifications come from another URL. The caller starts it along with `notifications`. */
   readonly heartbeat: Pick<Notifications, 'start'> | undefined
+  /**
+   * Opens the first connections, those of `notifications` included, at the same time. Resolves when statements can be
+   * sent. Rejects with
+   * the failure of a connection.
+   */
+  connect (): Promise<void>
+  /** Replaces the connections of statements, for example because the server accepts no writes any more. */
+  reconnect (): void
   /** Measures the clock of the database before there is a heartbeat. No row gets an id before. */
   measureClock (): Promise<void>
   /** Sets whether requests are served. If not, as at first, the database has more time to answer. */
@@ -70,9 +79,10 @@ export function openDatabase (
   const clock = createClock(log)
   const isSeparate = notificationsUrl !== undefined
   const separate = isSeparate ? readClientOptions(notificationsUrl, deadlines.statement, deadlines) : options
-  const ofStatements = { pool: writes, source: () => route.unshared, isSeparate: false, outages, clock, deadlines }
+  const ofBoth = { pool: writes, presence: presenceOf(schema), deadlines }
+  const ofStatements = { ...ofBoth, source: () => route.unshared, isSeparate: false, outages, clock }
   const ofNotifications = {
-    pool: writes, source: () => separate, isSeparate: true, outages: reportOutages(log), clock: undefined, deadlines,
+    ...ofBoth, source: () => separate, isSeparate: true, outages: reportOutages(log), clock: undefined,
   }
   const notifications = createNotifications(isSeparate ? ofNotifications : ofStatements)
   // With two URLs, statements may be answered while notifications do not arrive, and the other way round.
@@ -100,6 +110,13 @@ export function openDatabase (
     clock,
     notifications,
     heartbeat,
+
+    async connect () {
+      for (const listening of [notifications, heartbeat]) listening?.connect()
+      await Promise.all([reads.connect(), writes.connect()])
+    },
+
+    reconnect: () => renew(0),
 
     async measureClock () {
       const sent = performance.now()

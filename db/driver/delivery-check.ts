@@ -3,12 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Listener } from './listener.ts'
 import type { Pool } from './pool.ts'
 
-/** Returns whether the connection leads through a pooler. A pooler reports other process numbers than PostgreSQL does. */
-export async function isPooled (listener: Listener): Promise<boolean> {
-  const { 0: row, state } = await listener.run('select pg_backend_pid() as pid')
-  return row!.pid !== state.pid
-}
-
 interface DeliveryCheck {
   listener: Listener
   /** The channels to which the listener's messages are dispatched. */

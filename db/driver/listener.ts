@@ -11,8 +11,10 @@ export interface ListenerOptions {
 }
 
 export interface Listener {
-  /** Runs statements without parameters. */
-  run (statements: string): Promise<RowList<Row[]>>
+  /** Runs a statement without parameters. */
+  run (statement: string): Promise<RowList<Row[]>>
+  /** Runs at least two of them in one round trip and one transaction. Resolves with the rows of each. */
+  runTogether (statements: readonly string[]): Promise<RowList<Row[]>[]>
   end (): void
 }
 
@@ -41,7 +43,8 @@ export function openListener (options: ClientOptions, { timeout, onMessage, onLo
     },
   }, 1)
   return {
-    run: (statements) => sql.unsafe(statements),
+    run: (statement) => sql.unsafe(statement),
+    runTogether: (statements) => sql.unsafe<RowList<Row[]>[]>(statements.join('; ')),
     end: () => void end(),
   }
 }

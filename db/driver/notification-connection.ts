@@ -3,10 +3,11 @@ import type { Deadlines } from '../../schema/deadlines.ts'
 import type { AnswerTime } from './answer-time.ts'
 import type { ClientOptions } from './client-options.ts'
 import type { AdjustableClock } from './clock.ts'
-import { isPooled, requireDelivery } from './delivery-check.ts'
+import { requireDelivery } from './delivery-check.ts'
 import { openListener } from './listener.ts'
 import type { Outages } from './outages.ts'
 import type { Pool } from './pool.ts'
+import { holdPresence } from './presence.ts'
 import type { Failure } from './sockets.ts'
 
 const HEARTBEAT_MS = 25
@@ -30,7 +31,7 @@ export interface Channel {
  * times are those of `performance.now()`.
  */
 export type ConnectionState =
-  /** LISTEN has not been answered yet. */
+  /** LISTEN has not been answered yet, or not been sent. */
   | { name: 'connecting' }
   /** The database answers, and messages arrive. The handlers look for those that were missed. */
   | { name: 'synchronizing', answeredUntil: number }
@@ -49,6 +50,8 @@ export interface LostConnection {
 
 export interface NotificationConnection {
   readonly state: ConnectionState
+  /** Begins to listen and to send heartbeats. It is called once, when every channel has its handlers. */
+  listen (): void
   /** Resolves when every `onConnect` has run. Never resolves if the connection is lost before. */
   live: Promise<void>
   /** Resolves when the connection has been lost. */
@@ -69,14 +72,20 @@ export interface NotificationConnectionOptions {
   /** Whether `source` has another URL than `verifiedFrom`. */
   isSeparate: boolean
   outages: Outages
+  /** The name of the lock that the connection holds while it listens. */
+  presence: string
   clock: AdjustableClock | undefined
   answerTime: AnswerTime
   deadlines: Deadlines
 }
 
-/** Opens a connection that listens on all channels and sends heartbeats until it is lost. It does not reconnect. */
+/**
+ * Opens a connection. From a call of `listen` on, it listens on all channels and sends heartbeats until it is lost. It
+ * does not reconnect.
+ */
 export function openNotificationConnection (options: NotificationConnectionOptions): NotificationConnection {
-  const { source, channels, isFirst, verifiedFrom, isSeparate, outages, clock, answerTime, deadlines } = options
+  const { source, channels, isFirst, verifiedFrom, isSeparate, outages, presence } = options
+  const { clock, answerTime, deadlines } = options
   const live = Promise.withResolvers<void>()
   const lost = Promise.withResolvers<LostConnection>()
   const answersBefore = outages.answers
@@ -90,7 +99,8 @@ export function openNotificationConnection (options: NotificationConnectionOptio
     onMessage: (channel, payload) => channels.get(channel)!.onMessage(payload),
     onLost: lose,
   })
-  listen().then(synchronize).catch(lose)
+  const connected = connect()
+  connected.catch(lose)
 
   function lose (failure: Failure, answers = answersBefore): void {
     if (isLost()) return
@@ -104,22 +114,31 @@ export function openNotificationConnection (options: NotificationConnectionOptio
     return state.name === 'lost'
   }
 
+  async function connect (): Promise<void> {
+    const cancelDeadline = after(timeout, () => lose(unanswered()))
+    await listener.run('select 1').finally(cancelDeadline)
+  }
+
   async function listen (): Promise<void> {
     // Connecting may take longer than requests may wait, so report the outage earlier, while the attempt continues.
     const cancelReport = after(answerTime.deadline, () => { if (!isFirst) outages.onOutage(unanswered(), answersBefore, answerTime.deadline) })
+    await connected.finally(cancelReport)
     const listens = [...channels.keys()].map((channel) => `listen "${channel}"`)
-    await run(['select 1', ...listens].join('; '), timeout).finally(cancelReport)
+    const { 0: row, state: { pid } } = await beat(timeout, async () =>
+      (await listener.runTogether(['select 1', ...listens, `${HEARTBEAT}, pg_backend_pid() as pid`])).at(-1)!)
+    // A pooler reports other process numbers than PostgreSQL does.
+    await synchronize({ isPooled: row!.pid !== pid })
   }
 
-  async function synchronize (): Promise<void> {
-    // The clock must be adjusted before the first token is checked.
-    await beat()
-    if (channels.size > 0 && isFirst && (isSeparate || await isPooled(listener))) {
+  async function synchronize ({ isPooled }: { isPooled: boolean }): Promise<void> {
+    if (channels.size > 0 && isFirst && (isSeparate || isPooled)) {
       await requireDelivery(verifiedFrom, { listener, channels, timeoutMs: deadlines.notificationDelivery })
     }
     outages.onReturn()
     scheduleHeartbeat()
-    for (const { onConnect } of channels.values()) await onConnect?.()
+    // Not before: a pooler that delivers nothing would keep the lock for a node that does not start.
+    const present = channels.size > 0 ? listener.run(holdPresence(presence)) : undefined
+    await Promise.all([present, ...[...channels.values()].map(({ onConnect }) => onConnect?.())])
     if (state.name !== 'synchronizing') return
     state = { name: 'live', receivedUntil: state.answeredUntil }
     live.resolve()
@@ -145,23 +164,27 @@ export function openNotificationConnection (options: NotificationConnectionOptio
     sendHeartbeat()
   }
 
-  async function beat (): Promise<void> {
+  // Runs a statement that returns the time of the database.
+  async function beat (
+    deadline = answerTime.deadline, statement = (): Promise<RowList<Row[]>> => listener.run(HEARTBEAT)
+  ): Promise<RowList<Row[]>> {
     const sent = performance.now()
-    const { 0: row } = await run(HEARTBEAT, answerTime.deadline)
+    const rows = await run(statement, deadline)
     const received = performance.now()
-    clock?.adjust(row!.time, sent, received)
+    clock?.adjust(rows[0]!.time, sent, received)
     answerTime.add(received - sent)
-    await outages.onAnswer((statement) => run(statement, answerTime.deadline), answerTime.stallDeadline)
+    await outages.onAnswer((text) => run(() => listener.run(text), answerTime.deadline), answerTime.stallDeadline)
+    return rows
   }
 
   // Runs a statement. The connection counts as lost if it is not answered in time.
-  async function run (statement: string, deadline: number): Promise<RowList<Row[]>> {
+  async function run (statement: () => Promise<RowList<Row[]>>, deadline: number): Promise<RowList<Row[]>> {
     const sent = performance.now()
     let answers = outages.answers
     // Answers within the first 50 ms do not prove that the database still answers, as they may have been on their way before.
     const cancelCount = after(SUSPICION_MS, () => { answers = outages.answers })
     const cancelDeadline = after(deadline, () => lose(unanswered(), answers))
-    const rows = await listener.run(statement).finally(() => {
+    const rows = await statement().finally(() => {
       cancelCount()
       cancelDeadline()
     })
@@ -170,7 +193,14 @@ export function openNotificationConnection (options: NotificationConnectionOptio
     return rows
   }
 
-  return { get state () { return state }, live: live.promise, lost: lost.promise, use, end: lose }
+  return {
+    get state () { return state },
+    listen: () => { listen().catch(lose) },
+    live: live.promise,
+    lost: lost.promise,
+    use,
+    end: lose,
+  }
 }
 
 const unanswered = (): Failure => Object.assign(new Error('The database does not answer'), { code: 'ETIMEDOUT' })

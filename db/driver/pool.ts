@@ -4,6 +4,8 @@ import type { Route } from './route.ts'
 import { openClient, type Failure } from './sockets.ts'
 
 const FAREWELL_SECONDS = 1
+// postgres.js opens another connection, if there may be one, rather than send a statement behind others.
+const OPEN_AT_START = 5
 
 /** A pool of connections that statements share. Each connection carries several statements at a time, but no transaction. */
 export interface Pool {
@@ -12,6 +14,11 @@ export interface Pool {
    * options depend on what is at the other end. Do not keep it, because `renew` replaces it. Rejects with the failure of the connection.
    */
   ready (): Sql | Promise<Sql>
+  /**
+   * Opens a client's first connections at the same time, for a start that sends several statements at once. Rejects
+   * as `ready` does.
+   */
+  connect (): Promise<void>
   /** The number of its connections that are open. */
   readonly open: number
   /**
@@ -65,6 +72,11 @@ export function createPool (route: Route, size: number): Pool {
     }
   }
 
+  // A statement in one message is right also before the client is verified. Failures are left to the verification.
+  async function warmUp ({ sql }: typeof client): Promise<void> {
+    await sql.unsafe('select 1').catch((error: Failure) => { if (isLoss(error)) fail(sql, error) })
+  }
+
   // If one connection is lost, all are replaced. In postgres.js 3.4.9, a connection that was reset accepts statements until its
   // 'close' event, but neither sends nor fails them. The next connection in its place then resolves them with an empty result, or
   // with the results of other statements.
@@ -84,6 +96,12 @@ export function createPool (route: Route, size: number): Pool {
   return {
     get open () { return client.open },
     ready: () => client.isVerified ? client.sql : verified(),
+
+    async connect () {
+      const first = client
+      await Promise.all([verified(), ...Array.from({ length: Math.min(size, OPEN_AT_START) - 1 }, () => warmUp(first))])
+    },
+
     renew,
     fail,
     close: () => client.end(FAREWELL_SECONDS),

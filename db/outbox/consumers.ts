@@ -17,8 +17,10 @@ const pairsOf = (consumers: readonly Consumer[]) => consumers.flatMap(({ name, t
  */
 export async function recordConsumers (db: Database, consumers: readonly Consumer[]): Promise<void> {
   const pairs = pairsOf(consumers)
-  const [names, types] = [pairs.map(({ name }) => name), pairs.map(({ type }) => type)]
-  const pair = sql<{ name: string, type: string }>`unnest(${names}::text[], ${types}::text[])`.as<'given'>(sql`given(name, type)`)
+  // Without parameters, whose types would be asked for first, the statement takes one round trip.
+  const texts = (values: string[]) => sql`array[${sql.join(values.map((value) => sql.lit(value)))}]::text[]`
+  const [names, types] = [texts(pairs.map(({ name }) => name)), texts(pairs.map(({ type }) => type))]
+  const pair = sql<{ name: string, type: string }>`unnest(${names}, ${types})`.as<'given'>(sql`given(name, type)`)
   // The rows are locked in order, so that nodes that start at the same time cannot cause a deadlock.
   await db.insertInto('event_consumers').columns(['name', 'type'])
     .expression(({ selectFrom }) => selectFrom(pair).select(['given.name', 'given.type']).orderBy('given.name').orderBy('given.type'))

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { hasAdmin, insertFirstAdmin } from '../../db/first-admin.ts'
+import { insertFirstAdmin, readAdmin } from '../../db/first-admin.ts'
 import { explainStart } from '../../db/start-errors.ts'
 import { CreateUser } from '../../schema/user.ts'
 import { createParser } from '../../schema/validator.ts'
@@ -13,24 +13,26 @@ type GivenAdmin = CreateUser & { password: string }
 /** Creates the first admin if the database has none (contract 4). */
 export default fp(async function firstAdmin (app) {
   // Not before, because its event must reach handlers that the host registers after Usher.
-  app.addHook('onReady', () => createFirstAdmin(app).catch((error) => { throw explainStart(error, app.usherOptions.schema) }))
+  app.addHook('onReady', () => app.usherDatabase.inHook(() => createFirstAdmin(app))
+    .catch((error) => { throw explainStart(error, app.usherOptions.schema) }))
 }, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-outbox', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth', 'usher-sessions', 'usher-undo-links'] })
 
 async function createFirstAdmin (app: FastifyInstance): Promise<void> {
-  const { log, usherDatabase: { db }, usherUsers: users, usherOptions } = app
+  const { log, usherDatabase: { db, atStart }, usherUsers: users, usherOptions } = app
   const { schema, admin, onFirstAdmin, onNoAdmin, onAdminIgnored = warn } = usherOptions
   if (!admin && !onFirstAdmin && !onNoAdmin) return
-  if (await hasAdmin(db)) return reportIfIgnored()
+  const known = atStart.admin ?? await readAdmin(db, admin?.email)
+  // A host may always pass the option, so it is not reported if it had its effect before.
+  if (known.exists) return reportUnless(known.isAdmin)
   if (!admin && !onFirstAdmin) return onNoAdmin!()
   const given = admin ?? { email: 'admin@example.com', password: randomBytes(15).toString('base64url') }
   const created = await create(app, { name: 'Admin', role: 'admin', ...given })
   if (created && !admin) onFirstAdmin!(created)
   // Another node was faster.
-  if (!created) await reportIfIgnored()
+  if (!created) reportUnless((await users.find(given.email))?.role === 'admin')
 
-  // A host may always pass the option, so it is not reported if it had its effect before.
-  async function reportIfIgnored (): Promise<void> {
-    if (admin && (await users.find(admin.email))?.role !== 'admin') onAdminIgnored()
+  function reportUnless (isAdmin: boolean): void {
+    if (admin && !isAdmin) onAdminIgnored()
   }
 
   function warn (): void {

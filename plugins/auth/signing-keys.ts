@@ -40,7 +40,7 @@ interface SigningKey {
 }
 
 async function createSigningKeys (app: FastifyInstance) {
-  const { usherDatabase: { db, notifications }, usherOptions, log } = app
+  const { usherDatabase: { db, notifications, atStart }, usherOptions, log } = app
   const { schema, secret, signingAlgorithm: algorithm, signingKeySeconds } = usherOptions
   const tokenSeconds = longestLifeOf(usherOptions)
   // In reverse order of their activation: the newest comes first.
@@ -67,7 +67,7 @@ async function createSigningKeys (app: FastifyInstance) {
   })
 
   async function start (): Promise<void> {
-    const rows = await read()
+    const rows = await read(atStart.signingKeys)
     const { problem } = newest()
     if (problem) throw problem
     if (secret !== undefined && !rows.every(({ privateKey }) => isEncrypted(privateKey))) {
@@ -83,9 +83,9 @@ async function createSigningKeys (app: FastifyInstance) {
     await read()
   }
 
-  async function read (): Promise<SigningKeyRow[]> {
+  async function read (known?: SigningKeyRow[]): Promise<SigningKeyRow[]> {
     const changes = announced
-    const listed = await listSigningKeys(db)
+    const listed = known ?? await listSigningKeys(db)
     // There are none on the first start, and after somebody has deleted all of them to invalidate every token.
     const rows = listed.length > 0 ? listed : await insertFirstSigningKey(db, { secret, algorithm })
     keys = new Map(rows.map((row, index) => [row.id, toKey(row, rows[index - 1])]))

@@ -48,6 +48,7 @@ function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: Outb
   const retry = createRetries(app)
   const { measured, addDropped } = measureAttempts(app)
   let lookedAt = '0'
+  let recorded: readonly Target[] | undefined
   let [ready, stopped] = [false, false]
 
   const wakeAll = () => { for (const worker of workers.values()) worker.wake() }
@@ -59,13 +60,21 @@ function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: Outb
     if (targets.has(target.name)) throw new Error(`usher: there is a consumer "${target.name}" already: pass another name`)
     if (targets.size >= CONSUMERS) throw new Error(`usher: there are more than ${CONSUMERS} consumers of events`)
     targets.set(target.name, target)
-    if (ready) retry(() => start([target]))
+    if (!ready) return
+    retry(async () => {
+      await record([target])
+      start([target])
+    })
   }
 
-  async function start (added: readonly Target[]): Promise<void> {
+  async function record (added: readonly Target[]): Promise<void> {
     // Mails are not events. They are stored whenever there is a mailer, so the mailer need not be recorded as a consumer.
-    if (added.some(isConsumer)) await recordConsumers(db, added.filter(isConsumer))
+    if (!added.some(isConsumer)) return
+    await recordConsumers(db, added.filter(isConsumer))
     await loadConsumed(db)
+  }
+
+  function start (added: readonly Target[]): void {
     for (const target of added) {
       if (stopped) return
       const worker = createWorker(app, measured(target), workerOptions)
@@ -166,10 +175,18 @@ function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: Outb
       for (const webhook of webhooks) await addWebhook(webhook)
     },
 
-    async start (): Promise<void> {
+    /**
+     * Records the consumers that have been added so far. Those that are added from now on are recorded and started at
+     * once.
+     */
+    async record (): Promise<void> {
       ready = true
-      await start([...targets.values()])
+      recorded ??= [...targets.values()]
+      await record(recorded)
     },
+
+    /** Starts to deliver to them. */
+    start: (): void => start(recorded ?? []),
 
     /** Finishes what is being delivered. The rest waits for another node, or for the next start. */
     async stop (): Promise<void> {
@@ -205,7 +222,8 @@ export default fp<OutboxOptions>(async function outbox (app, options) {
   const outbox = createOutbox(app, options)
   await outbox.addWebhooks()
   app.decorate('usherOutbox', outbox)
-  app.addHook('onReady', () => outbox.start())
+  app.usherDatabase.startAlong(() => outbox.record())
+  app.addHook('onReady', async () => outbox.start())
   purgeRegularly(app, 'outbox', PURGE_SECONDS, outbox.purge)
   purgeRegularly(app, 'large backlogs of events', BACKLOG_SECONDS, outbox.boundBacklogs)
   app.addHook('onClose', () => outbox.stop())

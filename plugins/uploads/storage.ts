@@ -28,11 +28,11 @@ declare module 'fastify' {
 }
 
 async function createStorage (app: FastifyInstance) {
-  const { log, usherDatabase: { db, newId }, usherOptions } = app
+  const { log, usherDatabase: { db, newId, atStart }, usherOptions } = app
   const { schema } = usherOptions
   const backend = openBackend(usherOptions)
   const quota = createQuota(app)
-  const installation = await installationOf(db, schema)
+  const installation = atStart.installation ?? await installationOf(db, schema)
   await backend.claim(installation)
   const read = batchCalls((ids: string[]) => findUploads(db, ids), {
     timeoutMs: usherOptions.deadlines.batch, telemetry: app.usherTelemetry.batch('uploads.read'),

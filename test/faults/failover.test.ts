@@ -1,5 +1,7 @@
 import { join } from 'node:path'
+import Fastify from 'fastify'
 import t from 'tap'
+import usher, { migrate } from '../../app.ts'
 import { createUsher } from '../helpers/app.ts'
 import { schema, usher as run } from '../helpers/backup.ts'
 import { openEvents } from '../helpers/events.ts'
@@ -7,6 +9,8 @@ import { createPost, openSocket, post, titles } from '../helpers/graphql.ts'
 import { startReplicas } from '../helpers/replicas.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
+
+const admin = { email: 'admin@example.com', password: 'horse battery staple' }
 
 // PostgreSQL replicates sequences some numbers ahead. If more posts than this are lost, their positions are assigned again.
 const LOST = 40
@@ -63,6 +67,50 @@ t.test('7.7 if a standby takes over without the latest posts, subscriptions that
   t.same(await titles(before, LOST + 40), Array.from({ length: LOST + 40 }, (_, count) => `New ${count}`), 'an earlier cursor still works')
   const after = await subscribe(`(after: "${first}")`)
   t.same(await titles(after, 1), ['New 1'])
+})
+
+t.test('1.10 a start waits for a standby to be promoted, whether there are tables to create or not', async (t) => {
+  t.teardown(() => {})
+  const folder = t.testdir()
+  const replicas = await startReplicas(t, folder, { synchronous: false })
+  const lines: string[] = []
+  const open = (databaseUrl: string, schema: string) => {
+    const app = Fastify({
+      forceCloseConnections: true,
+      pluginTimeout: 0,
+      logger: { level: 'warn', stream: { write: (line: string) => { lines.push(JSON.parse(line).msg) } } },
+    })
+    t.teardown(() => app.close())
+    const options = { databaseUrl, schema, uploadsDir: folder, admin, poolSize: 2 }
+    const register = async () => { await app.register(usher, options) }
+    const start = async () => { await app.register(usher, options).ready() }
+    return { app, register, start }
+  }
+  await migrate({ databaseUrl: replicas.url, schema: 'present' })
+  await replicas.disconnectStandby()
+  // This one has registered everything, and listens next, when the primary is gone.
+  const registered = open(replicas.url, 'present')
+  await registered.register()
+  replicas.killPrimary()
+
+  const { standbyUrl, reversed } = replicas
+  const hosts = [open(standbyUrl, 'present'), open(standbyUrl, 'absent'), open(reversed, 'named')]
+  const starting = [...hosts.map(({ start }) => start()), registered.app.ready()]
+  const waits = 'the database accepts no writes: the start waits for a failover to end'
+  await until('all wait', () => lines.filter((line) => line === waits).length >= 4)
+  await replicas.promote()
+  await Promise.all(starting)
+  for (const { app } of [...hosts, registered]) t.equal((await app.inject('/health/ready')).statusCode, 200)
+})
+
+t.test('1.10 a start with a server that stays a standby ends with a sentence', async (t) => {
+  t.teardown(() => {})
+  const folder = t.testdir()
+  const { standbyUrl: databaseUrl } = await startReplicas(t, folder, { synchronous: false })
+  const app = Fastify({ pluginTimeout: 0 })
+  t.teardown(() => app.close())
+  const starting = app.register(usher, { databaseUrl, uploadsDir: folder, deadlines: { databaseFailover: 1 } })
+  await t.rejects(async () => starting, { message: /^usher: the database accepts no writes: it is a standby/ })
 })
 
 t.test('14.4 after a failover, commands make and restore backups on the server that accepts writes, whichever host is named first', async (t) => {

@@ -2,10 +2,16 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 
 // When the event loop is otherwise empty, Node.js waits forever, at full CPU, for a socket that was reset while it had
 // data to write. The process must therefore exit explicitly.
 process.once('beforeExit', () => process.exit())
+
+const isHeartbeat = (chunk: Buffer): boolean => chunk.subarray(HEADER).toString('latin1') === `${HEARTBEAT}\0`
+
+// The type and the length of a message.
+const HEADER = 5
 
 /** A proxy in front of a database that can simulate network failures. */
 export interface Proxy {
@@ -15,6 +21,11 @@ export interface Proxy {
   readonly dialed: number
   /** How many messages clients have sent. One that waits for each answer sends one for each round trip. */
   readonly requests: number
+  /**
+   * How many round trips have followed one another: what was sent at the same time, on any connections, is one, and
+   * so is the opening of connections. Heartbeats do not count, because nothing waits for them.
+   */
+  readonly rounds: number
   /** Resets every connection. */
   cut (): void
   /** Resets every connection and rejects new ones until `listen` is called. */
@@ -43,7 +54,7 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
   const pairs = new Set<[Socket, Socket]>()
   let [frozen, hangingUp, dialed, port] = [false, false, 0, 0]
   const delays = { replies: 0, requests: 0 }
-  let requests = 0
+  let [requests, rounds] = [0, 0]
   let server = await open()
   t.teardown(refuse)
 
@@ -62,22 +73,32 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
     const upstream = connect(Number(target.port), target.hostname)
     const pair: [Socket, Socket] = [client, upstream]
     pairs.add(pair)
+    // Opening the connection is the first.
+    let round = rounds + 1
     join(client, upstream, 'requests')
     join(upstream, client, 'replies')
     if (frozen) for (const socket of pair) socket.pause()
 
+    function deliver (to: Socket, chunk: Buffer): void {
+      if (to === client) rounds = Math.max(rounds, round)
+      to.write(chunk)
+    }
+
     function join (from: Socket, to: Socket, direction: keyof typeof delays): void {
       let [delayed, sent] = [0, Promise.resolve()]
       from.on('data', (chunk) => {
-        if (direction === 'requests') requests++
+        if (direction === 'requests') {
+          requests++
+          if (!isHeartbeat(chunk)) round = Math.max(round, rounds) + 1
+        }
         const delayMs = delays[direction]
         const due = performance.now() + delayMs
-        if (delayMs === 0 && delayed === 0) return void to.write(chunk)
+        if (delayMs === 0 && delayed === 0) return void deliver(to, chunk)
         delayed++
         // Chained promises keep the order even if the delay changes.
         sent = sent.then(() => delay(Math.max(0, due - performance.now()))).then(() => {
           delayed--
-          to.write(chunk)
+          deliver(to, chunk)
         })
       })
       // The 'close' event follows, and it is all that matters here.
@@ -108,6 +129,7 @@ export async function createProxy (t: Test, databaseUrl: string): Promise<Proxy>
     url: Object.assign(new URL(databaseUrl), { hostname: '127.0.0.1', port: String(port) }).href,
     get dialed () { return dialed },
     get requests () { return requests },
+    get rounds () { return rounds },
     cut,
     refuse,
     stopListening,

@@ -1,0 +1,90 @@
+import { Type } from '@sinclair/typebox'
+import Fastify from 'fastify'
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+import usher, { migrate, type UsherOptions } from '../../app.ts'
+import { mountOptions } from '../helpers/host.ts'
+import { createProxy } from '../helpers/proxy.ts'
+import { until } from '../helpers/until.ts'
+
+const admin = { email: 'admin@example.com', password: 'horse battery staple' }
+const DELAY_MS = 100
+// What is sent at the same time leaves before the answers arrive, also on a busy machine.
+const LONG_DELAY_MS = 400
+
+/** A bare host with the settings that Fastify has by default, and what it has logged. */
+function openDefaultHost (t: Test) {
+  const logged: string[] = []
+  const stream = { write: (line: string) => { logged.push(JSON.parse(line).msg) } }
+  const app = Fastify({ forceCloseConnections: true, logger: { level: 'warn', stream } })
+  t.teardown(() => app.close())
+  return { app, logged, pluginTimeout: app.initialConfig.pluginTimeout! }
+}
+
+t.test('12.1 a host with the defaults of Fastify starts with a database that is 100 ms away', async (t) => {
+  const options = { ...await mountOptions(t), admin, poolSize: 10 }
+  const proxy = await createProxy(t, options.databaseUrl!)
+  const start = async (t: Test, more: UsherOptions, delayMs: number): Promise<number> => {
+    const { app } = openDefaultHost(t)
+    proxy.delayReplies(delayMs)
+    const before = proxy.rounds
+    await app.register(usher, { ...options, ...more, databaseUrl: proxy.url })
+    if (more.userFields) app.usher.on('user.created', () => {})
+    await app.ready()
+    const { rounds } = proxy
+    proxy.delayReplies(0)
+    await app.close()
+    return rounds - before
+  }
+  await t.test('with an empty database', (t) => start(t, {}, DELAY_MS))
+
+  await t.test('with one that is up to date, in at most ten round trips', async (t) => {
+    const rounds = await start(t, {}, LONG_DELAY_MS)
+    t.ok(rounds <= 10, `${rounds} round trips`)
+  })
+  await t.test('with fields and a consumer of events, too', async (t) => {
+    const userFields = Type.Object({ nick: Type.Optional(Type.String()) })
+    await migrate({ databaseUrl: options.databaseUrl!, schema: options.schema!, userFields })
+    const rounds = await start(t, { userFields }, LONG_DELAY_MS)
+    t.ok(rounds <= 10, `${rounds} round trips`)
+  })
+})
+
+t.test('14.3 a host with the defaults of Fastify waits for migrations of another node, however long', async (t) => {
+  const options = { ...await mountOptions(t), admin }
+  const { databaseUrl, schema } = options as { databaseUrl: string, schema: string }
+  await migrate({ databaseUrl, schema })
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
+  t.teardown(() => sql.end())
+  await sql`delete from ${sql(schema)}.migrations where name = '0022-outbox-owners'`
+  // What a node holds while it migrates.
+  await sql`select pg_advisory_lock(hashtextextended(${`usher node that migrates ${schema}`}, 0))`
+  const { app, logged, pluginTimeout } = openDefaultHost(t)
+  const since = performance.now()
+  let hasStarted = false
+  const starting = (async () => {
+    await app.register(usher, options)
+    await app.ready()
+    hasStarted = true
+  })()
+  await until('it waits for longer than a plugin may take', () => performance.now() - since > 1.2 * pluginTimeout, 100)
+  t.match(logged, ['another node migrates the database'])
+  t.notOk(hasStarted)
+  await sql`select pg_advisory_unlock_all()`
+  await starting
+  t.equal((await app.inject('/accounts/health/ready')).statusCode, 200)
+  t.equal((await sql`select from ${sql(schema)}.migrations where name = '0022-outbox-owners'`).length, 1)
+})
+
+t.test('12.11 a database that stops answering while a host starts ends the start with a sentence', async (t) => {
+  const options = await mountOptions(t)
+  const proxy = await createProxy(t, options.databaseUrl!)
+  await migrate({ databaseUrl: options.databaseUrl!, schema: options.schema! })
+  const { app } = openDefaultHost(t)
+  const deadlines = { databaseStart: 300 }
+  const starting = app.register(usher, { ...options, databaseUrl: proxy.url, deadlines })
+  const failed = t.rejects(async () => starting, { message: 'usher: the database cannot be reached (ETIMEDOUT)' })
+  await until('it has connected', () => proxy.rounds >= 4)
+  proxy.freeze()
+  await failed
+})
