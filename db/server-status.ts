@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { HEARTBEAT } from './driver/notification-connection.ts'
+import { countPresent, presenceOf } from './driver/presence.ts'
+import { schemaOf } from './driver/schema-of.ts'
 import type { Database } from './tables.ts'
 
 /** What is known about a PostgreSQL server. */
@@ -7,7 +8,7 @@ export interface ServerStatus {
   version: string
   /** Whether it is a standby, which accepts no writes. */
   isStandby: boolean
-  /** How many nodes send heartbeats to the database. Only those with the same database user are visible. */
+  /** How many nodes of the schema listen to the database. */
   nodes: number
   /** How many seconds the clock of this machine is ahead of that of the server. The error is half of `roundTrip`. */
   clockAhead: number
@@ -19,8 +20,8 @@ export async function readServerStatus (db: Database): Promise<ServerStatus> {
   const sent = Date.now()
   const { rows: [clock] } = await sql<{ now: number }>`select extract(epoch from clock_timestamp())::float8 as now`.execute(db)
   const received = Date.now()
-  const { rows: [server] } = await sql<Omit<ServerStatus, 'clockAhead' | 'roundTrip'>>`
-    select current_setting('server_version') as version, pg_is_in_recovery() as "isStandby",
-      (select count(*)::integer from pg_stat_activity where datname = current_database() and query = ${HEARTBEAT}) as nodes`.execute(db)
-  return { ...server!, clockAhead: (sent + received) / 2000 - clock!.now, roundTrip: (received - sent) / 1000 }
+  const { rows: [server] } = await sql<Pick<ServerStatus, 'version' | 'isStandby'>>`
+    select current_setting('server_version') as version, pg_is_in_recovery() as "isStandby"`.execute(db)
+  const nodes = await countPresent(db, presenceOf(schemaOf(db)))
+  return { ...server!, nodes, clockAhead: (sent + received) / 2000 - clock!.now, roundTrip: (received - sent) / 1000 }
 }

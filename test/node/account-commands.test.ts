@@ -2,13 +2,16 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import t from 'tap'
+import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 import type { Command, Output, Values } from '../../node/commands/command.ts'
 import { commands } from '../../node/commands/index.ts'
 import { formatTable } from '../../node/commands/table.ts'
 import { describeAll, describeCommand, describeGroup } from '../../node/commands/usage.ts'
+import { createUsher } from '../helpers/app.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { startMailServer } from '../helpers/mail.ts'
 import { startNode } from '../helpers/node.ts'
+import { until } from '../helpers/until.ts'
 
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const SECRET = 'a secret of many words'
@@ -253,6 +256,25 @@ t.test('14.4 status fails without a node, with pending migrations, and if notifi
   t.match(await statesOf(), { tables: 'failed', isFailure: true })
   await sql`insert into usher.migrations ${sql(last!)}`
   t.match(await statesOf(), { tables: 'ok' })
+})
+
+t.test('14.4 status counts the processes that listen, not connections, which a pooler keeps', async (t) => {
+  const detailOf = async () => {
+    const { checks } = await json<{ checks: { name: string, detail: string }[] }>('status')
+    return checks.find(({ name }) => name === 'nodes')!.detail
+  }
+  // Behind a pooler, the heartbeats of one node are the last statements of several connections, which outlive the node.
+  const kept = postgres(DATABASE_URL, { max: 1, onnotice: () => {} })
+  t.teardown(() => kept.end())
+  await kept.unsafe(HEARTBEAT)
+  t.equal(await detailOf(), 'no node is connected')
+  const options = { databaseUrl: DATABASE_URL, notificationsUrl: DATABASE_URL, schema: 'usher', secret: SECRET, admin }
+  const { app } = await createUsher(t, options)
+  t.equal(await detailOf(), '1 process is connected', 'one whose heartbeats use two connections')
+  const other = await createUsher(t, options)
+  t.equal(await detailOf(), '2 processes are connected')
+  await Promise.all([app.close(), other.app.close()])
+  await until('both are gone', async () => await detailOf() === 'no node is connected', 50)
 })
 
 t.test('14.4 status does not fail after a rotation with a new SECRET, and fails with a wrong one', async (t) => {
