@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import postgres, { type Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import { sql as raw } from 'kysely'
@@ -55,6 +58,74 @@ t.test('14.3 an index whose build was interrupted is built again', async (t) => 
   await t.rejects(sql`create unique index concurrently users_name on users (role)`, { code: '23505' }, 'the build leaves an invalid index')
   await migrate(db, schema)
   t.same(await indexesOf(sql, schema), INDEXES)
+})
+
+/** Starts a process that migrates a schema. Returns a function that kills it. */
+async function startMigrating (t: Test, schema: string): Promise<() => Promise<void>> {
+  const script = fileURLToPath(new URL('fixtures/migrate.ts', import.meta.url))
+  const child = spawn(process.execPath, [script, await testDatabaseUrl(), schema], { stdio: 'inherit' })
+  const ended = once(child, 'exit')
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await ended
+  }
+  t.teardown(kill)
+  return kill
+}
+
+/** Holds a lock of a table until the returned function is called. */
+async function hold (sql: Sql, table: string): Promise<() => Promise<void>> {
+  const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holding = sql.begin(async (sql) => {
+    await sql`lock table ${sql(table)} in row exclusive mode`
+    held.resolve()
+    await release.promise
+  })
+  await held.promise
+  return async () => {
+    release.resolve()
+    await holding
+  }
+}
+
+const noted = async (sql: Sql) => (await sql`
+  select name from migrations where name in ('0017-user-lists', '0018-quotas') order by 1`).map(({ name }) => name)
+
+t.test('14.3 a start that is killed between two migrations is continued by the next one', async (t) => {
+  const { schema, sql, db } = await createOlder(t)
+  const release = await hold(sql, 'uploads')
+  const kill = await startMigrating(t, schema)
+  await until('the first migration has ended', async () => (await noted(sql)).length === 1, 20)
+  await kill()
+  await release()
+  t.same(await noted(sql), ['0017-user-lists'])
+  const steps: MigrationStep[] = []
+  await migrate(db, schema, { report: (step) => steps.push(step) })
+  t.same(steps.filter(({ state }) => state === 'ended').map(({ migration }) => migration), ['0018-quotas'])
+  t.same(await noted(sql), ['0017-user-lists', '0018-quotas'])
+})
+
+t.test('14.3 an index whose build was cut off by a kill is built again by the next start', async (t) => {
+  const { schema, sql, db } = await createOlder(t)
+  const release = await hold(sql, 'users')
+  const kill = await startMigrating(t, schema)
+  const findInvalid = () => sql`
+    select relname as name from pg_index join pg_class on pg_class.oid = indexrelid
+    where relnamespace = ${schema}::regnamespace and not indisvalid`
+  await until('the build waits for the transaction', async () => (await findInvalid()).length === 1, 20)
+  await kill()
+  // PostgreSQL notices within seconds that nobody waits for the statement.
+  const building = () => sql`
+    select from pg_stat_activity where query like 'create index concurrently%' and query like ${`%"${schema}"%`}`
+  await until('PostgreSQL has ended the build', async () => (await building()).length === 0, 100)
+  await release()
+  const invalid = await findInvalid()
+  t.equal(invalid.length, 1)
+  t.same(await noted(sql), [])
+  await migrate(db, schema)
+  t.same(await indexesOf(sql, schema), INDEXES)
+  t.same([...await findInvalid()], [])
+  t.same(await noted(sql), ['0017-user-lists', '0018-quotas'])
 })
 
 t.test('14.3 a migration does not make writers wait behind a long transaction, and is tried again when that has ended', async (t) => {
