@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { PROGRAM } from '../schema/program.ts'
 import { noFields, type UserFields } from '../schema/user-fields.ts'
 import { insertAuditEntries, type AuditContext } from './audit.ts'
