@@ -5921,7 +5921,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "error": "The file cannot be stored now",
+                     *       "error": "There is no space for the file",
                      *       "code": "STORAGE_FULL"
                      *     }
                      */

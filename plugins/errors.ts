@@ -7,7 +7,9 @@ import {
 } from '../schema/errors.ts'
 import { IdempotencyKeyInUse } from '../schema/idempotency.ts'
 import { WrongPassword } from '../schema/password.ts'
+import { StorageFailed, StorageFull } from '../schema/upload.ts'
 import { challengeOf } from '../schema/auth.ts'
+import { adviceFor, isExhausted } from './exhausted.ts'
 import { sendIsolated } from './response-isolation.ts'
 import { createSampler } from './sampler.ts'
 
@@ -35,8 +37,8 @@ export default fp(async function errors (app) {
 }, { name: 'usher-errors' })
 
 /**
- * Returns the error of the catalogue that stands for an error of Fastify or of a library. Unexpected errors become
- * `InternalError`. Errors of Usher, and errors with a status of 4xx or 503, are returned as they are.
+ * Returns the error of the catalogue that stands for an error of Fastify or of a library. A limit of the process or of the machine
+ * that is reached becomes `Overloaded`, and other unexpected errors become `InternalError`. Errors of Usher, and errors with a status of 4xx or 503, are returned as they are.
  */
 export function translate (error: FastifyError): FastifyError | InvalidInput {
   switch (error.code) {
@@ -45,6 +47,7 @@ export function translate (error: FastifyError): FastifyError | InvalidInput {
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH': return new InvalidInput('body is shorter or longer than its content-length')
   }
   if (error instanceof UsherError || error instanceof InvalidInput) return error
+  if (isExhausted(error)) return new Overloaded({ cause: error })
   // A hook of the host, such as a rate limiter or load shedding, may have rejected the request.
   const isRejection = error.statusCode === 503 || (error.statusCode! >= 400 && error.statusCode! < 500)
   return isRejection ? error : new InternalError({ cause: error })
@@ -80,10 +83,15 @@ export function setRetryAfter (reply: FastifyReply, seconds: string | number = R
 }
 
 // An outage is logged once, by the circuit breaker, and metrics count rejections. A line for each request would be a flood. Why PostgreSQL
-// could not run a statement, such as a full disk, is logged once a minute. That a client has disconnected is no failure.
+// could not run a statement, why a file could not be stored, and a limit that is reached, are logged once a minute. That a client has disconnected is no failure.
 function logFailure (error: FastifyError | InvalidInput, { log, raw: { socket } }: FastifyRequest): void {
   const err = (error.cause ?? error) as NodeJS.ErrnoException
   if (err.code === 'ERR_STREAM_PREMATURE_CLOSE' && socket.destroyed) return log.debug({ err }, 'a response was cut off')
+  const limit = adviceFor(err)
+  if (limit !== undefined && isNew(err.code!)) log.error({ err }, limit)
+  if (error instanceof StorageFull || error instanceof StorageFailed) {
+    return log[isNew(`${error.code} ${err.code}`) ? 'error' : 'debug']({ err }, error.message)
+  }
   if (!(error instanceof DatabaseUnavailable || error instanceof Overloaded)) return log.error({ err }, error.message)
   log.debug({ err }, error.message)
   const { code, message: reason } = refusalOf(error) ?? {}

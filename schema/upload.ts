@@ -5,7 +5,8 @@ import { defineError } from './errors.ts'
 
 export const UploadNotFound = defineError('UPLOAD_NOT_FOUND', 'Upload not found', 404)
 export const QuotaExceeded = defineError('QUOTA_EXCEEDED', 'Your uploads would take more space than you have, or are too many', 413)
-export const StorageFull = defineError('STORAGE_FULL', 'The file cannot be stored now', 507)
+export const StorageFull = defineError('STORAGE_FULL', 'There is no space for the file', 507)
+export const StorageFailed = defineError('STORAGE_FAILED', 'The file cannot be stored now', 507)
 
 const file = { contentMediaType: 'application/octet-stream', description: 'The file' }
 const description = block({ maxLength: 2000, description: 'What the file is', examples: ['A greeting'] })

@@ -149,7 +149,8 @@ const outages = new Set([
   // postgres.js
   'CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECTION_ENDED', 'CONNECT_TIMEOUT',
   // errors of the network and of DNS
-  'EAI_AGAIN', 'EADDRNOTAVAIL', 'ECONNABORTED', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTDOWN', 'EHOSTUNREACH', 'EMFILE',
+  'EAI_AGAIN', 'EADDRNOTAVAIL', 'ECONNABORTED', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTDOWN', 'EHOSTUNREACH',
+  'EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM',
   'ENETDOWN', 'ENETUNREACH', 'ENOENT', 'ENOTFOUND', 'EPIPE', 'ETIMEDOUT',
   // errors of a Unix socket: a folder that is closed to this user, a server with too many connections that wait
   'EACCES', 'EAGAIN',

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { explainStart } from '../../db/start-errors.ts'
 import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { readOptions } from '../../schema/read-options.ts'
-import { StorageFull } from '../../schema/upload.ts'
+import { StorageFailed, StorageFull } from '../../schema/upload.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
 import { inspectDestination, restoreBackup, verifyBackup } from '../backup/restore.ts'
 import { explain } from '../data.ts'
@@ -110,7 +110,11 @@ async function withProgress<T> (label: string, total: number, work: (onBytes: (d
 }
 
 function explainRestore (error: Error, schema: string, uploadsDir: string): string | undefined {
-  if (error instanceof StorageFull) return `The uploads cannot be written to ${uploadsDir} (${(error.cause as NodeJS.ErrnoException).code}): free some space. Nothing was changed.`
+  if (error instanceof StorageFull || error instanceof StorageFailed) {
+    const advice = error instanceof StorageFull ? 'free some space' : 'check the folder, its disk and its permissions'
+    const { code } = error.cause as NodeJS.ErrnoException
+    return `The uploads cannot be written to ${uploadsDir} (${code}): ${advice}. Nothing was changed.`
+  }
   const { code } = error as { code?: string }
   if (code === '53100') return 'The database has no space left: free some. Nothing was changed.'
   if (code === '55P03') return `Another program has locked tables of the schema "${schema}": stop all nodes and other commands first. Nothing was changed.`

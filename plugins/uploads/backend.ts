@@ -32,13 +32,13 @@ export interface StorageBackend {
   /** Returns whether another database than this one has ever claimed the backend. */
   isShared (database: string): Promise<boolean>
   /**
-   * Writes temporary bytes under a new id, in constant memory; their number is not known before. Throws `StorageFull`, or the very
-   * error that `bytes` throws. What has been written then remains: the caller removes it.
+   * Writes temporary bytes under a new id, in constant memory; their number is not known before. Throws `StorageFull`,
+   * `StorageFailed`, the very error that `bytes` throws, or that of a limit (`plugins/exhausted.ts`). What has been written then remains: the caller removes it.
    */
   write (id: string, bytes: AsyncIterable<Uint8Array>): Promise<void>
   /**
    * Publishes temporary bytes, which are no longer temporary then. Their age counts from now. Resolves when they are durable. Throws
-   * `StorageFull`. The bytes may then be in either stage or in both: the caller removes them from both.
+   * the same errors. The bytes may then be in either stage or in both: the caller removes them from both.
    */
   publish (id: string): Promise<void>
   /** Returns published bytes, all or those of a range, or undefined if there are none with this id. */

@@ -2,10 +2,13 @@ import { fsync } from 'node:fs'
 import { chown, mkdir, mkdtemp, open, opendir, readdir, rename, rm, rmdir, stat, type FileHandle } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { StorageFull } from '../../schema/upload.ts'
+import { isExhausted } from '../exhausted.ts'
+import { StorageFailed, StorageFull } from '../../schema/upload.ts'
 import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
 
 const ENTRIES_A_BATCH = 100
+// The disk is full, the quota of the user or the group is used up, or the file is larger than the file system or `ulimit -f` allows.
+const NO_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
 /** Creates the backend that stores uploads as files of a folder. The name of each file is its id. */
 export function createFolder (path: string): StorageBackend {
@@ -44,7 +47,7 @@ export function createFolder (path: string): StorageBackend {
           await file.close()
         }
       } catch (error) {
-        throw toStorageFull(error)
+        throw describeFailure(error)
       }
     },
 
@@ -56,7 +59,7 @@ export function createFolder (path: string): StorageBackend {
         await rename(temporary, pathOf('published', id))
         await syncFolder(folders.published)
       } catch (error) {
-        throw toStorageFull(error)
+        throw describeFailure(error)
       }
     },
 
@@ -129,9 +132,11 @@ function undefinedIfMissing (error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }
 
-// Errors of the file system mean that it is full, read-only or broken. Other errors are those of the bytes.
-function toStorageFull (error: unknown): unknown {
-  return error instanceof Error && 'syscall' in error ? new StorageFull({ cause: error }) : error
+// Returns the error of the catalogue for one of the file system, which is full, read-only or broken, or closed to this user. Other errors
+// are those of the bytes. A limit of the process says nothing about the storage.
+function describeFailure (error: unknown): unknown {
+  if (!(error instanceof Error && 'syscall' in error) || isExhausted(error)) return error
+  return NO_SPACE.has((error as NodeJS.ErrnoException).code ?? '') ? new StorageFull({ cause: error }) : new StorageFailed({ cause: error })
 }
 
 // Node's permission model allows folders to be read and written, and in some versions nothing allows to sync them.

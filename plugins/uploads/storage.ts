@@ -104,7 +104,7 @@ async function createStorage (app: FastifyInstance) {
 
     /**
      * Writes a temporary file in constant memory and syncs it. If it throws, it leaves no file: the error of
-     * the limit, `StorageFull`, or the error with which `bytes` ends.
+     * the limit, `StorageFull`, `StorageFailed`, or the error with which `bytes` ends.
      */
     async write (bytes: AsyncIterable<Uint8Array>, limit: SizeLimit = quota.usual): Promise<TemporaryFile> {
       const id = newId()
@@ -118,7 +118,7 @@ async function createStorage (app: FastifyInstance) {
 
     /**
      * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws `StorageFull`,
-     * `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call it again, or `discard`.
+     * `StorageFailed`, `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call it again, or `discard`.
      *
      * @param by the token of the uploader, which must still be valid, and what runs right before the record is written, and throws if the
      * upload must not be kept any more

@@ -39,7 +39,7 @@ function createUploads (app: FastifyInstance) {
 
   return {
     /**
-     * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws, `StorageFull`, `QuotaExceeded`,
+     * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws, `StorageFull`, `StorageFailed`, `QuotaExceeded`,
      * `InvalidToken` and, if the key `once` is taken, `KeyTaken`; discard the file then, unless
      * you call it again.
      */

@@ -64,7 +64,7 @@ t.test('5.5 a failed upload leaves nothing behind', async (t) => {
       await writeFile(path, 'not a folder')
       const response = await post(usher, [filePart('Hello'), description])
       t.equal(response.statusCode, 507, folder)
-      t.same(response.json(), { error: 'The file cannot be stored now', code: 'STORAGE_FULL' })
+      t.same(response.json(), { error: 'The file cannot be stored now', code: 'STORAGE_FAILED' })
       await rm(path)
       await mkdir(path)
     }
