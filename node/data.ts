@@ -30,10 +30,15 @@ const settingOf = {
   notificationsUrl: 'NOTIFICATIONS_URL',
 }
 
+/** Returns whether the settings name a database, or an embedded one that exists. */
+export function hasDatabase ({ DATABASE_URL, DATA_DIR }: Settings): boolean {
+  return DATABASE_URL !== undefined || existsSync(resolve(DATA_DIR, 'postgres'))
+}
+
 /** Throws an `Error` with a sentence if the settings name an embedded database that does not exist, so that a command creates none. */
-export function requireDatabase ({ DATABASE_URL, DATA_DIR }: Settings): void {
-  if (DATABASE_URL || existsSync(resolve(DATA_DIR, 'postgres'))) return
-  throw new Error(`There is no database in ${resolve(DATA_DIR)}: check DATA_DIR, or set DATABASE_URL.`)
+export function requireDatabase (settings: Settings): void {
+  if (hasDatabase(settings)) return
+  throw new Error(`There is no database in ${resolve(settings.DATA_DIR)}: check DATA_DIR, or set DATABASE_URL.`)
 }
 
 /** Returns where the data are. Without `DATABASE_URL`, starts the embedded PostgreSQL if it does not run yet. */

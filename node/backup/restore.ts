@@ -44,10 +44,18 @@ export async function verifyBackup (file: string, onBytes: (total: number) => vo
   return { manifest: manifest!, summary }
 }
 
-/** Calls `confirm` if there are data already, and throws `BackupError` if nodes run. Changes nothing. */
+/**
+ * Calls `confirm` if there are data already, and throws `BackupError` if nodes run. Changes nothing. Without a database, only the folder
+ * of uploads is looked at.
+ */
 export async function inspectDestination (
-  { database, ...rest }: Pick<Destination, 'database' | 'schema' | 'uploadsDir' | 'confirm'>
+  { database, ...rest }: Pick<Destination, 'schema' | 'uploadsDir' | 'confirm'> & { database?: string | undefined }
 ): Promise<void> {
+  if (database === undefined) {
+    const files = await countFiles(rest.uploadsDir)
+    if (files > 0) await rest.confirm(describeExisting(files))
+    return
+  }
   const session = openSession(database, rest.schema, 'usher-restore')
   try {
     await inspect(session, rest)
@@ -107,17 +115,20 @@ async function inspect (
   const ran = await listRanMigrations(session.db, schema)
   const newer = ran.find((name) => !hasMigration(name))
   if (newer) throw new BackupError(`A newer release of Usher has changed the database (${newer}): restore into another one, with another DATABASE_URL or DATA_DIR.`)
-  const files = await countEntries(join(uploadsDir, 'files'))
+  const files = await countFiles(uploadsDir)
   const [users] = ran.length > 0 ? await session.query<{ count: string }>(`select count(*) from ${quote(schema, 'users')}`) : []
-  if (ran.length > 0 || files > 0) await confirm(`${users ? `a database with ${users.count} users` : 'an empty database'} and ${files} files of uploads`)
+  if (ran.length > 0 || files > 0) await confirm(describeExisting(files, users?.count))
   const epochs = ran.includes('0010-epochs') ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`) : []
   return { exists: ran.length > 0, installation: ran.length > 0 ? await timestampOf(session, schema) : undefined, epoch: epochs[0]?.epoch ?? 0 }
 }
 
+const describeExisting = (files: number, users?: string) =>
+  `${users === undefined ? 'an empty database' : `a database with ${users} users`} and ${files} files of uploads`
+
 // Returns 0 if the folder does not exist.
-async function countEntries (folder: string): Promise<number> {
+async function countFiles (uploadsDir: string): Promise<number> {
   let count = 0
-  const entries = await opendir(folder).catch((error: NodeJS.ErrnoException) => {
+  const entries = await opendir(join(uploadsDir, 'files')).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
   })
   if (entries) for await (const { name } of entries) if (name) count++

@@ -5,11 +5,12 @@ import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import { StorageFailed, StorageFull } from '../../schema/upload.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
-import { inspectDestination, restoreBackup, verifyBackup } from '../backup/restore.ts'
-import { explain } from '../data.ts'
+import { inspectDestination, restoreBackup, verifyBackup, type Destination } from '../backup/restore.ts'
+import { explain, hasDatabase } from '../data.ts'
 import { readEnvironment } from '../environment.ts'
 import { print } from '../print.ts'
 import { showProgress } from '../progress.ts'
+import type { Settings } from '../settings.ts'
 import { openCommandData } from './command-data.ts'
 import { confirm } from './confirm.ts'
 import { requireAnswer } from '../wait-for-database.ts'
@@ -50,16 +51,7 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...name !== undefined && { schema: name } })
   const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
   const total = await stat(file).then(({ size }) => size, () => 0)
-  // Verifying a large backup takes long, so what would be refused afterwards is refused before. An embedded database
-  // may not exist yet.
-  if (settings.DATABASE_URL && !replaces) {
-    await requireAnswer(settings)
-    const database = settings.NOTIFICATIONS_URL ?? settings.DATABASE_URL
-    await inspectDestination({ database, schema, uploadsDir, confirm: refuse }).catch((error: Error) => {
-      if (error instanceof BackupError) throw error
-      throw new Error(explain(explainStart(error, schema), settings), { cause: error })
-    })
-  }
+  await refuseEarly(settings, { schema, uploadsDir, confirm: replaces ? async () => {} : refuse })
   const verified = await withProgress('Verifying', total, (onBytes) => verifyBackup(file, onBytes))
   // An embedded database is created only now.
   await requireAnswer(settings)
@@ -92,6 +84,24 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
     throw new Error(explainRestore(error as Error, schema, uploadsDir) ?? explain(explainStart(error as Error, schema), settings), { cause: error })
   } finally {
     await data.stop()
+  }
+}
+
+// Verifying a large backup takes long, so what would be refused afterwards is refused before.
+async function refuseEarly (
+  settings: Settings, destination: Pick<Destination, 'schema' | 'uploadsDir' | 'confirm'>
+): Promise<void> {
+  // An embedded database that does not exist is not created for a backup that may be damaged.
+  if (!hasDatabase(settings)) return inspectDestination(destination)
+  await requireAnswer(settings)
+  const { url, stop } = await openCommandData(settings)
+  try {
+    await inspectDestination({ database: settings.NOTIFICATIONS_URL ?? url, ...destination })
+  } catch (error) {
+    if (error instanceof BackupError) throw error
+    throw new Error(explain(explainStart(error as Error, destination.schema), settings), { cause: error })
+  } finally {
+    await stop()
   }
 }
 

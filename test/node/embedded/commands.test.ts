@@ -9,6 +9,7 @@ import postgres from 'postgres'
 import { createDatabase } from '../../helpers/database.ts'
 import { folder, isDown } from '../../helpers/embedded.ts'
 import { nodeCommand, spawnNode, startNode, type ServingNode } from '../../helpers/node.ts'
+import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 import { until } from '../../helpers/until.ts'
 
 const server = fileURLToPath(new URL('../../../node/server.ts', import.meta.url))
@@ -50,6 +51,28 @@ t.test('14.4 a signal ends a command, and the PostgreSQL that it has started is 
   t.equal(await ended, 130)
   t.match(await stderr, PROGRESS, 'what the signal interrupts is no failure')
   t.equal(await isDown(`${cwd}/data`), true)
+})
+
+t.test('14.4 restore refuses embedded databases and folders that are not empty before it reads the backup', { buffered: true }, async (t) => {
+  const cwd = folder(t)
+  const node = await startNode(t, { cwd, settings: adminSettings })
+  await upload(node)
+  const busy = usher(t, ['restore', 'none.tar.gz', '--replace', '--yes'], cwd)
+  t.equal(await busy.ended, 1)
+  t.match(await busy.stderr, /^Nodes or commands of Usher use the database \(\d+ connections\): stop all of them first\.\n$/)
+  node.child.kill('SIGTERM')
+  await node.ended
+
+  const refused = usher(t, ['restore', 'none.tar.gz'], cwd)
+  t.equal(await refused.ended, 1)
+  t.match(await refused.stderr, /^There is a database with 1 users and 1 files of uploads already: repeat .* with --replace/)
+  t.equal(await isDown(`${cwd}/data`), true)
+
+  const other = temporaryFolder(t)
+  const files = usher(t, ['restore', 'none.tar.gz', '--uploads-dir', `${cwd}/data/uploads`], other)
+  t.equal(await files.ended, 1)
+  t.match(await files.stderr, /^There is an empty database and 1 files of uploads already: repeat .* with --replace/)
+  t.same(await readdir(other), [], 'no database was created')
 })
 
 t.test('14.4 a backup that nobody reads to its end says so, and one that a signal ends leaves no file', { buffered: true }, async (t) => {
