@@ -1,4 +1,3 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { DatabaseUnavailable, Overloaded } from '../schema/errors.ts'
 
@@ -8,7 +7,7 @@ const RETRY_MS = 1000
 
 /**
  * Returns a function that runs a task in the background. While the database is unavailable, the task is repeated every second for
- * about a minute. A task is lost if that is not enough, if the app closes meanwhile, or if 10,000 others are waiting. The log says
+ * about a minute. A task is lost if that is not enough, if the last attempt fails when the app closes, or if 10,000 others are waiting. The log says
  * how many were lost, at most once a second, and logs any other failure of a task.
  */
 export function createRetries (app: FastifyInstance): (task: () => Promise<void>) => void {
@@ -16,6 +15,7 @@ export function createRetries (app: FastifyInstance): (task: () => Promise<void>
   // All waiting tasks share one timer. With one each, ten thousand of them would block the event loop.
   let pause: Promise<void> | undefined
   let endPause = () => {}
+  const running = new Set<Promise<void>>()
 
   function waitForRetry (): Promise<void> {
     pause ??= new Promise((resolve) => {
@@ -38,7 +38,8 @@ export function createRetries (app: FastifyInstance): (task: () => Promise<void>
   app.addHook('onClose', async () => {
     closed = true
     endPause()
-    await turn()
+    // The database closes next.
+    await Promise.all(running)
     reportLost()
   })
 
@@ -62,7 +63,8 @@ export function createRetries (app: FastifyInstance): (task: () => Promise<void>
   }
 
   return (task) => {
-    if (waiting < TASKS) void retry(task)
-    else lost++
+    if (waiting >= TASKS) return void lost++
+    const done = retry(task).finally(() => running.delete(done))
+    running.add(done)
   }
 }

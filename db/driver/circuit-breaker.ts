@@ -19,6 +19,9 @@ export interface CircuitBreaker {
   readonly answers: number
   /** Closes the circuit breaker, or opens it and fails every waiting statement with `DatabaseUnavailable`. */
   setClosed (closed: boolean): void
+  /** Lets no further statements pass, for ever. Those that wait for an answer can still get it. */
+  stop (): void
+  readonly stopped: boolean
   /** The milliseconds for which the oldest waiting statement has waited; 0 if none waits. */
   readonly longestWait: number
   /** Fails the statements that have waited for longer than `milliseconds`. Returns whether there were any. */
@@ -48,7 +51,7 @@ export interface CircuitBreakerOptions {
 export function createCircuitBreaker ({ room = MAX_WAITING, onAnswer }: CircuitBreakerOptions = {}): CircuitBreaker {
   // From each statement's reject function to the time of its start, oldest first.
   const waiting = new Map<(error: Error) => void, number>()
-  let closed = true
+  let [closed, stopped] = [true, false]
   let [answers, outages] = [0, 0]
 
   function fail (reject: (error: Error) => void): void {
@@ -58,6 +61,7 @@ export function createCircuitBreaker ({ room = MAX_WAITING, onAnswer }: CircuitB
 
   return {
     get closed () { return closed },
+    get stopped () { return stopped },
     get answers () { return answers },
     get waiting () { return waiting.size },
     get outages () { return outages },
@@ -73,6 +77,8 @@ export function createCircuitBreaker ({ room = MAX_WAITING, onAnswer }: CircuitB
       if (!closed) for (const reject of waiting.keys()) fail(reject)
     },
 
+    stop () { stopped = true },
+
     expire (milliseconds) {
       const before = performance.now() - milliseconds
       const { size } = waiting
@@ -84,7 +90,7 @@ export function createCircuitBreaker ({ room = MAX_WAITING, onAnswer }: CircuitB
     },
 
     run (run, { late, lost } = {}) {
-      if (!closed) return Promise.reject(new DatabaseUnavailable())
+      if (!closed || stopped) return Promise.reject(new DatabaseUnavailable())
       if (waiting.size >= room) return Promise.reject(new Overloaded())
       return new Promise((resolve, reject) => {
         const since = performance.now()

@@ -55,6 +55,7 @@ export interface Connection {
   measureClock (): Promise<void>
   /** Sets whether requests are served. If not, as at first, the database has more time to answer. */
   setServing (isServing: boolean): void
+  /** Closes the connections. Statements that follow reject with `DatabaseUnavailable`. */
   close (): Promise<void>
 }
 
@@ -133,7 +134,9 @@ export function openDatabase (
     async close () {
       closing.abort()
       await Promise.all([notifications.close(), heartbeat?.close()])
-      await db.destroy()
+      // A request whose client was cut off may still run, and its next statement fails as in an outage. Kysely's `destroy` would make it an
+      // unexpected error, and has nothing to close.
+      breaker.stop()
       transactions.destroy()
       await Promise.all([reads.close(), writes.close()])
       breaker.setClosed(false)

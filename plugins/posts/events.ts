@@ -26,7 +26,8 @@ function createEvents (app: FastifyInstance) {
   const { usherDatabase: { db, notifications }, usherAuth: auth, usherTelemetry: { batch }, usherOptions: { schema, emitter } } = app
   const streams = new Set<PostStream>()
   let recent = new RecentPosts(0, 0)
-  let [again, looking] = [false, false]
+  let [again, isLooking, isClosing] = [false, false, false]
+  let looking = Promise.resolve()
   // After each reconnection, the server may be a standby that has taken over without the latest posts, so it is checked once.
   let [connections, checked] = [0, 0]
   let pause: PromiseWithResolvers<void> | undefined
@@ -50,7 +51,14 @@ function createEvents (app: FastifyInstance) {
 
   if (emitter) listenTo(emitter)
   const timer = setInterval(() => { if (emitter || !notifications.listening) notice() }, LOOK_MS).unref()
-  app.addHook('onClose', async () => clearInterval(timer))
+  app.addHook('onClose', async () => {
+    isClosing = true
+    clearInterval(timer)
+    for (const stream of [...streams]) stream.close()
+    resume()
+    // The database closes next.
+    await looking
+  })
 
   function listenTo (emitter: Emitter): void {
     const listener = (_: object, done: () => void) => {
@@ -63,12 +71,12 @@ function createEvents (app: FastifyInstance) {
 
   function notice (): void {
     again = true
-    if (!looking) void look()
+    if (!isLooking && !isClosing) looking = look()
   }
 
   // Reads new posts while there are streams. One read runs at a time. A notice that arrives meanwhile leads to another one.
   async function look (): Promise<void> {
-    looking = true
+    isLooking = true
     while (again && streams.size > 0) {
       again = false
       const posts = recent
@@ -83,11 +91,11 @@ function createEvents (app: FastifyInstance) {
         posts.add(rows)
       } catch (error) {
         again = true
-        await wait(error)
+        await wait(error).catch(() => {})
       }
       for (const stream of streams) stream.wake()
     }
-    looking = false
+    isLooking = false
   }
 
   // A notification of a post arrives after those of the sessions that ended before, so the subscribers are known to be permitted. Without
@@ -114,9 +122,10 @@ function createEvents (app: FastifyInstance) {
     if (Number(position) > Number(given) || (epoch ?? 0) > current) throw new InvalidInput('after must be the cursor of a post')
   }
 
-  // Resolves after a second, or when notifications are received again. Outages are logged in `db/driver/`.
-  function wait (err: unknown): Promise<void> {
+  // Resolves after a second, or when notifications are received again. Rejects when the app closes. Outages are logged in `db/driver/`.
+  async function wait (err: unknown): Promise<void> {
     if (!(err instanceof DatabaseUnavailable)) app.log.error({ err }, 'Posts could not be read for subscribers')
+    if (isClosing) throw err
     if (!pause) {
       pause = Promise.withResolvers()
       setTimeout(resume, RETRY_MS).unref()
@@ -143,7 +152,7 @@ function createEvents (app: FastifyInstance) {
   }
 
   return {
-    /** Resolves when an operation that failed for an event may be tried again. Logs errors that are not outages. */
+    /** Resolves when an operation that failed for an event may be tried again. Logs errors that are not outages. Rejects when the app closes. */
     wait,
 
     /**

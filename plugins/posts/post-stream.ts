@@ -10,7 +10,7 @@ export interface Source {
   readonly recent: RecentPosts
   /** Reads a page of the posts after a position from the database, of all authors or of one. */
   read (after: number, authorId: string | undefined): Promise<PostRow[]>
-  /** Resolves when a page that could not be read may be tried again. */
+  /** Resolves when a page that could not be read may be tried again. Rejects when the app closes. */
   wait (error: unknown): Promise<void>
   /** Registers a stream, which is woken when there are more posts, until it leaves. */
   enter (stream: PostStream): void

@@ -22,6 +22,10 @@ function createDeletedUsers (app: FastifyInstance) {
     return more ? ROWS_A_PURGE : 0
   })
 
+  const running = new Set<Promise<void>>()
+  // The database closes next.
+  app.addHook('onClose', async () => { await Promise.all(running) })
+
   // A mount without uploads has no storage. The next start with uploads removes the files.
   async function sweep (): Promise<void> {
     if (app.hasDecorator('usherStorage')) await app.usherStorage.sweep()
@@ -34,7 +38,9 @@ function createDeletedUsers (app: FastifyInstance) {
      */
     async purge (): Promise<void> {
       // The rows may be locked.
-      await Promise.race([purgeBatch(), delay(deadlines.userPurge, undefined, { ref: false })])
+      const done = purgeBatch().finally(() => running.delete(done))
+      running.add(done)
+      await Promise.race([done, delay(deadlines.userPurge, undefined, { ref: false })])
     },
   }
 

@@ -230,3 +230,49 @@ for (const state of ['serves', 'refuses connections', 'is frozen'] as const) {
     t.strictSame(load.answers.filter(({ status }) => ![200, 201, 503].includes(status)), [])
   })
 }
+
+/** Returns the options of an app that keeps the lines of its log from the level `info` on. */
+function keepLog () {
+  const lines: { level: number, msg: string }[] = []
+  return { lines, server: { logger: { level: 'info', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } } }
+}
+
+t.test('8 a request that is still processed when the app has closed gets 503, and the log has no error', async (t) => {
+  const { lines, server } = keepLog()
+  const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let isAwaited = false
+  const beforeLogin = async () => {
+    if (!isAwaited) return
+    reached.resolve()
+    await gate.promise
+  }
+  const { app, inject, admin: { email, password } } = await createUsher(t, { hooks: { beforeLogin } }, server)
+  isAwaited = true
+  const answer = inject('POST', '/api/auth/login', { payload: { email, password } })
+  await reached.promise
+  await app.close()
+  gate.resolve()
+  const { statusCode, body } = await answer
+  t.equal(statusCode, 503)
+  t.equal(JSON.parse(body).code, 'DATABASE_UNAVAILABLE')
+  t.same(lines.filter(({ level }) => level > 30), [])
+})
+
+t.test('8 what a request has left to the background ends before the database closes', async (t) => {
+  const { lines, server } = keepLog()
+  const usher = await createUsher(t, { deadlines: { userPurge: 10 } }, server)
+  const user = await usher.createUser()
+  const sql = openSql(t, usher)
+  const closing = await sql.begin(async (sql) => {
+    await sql`lock table recognised_networks in access exclusive mode`
+    t.equal((await usher.inject('DELETE', `/api/users/${user.id}`, { headers: usher.admin.headers })).statusCode, 204)
+    await until('the purge waits', async () => (await sql`select from pg_locks where not granted and relation = 'recognised_networks'::regclass`).length > 0)
+    const closing = usher.app.close()
+    // An app that did not wait would have closed by then.
+    await delay(200)
+    return { closing }
+  })
+  await closing.closing
+  t.same(lines.filter(({ level }) => level > 30), [])
+  t.equal((await sql`select from deleted_users`).length, 0)
+})

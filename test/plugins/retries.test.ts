@@ -43,3 +43,18 @@ t.test('1.13 at most 10,000 background tasks wait for the database, and the log 
   await app.close()
   t.match(lines, [{ lost: 5, waiting: 10_000 }, { lost: 10_000, waiting: 0 }])
 })
+
+t.test('8 the app closes when the background tasks that run have ended', async (t) => {
+  const { app, run, lines } = openRetries(t)
+  const gate = Promise.withResolvers<void>()
+  let isDone = false
+  run(async () => {
+    await gate.promise
+    isDone = true
+  })
+  const closed = app.close().then(() => isDone)
+  // An app that did not wait would have closed by then.
+  setTimeout(gate.resolve, 200)
+  t.equal(await closed, true)
+  t.same(lines, [])
+})

@@ -37,7 +37,7 @@ export async function openSource (usher: FastifyInstance, subscription: Subscrip
 
 /**
  * Returns an event as JSON. It waits and tries again while the database is unavailable or the node is overloaded, because no
- * subscriber may miss the event. Throws other errors, and if PostgreSQL has cancelled statements of the event three times.
+ * subscriber may miss the event. Throws other errors, all errors when the app has closed, and if PostgreSQL has cancelled statements of the event three times.
  */
 export async function render (usher: FastifyInstance, subscription: Subscription, event: unknown): Promise<string> {
   let cancelled = 0
@@ -51,7 +51,7 @@ export async function render (usher: FastifyInstance, subscription: Subscription
       await serialize(usher, formatted, context)
       return textOf(formatted)
     } catch (error) {
-      if (!isTemporary(error as GraphQLError)) throw error
+      if (!isTemporary(error as GraphQLError) || usher.usherDatabase.breaker.stopped) throw error
       if (isCancelled(error as GraphQLError) && ++cancelled === TRIES) throw error
       // Without posts, nothing listens for the end of an outage.
       await (usher.usherOptions.without.includes('posts') ? sleep(RETRY_MS, undefined, { ref: false }) : usher.usherEvents.wait(error))
