@@ -80,7 +80,7 @@ async function start (env: Record<string, string> = {}): Promise<Start> {
 async function urlOf (child: ChildProcess): Promise<string> {
   const said: string[] = []
   for await (const line of createInterface({ input: child.stderr! })) {
-    const url = /listens on (\S+)/.exec(line)?.[1]
+    const url = /listens on ([^\s"]+)/.exec(line)?.[1]
     if (url) return url
     said.push(line)
   }

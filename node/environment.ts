@@ -1,4 +1,4 @@
-import { print } from './print.ts'
+import { printWarning } from './print.ts'
 import { warnOfNames } from './setting-names.ts'
 import { checkSettings, parseSettings, settingNames, type Settings } from './settings.ts'
 
@@ -21,7 +21,7 @@ export interface GivenSettings {
  */
 export function readEnvironment (): Settings {
   loadEnvironment()
-  for (const warning of warnOfNames(process.env, settingNames)) print(warning)
+  for (const warning of warnOfNames(process.env, settingNames)) printWarning(warning)
   return parseSettings(process.env)
 }
 

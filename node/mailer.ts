@@ -18,5 +18,5 @@ export async function openMailer (settings: Settings): Promise<{ mailer: Mailer 
     return createSmtpMailer(SMTP_URL, MAIL_FROM!)
   }
   const isPrinted = PRINT_SECRETS || (NODE_ENV !== 'production' && printsSecrets(settings))
-  return { mailer: isPrinted ? ({ to, subject, text }) => print(`Mail to ${to}: ${subject}`, '', text) : undefined, close: () => {} }
+  return { mailer: isPrinted ? ({ to, subject, text }) => print(`Mail to ${to}: ${subject}\n\n${text}`) : undefined, close: () => {} }
 }

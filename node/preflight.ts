@@ -9,7 +9,7 @@ import { checkEnvironment } from './environment.ts'
 import { explainMetrics } from './metrics/address.ts'
 import { openMailTemplates } from './mail-templates.ts'
 import { explainPasswordMemory } from './password-memory.ts'
-import { print } from './print.ts'
+import { printWarning } from './print.ts'
 import type { Settings } from './settings.ts'
 
 // The type of the file system of /proc.
@@ -21,7 +21,7 @@ const PROC = 0x9fa0
  */
 export async function readStartSettings (): Promise<Settings> {
   const { settings, errors, warnings } = checkEnvironment()
-  if (warnings.length > 0) print(...warnings)
+  if (warnings.length > 0) printWarning(...warnings)
   const isValid = (...names: string[]) => !errors.some((error) => names.some((name) => error.startsWith(`${name} `)))
   const checks = [
     isValid('HOST', 'PORT') && checkPort(settings),

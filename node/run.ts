@@ -8,7 +8,7 @@ import pipelining from '../plugins/pipelining.ts'
 import { explainConnectionLimit } from './connection-limit.ts'
 import { explain, openData, type Data } from './data.ts'
 import { explainListening } from './preflight.ts'
-import { print } from './print.ts'
+import { print, printWarning } from './print.ts'
 import drain from './drain.ts'
 import { createFirstAdminNotice } from './first-admin-notice.ts'
 import { lowerHelperThreads } from './helper-threads.ts'
@@ -138,14 +138,14 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
     postsPerHour: settings.POSTS_PER_HOUR,
     policy: policyOf(settings),
     admin: email && password ? { email, password } : undefined,
-    onAdminIgnored: () => { if (announces) print(adminIgnored(email)) },
+    onAdminIgnored: () => { if (announces) printWarning(adminIgnored(email)) },
     ...printsSecrets(settings)
       ? { onFirstAdmin: notice.keep }
-      : { onNoAdmin: () => { if (announces) print(NO_ADMIN) } },
+      : { onNoAdmin: () => { if (announces) printWarning(NO_ADMIN) } },
   })
   const url = await listen(app, settings, handover?.port)
   if (!announces) return
-  if (!mailer) print('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
+  if (!mailer) printWarning('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
   print(`Usher listens on ${url}`, `  data: ${data.location}`, `  log in: ${url}/login, docs: ${url}/docs, GraphiQL: ${url}/graphql`)
   // Its parent is the primary, which may itself be the child of npm.
   if (handover) print(`  workers: ${workersOf(settings)}, replaced by SIGHUP to process ${process.ppid}`)

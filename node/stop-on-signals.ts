@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify'
-import { print } from './print.ts'
+import { leaveCrashes, print } from './print.ts'
 
 // The node also stops when its terminal is closed (SIGHUP), and for supervisors that send one of the last three.
 export const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGABRT'] as const
@@ -45,6 +45,7 @@ export function stopOnSignals (log: FastifyBaseLogger, stop: () => Promise<void>
 /** Returns a function that stops the node and ends the process, which unexpected errors call too. Only its first call counts. */
 export function createEnd (log: FastifyBaseLogger, stop: () => Promise<void>): End {
   let isEnding = false
+  leaveCrashes()
   for (const event of ERRORS) process.on(event, onError)
   return (code) => { if (!isEnding) void end(code) }
 

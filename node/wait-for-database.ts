@@ -5,7 +5,7 @@ import { openClient, type Failure } from '../db/driver/sockets.ts'
 import { multiplyDeadlines } from '../schema/deadlines.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import { explain, nameOf } from './data.ts'
-import { print } from './print.ts'
+import { print, printWarning } from './print.ts'
 import { showProgress } from './progress.ts'
 import type { Settings } from './settings.ts'
 
@@ -41,7 +41,7 @@ export async function waitForDatabase (
       if (signal?.aborted || passed >= most) throw new DatabaseUnavailable({ cause })
       const why = cause.code === READ_ONLY ? 'accepts no writes' : 'cannot be reached'
       const name = nameOf(DATABASE_URL)
-      if (!isWaiting) print(`DATABASE_URL: ${name} ${why} (${cause.code}): waiting for up to ${most} seconds.`)
+      if (!isWaiting) printWarning(`DATABASE_URL: ${name} ${why} (${cause.code}): waiting for up to ${most} seconds.`)
       isWaiting = true
       progress.update(passed, most)
       await delay(PAUSE_MS, undefined, signal && { signal }).catch(() => {})

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { InvalidInput } from '../../schema/errors.ts'
 import { PROGRAM } from '../../schema/program.ts'
-import { print, printResult } from '../print.ts'
+import { printEntries, printFailure, printResult } from '../print.ts'
 import { printable } from '../printable.ts'
 import { isInterrupted } from './command-data.ts'
 import { WrongArguments, type Command, type Values } from './command.ts'
@@ -48,6 +48,8 @@ export async function main (args: string[]): Promise<void> {
   if (words.length === 0 && args.includes('--version')) return printText(await readVersion())
   const name = words.length === 0 ? 'start' : nameIn(words)
   if (name === undefined) return explainWords(words, args)
+  // What a node writes is a log, also if its arguments are wrong. Help is for people.
+  if (name === 'start' && !args.some(isHelp)) printEntries()
   const { default: command } = await commands[name]!()
   const { arguments: names = [] } = command
   const options = { ...command.options, ...command.json !== undefined && { json: { type: 'boolean' } as const }, help: { type: 'boolean', short: 'h' } as const }
@@ -69,7 +71,7 @@ async function printText (text: string): Promise<void> {
   try {
     await printResult(text)
   } catch (error) {
-    print((error as Error).message)
+    printFailure((error as Error).message)
     process.exit(1)
   }
 }
@@ -83,7 +85,7 @@ async function run (command: Command, values: Values, positionals: readonly stri
   } catch (error) {
     // What a signal ends stops in order first.
     if (isInterrupted()) return
-    print(printableLines((error as Error).message))
+    printFailure(...printableLines((error as Error).message).split('\n'))
     process.exit(error instanceof WrongArguments || error instanceof InvalidInput ? 2 : 1)
   }
 }
@@ -113,6 +115,6 @@ async function readVersion (): Promise<string> {
 }
 
 function reject (sentence: string, where = `${PROGRAM} --help`): void {
-  print(printableLines(sentence), `See ${where}.`)
+  printFailure(printableLines(sentence), `See ${where}.`)
   process.exit(2)
 }

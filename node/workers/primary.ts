@@ -3,7 +3,7 @@ import Fastify, { type FastifyBaseLogger } from 'fastify'
 import { explain, openData, type Data } from '../data.ts'
 import { collectGarbage } from '../memory.ts'
 import { explainMissingClient } from '../metrics/missing-client.ts'
-import { print } from '../print.ts'
+import { print, printFailure } from '../print.ts'
 import type { Settings } from '../settings.ts'
 import { stopOnSignals } from '../stop-on-signals.ts'
 import { stopWithParent } from '../stop-with-parent.ts'
@@ -63,7 +63,7 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   }
 
   function onGiveUp (sentence: string): void {
-    print(sentence)
+    printFailure(sentence)
     end(1)
   }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { messagesIn } from '../helpers/node.ts'
 import type { Target } from './http-connection.ts'
 
 const SERVER = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
@@ -73,7 +74,7 @@ export class NodeUnderAttack {
     const listening = Promise.withResolvers<void>()
     createInterface({ input: child.stdout! }).on('line', (line) => this.#readLog(line))
     createInterface({ input: child.stderr! }).on('line', (line) => {
-      const url = /listens on (\S+)/.exec(line)?.[1]
+      const url = /listens on (\S+)/.exec(messagesIn(line))?.[1]
       if (url) {
         this.target.port = Number(new URL(url).port)
         listening.resolve()
@@ -141,7 +142,7 @@ export class NodeUnderAttack {
 
   #readError (line: string): void {
     this.#remember(line)
-    if (/Warning:/.test(line)) this.warnings.push(line)
+    if (/Warning:|"type":"\w*Warning"/.test(line)) this.warnings.push(line)
   }
 
   #remember (line: string): void {

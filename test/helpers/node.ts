@@ -19,7 +19,10 @@ export interface TestNode {
   readonly child: ChildProcess
   /** What the node has printed to stdout so far: the log. */
   readonly stdout: string
+  /** The messages of what it has printed to stderr so far, one per line. Without a terminal, they are entries like those of the log. */
   readonly stderr: string
+  /** What it has printed there. */
+  readonly rawStderr: string
   /** Resolves with the exit code or the signal when the process has ended and all of its output was read. */
   readonly ended: Promise<number | NodeJS.Signals>
   /** Resolves when `text` has appeared on stderr. Rejects if the node ends first. */
@@ -89,13 +92,23 @@ export function spawnNode (t: Test, { settings = {}, cwd, program = server, inje
     child,
     ended,
     get stdout () { return output.stdout },
-    get stderr () { return output.stderr },
+    get stderr () { return messagesIn(output.stderr) },
+    get rawStderr () { return output.stderr },
 
     async said (text) {
-      await printed(this, 'stderr', () => output.stderr.match(text))
-      return output.stderr.match(text)!
+      await printed(this, 'stderr', () => this.stderr.match(text))
+      return this.stderr.match(text)!
     },
   }
+}
+
+/** Returns the messages of a log, one per line. Lines that are no entries of a log remain. */
+export function messagesIn (text: string): string {
+  return text.split('\n').map((line) => {
+    if (!line.startsWith('{"level":')) return line
+    // The last line may be incomplete.
+    try { return (JSON.parse(line) as { msg: string }).msg } catch { return line }
+  }).join('\n')
 }
 
 /** Resolves when the condition holds, which is checked at each new line of the log. Rejects if the node ends first. */

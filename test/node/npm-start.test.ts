@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { prepareFolder } from '../helpers/database.ts'
-import { nodeCommand } from '../helpers/node.ts'
+import { messagesIn, nodeCommand } from '../helpers/node.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -30,7 +30,7 @@ async function npmStart (t: Test) {
   npm.once('close', () => { isGone = true })
   t.teardown(() => { if (!isGone) process.kill(-npm.pid!, 'SIGKILL') })
   await Promise.race([listens, ended.then(() => { throw new Error(output) })])
-  return { npm, ended, postmaster: join(dataDir, 'postgres/data/postmaster.pid'), output: () => output }
+  return { npm, ended, postmaster: join(dataDir, 'postgres/data/postmaster.pid'), output: () => messagesIn(output) }
 }
 
 t.test('8 npm start: SIGTERM to the npm process stops the node and PostgreSQL', { buffered: true }, async (t) => {
@@ -59,7 +59,7 @@ t.test('8 a version of Node.js that is too old gets one sentence, although it ca
     const code = `Object.defineProperty(process.versions, 'node', { value: '${version}' }); require('${check}')`
     const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '-e', code], { cwd, stdio: ['ignore', 'ignore', 'pipe'] })
     const [said, [status]] = await Promise.all([text(child.stderr), once(child, 'close')])
-    return { said, status }
+    return { said: messagesIn(said), status }
   }
   t.same(await run('20.20.2'), { said: 'Usher needs Node.js 22.18 or later; this is 20.20.2.\n', status: 1 })
   t.same(await run('22.18.0'), { said: '', status: 0 })

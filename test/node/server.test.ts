@@ -104,8 +104,8 @@ t.test('8 the first start needs no settings, and the data survive restarts and k
   t.equal((await fetch(`${shown}/health/live`)).status, 200, 'the node answers at the address that it prints')
   t.ok(first.stderr.endsWith([
     `Usher listens on ${shown}`,
-    `  data: ${cwd}/data (embedded PostgreSQL)`,
-    `  log in: ${shown}/login, docs: ${shown}/docs, GraphiQL: ${shown}/graphql`,
+    `data: ${cwd}/data (embedded PostgreSQL)`,
+    `log in: ${shown}/login, docs: ${shown}/docs, GraphiQL: ${shown}/graphql`,
     `The first admin is ${email}, password ${password} (not shown again)\n`,
   ].join('\n')), 'prints the address, the place of the data, the address of the documentation, and last the password')
 
@@ -142,7 +142,7 @@ t.test('8 settings are read from .env, and CORS and X-Forwarded-Proto are off by
   const cwd = t.testdir({ '.env': `DATABASE_URL=${databaseUrl}\nSECRET=${SECRET}\nLOG_LEVEL=silent\nPORT=1\nHOST=localhost\nTRUST_PROXY=false\nADMIN_EMAIL=${admin.email}\nADMIN_PASSWORD=${admin.password}\nPUBLIC_URL=https://api.example.com/\nEMAILS_VISIBLE_TO=owners\nUPLOADS_VISIBLE_TO=members\n` })
   const node = await startNode(t, { cwd })
   const { host, password, pathname } = new URL(databaseUrl)
-  t.match(node.stderr, `  data: database "${pathname.slice(1)}" on ${host}, uploads in ${cwd}/data\n`)
+  t.match(node.stderr, `\ndata: database "${pathname.slice(1)}" on ${host}, uploads in ${cwd}/data\n`)
   t.notOk(node.stderr.includes(password), 'without the password')
   const { headers: { authorization = '' } } = await node.login(admin)
   t.equal((await node.fetch('/health/ready')).status, 200)
@@ -297,7 +297,7 @@ t.test('8 the node sets headers and CORS, and formats errors of requests that re
     await until('the event stream has begun', () => received.includes('retry: '))
     socket.destroy()
     await node.fetch('/health/live')
-    t.notMatch(node.stderr, 'Warning')
+    t.notMatch(node.rawStderr, 'Warning')
   })
 
   t.test('8 a connection that the client resets does not disturb the node', async (t) => {

@@ -5,14 +5,14 @@ import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import postgres from 'postgres'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { explainListening } from '../../node/preflight.ts'
 import { createFirstAdminNotice } from '../../node/first-admin-notice.ts'
 import { localUrl } from '../../node/local-address.ts'
 import { createPrettyLog } from '../../node/pretty-log.ts'
 import { usher } from '../helpers/backup.ts'
 import { createDatabase } from '../helpers/database.ts'
-import { spawnNode } from '../helpers/node.ts'
+import { logged, spawnNode, stopNode, type TestNode } from '../helpers/node.ts'
 import { spawnOnTerminal } from '../helpers/terminal.ts'
 
 const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
@@ -219,5 +219,59 @@ t.test('14.5 arguments that commands repeat cannot control the terminal', { buff
     t.match(stderr, 'a\uFFFD[31mb\uFFFD]52')
     // eslint-disable-next-line no-control-regex
     t.notMatch(stderr, /[\u001B\u0007]/)
+  }
+})
+
+/** Returns the entries of both streams of a node that has ended. Throws if a line is no entry of a log. */
+function entriesOf (t: Test, { stdout, rawStderr }: TestNode): Entry[] {
+  const lines = `${stdout}${rawStderr}`.split('\n').filter((line) => line !== '')
+  const entries = lines.map((line) => JSON.parse(line) as Entry)
+  for (const entry of entries) t.match(entry, { level: Number, time: Number, pid: Number, hostname: String, msg: String }, entry.msg)
+  return entries
+}
+
+interface Entry { level: number, pid: number, msg: string, err?: { type: string, stack: string } }
+
+t.test('14.5 every line of a node is JSON if there is no terminal: the start, warnings, the console of libraries, the stop', { buffered: true }, async (t) => {
+  const inject = `
+    setTimeout(() => {
+      process.emitWarning('old and\\nlong', 'DeprecationWarning', 'DEP0000')
+      process.emitWarning('new', 'ExperimentalWarning')
+      console.log('%s of a library', 'a line')
+      console.error(new Error('of a library'))
+    }, 1)`
+  const settings = { DATABASE_URL: await createDatabase(t), PRODUCT_COLOUR: 'x', WORKERS: '2', PRINT_SECRETS: 'true', LOG_LEVEL: 'debug' }
+  const node = spawnNode(t, { cwd: t.testdir(), settings, inject })
+  await node.said('workers: 2')
+  await logged(node, () => node.stdout.split('"msg":"A worker listens"').length === 3)
+  const worker = entriesOf(t, node).find(({ msg }) => msg.startsWith('Usher listens on'))!.pid
+  t.not(worker, node.child.pid)
+  process.kill(worker, 'SIGKILL')
+  await logged(node, () => node.stdout.includes('A worker has ended unexpectedly'))
+  t.equal(await stopNode(node), 0)
+  const entries = entriesOf(t, node)
+  const found = (msg: string | RegExp) => entries.find((entry) => typeof msg === 'string' ? entry.msg === msg : msg.test(entry.msg))
+  t.match(found('old and\nlong'), { level: 40, err: { type: 'DeprecationWarning', code: 'DEP0000', stack: String } })
+  t.match(found('new'), { level: 40, err: { type: 'ExperimentalWarning' } })
+  t.match(found('a line of a library'), { level: 30 })
+  t.match(found(/^Error: of a library\n/), { level: 50 })
+  t.match(found(/^PRODUCT_COLOUR is not a setting/), { level: 40 })
+  t.match(found('Usher stops on SIGTERM'), { level: 30, pid: node.child.pid })
+})
+
+t.test('14.5 why a node does not start, or has crashed, is JSON if there is no terminal', { buffered: true }, async (t) => {
+  const settings = { DATABASE_URL: 'postgres://127.0.0.1:1/none' }
+  const bug = { level: 60, err: { message: 'a bug', stack: /^Error: a bug\n/ } }
+  const now = { DATABASE_WAIT_SECONDS: '0' }
+  const cases: [given: Record<string, string>, inject: string | undefined, expected: object[]][] = [
+    [{ PORT: 'x', LOG_LEVEL: 'loud' }, undefined, [{ level: 60, msg: /^PORT must be/ }, { level: 60, msg: /^LOG_LEVEL must be/ }]],
+    [{ ...now, WORKERS: '2' }, undefined, [{ level: 60, msg: /^DATABASE_URL: "none" on 127\.0\.0\.1:1 cannot be reached/ }]],
+    [{}, "process.nextTick(() => process.on('newListener', (name) => { if (name === 'uncaughtException') setTimeout(() => { throw new Error('a bug') }) }))", [bug]],
+    [{}, "setTimeout(() => { Promise.reject(new Error('a bug')) }, 2000)", [bug]],
+  ]
+  for (const [given, inject, expected] of cases) {
+    const node = spawnNode(t, { cwd: t.testdir(), settings: { ...settings, ...given }, ...inject !== undefined && { inject } })
+    t.equal(await node.ended, 1)
+    t.match(entriesOf(t, node).filter(({ level }) => level === 60).slice(0, expected.length), expected)
   }
 })

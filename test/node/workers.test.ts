@@ -41,7 +41,7 @@ t.test('14.1 two workers', { buffered: true }, async (t) => {
     t.strictSame([one.pid, two.pid].sort(), workersOf(node).sort())
     t.not(node.child.pid, one.pid)
     for (const text of [/listens on/g, /Mails are neither/g]) t.equal(node.stderr.match(text)?.length, 1, `${text}`)
-    t.match(node.stderr, `\n  workers: 2, replaced by SIGHUP to process ${node.child.pid}\n`)
+    t.match(node.stderr, `\nworkers: 2, replaced by SIGHUP to process ${node.child.pid}\n`)
     t.equal(node.stdout.match(/SECRET is not set/g)?.length, 1)
   })
 

@@ -11,6 +11,7 @@ import t from 'tap'
 import ts from 'typescript'
 import manifest from '../../package.json' with { type: 'json' }
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { messagesIn } from '../helpers/node.ts'
 import { install, pack, run as runProgram } from '../helpers/package.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 
@@ -206,7 +207,7 @@ t.test('8 the installed command `fastify-usher` starts a node', async (t) => {
   t.teardown(() => child.kill('SIGKILL'))
   const said: string[] = []
   for await (const line of createInterface(child.stderr)) {
-    said.push(line)
+    said.push(messagesIn(line))
     if (line.includes('docs:')) break
   }
   const [, address] = /^Usher listens on (http:\S+)/m.exec(said.join('\n')) ?? []
