@@ -16,6 +16,7 @@ import home from './home.ts'
 import httpDefaults from './http-defaults.ts'
 import { serverOptions, trustProxy } from './http-server.ts'
 import { localUrl } from './local-address.ts'
+import { takeServiceManager } from './service-manager.ts'
 import { createHeaders, type SetHeaders } from './security-headers.ts'
 import { openMailTemplates } from './mail-templates.ts'
 import { openMailer, printsSecrets } from './mailer.ts'
@@ -55,6 +56,8 @@ export async function run (settings: Settings): Promise<void> {
   const setHeaders = createHeaders(settings.CORS_ORIGIN)
   const prettyLog = process.stdout.isTTY ? (await import('./pretty-log.ts')).createPrettyLog(process.stdout) : undefined
   const app = Fastify(serverOptions(settings, setHeaders, prettyLog))
+  // Workers have none: the primary tells it.
+  const manager = takeServiceManager(app.log)
   const stopping = new AbortController()
   const isReplaced = handover ? obeyPrimary({ log: app.log, server: app.server, stop }) : () => false
   const opening = handover?.data ? Promise.resolve({ ...handover.data, stop: async () => {} }) : open()
@@ -67,7 +70,7 @@ export async function run (settings: Settings): Promise<void> {
     stopWithParent()
   }
   try {
-    await serving
+    manager.ready(await serving)
   } catch (error) {
     await stop()
     // The signal that has ended the wait for the database ends the process, too.
@@ -84,9 +87,11 @@ export async function run (settings: Settings): Promise<void> {
   // An app can only be closed when it has started. A start that takes long, such as a migration of a large table, ends with the process,
   // and the next start continues it. The database is stopped last, because requests in flight need it.
   async function stop (): Promise<void> {
+    manager.stopping()
     const hasEnded = await Promise.race([serving.then(() => true, () => true), delay(START_MS, false)])
     if (hasEnded) await app.close()
     await opening.then((data) => data.stop(), () => {})
+    await manager.sent()
   }
 }
 
@@ -96,7 +101,8 @@ interface Serving {
   isReplaced: () => boolean
 }
 
-async function serve (app: FastifyInstance, settings: Settings, data: Data, { setHeaders, handover, isReplaced }: Serving): Promise<void> {
+// Returns a sentence that says where the node serves.
+async function serve (app: FastifyInstance, settings: Settings, data: Data, { setHeaders, handover, isReplaced }: Serving): Promise<string> {
   const { DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES } = settings
   const { METRICS_HOST, METRICS_PORT } = settings
   const announces = handover?.announces ?? true
@@ -144,12 +150,14 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
       : { onNoAdmin: () => { if (announces) printWarning(NO_ADMIN) } },
   })
   const url = await listen(app, settings, handover?.port)
-  if (!announces) return
+  const served = `Usher listens on ${url}`
+  if (!announces) return served
   if (!mailer) printWarning('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
-  print(`Usher listens on ${url}`, `  data: ${data.location}`, `  log in: ${url}/login, docs: ${url}/docs, GraphiQL: ${url}/graphql`)
+  print(served, `  data: ${data.location}`, `  log in: ${url}/login, docs: ${url}/docs, GraphiQL: ${url}/graphql`)
   // Its parent is the primary, which may itself be the child of npm.
   if (handover) print(`  workers: ${workersOf(settings)}, replaced by SIGHUP to process ${process.ppid}`)
   notice.show()
+  return served
 }
 
 // Returns the rules of who may read what (contract 11.1).

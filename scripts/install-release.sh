@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the programs that the release tests need (nginx, PgBouncer, Redis, PostgreSQL, Prometheus, libfaketime and systemd-analyze)
+# Installs the programs that the release tests need (nginx, PgBouncer, Redis, PostgreSQL, Prometheus, libfaketime, systemd and Python)
 # from Debian's packages, if they are missing.
 set -euo pipefail
 missing=()
@@ -10,6 +10,7 @@ compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql
 [ -x /usr/bin/prometheus ] || missing+=(prometheus)
 compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(libfaketime)
 [ -x /usr/bin/systemd-analyze ] || missing+=(systemd)
+command -v python3 >/dev/null || missing+=(python3)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
   echo "The release tests need ${missing[*]}: install them, or run this script as root on Debian." >&2

@@ -4,6 +4,7 @@ import { explain, openData, type Data } from '../data.ts'
 import { collectGarbage } from '../memory.ts'
 import { explainMissingClient } from '../metrics/missing-client.ts'
 import { print, printFailure } from '../print.ts'
+import { takeServiceManager } from '../service-manager.ts'
 import type { Settings } from '../settings.ts'
 import { stopOnSignals } from '../stop-on-signals.ts'
 import { stopWithParent } from '../stop-with-parent.ts'
@@ -13,6 +14,7 @@ import { environmentOf } from './handover.ts'
 import { createSupervisor } from './supervisor.ts'
 
 const STDERR = 2
+const NOT_REPLACED = 'The last reload FAILED: a new worker could not start, and the others continue to serve. The log says why'
 
 /**
  * Runs a node of several processes until a signal stops it (contract 14.1). This process owns the embedded PostgreSQL and supervises
@@ -28,6 +30,7 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   const { log } = Fastify({ logger: { level: settings.LOG_LEVEL, ...stream && { stream } } })
   const workers = workersOf(settings)
   const isOnTerminal = isatty(STDERR)
+  const manager = takeServiceManager(log)
   const stopping = new AbortController()
   const opening = waitForDatabase(settings, stopping.signal).then(() => openData(settings, (line) => log.info(line)))
   const serving = opening.then((data) => supervisorOf(data).start())
@@ -41,6 +44,7 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   try {
     await serving
     await serveMetrics(settings, log)
+    manager.ready(`${workers} workers serve`)
     // Most of the memory was needed to check the settings. This process hardly allocates any more, so V8 would keep it.
     collectGarbage().catch((err) => log.debug({ err }, 'The memory that only the start needed was not freed'))
   } catch (error) {
@@ -71,15 +75,28 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   function onHangUp (): boolean {
     if (isOnTerminal && !isatty(STDERR)) return false
     log.info('The workers are replaced on SIGHUP')
-    supervisor?.reload().catch((err) => log.error({ err }, 'The workers could not be replaced'))
+    void reload()
     return true
+  }
+
+  async function reload (): Promise<void> {
+    manager.reloading()
+    try {
+      const isReplaced = await supervisor?.reload()
+      if (!stopping.signal.aborted) manager.ready(isReplaced ? `${workers} workers serve, all of them replaced` : NOT_REPLACED)
+    } catch (err) {
+      log.error({ err }, 'The workers could not be replaced')
+      manager.ready(NOT_REPLACED)
+    }
   }
 
   // The database is stopped last, because requests in flight need it.
   async function stop (): Promise<void> {
+    manager.stopping()
     const data = await opening.catch(() => {})
     await supervisor?.stop()
     await data?.stop()
+    await manager.sent()
   }
 }
 

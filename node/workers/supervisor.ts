@@ -48,7 +48,7 @@ export function createSupervisor ({ count, port, environment, log, onGiveUp }: S
   // The workers share a listener by the port that they ask for, and the listener is closed with the last of them. Then, a worker
   // that asks for 0 would get another port than the one that clients know.
   let [asked, known] = [port, 0]
-  let reloading: Promise<void> | undefined
+  let reloading: Promise<boolean> | undefined
   let isAskedAgain = false
 
   function fork ({ failures = 0, isFirst = false, isLeaving = false } = {}): Member {
@@ -126,19 +126,22 @@ export function createSupervisor ({ count, port, environment, log, onGiveUp }: S
     }
   }
 
-  async function replaceAll (): Promise<void> {
+  // Returns whether all are replaced.
+  async function replaceAll (): Promise<boolean> {
     for (const member of [...members]) {
-      if (stopping.signal.aborted) return
+      if (stopping.signal.aborted) return false
       // It has ended meanwhile, and its replacement is new.
       if (!members.has(member) || member.isLeaving) continue
       const next = await startReplacement()
       if (!next) {
-        return log.error('The workers are not replaced, because a new one could not start. The others continue to serve')
+        log.error('The workers are not replaced, because a new one could not start. The others continue to serve')
+        return false
       }
       next.isLeaving = false
       await dismiss(member, 'replace')
     }
     log.info('All workers are replaced')
+    return true
   }
 
   return {
@@ -151,15 +154,20 @@ export function createSupervisor ({ count, port, environment, log, onGiveUp }: S
       for (let index = 1; index < count; index++) fork()
     },
 
-    /** Replaces the workers one by one, each as soon as its successor serves. A call during a replacement replaces them once more. */
-    async reload (): Promise<void> {
+    /**
+     * Replaces the workers one by one, each as soon as its successor serves. A call during a replacement replaces them once more. Returns
+     * whether the last replacement has succeeded.
+     */
+    async reload (): Promise<boolean> {
       isAskedAgain = reloading !== undefined
-      await (reloading ??= (async () => {
+      return (reloading ??= (async () => {
+        let isReplaced: boolean
         do {
           isAskedAgain = false
-          await replaceAll()
+          isReplaced = await replaceAll()
         } while (isAskedAgain)
         reloading = undefined
+        return isReplaced
       })())
     },
 
