@@ -5,6 +5,8 @@ import type { Duplex } from 'node:stream'
 import { LogController, type FastifyHttpOptions, type FastifyReply, type FastifyRequest } from 'fastify'
 import { afterResponses, closeConnection, hasAnswered, type Connection } from '../plugins/connections.ts'
 import { clientAddressOf } from '../plugins/client-info.ts'
+import { traceIdOf } from '../plugins/trace-ids.ts'
+import { methodOf } from '../schema/http-method.ts'
 import { addressOf } from '../schema/network.ts'
 import type { Settings } from './settings.ts'
 import type { SetHeaders } from './security-headers.ts'
@@ -19,7 +21,7 @@ const HEADER_BYTES = 16 * 1024
  * @param stream the destination of the log, by default standard output
  */
 export function serverOptions (
-  { LOG_LEVEL, TRUST_PROXY }: Settings, setHeaders: SetHeaders, stream?: { write (line: string): void }
+  { LOG_LEVEL, TRUST_PROXY, ACCESS_LOG: share }: Settings, setHeaders: SetHeaders, stream?: { write (line: string): void }
 ): FastifyHttpOptions<Server> {
   return {
     logger: {
@@ -28,7 +30,7 @@ export function serverOptions (
       redact: ['headers.authorization', 'headers.cookie', 'headers["set-cookie"]'],
       serializers: { req: describeRequest },
     },
-    logController: new AccessLog(),
+    logController: share > 0 ? new AccessLog(share) : new FailureLog(),
     genReqId: createRequestIds(),
     trustProxy: trustProxy(TRUST_PROXY),
     // A migration may take long, and the database has its own deadlines.
@@ -54,7 +56,7 @@ export function serverOptions (
 
 // Fastify's default of two lines per request at level info would halve the throughput. This logs one line at level debug.
 // Failures of the server are logged in `plugins/errors.ts`.
-class AccessLog extends LogController {
+class FailureLog extends LogController {
   override incomingRequest (): void {}
 
   override requestCompleted (err: Error | null | undefined, request: FastifyRequest, reply: FastifyReply): void {
@@ -64,6 +66,35 @@ class AccessLog extends LogController {
   // Clients often break off downloads. Any other error is a failure of one of the node's streams.
   override streamError (err: NodeJS.ErrnoException, _: FastifyRequest, reply: FastifyReply): void {
     reply.log[err.code === 'ERR_STREAM_PREMATURE_CLOSE' ? 'debug' : 'warn']({ err }, 'a response was cut off')
+  }
+}
+
+// Logs a share of the requests at level info, and all failures of the server. A route with the log level `silent` has no lines. The address is
+// not logged, because it may contain secrets, and neither is what it consists of.
+class AccessLog extends FailureLog {
+  readonly #share: number
+
+  constructor (share: number) {
+    super()
+    this.#share = share
+  }
+
+  override requestCompleted (err: Error | null | undefined, request: FastifyRequest, reply: FastifyReply): void {
+    const { method, routeOptions: { url: route = 'unknown' } } = request
+    const { statusCode: status } = reply
+    if (status < 500 && Math.random() >= this.#share) return super.requestCompleted(err, request, reply)
+    const traceId = traceIdOf(request.raw)
+    const size = reply.getHeader('content-length')
+    reply.log.info({
+      method: methodOf(method),
+      route,
+      status,
+      ms: Math.round(reply.elapsedTime * 10) / 10,
+      // Streams without a known length have none.
+      ...size !== undefined && { bytes: Number(size) },
+      ...traceId !== undefined && { traceId },
+      ...err && { err },
+    }, 'request')
   }
 }
 

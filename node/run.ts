@@ -131,6 +131,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
     ...serviceOptions(settings),
     databaseUrl: data.url,
     poolSize: settings.POOL_SIZE ?? handover?.poolSize,
+    slowStatementMs: settings.SLOW_STATEMENT_MS,
     mailer,
     mailTemplates: openMailTemplates(settings),
     webhooks: webhooksOf(settings),

@@ -91,6 +91,17 @@ const Settings = Type.Object({
     default: 'info',
     description: 'one of fatal, error, warn, info, debug, trace and silent',
   }),
+  ACCESS_LOG: Type.Number({
+    default: 0,
+    minimum: 0,
+    maximum: 1,
+    description: 'a number from 0 (no requests) to 1 (all), such as 0.01',
+  }),
+  SLOW_STATEMENT_MS: Type.Optional(Type.Integer({
+    minimum: 1,
+    maximum: 3_600_000,
+    description: 'a whole number of milliseconds from 1 to 3600000',
+  })),
   CORS_ORIGIN: Type.Array(Type.String({ format: 'origin' }), {
     default: [],
     description: 'a comma-separated list of origins such as https://app.example.com or capacitor://localhost, ' +
@@ -259,6 +270,10 @@ export function checkSettings (environment: Readonly<Record<string, string | und
   if (SIGN_UP === true && !PUBLIC_URL) errors.push('PUBLIC_URL is required with SIGN_UP.')
   // Links in mails need a public address. The address at which the node listens is usually not reachable for their readers.
   if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) errors.push('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
+  const { ACCESS_LOG, LOG_LEVEL } = settings
+  if (ACCESS_LOG > 0 && ['fatal', 'error', 'warn', 'silent'].includes(LOG_LEVEL)) {
+    errors.push('ACCESS_LOG needs LOG_LEVEL info, debug or trace.')
+  }
   if (settings.PORT === settings.METRICS_PORT && settings.PORT !== 0) errors.push('PORT and METRICS_PORT must differ.')
   if (!errors.some((error) => error.startsWith('WEBHOOK_'))) errors.push(...checkWebhooks(settings))
   const isValid = (name: Name) => !errors.some((error) => error.startsWith(`${name} `))

@@ -5,6 +5,7 @@ import { readAtStart, type AtStart } from '../db/at-start.ts'
 import { isOutage } from '../db/driver/circuit-breaker.ts'
 import { openDatabase as openConnections } from '../db/driver/connection.ts'
 import { newId } from '../db/driver/ids.ts'
+import type { Notifications } from '../db/driver/notifications.ts'
 import type { Failure } from '../db/driver/sockets.ts'
 import { createWriteInTime } from '../db/driver/write-in-time.ts'
 import { migrate } from '../db/migrations.ts'
@@ -12,12 +13,16 @@ import type { MigrationStep } from '../db/migration-steps.ts'
 import { loadConsumed } from '../db/outbox/consumed.ts'
 import { explainStart, isReadOnly } from '../db/start-errors.ts'
 import { DatabaseUnavailable } from '../schema/errors.ts'
+import { createSampler } from './sampler.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     usherDatabase: OpenDatabase
   }
 }
+
+// Usher's statements have a few kilobytes at most.
+const STATEMENT_LENGTH = 8192
 
 export type OpenDatabase = Awaited<ReturnType<typeof openDatabase>>
 
@@ -33,10 +38,14 @@ const SHARE_OF_HOOK = 0.8
  * Fastify gives ten seconds. It takes a distant database few round trips. Throws an error that explains what is wrong.
  */
 export async function openDatabase (app: FastifyInstance) {
-  const { database, notificationsUrl, schema, poolSize, userFields, without, admin, deadlines } = app.usherOptions
+  const { database, notificationsUrl, schema, poolSize, userFields, without, admin, deadlines, slowStatementMs } = app.usherOptions
   const { usherTelemetry: telemetry } = app
   const { log } = app
-  const connection = openConnections({ database, notificationsUrl, schema, poolSize, deadlines, telemetry, log })
+  const onStatement = slowStatementMs === undefined ? undefined : createSlowLog(app, slowStatementMs)
+  const connection = openConnections({
+    database, notificationsUrl, schema, poolSize, deadlines, telemetry, onStatement, log,
+  })
+  measureNotifications(app, connection.notifications)
   const { db, breaker, clock, notifications, heartbeat, setServing, close } = connection
   const along: (() => Promise<void>)[] = []
   let hasAnswered = false
@@ -162,6 +171,22 @@ class StartFailure extends Error {
     super(message)
     this.code = code
   }
+}
+
+// Logs the texts of slow statements, which have placeholders and no values.
+function createSlowLog ({ log }: FastifyInstance, slowMs: number): (text: string, ms: number) => void {
+  const isNew = createSampler()
+  return (text, ms) => {
+    if (ms < slowMs || !isNew(text)) return
+    log.warn({ ms: Math.round(ms), statement: text.slice(0, STATEMENT_LENGTH) }, 'A statement was slow')
+  }
+}
+
+function measureNotifications ({ usherTelemetry: { metrics } }: FastifyInstance, notifications: Notifications): void {
+  metrics.gauge(
+    'usher_notifications_available', 'Whether notifications of the database arrive: 0 during their outages', () => Number(notifications.listening), { combine: 'min' }
+  )
+  metrics.count('usher_notifications_outages_total', 'How often the connection for notifications was lost', () => notifications.losses)
 }
 
 /** Decorates the app with the database. Without `opened`, it opens it first. */

@@ -7,6 +7,7 @@ import fp from 'fastify-plugin'
 import type { Tracing } from '../db/telemetry/tracing.ts'
 import { onceClosed } from './connections.ts'
 import { methodOf } from '../schema/http-method.ts'
+import { setTraceId } from './trace-ids.ts'
 
 /**
  * Gives every request a span of the kind server, in the trace that its `traceparent` names. If the process instruments `node:http`,
@@ -21,12 +22,14 @@ export default fp<{ tracing: Tracing }>(async function requestSpans (app, { trac
     const existing = trace.getActiveSpan()
     if (existing && isInUse(existing)) {
       nameRequest(existing, request)
+      setTraceId(request.raw, existing.spanContext().traceId)
       return done()
     }
     const parent = propagation.extract(ROOT_CONTEXT, request.headers)
     const span = tracer.startSpan(nameOf(request), { kind: SpanKind.SERVER, attributes: attributesOf(request) }, parent)
     const active = trace.setSpan(parent, span)
     contexts.set(request, active)
+    setTraceId(request.raw, span.spanContext().traceId)
     finished(reply.raw, (error) => end(span, reply, error != null))
     // A response that waits for others is not always told that its connection is closed.
     onceClosed(reply, () => end(span, reply, true))

@@ -61,6 +61,7 @@ export const Settings = Type.Object({
     description: 'Interval of checks whether clients of sockets and event streams are connected',
   }),
   bodyLimit: Type.Integer({ default: MIB, minimum: 1024, maximum: 64 * MIB, description: 'The maximum size of a JSON body, in bytes' }),
+  slowStatementMs: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_600_000, description: 'Milliseconds after which a statement is logged' })),
   bodySeconds: Type.Number({ default: 30, minimum: 0.01, maximum: 3600, description: 'Seconds within which a JSON body must arrive' }),
   graphql: GraphqlLimits,
   without: Without,

@@ -33,6 +33,8 @@ export interface ConnectionOptions {
   schema: string
   /** Measures statements and connections, and gives statements spans. */
   telemetry?: Telemetry
+  /** Is told of each statement, with its text and the milliseconds that it has taken. Without it, nothing is measured for it. */
+  onStatement?: ((text: string, ms: number) => void) | undefined
   log: Log
 }
 
@@ -61,7 +63,7 @@ export interface Connection {
 
 /** Creates the pools and everything around them. It connects on demand only. Throws a `TypeError` for an invalid URL. */
 export function openDatabase (
-  { database, notificationsUrl, schema, poolSize, deadlines = DEADLINES, telemetry, log }: ConnectionOptions
+  { database, notificationsUrl, schema, poolSize, deadlines = DEADLINES, telemetry, onStatement, log }: ConnectionOptions
 ): Connection {
   const options = readClientOptions(database, deadlines.statement, deadlines)
   const readers = Math.floor(poolSize / 2)
@@ -96,7 +98,7 @@ export function openDatabase (
     if (seconds === 0) transactions.destroy()
   }
 
-  const pools = { reads, writes, transactions, route, backends, tracing: telemetry?.tracing }
+  const pools = { reads, writes, transactions, route, backends, onStatement, tracing: telemetry?.tracing }
   const db = new Kysely<Tables>({ dialect: createDialect(pools, breaker, log) }).withSchema(schema)
   setSchema(db, schema)
   setClock(db, clock)

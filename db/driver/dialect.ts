@@ -27,6 +27,8 @@ export interface Pools {
   readonly route: Route
   /** The PostgreSQL processes that serve these connections. */
   readonly backends: Backends
+  /** Is told of each statement, with its text and the milliseconds that it has taken, if slow ones are logged. */
+  readonly onStatement: ((text: string, ms: number) => void) | undefined
   /** Gives statements spans, if the process has an OpenTelemetry SDK. */
   readonly tracing: Tracing | undefined
 }
@@ -123,8 +125,19 @@ class PipeliningConnection implements DatabaseConnection {
   }
 
   executeQuery<Row> (query: CompiledQuery): Promise<QueryResult<Row>> {
-    const { tracing } = this.#pools
-    return tracing ? tracing.runStatement(query.sql, () => this.#execute<Row>(query)) : this.#execute(query)
+    const { tracing, onStatement } = this.#pools
+    const execute = () => onStatement ? this.#time<Row>(query, onStatement) : this.#execute<Row>(query)
+    return tracing ? tracing.runStatement(query.sql, execute) : onStatement ? execute() : this.#execute(query)
+  }
+
+  // Those that fail are of interest, too: a statement that the database cancels because it takes too long was slow.
+  async #time<Row> (query: CompiledQuery, onStatement: (text: string, ms: number) => void): Promise<QueryResult<Row>> {
+    const since = performance.now()
+    try {
+      return await this.#execute<Row>(query)
+    } finally {
+      onStatement(query.sql, performance.now() - since)
+    }
   }
 
   async #execute<Row> ({ sql: text, parameters, query }: CompiledQuery): Promise<QueryResult<Row>> {

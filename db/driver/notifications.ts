@@ -43,6 +43,8 @@ export interface Notifications {
   readonly connected: boolean
   /** Whether messages arrive, as far as this node knows: an outage may last for a second before it is noticed. */
   readonly listening: boolean
+  /** How often a connection that received messages was lost. */
+  readonly losses: number
   /**
    * Registers the handlers of a channel. Call it before `start`. `onConnect` runs after every (re)connection, since messages may
    * have been missed, and before `connected` becomes true. If one of the two handlers throws, the node reconnects.
@@ -69,6 +71,7 @@ export function createNotifications (
   const answerTime = createAnswerTime(deadlines)
   let connection: NotificationConnection | undefined
   let running = Promise.resolve()
+  let losses = 0
 
   const open = (isFirst: boolean): NotificationConnection => openNotificationConnection({
     source: source(),
@@ -100,6 +103,7 @@ export function createNotifications (
       if (isFirst && connection === early && isOutage(failure)) continue
       if (isFirst) throw failure
       if (closing.signal.aborted) return
+      if (worked) losses++
       // The loss of a working connection is not an outage. It is one if the next connection cannot be opened, or if a working
       // one is no longer answered.
       const isUnavailable = (isOutage(failure) || failure.code === STANDBY) && !(worked && failure.code !== 'ETIMEDOUT')
@@ -117,6 +121,7 @@ export function createNotifications (
     },
 
     get listening () { return connection?.state.name === 'live' },
+    get losses () { return losses },
 
     listen (channel, onMessage, onConnect) {
       channels.set(channel, { onMessage, onConnect })

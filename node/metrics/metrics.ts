@@ -1,5 +1,6 @@
 import cluster from 'node:cluster'
 import fp from 'fastify-plugin'
+import { ofProcesses } from './processes.ts'
 import { measureProcess, toPrometheus, toText } from './prometheus.ts'
 import { RequestDurations } from './request-durations.ts'
 import type { MetricsAddress } from './address.ts'
@@ -38,7 +39,10 @@ export default fp<MetricsOptions>(async function metrics (app, { onListen, isWor
       close = answerPrimary(read)
       return
     }
-    const server = await serveText(address, async () => toText(await read()), (err) => app.log.error({ err }, 'The metrics could not be read'))
+    const server = await serveText(address, async () => {
+      const metrics = await read()
+      return toText([...metrics, ...ofProcesses(new Map([[1, metrics]]))])
+    }, (err) => app.log.error({ err }, 'The metrics could not be read'))
     close = server.close
     onListen(server.url)
   })

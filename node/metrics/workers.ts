@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster'
+import { ofProcesses } from './processes.ts'
 import { combine, lastingOf, toText, type PrometheusMetric } from './prometheus.ts'
 import type { MetricsAddress } from './address.ts'
 import { serveText, type MetricsServer } from './server.ts'
@@ -27,10 +28,13 @@ export interface WorkersOptions extends MetricsAddress {
 export async function serveMetricsOfWorkers ({ host, port, onError, workerMs = WORKER_MS }: WorkersOptions): Promise<MetricsServer> {
   const known = new Map<number, PrometheusMetric[]>()
   const asked = new Map<number, () => void>()
+  // The workers that occupy the places from 1 on.
+  const places: (number | undefined)[] = []
   let ended: PrometheusMetric[] = []
 
   function onMessage ({ id }: Worker, message: Message): void {
     if (message?.type !== 'usher:metrics') return
+    if (!places.includes(id)) places[places.includes(undefined) ? places.indexOf(undefined) : places.length] = id
     known.set(id, message.metrics!)
     asked.get(id)?.()
   }
@@ -39,6 +43,7 @@ export async function serveMetricsOfWorkers ({ host, port, onError, workerMs = W
     asked.get(id)?.()
     ended = combine([ended, lastingOf(known.get(id) ?? [])])
     known.delete(id)
+    if (places.includes(id)) places[places.indexOf(id)] = undefined
   }
 
   // Resolves with whether the worker has answered in time.
@@ -57,7 +62,8 @@ export async function serveMetricsOfWorkers ({ host, port, onError, workerMs = W
     const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected()) as Worker[]
     const answered = await Promise.all(workers.map(ask))
     const late = answered.filter((inTime) => !inTime).length
-    return toText([...combine([ended, ...known.values()]), gauge('usher_workers', 'Processes of this node that serve', workers.length),
+    const processes = new Map(places.flatMap((id, index) => id === undefined ? [] : [[index + 1, known.get(id) ?? []] as const]))
+    return toText([...combine([ended, ...known.values()]), ...ofProcesses(processes), gauge('usher_workers', 'Processes of this node that serve', workers.length),
       gauge('usher_workers_late', 'Those that have not answered in time, and count with their last known values', late)])
   }
 

@@ -12,7 +12,7 @@ const OUTPUT_SHOWN = 5000
 
 const server = fileURLToPath(new URL('../../node/server.ts', import.meta.url))
 const coverage = fileURLToPath(new URL('../../.tap/coverage', import.meta.url))
-const names = [...Object.keys(parseSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'MAIL_TEMPLATES', 'PRODUCT_COLOR', 'PRINT_SECRETS', 'WEBHOOK_URL', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS', 'WEBHOOK_ALLOW_PRIVATE', 'METRICS_PORT', 'SIGNING_ALGORITHM', 'POOL_SIZE']
+const names = [...Object.keys(parseSettings({})), 'DATABASE_URL', 'NOTIFICATIONS_URL', 'PUBLIC_URL', 'ADMIN_EMAIL', 'ADMIN_PASSWORD', 'SECRET', 'SMTP_URL', 'MAIL_FROM', 'PASSWORD_URL', 'MAIL_TEMPLATES', 'PRODUCT_COLOR', 'PRINT_SECRETS', 'WEBHOOK_URL', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS', 'WEBHOOK_ALLOW_PRIVATE', 'METRICS_PORT', 'SIGNING_ALGORITHM', 'POOL_SIZE', 'SLOW_STATEMENT_MS']
 
 /** A node in a separate process. */
 export interface TestNode {

@@ -20,6 +20,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     actorName: 'account',
     schema: uniqueSchema(t.name),
     poolSize: 3,
+    slowStatementMs: 60_000,
     publicUrl: 'https://accounts.example.com',
     origins: ['https://app.example.com'],
     redirectTo: '/elsewhere',

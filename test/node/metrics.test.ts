@@ -48,6 +48,9 @@ t.test('14.2 METRICS_PORT serves metrics by route pattern and status, and nothin
   for (const chosen of [id, 'sesame', 'Sesame', 'wp-admin', 'ada@example.com', '127.0.0.1', token]) t.notMatch(text, chosen)
   t.ok(valueOf(text, 'usher_batch_items_count', '{batch="users.read"}')! >= 3)
   t.ok(valueOf(text, 'process_cpu_seconds_total')! > 0)
+  t.ok(valueOf(text, 'usher_process_gc_seconds_total', '{process="1"}')! > 0)
+  t.ok(valueOf(text, 'usher_process_event_loop_delay_seconds', '{process="1"}')! > 0)
+  t.ok(valueOf(text, 'usher_process_heap_bytes', '{process="1"}')! > 1_000_000)
 })
 
 t.test('14.2 only GET /metrics is answered, and clients that do not read or send do not stop others', async (t) => {
@@ -108,6 +111,12 @@ t.test('14.2 the primary of a cluster serves the metrics of all workers, also of
   t.equal(valueOf(text, 'test_seconds_bucket', '{le="1"}'), 2)
   t.equal(valueOf(text, 'usher_workers'), 2)
 
+  const processesIn = (text: string) => [1, 2, 3].map((place) => valueOf(text, 'usher_process_heap_bytes', `{process="${place}"}`))
+  const pids = workers.map((worker) => worker.process.pid)
+  const [one, two, none] = processesIn(text)
+  t.strictSame([one, two].sort(), [...pids].sort(), 'each process has its own value')
+  t.equal(none, undefined)
+
   workers[0].process.kill('SIGSTOP')
   text = await scrape(server.url)
   t.equal(valueOf(text, 'usher_workers_late'), 1)
@@ -127,6 +136,8 @@ t.test('14.2 the primary of a cluster serves the metrics of all workers, also of
   const before = valueOf(text, 'test_served_total')!
   text = await scrape(server.url)
   t.ok(valueOf(text, 'test_served_total')! > before)
+  const replaced = [one, two].map((pid) => pid === workers[0].process.pid ? third.process.pid : pid)
+  t.strictSame(processesIn(text), [...replaced, undefined], 'a process that takes the place of another one has its label')
   t.equal(valueOf(text, 'usher_workers'), 2)
 })
 

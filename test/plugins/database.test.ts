@@ -233,7 +233,7 @@ for (const state of ['serves', 'refuses connections', 'is frozen'] as const) {
 
 /** Returns the options of an app that keeps the lines of its log from the level `info` on. */
 function keepLog () {
-  const lines: { level: number, msg: string }[] = []
+  const lines: { level: number, msg: string, ms?: number, statement?: string }[] = []
   return { lines, server: { logger: { level: 'info', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } } }
 }
 
@@ -275,4 +275,41 @@ t.test('8 what a request has left to the background ends before the database clo
   await closing.closing
   t.same(lines.filter(({ level }) => level > 30), [])
   t.equal((await sql`select from deleted_users`).length, 0)
+})
+
+t.test('14.5 with slowStatementMs, the text of a slow statement is logged once a minute, without values', async (t) => {
+  const { lines, server } = keepLog()
+  const usher = await createUsher(t, { slowStatementMs: 300 }, server)
+  const sql = openSql(t, usher)
+  const { headers, id } = usher.admin
+  lines.length = 0
+  const change = (name: string) => usher.inject('PATCH', `/api/users/${id}`, { headers, payload: { name } })
+  const slow = () => lines.filter(({ msg }) => msg === 'A statement was slow')
+  const { changed } = await sql.begin(async (sql) => {
+    await sql`select from users where id = ${id} for update`
+    const changed = change('sesame')
+    await delay(400)
+    return { changed }
+  })
+  t.equal((await changed).statusCode, 200)
+  const [entry] = slow()
+  t.match(entry, { level: 40, statement: /\$1/ })
+  t.ok(entry!.ms! >= 300)
+  for (const value of ['sesame', id]) t.notMatch(JSON.stringify(slow()), value)
+  const texts = slow().map(({ statement }) => statement)
+  t.equal(new Set(texts).size, texts.length, 'each text once')
+})
+
+t.test('14.2 metrics show outages of notifications, also while statements are answered', async (t) => {
+  const proxy = await createProxy(t, await testDatabaseUrl())
+  const usher = await createUsher(t, { notificationsUrl: proxy.url, deadlines: {} })
+  const read = async (name: string) => (await usher.app.usher.metrics()).find((metric) => metric.name === name)?.samples[0]
+  t.match(await read('usher_notifications_available'), { value: 1 })
+  t.match(await read('usher_notifications_outages_total'), { value: 0 })
+  proxy.refuse()
+  await until('they are unavailable', async () => (await read('usher_notifications_available') as { value: number }).value === 0)
+  t.equal((await usher.inject('GET', '/api/users')).statusCode, 200)
+  await proxy.listen()
+  await until('they are available', async () => (await read('usher_notifications_available') as { value: number }).value === 1)
+  t.match(await read('usher_notifications_outages_total'), { value: 1 })
 })
