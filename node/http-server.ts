@@ -69,8 +69,8 @@ class FailureLog extends LogController {
   }
 }
 
-// Logs a share of the requests at level info, and all failures of the server. A route with the log level `silent` has no lines. The address is
-// not logged, because it may contain secrets, and neither is what it consists of.
+// Logs a share of the requests at level info, and all failures of the server. A route with the log level `silent` has
+// no lines. The address is not logged, because it may contain secrets, and neither is what it consists of.
 class AccessLog extends FailureLog {
   readonly #share: number
 

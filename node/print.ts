@@ -9,8 +9,8 @@ const NODE_WARNING = 'onWarning'
 let base: { pid: number, hostname: string } | undefined
 
 /**
- * Prints lines for people to standard error. Standard output is for the log, and for the results of commands. In a node whose standard error
- * is no terminal, each argument becomes an entry like those of the log.
+ * Prints lines for people to standard error. Standard output is for the log, and for the results of commands. In a node
+ * whose standard error is no terminal, each argument becomes an entry like those of the log.
  */
 export function print (...lines: string[]): void {
   write(INFO, lines)
@@ -36,8 +36,9 @@ function writeEntry (level: number, entry: { msg: string, err?: object }): void 
 }
 
 /**
- * Makes every line that this process writes to standard error an entry like those of the log, unless it is a terminal (contract 14.5): what
- * `print` prints, warnings of Node and its libraries, what these write to the console, and why the process has crashed.
+ * Makes every line that this process writes to standard error an entry like those of the log, unless it is a terminal
+ * (contract 14.5): what `print` prints, warnings of Node and its libraries, what these write to the console, and why
+ * the process has crashed.
  */
 export function printEntries (): void {
   if (process.stderr.isTTY) return

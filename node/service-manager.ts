@@ -8,9 +8,15 @@ const PROGRAM = 'systemd-notify'
 // The program waits until systemd has read the message, which it would otherwise not be able to assign to the unit.
 const TIMEOUT_MS = 5_000
 
-/** Tells the manager of the service, such as systemd, what the node does. Without one, nothing happens. The methods never throw. */
+/**
+ * Tells the manager of the service, such as systemd, what the node does. Without one, nothing happens. The methods
+ * never throw.
+ */
 export interface ServiceManager {
-  /** The node serves, or a replacement of its workers has ended, whether it has succeeded or not. `status` is a sentence for people. */
+  /**
+   * The node serves, or a replacement of its workers has ended, whether it has succeeded or not. `status` is a sentence
+   * for people.
+   */
   ready (status: string): void
   /** The node begins to replace its workers. */
   reloading (): void
@@ -20,8 +26,9 @@ export interface ServiceManager {
 }
 
 /**
- * Returns the service manager that has started this process. Its children, such as workers and PostgreSQL, do not inherit it. Node cannot send
- * to datagram sockets of Unix, so systemd's own program does (sd_notify(3)): the unit needs `NotifyAccess=all`.
+ * Returns the service manager that has started this process. Its children, such as workers and PostgreSQL, do not
+ * inherit it. Node cannot send to datagram sockets of Unix, so systemd's own program does (sd_notify(3)): the unit
+ * needs `NotifyAccess=all`.
  */
 export function takeServiceManager (log: FastifyBaseLogger): ServiceManager {
   const socket = process.env[VARIABLE]

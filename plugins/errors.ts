@@ -37,8 +37,9 @@ export default fp(async function errors (app) {
 }, { name: 'usher-errors' })
 
 /**
- * Returns the error of the catalogue that stands for an error of Fastify or of a library. A limit of the process or of the machine
- * that is reached becomes `Overloaded`, and other unexpected errors become `InternalError`. Errors of Usher, and errors with a status of 4xx or 503, are returned as they are.
+ * Returns the error of the catalogue that stands for an error of Fastify or of a library. A limit of the process or of
+ * the machine that is reached becomes `Overloaded`, and other unexpected errors become `InternalError`. Errors of
+ * Usher, and errors with a status of 4xx or 503, are returned as they are.
  */
 export function translate (error: FastifyError): FastifyError | InvalidInput {
   switch (error.code) {
@@ -83,7 +84,8 @@ export function setRetryAfter (reply: FastifyReply, seconds: string | number = R
 }
 
 // An outage is logged once, by the circuit breaker, and metrics count rejections. A line for each request would be a flood. Why PostgreSQL
-// could not run a statement, why a file could not be stored, and a limit that is reached, are logged once a minute. That a client has disconnected is no failure.
+// could not run a statement, why a file could not be stored, and a limit that is reached, are logged once a minute.
+// That a client has disconnected is no failure.
 function logFailure (error: FastifyError | InvalidInput, { log, raw: { socket } }: FastifyRequest): void {
   const err = (error.cause ?? error) as NodeJS.ErrnoException
   if (err.code === 'ERR_STREAM_PREMATURE_CLOSE' && socket.destroyed) return log.debug({ err }, 'a response was cut off')

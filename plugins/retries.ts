@@ -7,8 +7,8 @@ const RETRY_MS = 1000
 
 /**
  * Returns a function that runs a task in the background. While the database is unavailable, the task is repeated every second for
- * about a minute. A task is lost if that is not enough, if the last attempt fails when the app closes, or if 10,000 others are waiting. The log says
- * how many were lost, at most once a second, and logs any other failure of a task.
+ * about a minute. A task is lost if that is not enough, if the last attempt fails when the app closes, or if 10,000
+ * others are waiting. The log says how many were lost, at most once a second, and logs any other failure of a task.
  */
 export function createRetries (app: FastifyInstance): (task: () => Promise<void>) => void {
   let [waiting, lost, closed] = [0, 0, false]

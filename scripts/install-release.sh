@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the programs that the release tests need (nginx, PgBouncer, Redis, PostgreSQL, Prometheus, libfaketime, systemd and Python)
-# from Debian's packages, if they are missing.
+# Installs the programs that the release tests need (nginx, PgBouncer, Redis, PostgreSQL, Prometheus, libfaketime,
+# systemd and Python) from Debian's packages, if they are missing.
 set -euo pipefail
 missing=()
 [ -x /usr/sbin/nginx ] || missing+=(nginx-light)

@@ -33,7 +33,10 @@ export interface ConnectionOptions {
   schema: string
   /** Measures statements and connections, and gives statements spans. */
   telemetry?: Telemetry
-  /** Is told of each statement, with its text and the milliseconds that it has taken. Without it, nothing is measured for it. */
+  /**
+   * Is told of each statement, with its text and the milliseconds that it has taken. Without it, nothing is measured
+   * for it.
+   */
   onStatement?: ((text: string, ms: number) => void) | undefined
   log: Log
 }
@@ -136,8 +139,8 @@ export function openDatabase (
     async close () {
       closing.abort()
       await Promise.all([notifications.close(), heartbeat?.close()])
-      // A request whose client was cut off may still run, and its next statement fails as in an outage. Kysely's `destroy` would make it an
-      // unexpected error, and has nothing to close.
+      // A request whose client was cut off may still run, and its next statement fails as in an outage. Kysely's
+      // `destroy` would make it an unexpected error, and has nothing to close.
       breaker.stop()
       transactions.destroy()
       await Promise.all([reads.close(), writes.close()])

@@ -45,8 +45,8 @@ export async function verifyBackup (file: string, onBytes: (total: number) => vo
 }
 
 /**
- * Calls `confirm` if there are data already, and throws `BackupError` if nodes run. Changes nothing. Without a database, only the folder
- * of uploads is looked at.
+ * Calls `confirm` if there are data already, and throws `BackupError` if nodes run. Changes nothing. Without a
+ * database, only the folder of uploads is looked at.
  */
 export async function inspectDestination (
   { database, ...rest }: Pick<Destination, 'schema' | 'uploadsDir' | 'confirm'> & { database?: string | undefined }

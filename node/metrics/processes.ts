@@ -1,6 +1,8 @@
 import type { PrometheusMetric } from './prometheus.ts'
 
-/** The measurements that the first process would add up or average, and that say which of its processes is in trouble. */
+/**
+ * The measurements that the first process would add up or average, and that say which of its processes is in trouble.
+ */
 const measurements = [
   {
     name: 'usher_process_event_loop_delay_seconds',
@@ -20,8 +22,8 @@ const measurements = [
 ] as const
 
 /**
- * Returns what is measured of each process, by its place among the processes of the node, from 1 on. A process that takes the place of
- * another one has its label, so that the number of labels is that of the processes.
+ * Returns what is measured of each process, by its place among the processes of the node, from 1 on. A process that
+ * takes the place of another one has its label, so that the number of labels is that of the processes.
  */
 export function ofProcesses (processes: ReadonlyMap<number, readonly PrometheusMetric[]>): PrometheusMetric[] {
   return measurements.map(({ from, ...metric }) => ({

@@ -155,8 +155,8 @@ export function createSupervisor ({ count, port, environment, log, onGiveUp }: S
     },
 
     /**
-     * Replaces the workers one by one, each as soon as its successor serves. A call during a replacement replaces them once more. Returns
-     * whether the last replacement has succeeded.
+     * Replaces the workers one by one, each as soon as its successor serves. A call during a replacement replaces them
+     * once more. Returns whether the last replacement has succeeded.
      */
     async reload (): Promise<boolean> {
       isAskedAgain = reloading !== undefined

@@ -122,7 +122,8 @@ function createEvents (app: FastifyInstance) {
     if (Number(position) > Number(given) || (epoch ?? 0) > current) throw new InvalidInput('after must be the cursor of a post')
   }
 
-  // Resolves after a second, or when notifications are received again. Rejects when the app closes. Outages are logged in `db/driver/`.
+  // Resolves after a second, or when notifications are received again. Rejects when the app closes. Outages are logged
+  // in `db/driver/`.
   async function wait (err: unknown): Promise<void> {
     if (!(err instanceof DatabaseUnavailable)) app.log.error({ err }, 'Posts could not be read for subscribers')
     if (isClosing) throw err
@@ -152,7 +153,10 @@ function createEvents (app: FastifyInstance) {
   }
 
   return {
-    /** Resolves when an operation that failed for an event may be tried again. Logs errors that are not outages. Rejects when the app closes. */
+    /**
+     * Resolves when an operation that failed for an event may be tried again. Logs errors that are not outages. Rejects
+     * when the app closes.
+     */
     wait,
 
     /**

@@ -7,7 +7,8 @@ import { StorageFailed, StorageFull } from '../../schema/upload.ts'
 import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
 
 const ENTRIES_A_BATCH = 100
-// The disk is full, the quota of the user or the group is used up, or the file is larger than the file system or `ulimit -f` allows.
+// The disk is full, the quota of the user or the group is used up, or the file is larger than the file system or
+// `ulimit -f` allows.
 const NO_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
 /** Creates the backend that stores uploads as files of a folder. The name of each file is its id. */
@@ -132,8 +133,8 @@ function undefinedIfMissing (error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }
 
-// Returns the error of the catalogue for one of the file system, which is full, read-only or broken, or closed to this user. Other errors
-// are those of the bytes. A limit of the process says nothing about the storage.
+// Returns the error of the catalogue for one of the file system, which is full, read-only or broken, or closed to this
+// user. Other errors are those of the bytes. A limit of the process says nothing about the storage.
 function describeFailure (error: unknown): unknown {
   if (!(error instanceof Error && 'syscall' in error) || isExhausted(error)) return error
   return NO_SPACE.has((error as NodeJS.ErrnoException).code ?? '') ? new StorageFull({ cause: error }) : new StorageFailed({ cause: error })

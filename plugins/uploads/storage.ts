@@ -118,7 +118,8 @@ async function createStorage (app: FastifyInstance) {
 
     /**
      * Moves a temporary file to the stored files and writes its record. Resolves when both are durable. Throws `StorageFull`,
-     * `StorageFailed`, `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call it again, or `discard`.
+     * `StorageFailed`, `InvalidToken` or `QuotaExceeded`, and removes the file then, or `KeyTaken`: call it again, or
+     * `discard`.
      *
      * @param by the token of the uploader, which must still be valid, and what runs right before the record is written, and throws if the
      * upload must not be kept any more

@@ -39,9 +39,9 @@ function createUploads (app: FastifyInstance) {
 
   return {
     /**
-     * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws, `StorageFull`, `StorageFailed`, `QuotaExceeded`,
-     * `InvalidToken` and, if the key `once` is taken, `KeyTaken`; discard the file then, unless
-     * you call it again.
+     * Keeps a file for the caller, who is a user. Returns the upload. Throws what a hook of the host throws,
+     * `StorageFull`, `StorageFailed`, `QuotaExceeded`, `InvalidToken` and, if the key `once` is taken, `KeyTaken`;
+     * discard the file then, unless you call it again.
      */
     async keep (caller: Caller, given: GivenUpload, once?: ResultKey): Promise<GivenUpload> {
       caller.authorize('uploads:create')

@@ -19,7 +19,10 @@ export interface TestNode {
   readonly child: ChildProcess
   /** What the node has printed to stdout so far: the log. */
   readonly stdout: string
-  /** The messages of what it has printed to stderr so far, one per line. Without a terminal, they are entries like those of the log. */
+  /**
+   * The messages of what it has printed to stderr so far, one per line. Without a terminal, they are entries like those
+   * of the log.
+   */
   readonly stderr: string
   /** What it has printed there. */
   readonly rawStderr: string

@@ -37,7 +37,8 @@ export async function openSource (usher: FastifyInstance, subscription: Subscrip
 
 /**
  * Returns an event as JSON. It waits and tries again while the database is unavailable or the node is overloaded, because no
- * subscriber may miss the event. Throws other errors, all errors when the app has closed, and if PostgreSQL has cancelled statements of the event three times.
+ * subscriber may miss the event. Throws other errors, all errors when the app has closed, and if PostgreSQL has
+ * cancelled statements of the event three times.
  */
 export async function render (usher: FastifyInstance, subscription: Subscription, event: unknown): Promise<string> {
   let cancelled = 0
