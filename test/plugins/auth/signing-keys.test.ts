@@ -199,7 +199,7 @@ t.test('4 the keys are created once and shared by all nodes', async (t) => {
     const { app } = await createUsher(t, { schema: first.options.schema, databaseUrl: undefined, sql: client })
     await app.close()
     // The node also removes files of deleted uploads, at any time, and has a lock for that.
-    const concerned = statements.filter((text) => /signing_keys|advisory/.test(text) && !text.includes('removal of uploads'))
+    const concerned = statements.filter((text) => /"signing_keys"|advisory/.test(text) && !text.includes('removal of uploads'))
     t.equal(concerned.length, 2, `read once, and once more when it hears of changes: ${concerned.join('; ')}`)
     for (const text of concerned) t.match(text, /^select /)
   })
