@@ -1,7 +1,7 @@
 import { Server, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import fp from 'fastify-plugin'
-import type { Connection } from '../plugins/connections.ts'
+import type { Connection } from '../plugins/http/raw/connections.ts'
 
 // How long a request may be on its way, on a connection that was just opened or is kept alive.
 const ON_ITS_WAY_MS = 500

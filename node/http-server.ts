@@ -3,9 +3,9 @@ import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { LogController, type FastifyHttpOptions, type FastifyReply, type FastifyRequest } from 'fastify'
-import { afterResponses, closeConnection, hasAnswered, type Connection } from '../plugins/connections.ts'
-import { clientAddressOf } from '../plugins/client-info.ts'
-import { traceIdOf } from '../plugins/trace-ids.ts'
+import { afterResponses, closeConnection, hasAnswered, type Connection } from '../plugins/http/raw/connections.ts'
+import { clientAddressOf } from '../plugins/http/client-info.ts'
+import { traceIdOf } from '../plugins/telemetry/trace-ids.ts'
 import { methodOf } from '../schema/http-method.ts'
 import { addressOf } from '../schema/network.ts'
 import type { Settings } from './settings.ts'
@@ -55,7 +55,7 @@ export function serverOptions (
 }
 
 // Fastify's default of two lines per request at level info would halve the throughput. This logs one line at level debug.
-// Failures of the server are logged in `plugins/errors.ts`.
+// Failures of the server are logged in `plugins/http/errors.ts`.
 class FailureLog extends LogController {
   override incomingRequest (): void {}
 

@@ -1,4 +1,4 @@
-import { readMailTemplates } from '../plugins/mails/mail-templates.ts'
+import { readMailTemplates } from '../plugins/outbox/mails/mail-templates.ts'
 import type { MailTemplates } from '../schema/mail.ts'
 import type { Settings } from './settings.ts'
 

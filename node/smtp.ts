@@ -1,7 +1,7 @@
 import { createTransport } from 'nodemailer'
 import type { Mailer } from '../schema/options.ts'
 
-// If a mail server takes longer, `plugins/mailer.ts` tries again. Its limit for an attempt is longer than each of these.
+// If a mail server takes longer, `plugins/outbox/mails/mailer.ts` tries again. Its limit for an attempt is longer than each of these.
 const CONNECT_MS = 10_000
 const SILENT_MS = 15_000
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Performed, Steps } from '../plugins/idempotency.ts'
+import type { Performed, Steps } from '../plugins/idempotency/index.ts'
 import { readIdempotencyKey, type KeyedRequest } from '../schema/idempotency.ts'
 
 /** Returns the idempotency key of a request. Throws `InvalidInput`. */

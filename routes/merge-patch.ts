@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { hasBody } from '../plugins/body-deadline.ts'
+import { hasBody } from '../plugins/http/raw/body-deadline.ts'
 import { UnsupportedMediaType } from '../schema/errors.ts'
 
 /** RFC 7396. PATCH accepts plain JSON as well. */

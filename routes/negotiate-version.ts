@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { addVary } from '../plugins/vary.ts'
+import { addVary } from '../plugins/http/vary.ts'
 import { NotAcceptable } from '../schema/errors.ts'
 import { mediaTypes, negotiate } from '../schema/version.ts'
 

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { findAccount, getTokenOwner } from '../db/password-tokens.ts'
-import { forbidStoring } from '../plugins/http.ts'
+import { forbidStoring } from '../plugins/http/requests.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
 import { IdParams } from '../schema/params.ts'
 import { InvalidInput } from '../schema/errors.ts'

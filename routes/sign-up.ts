@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
-import { forbidStoring } from '../plugins/http.ts'
+import { forbidStoring } from '../plugins/http/requests.ts'
 import { UseToken } from '../schema/mail-token.ts'
 import { MailReply, rejectPersonalWords } from '../schema/password.ts'
 import { failures, NoContent } from '../schema/reply.ts'

@@ -2,7 +2,7 @@ import createError from '@fastify/error'
 
 /**
  * The base class of the error catalogue: every failure that a response can report. Their messages may be sent to clients.
- * `plugins/errors.ts` formats them as `{ error, code }` (contract 1.3), the GraphQL error formatter as
+ * `plugins/http/errors.ts` formats them as `{ error, code }` (contract 1.3), the GraphQL error formatter as
  * `errors: [{ message, extensions: { code } }]` (contract 7.3).
  */
 export class UsherError extends Error {}

@@ -3,7 +3,7 @@ import { InvalidToken } from '../../schema/auth.ts'
 import { Forbidden } from '../../schema/errors.ts'
 import type { CallOptions } from '../../schema/usher.ts'
 import type { Caller } from '../auth/caller.ts'
-import { translate } from '../errors.ts'
+import { translate } from '../http/errors.ts'
 
 type Run = <Result>(options: CallOptions | undefined, operate: (caller: Caller) => Promise<Result>) => Promise<Result>
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { SessionOperations, StartOptions } from '../../schema/usher.ts'
-import { clientInfoOf } from '../client-info.ts'
+import { clientInfoOf } from '../http/client-info.ts'
 import { idOf, type Perform } from './perform.ts'
 
 /** Creates the operations on sessions, which do what the routes do, and start sessions without a password. */

@@ -10,7 +10,7 @@ import { userInputs } from '../../schema/user-inputs.ts'
 import type { CallOptions, UserOperations } from '../../schema/usher.ts'
 import { createParser } from '../../schema/validator.ts'
 import type { Caller } from '../auth/caller.ts'
-import { authorizeChange, authorizeCreation, writerOf } from '../users/permissions.ts'
+import { authorizeChange, authorizeCreation, writerOf } from '../accounts/permissions.ts'
 import { listUsersFor } from '../users/list-users.ts'
 import { idOf, type Perform } from './perform.ts'
 

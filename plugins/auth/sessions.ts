@@ -14,7 +14,7 @@ import {
 } from '../../db/sessions.ts'
 import type { Database, UserRow } from '../../db/tables.ts'
 import { DatabaseUnavailable, UsherError } from '../../schema/errors.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
 import { createSecrets, hashSecret, isGenuine, writeSessionCookie, type SessionCookie } from './cookie-value.ts'
 import { longestLifeOf } from './tokens.ts'
 
@@ -168,7 +168,7 @@ function createSessions (app: FastifyInstance) {
 
     /**
      * Calls `onEnd` when this node learns that a live session has ended on any node. Returns a function that stops watching. A node that
-     * does not receive notifications learns of it when it receives them again, so its caller has to ask (`plugins/auth/auth.ts`).
+     * does not receive notifications learns of it when it receives them again, so its caller has to ask (`plugins/auth/identity.ts`).
      */
     watch (id: string, onEnd: () => void): () => void {
       const watching = watchers.get(id) ?? new Set()

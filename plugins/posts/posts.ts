@@ -9,7 +9,7 @@ import { deleteOldRates } from '../../db/post-rates.ts'
 import { lockAuthor } from '../../db/locked-users.ts'
 import type { Database } from '../../db/tables.ts'
 import { TooManyPosts } from '../../schema/post.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../purge.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
 import { createPostReads } from './post-reads.ts'
 import { createRecentExcess } from './recent-excess.ts'
 

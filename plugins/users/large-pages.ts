@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { EventLoopLoad } from '../event-loop-load.ts'
+import { EventLoopLoad } from '../telemetry/event-loop-load.ts'
 
 /** The number of users above which a page is large. A page of 1,000 costs the node as much as hundreds of reads by id. */
 export const LARGE_PAGE = 100

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { escapeHtml, parseTemplate, type Template } from '../../plugins/template.ts'
+import { escapeHtml, parseTemplate, type Template } from '../../plugins/support/template.ts'
 import type { Options } from '../../schema/options.ts'
 import { failureTexts, pageTexts, type PageText } from '../../schema/page-texts.ts'
 import type { Page } from './page-list.ts'

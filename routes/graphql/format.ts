@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger, FastifyError } from 'fastify'
 import { GraphQLError, type FormattedExecutionResult, type GraphQLFormattedError } from 'graphql'
-import { translate } from '../../plugins/errors.ts'
+import { translate } from '../../plugins/http/errors.ts'
 import { InternalError, InvalidInput, TooManyRequests } from '../../schema/errors.ts'
 import { limits, TooManyErrors } from '../../schema/graphql-limits.ts'
 import { FurtherErrors } from './failures.ts'

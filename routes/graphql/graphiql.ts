@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
-import { addVary } from '../../plugins/vary.ts'
+import { addVary } from '../../plugins/http/vary.ts'
 import type { CompressedPage } from './graphiql-page.ts'
 
 const unzip = promisify(gunzip)

@@ -1,6 +1,6 @@
 import type { GraphQLResolveInfo } from 'graphql'
 import type { Caller } from '../../plugins/auth/caller.ts'
-import type { Steps } from '../../plugins/idempotency.ts'
+import type { Steps } from '../../plugins/idempotency/index.ts'
 import type { GraphQLContext } from './context.ts'
 
 const REPLAYED = 'idempotency-replayed'

@@ -1,6 +1,6 @@
 import { DEADLINES } from '../../schema/deadlines.ts'
 import { ClientDisconnected, Overloaded } from '../../schema/errors.ts'
-import { EventLoopLoad } from '../../plugins/event-loop-load.ts'
+import { EventLoopLoad } from '../../plugins/telemetry/event-loop-load.ts'
 import type { Network } from '../../schema/network.ts'
 
 interface OperationQueueOptions {

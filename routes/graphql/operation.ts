@@ -3,7 +3,7 @@ import {
   getOperationAST, getVariableValues, GraphQLError, Kind, Lexer, parse, Source, specifiedRules, TokenKind, validate,
   type DocumentNode, type GraphQLSchema, type OperationTypeNode,
 } from 'graphql'
-import { clientNetworksOf } from '../../plugins/client-info.ts'
+import { clientNetworksOf } from '../../plugins/http/client-info.ts'
 import { checkLimits, limits, limitExceeded } from '../../schema/graphql-limits.ts'
 import { readIdempotencyKey } from '../../schema/idempotency.ts'
 import { CONTENT_BYTES } from '../../schema/text.ts'

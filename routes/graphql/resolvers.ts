@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import { authorPostsKey, type ListedPost } from '../../db/posts.ts'
 import type { Caller } from '../../plugins/auth/caller.ts'
-import type { Steps } from '../../plugins/idempotency.ts'
+import type { Steps } from '../../plugins/idempotency/index.ts'
 import { listUsersFor } from '../../plugins/users/list-users.ts'
 import type { PostEvent } from '../../plugins/posts/post-stream.ts'
 import { decodePlace, encodePlace } from '../../schema/cursor.ts'
@@ -164,7 +164,7 @@ async function countAndComplete<Posts extends readonly ListedPost[]> (context: G
   return showsContents(info) ? postReadsOf(context).complete(posts, clientOfReads(context)) : posts
 }
 
-// Runs a mutation, and adds its rejection to the account log. In REST routes the error handler does that (`plugins/errors.ts`), but
+// Runs a mutation, and adds its rejection to the account log. In REST routes the error handler does that (`plugins/http/errors.ts`), but
 // errors of resolvers do not reach it, and the status of GraphQL responses is always 200.
 async function perform<Result> (context: GraphQLContext, info: GraphQLResolveInfo, stepsOf: (caller: Caller) => Steps<Result>): Promise<Result> {
   const { usher, request, client, actor } = context

@@ -1,6 +1,6 @@
 import { Overloaded } from '../../schema/errors.ts'
 import { ResponseTooLarge } from '../../schema/graphql-limits.ts'
-import { clientNetworksOf } from '../../plugins/client-info.ts'
+import { clientNetworksOf } from '../../plugins/http/client-info.ts'
 import type { Network } from '../../schema/network.ts'
 import { ByteBudget } from './live/quotas.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { EventLoopLoad } from '../../plugins/event-loop-load.ts'
+import { EventLoopLoad } from '../../plugins/telemetry/event-loop-load.ts'
 
 t.test('1.13 an event loop without idle time counts as busy until it has some', async (t) => {
   const load = new EventLoopLoad()

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
-import { createInTurn } from '../../plugins/in-turn.ts'
+import { createInTurn } from '../../plugins/support/in-turn.ts'
 
 function createTasks (options: Partial<Parameters<typeof createInTurn>[0]> = {}) {
   const inTurn = createInTurn({ timeoutMs: 60_000, ...options })

@@ -5,8 +5,8 @@ import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { openMailTemplates } from '../../node/mail-templates.ts'
 import { createSmtpMailer } from '../../node/smtp.ts'
-import mailsPlugin from '../../plugins/mails/mails.ts'
-import { readMailTemplates } from '../../plugins/mails/mail-templates.ts'
+import mailsPlugin from '../../plugins/outbox/mails/render.ts'
+import { readMailTemplates } from '../../plugins/outbox/mails/mail-templates.ts'
 import { mailNames, mailValues, type MailName } from '../../schema/mail.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import type { MailTemplates, UsherOptions } from '../../schema/options.ts'
@@ -143,7 +143,7 @@ t.test('15.2 a folder replaces the templates that it has, and a wrong one is rej
 })
 
 t.test('15.2 each mail has two templates, and there are no others', async (t) => {
-  const files = readdirSync(new URL('../../plugins/mails/templates', import.meta.url))
+  const files = readdirSync(new URL('../../plugins/outbox/mails/templates', import.meta.url))
   t.same(files.sort(), ['layout.html', ...mailNames.flatMap((name) => [`${name}.html`, `${name}.txt`])].sort())
   const render = readMailTemplates()
   for (const name of mailNames) for (const part of Object.values(render(name, valuesOf(name)))) t.ok(part)

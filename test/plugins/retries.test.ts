@@ -1,6 +1,6 @@
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import { createRetries } from '../../plugins/retries.ts'
+import { createRetries } from '../../plugins/support/retries.ts'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import { readOptions } from '../../schema/read-options.ts'
 import { until } from '../helpers/until.ts'

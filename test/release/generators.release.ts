@@ -111,7 +111,7 @@ t.test('12.10 NestJS 11, compiled to CommonJS, and its tests in Jest', async (t)
         return app
       }
       export const nobody: Actor | null = null`,
-    'test/usher.e2e-spec.ts': `import { createApp } from './../src/usher'
+    'test/usher.e2e-spec.ts': `import { createApp } from '../src/usher'
       it('mounts Usher', async () => {
         const app = await createApp()
         expect((await app.inject('/')).body).toBe('Hello World!')

@@ -42,7 +42,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
       .map((name) => `dist/schema/${name}.d.ts`).sort(),
     'dist/testing/index.d.ts',
   ])
-  const templates = globSync(['routes/account-pages/{assets,templates}/*', 'plugins/mails/templates/*'], { cwd: root })
+  const templates = globSync(['routes/account-pages/{assets,templates}/*', 'plugins/outbox/mails/templates/*'], { cwd: root })
   t.strictSame(templates.filter((file) => !paths.includes(`dist/${file}`)), [])
   const others = paths.filter((path) => path.startsWith('dist/') && !/\.js$|\.d\.ts$/.test(path) && !templates.includes(path.slice('dist/'.length)))
   t.strictSame(others.sort(), [

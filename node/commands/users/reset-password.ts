@@ -1,4 +1,4 @@
-import { setPassword } from '../../../plugins/users/set-password.ts'
+import { setPassword } from '../../../plugins/accounts/set-password.ts'
 import { Type } from '@sinclair/typebox'
 import { rejectPersonalWords } from '../../../schema/password.ts'
 import { NewPassword } from '../../../schema/text.ts'

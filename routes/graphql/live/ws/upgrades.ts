@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http'
 import { Server as TlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
-import { takeOverConnection } from '../../../../plugins/connections.ts'
+import { takeOverConnection } from '../../../../plugins/http/raw/connections.ts'
 
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 

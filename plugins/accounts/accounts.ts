@@ -1,0 +1,213 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { deleteUser } from '../../db/deleted-users.ts'
+import { getEmailToken, verifyEmail } from '../../db/email-tokens.ts'
+import { foldEmail } from '../../schema/address.ts'
+import { restartLoginLimits } from '../../db/login-limits.ts'
+import { changePassword, resetPassword, type Account, type PasswordChange } from '../../db/password-tokens.ts'
+import { insertMail } from '../../db/outbox/mails.ts'
+import type { Database, UserRow } from '../../db/tables.ts'
+import { getUndoTokenOwner, undoChange, type Undo } from '../../db/undo-tokens.ts'
+import { updateUser, type ChangeContext, type Changes } from '../../db/user-changes.ts'
+import { permits, type Match } from '../../schema/entity-tag.ts'
+import { PreconditionFailed } from '../../schema/errors.ts'
+import { networkOf } from '../../schema/network.ts'
+import { EmailTaken } from '../../schema/user.ts'
+import { withoutProtected } from '../../schema/user-fields.ts'
+import { userInputs } from '../../schema/user-inputs.ts'
+import type { Caller } from '../auth/caller.ts'
+import type { UndoLink } from '../auth/links/undo-links.ts'
+import { authorizeChange, writerOf } from './permissions.ts'
+import { createDeferEmail } from './deferred-email.ts'
+import { createUpdateHooks } from './update-hooks.ts'
+import { createUserUpdates } from './update-user.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherAccounts: ReturnType<typeof createAccounts>
+  }
+}
+
+function createAccounts (app: FastifyInstance) {
+  const {
+    usherDatabase: { db, writeInTime }, usherAudit: audit, usherHooks: hooks, usherSessions: sessions,
+    usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherThrottle: throttle, usherOptions: { userFields },
+  } = app
+  const { patch } = userInputs(userFields)
+  const updates = createUpdateHooks(app)
+  const deferEmail = createDeferEmail(app)
+  const update = createUserUpdates(app)
+
+  // Returns the result of a change without members.
+  async function getUnchanged (id: string, caller: Caller, match: Match): Promise<UserRow> {
+    const user = await users.get(id, caller.client)
+    await caller.confirm()
+    if (!permits(match, user.rowVersion)) throw new PreconditionFailed()
+    return user
+  }
+
+  const notifyPasswordChanged = (trx: Database, id: string, { email, isUndoable }: PasswordChange, undo: UndoLink | undefined): Promise<void> =>
+    undoLinks.notifyPasswordChanged(trx, email, isUndoable ? undo : undefined, id)
+
+  // Returns what may undo a change of the address, and the mails about it. Only the user's own change has a link
+  // (contract 11.3).
+  function createUndo (isOwn: boolean): Pick<ChangeContext, 'undo' | 'mails'> {
+    const undo = isOwn ? undoLinks.create() : undefined
+    const plain = undoLinks.emailChanged()
+    return { undo: undo?.hash ?? null, mails: plain && { linked: undo ? undoLinks.emailChanged(undo) : null, plain } }
+  }
+
+  async function notifyUndone (trx: Database, userId: string, { replaced, email }: Undo): Promise<void> {
+    if (foldEmail(replaced) === foldEmail(email)) return undoLinks.notifyPasswordChanged(trx, email, undefined, userId)
+    const mail = undoLinks.emailChanged()
+    if (mail) await insertMail(trx, mail, replaced, userId)
+  }
+
+  return {
+    /**
+     * Changes a user. Fields that the caller may not write keep their values. Demoting or disabling a user, or making
+     * the user an admin, ends the user's sessions. If the address changes, the former one gets a mail, with a link
+     * that restores it if it is the user's own change. If the actor may not see the addresses of others, the address
+     * changes when a link that is sent to it is used. Without a member to change, not even the time of the last
+     * change is set. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`, `EmailTaken`, `LastAdmin`,
+     * `PreconditionFailed`, `InvalidToken`, `NoMailer`.
+     * @param match the versions that the user may have
+     */
+    async update (caller: Caller, id: string, given: Changes, match?: Match): Promise<UserRow> {
+      authorizeChange(caller, id, given)
+      const permitted = withoutProtected(userFields, given, writerOf(caller, id))
+      if (!patch.isIn(permitted)) return getUnchanged(id, caller, match)
+      const mayAct = () => caller.confirm()
+      const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, permitted) : permitted
+      if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
+      const { changes, sendLink } = await deferEmail(caller, id, wanted)
+      const hook = hooks.during('onUserUpdate', caller)
+      const also = (hook ?? sendLink) && (async (trx: Database, user: UserRow) => {
+        await hook?.(trx, user)
+        await sendLink?.(trx)
+      })
+
+      async function updateAlone (): Promise<UserRow> {
+        const isOwn = caller.actor?.id === id.toLowerCase()
+        const context = { ...audit.contextOf(caller), ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn) }
+        const options = { fields: userFields, also, match }
+        const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, options), mayAct)
+        sessions.markEnded(ended)
+        return user
+      }
+
+      const change = { id: id.toLowerCase(), changes, actorId: caller.actor?.id ?? null, sessionId: caller.actor?.sessionId ?? null, match }
+      return also ? updateAlone() : update(change, caller, updateAlone)
+    },
+
+    /**
+     * Deletes a user with all posts and uploads, and ends the user's sessions. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`,
+     * `LastAdmin`, `UserInUse`, `PreconditionFailed`, `InvalidToken`.
+     * @param match the versions that the user may have
+     */
+    async delete (caller: Caller, id: string, match?: Match): Promise<void> {
+      caller.authorize('users:delete', id.toLowerCase())
+      if (hooks.has('beforeUserDelete')) await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
+      const ended = await deleteUser(db, id, caller.actor?.id ?? null, async (trx) => {
+        await audit.add(caller, { action: 'user.delete', userId: id }, trx)
+        // Last in the transaction, because it may have waited for locks (contract 1.12).
+        await caller.confirm()
+      }, { first: updates.beforeDeletion(caller, id), match })
+      sessions.markEnded(ended)
+      await deletedUsers.purge()
+    },
+
+    /**
+     * Changes the actor's own password from the one that was checked, ends the actor's other sessions, and notifies the actor by
+     * mail. Throws `WrongPassword` if another request has changed the password meanwhile, and `InvalidToken`.
+     *
+     * @param user as it was when the current password was checked
+     * @param to the hash of the new password
+     */
+    async changePassword (caller: Caller, user: Account, to: string): Promise<void> {
+      const { sessionId } = caller.getActor()
+      const undo = undoLinks.create()
+      const changed = await db.transaction().execute(async (trx) => {
+        const changed = await changePassword(trx, { userId: user.id, from: user.passwordHash!, to, sessionId, undo: undo?.hash })
+        await audit.add(caller, { action: 'password.change' }, trx)
+        await notifyPasswordChanged(trx, user.id, changed, undo)
+        await caller.confirm()
+        return changed
+      })
+      sessions.markEnded(changed.ended)
+    },
+
+    /**
+     * Sets a password with the hash of a token from a mail, ends all sessions of the user, and notifies the user by mail.
+     * Throws `InvalidInput` if the token has been used or has expired.
+     */
+    async resetPassword (caller: Caller, user: Account, hash: Uint8Array, passwordHash: string): Promise<void> {
+      const undo = undoLinks.create()
+      // It also verifies the address, so it is a change of the user.
+      const also = updates.during(caller)
+      // The token permits it, whatever actor the request has.
+      const changed = await db.transaction().execute(async (trx) => {
+        const changed = await resetPassword(trx, { hash, userId: user.id, passwordHash, undo: undo?.hash })
+        await audit.add(caller, { action: 'password.reset', actorId: user.id }, trx)
+        await notifyPasswordChanged(trx, user.id, changed, undo)
+        await also?.(trx, user.id)
+        await restartLoginLimits(trx, { userId: user.id, email: changed.email, network: networkOf(caller.address) })
+        return changed
+      })
+      sessions.markEnded(changed.ended)
+      throttle.forgetRejections()
+    },
+
+    /**
+     * Marks a user's address as verified, with the hash of a token from a mail, or gives the user the new address to which the mail was
+     * sent. Throws `InvalidInput` if the token has been used or has expired, or if the address was changed since, and `EmailTaken`.
+     */
+    async verifyEmail (caller: Caller, hash: Uint8Array): Promise<void> {
+      const { userId, email } = await getEmailToken(db, hash)
+      if (hooks.has('beforeUserUpdate')) await updates.checkEmail(caller, userId, email)
+      const { undo, mails } = createUndo(true)
+      const also = updates.during(caller)
+      await db.transaction().execute(async (trx) => {
+        const verified = await verifyEmail(trx, { hash, userId, undo })
+        const actions = verified.changed ? ['user.email-change', 'user.email-verify'] as const : ['user.email-verify'] as const
+        for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
+        const mail = verified.isUndoable ? mails?.linked : mails?.plain
+        if (mail && verified.changed) await insertMail(trx, mail, verified.former, userId)
+        await also?.(trx, userId)
+      })
+    },
+
+    /**
+     * Undoes a change of the address or the password, with the hash of a token from a mail, and ends all sessions of
+     * the user. The address that is replaced gets a mail: a mailbox that somebody else reads by now could otherwise
+     * take the account unnoticed. Throws `InvalidInput` if the token has been used or has expired. Throws
+     * `EmailTaken` if another user has the address by now: the password is restored and the sessions end
+     * nevertheless, and the token can be used again.
+     */
+    async undo (caller: Caller, hash: Uint8Array): Promise<void> {
+      const userId = await getUndoTokenOwner(db, hash)
+      const also = updates.during(caller)
+      const attempt = () => db.transaction().execute(async (trx) => {
+        const undone = await undoChange(trx, { hash, userId })
+        await audit.add(caller, { action: 'user.undo-change', actorId: userId, userId }, trx)
+        await notifyUndone(trx, userId, undone)
+        await also?.(trx, userId)
+        await restartLoginLimits(trx, { userId, email: undone.email, network: networkOf(caller.address) })
+        return undone
+      })
+      // Another user who was just taking the address has it now, and the second attempt finds that.
+      const { ended, restored } = await attempt().catch((error) => error instanceof EmailTaken ? attempt() : Promise.reject(error))
+      sessions.markEnded(ended)
+      throttle.forgetRejections()
+      if (!restored) throw new EmailTaken()
+    },
+  }
+}
+
+/**
+ * The changes of accounts that end sessions. Each is one function, which owns the transaction, the entry of the account log, the
+ * revocation and the mail, so that no route can forget one of them.
+ */
+export default fp(async function accounts (app) {
+  app.decorate('usherAccounts', createAccounts(app))
+}, { name: 'usher-accounts', dependencies: ['usher-auth', 'usher-audit', 'usher-throttle', 'usher-email-links', 'usher-undo-links', 'usher-users', 'usher-hooks', 'usher-deleted-users'] })

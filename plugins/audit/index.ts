@@ -1,0 +1,137 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { NIL } from 'uuid'
+import {
+  deleteOldAuditEntries, findFrequentEntries, insertAuditEntries, listAuditEntries, thinAuditEntries, type ListAuditQuery, type NewAuditEntry,
+} from '../../db/audit.ts'
+import { batchCalls } from '../../db/batching.ts'
+import type { ClientInfo } from '../../db/sessions.ts'
+import type { Database } from '../../db/tables.ts'
+import type { AuditAction } from '../../schema/audit.ts'
+import { widestNetworkOf } from '../../schema/network.ts'
+import type { Actor } from '../../schema/policy.ts'
+import { createInTurn } from '../support/in-turn.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
+import { createSampler } from '../support/sampler.ts'
+
+const PURGE_SECONDS = 3600
+const THIN_SECONDS = 60
+// How many entries about one user with one action are kept of 24 hours.
+const ENTRIES_A_DAY = 1000
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherAudit: ReturnType<typeof createAudit>
+  }
+}
+
+/** Who did something, and from where: a `Caller`. */
+interface Origin extends ClientInfo { readonly actor: Actor | null }
+
+/** What an entry records. If there is an actor, the ids default to that actor, the actor's own account and the actor's session. */
+export interface AuditDetails {
+  action: AuditAction
+  actorId?: string | undefined
+  /** The user whose account is affected. */
+  userId?: string | undefined
+  sessionId?: string | undefined
+}
+
+function createAudit (app: FastifyInstance) {
+  const { usherDatabase: { db }, usherTelemetry: { batch, metrics }, usherOptions: { auditSeconds, deadlines } } = app
+  const help = 'Entries of the account log that were dropped because one user had too many'
+  const dropped = metrics.counter('usher_audit_dropped_total', help)
+  let newest: string = NIL
+  const write = batchCalls((entries: NewAuditEntry[]) => insertAuditEntries(db, entries), {
+    timeoutMs: deadlines.batch, telemetry: batch('audit.create'),
+  })
+
+  // A user may have many entries, so the reads of one must not take the connections of others.
+  const reads = createInTurn({ timeoutMs: deadlines.write })
+
+  // Each kind has its own sampler, so that a flood of one kind does not hide entries of another. Requests with and without
+  // a user are different kinds.
+  const samplers = new Map<string, (key: string) => boolean>()
+  const pending = new Set<Promise<void>>()
+  app.addHook('onClose', async () => { await Promise.all(pending) })
+
+  /**
+   * Writes an entry to the account log, in the transaction `trx` if it is passed. Resolves when the entry is written, so a
+   * handler that awaits it before its response records everything it reports.
+   */
+  async function add (caller: Origin, entry: AuditDetails, trx?: Database): Promise<void> {
+    const row = entryOf(caller, entry)
+    await (trx ? insertAuditEntries(trx, [row]) : write(row))
+  }
+
+  return {
+    add,
+
+    /** Returns who does something and from where, for an entry that is written together with the change it describes. */
+    contextOf: (caller: Origin) => entryOf(caller, {}),
+
+    /** Returns an entry, to be written in the transaction of the change that it describes. */
+    entry: (caller: Origin, details: AuditDetails): NewAuditEntry => entryOf(caller, details),
+
+    /**
+     * Records, without delaying the response, that a request is rejected with 403 or 429. A flood of requests must not
+     * become a flood of entries or statements: a user, or a network without a user, gets one entry per minute, and each
+     * kind of rejection at most 100 per minute on each node. Never throws: failures are logged.
+     */
+    addRejection (caller: Origin, status: 403 | 429): void {
+      const { actor, address } = caller
+      const action = status === 403 ? 'access.denied' : 'access.throttled'
+      const kind = `${action} ${actor === null ? 'network' : 'user'}`
+      const isNew = samplers.get(kind) ?? createSampler()
+      samplers.set(kind, isNew)
+      if (!isNew(actor?.id ?? widestNetworkOf(address))) return
+      const written = add(caller, { action })
+        .catch((err) => app.log.warn({ err, action }, 'An entry of the account log could not be written'))
+        .finally(() => pending.delete(written))
+      pending.add(written)
+    },
+
+    /**
+     * Bounds the entries about each user, so that nobody can fill the disk. Of those with the same action within 24
+     * hours, the first and the last remain.
+     */
+    async thin (): Promise<number> {
+      const found = await findFrequentEntries(db, newest)
+      newest = found.newest
+      for (const kind of found.kinds) {
+        let entries = 0
+        for (let count = ROWS_A_PURGE; count === ROWS_A_PURGE; entries += count) {
+          count = await thinAuditEntries(db, kind, { keep: ENTRIES_A_DAY, limit: ROWS_A_PURGE })
+        }
+        dropped.add(entries)
+        if (entries > 0) app.log.warn({ ...kind, entries }, 'Entries of the account log were dropped, because one user has too many in a day')
+      }
+      return 0
+    },
+
+    /** Returns a page for a reader, whose other reads wait meanwhile. Rejects with `Overloaded` if they take too long. */
+    list: (readerId: string, query: ListAuditQuery) => reads.run(readerId, () => listAuditEntries(db, query)),
+
+    /** Deletes at most `ROWS_A_PURGE` entries that are older than `auditSeconds`. Returns the number of deleted entries. */
+    purge: (): Promise<number> => deleteOldAuditEntries(db, { seconds: auditSeconds, limit: ROWS_A_PURGE }),
+  }
+}
+
+function entryOf<Details extends Partial<AuditDetails>> ({ actor, address, userAgent }: Origin, details: Details) {
+  const { actorId = actor?.id, userId = actorId, sessionId = actor?.sessionId } = details
+  return {
+    ...details,
+    actorId: actorId ?? null,
+    userId: userId ?? null,
+    sessionId: sessionId ?? null,
+    address,
+    userAgent,
+  }
+}
+
+/** Keeps the account log: who did what to which account and when. Entries are deleted after `auditSeconds`. */
+export default fp(async function audit (app) {
+  app.decorate('usherAudit', createAudit(app))
+  purgeRegularly(app, 'account log', PURGE_SECONDS, app.usherAudit.purge)
+  purgeRegularly(app, 'frequent entries of the account log', THIN_SECONDS, app.usherAudit.thin)
+}, { name: 'usher-audit', dependencies: ['usher-database', 'usher-telemetry'] })

@@ -1,0 +1,63 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { deleteExpiredEmailTokens, insertEmailToken, type EmailChange } from '../../../db/email-tokens.ts'
+import { NoMailer } from '../../../schema/password.ts'
+import { UserNotFound } from '../../../schema/user.ts'
+import { durationOf } from '../../outbox/mails/duration.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import type { Database } from '../../../db/tables.ts'
+import type { Caller } from '../caller.ts'
+import { createLink } from './mail-link.ts'
+
+const LIFETIME_SECONDS = 86400
+const PURGE_SECONDS = 600
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherEmailLinks: ReturnType<typeof createEmailLinks>
+  }
+}
+
+function createEmailLinks (app: FastifyInstance) {
+  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails } = app
+
+  /**
+   * Returns a function that sends, with the transaction that it gets, a link to verify the current address of a user, or one to the address
+   * that the user gets with it. It throws `UserNotFound` and `EmailVerified`. Throws `NoMailer`.
+   */
+  function prepare (userId: string, change?: EmailChange): (trx: Database) => Promise<void> {
+    if (!mailer) throw new NoMailer()
+    const { hash, link } = createLink(app, '/verify-email')
+    const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
+    const content = mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) })
+    const mail = mailer.prepare(content, LIFETIME_SECONDS, { budget: 'request', hash })
+    return async (trx) => { if (!await insertEmailToken(trx, token, mail)) throw new UserNotFound() }
+  }
+
+  return {
+    /** Throws `NoMailer` if no link can be sent. */
+    requireMailer (): void {
+      if (!mailer) throw new NoMailer()
+    },
+
+    prepare,
+
+    /**
+     * Sends a user a link to verify the current address. Throws `NoMailer`, `UserNotFound`, `EmailVerified`, and `InvalidToken` if the
+     * caller may no longer act.
+     */
+    async send (userId: string, caller: Caller): Promise<void> {
+      const store = prepare(userId)
+      await db.transaction().execute(async (trx) => {
+        await store(trx)
+        await caller.confirm()
+      })
+    },
+  }
+}
+
+/** Sends links by mail with which users verify their addresses (contract 11.3). */
+export default fp(async function emailLinks (app) {
+  app.decorate('usherEmailLinks', createEmailLinks(app))
+  purgeRegularly(app, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(app.usherDatabase.db, ROWS_A_PURGE))
+}, { name: 'usher-email-links', dependencies: ['usher-database', 'usher-mailer', 'usher-mails'] })

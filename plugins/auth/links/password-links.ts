@@ -1,0 +1,93 @@
+import fastq from 'fastq'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { NIL } from 'uuid'
+import type { NewAuditEntry } from '../../../db/audit.ts'
+import { insertResult } from '../../../db/idempotency.ts'
+import { deleteExpiredPasswordTokens, insertPasswordToken, type NewToken } from '../../../db/password-tokens.ts'
+import type { Database } from '../../../db/tables.ts'
+import { findCredentials } from '../../../db/users.ts'
+import type { ResultKey } from '../../../schema/idempotency.ts'
+import { NoMailer } from '../../../schema/password.ts'
+import { durationOf } from '../../outbox/mails/duration.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import type { Caller } from '../caller.ts'
+import { createLink } from './mail-link.ts'
+
+// An invitation comes unexpectedly, so its recipient may not read it for days.
+const INVITATION_SECONDS = 7 * 86400
+const PURGE_SECONDS = 600
+// Links are created after the responses. Few are created at once, because each takes a connection for its transaction.
+const AT_ONCE = 2
+const WAITING = 200
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherPasswordLinks: ReturnType<typeof createPasswordLinks>
+  }
+}
+
+function createPasswordLinks (app: FastifyInstance) {
+  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails, usherAudit: audit, usherOptions: { passwordTokenSeconds } } = app
+  const queue = fastq.promise(({ email, caller }: { email: string, caller: Caller }) => sendLink(email, caller), AT_ONCE)
+  let hasWarned = false
+  app.addHook('onClose', async () => { await queue.drained() })
+
+  /**
+   * Creates a link with which a user can set a password once, and stores it with an entry of the account log and a mail. If there is no
+   * such user, the user is disabled, or the address may not get a link, the mail is not sent.
+   */
+  async function storeLink (name: 'password-reset' | 'invitation', token: Omit<NewToken, 'hash'>, entry: NewAuditEntry, confirm?: (trx: Database) => Promise<void>) {
+    const { hash, link } = createLink(app, '/set-password')
+    const mail = mailer!.prepare(mails.render(name, { link, duration: durationOf(token.seconds) }), token.seconds, {
+      // Only admins invite, so nobody else keeps an invitation from being sent.
+      budget: name === 'password-reset' ? 'reset' : 'account', hash,
+    })
+    await insertPasswordToken(db, { hash, ...token }, entry, mail, confirm)
+  }
+
+  async function sendLink (email: string, caller: Caller): Promise<void> {
+    const user = await findCredentials(db, email)
+    // For an unknown address the same statements run. Otherwise the load would differ, and so would the time until the next
+    // response, which would reveal which addresses have an account.
+    const entry = audit.entry(caller, { action: 'password.reset-request', userId: user?.id })
+    await storeLink('password-reset', { userId: user?.id ?? NIL, seconds: passwordTokenSeconds, onlyIfProven: true }, entry)
+  }
+
+  return {
+    /**
+     * Sends a link to the user of an address, if there is one. This happens after the response, which therefore takes the
+     * same time whether or not there is such a user. Never throws: failures are logged.
+     */
+    request (email: string, caller: Caller): void {
+      if (!mailer) {
+        if (!hasWarned) app.log.warn('Links to set a password are not sent: there is no mailer')
+        hasWarned = true
+      } else if (queue.length() >= WAITING) {
+        caller.log.error('A link to set a password is not sent because too many requests are waiting')
+      } else {
+        queue.push({ email, caller })
+          .catch((err) => caller.log.error({ err }, 'A link to set a password could not be created'))
+      }
+    },
+
+    /**
+     * Sends a user a link to set a first password. Throws `NoMailer`, `InvalidToken` if the caller may no longer act, and `KeyTaken` if
+     * the key `once` is taken.
+     */
+    async invite (userId: string, caller: Caller, once?: ResultKey): Promise<void> {
+      if (!mailer) throw new NoMailer()
+      const entry = audit.entry(caller, { action: 'user.invite', userId })
+      await storeLink('invitation', { userId, seconds: INVITATION_SECONDS, onlyIfProven: false }, entry, async (trx) => {
+        if (once) await insertResult(trx, 'invitation', userId, once)
+        await caller.confirm()
+      })
+    },
+  }
+}
+
+/** Sends links by mail with which users set a password (contract 4.7). */
+export default fp(async function passwordLinks (app) {
+  app.decorate('usherPasswordLinks', createPasswordLinks(app))
+  purgeRegularly(app, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(app.usherDatabase.db, ROWS_A_PURGE))
+}, { name: 'usher-password-links', dependencies: ['usher-database', 'usher-mailer', 'usher-mails', 'usher-audit'] })

@@ -1,0 +1,62 @@
+import fastq from 'fastq'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { checkSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../../db/sign-ups.ts'
+import { durationOf } from '../../outbox/mails/duration.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import type { Caller } from '../caller.ts'
+import { hashSecret } from '../cookie-value.ts'
+import { createLink, pageOf } from './mail-link.ts'
+
+/** How long a sign-up is pending. */
+export const LIFETIME_SECONDS = 86400
+const PURGE_SECONDS = 600
+/** Sign-ups of all addresses that may be pending. Beyond it, no further one is stored. */
+export const PENDING = 10_000
+// Sign-ups are stored after the responses. Few are stored at once, so that they do not delay other statements.
+const AT_ONCE = 2
+const WAITING = 200
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherSignUps: ReturnType<typeof createSignUps>
+  }
+}
+
+type Given = Omit<NewSignUp, 'hash'>
+
+function createSignUps (app: FastifyInstance) {
+  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails } = app
+  const queue = fastq.promise(store, AT_ONCE)
+  app.addHook('onClose', async () => { await queue.drained() })
+
+  async function store ({ given, log }: { given: Given } & Pick<Caller, 'log'>): Promise<void> {
+    const { hash, link } = createLink(app, '/sign-up/confirm')
+    // Both mails are prepared in any case, so that the load does not reveal which addresses have an account.
+    const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, most: PENDING }, {
+      pending: mailer!.prepare(mails.render('sign-up', { link, duration: durationOf(LIFETIME_SECONDS) }), LIFETIME_SECONDS, { budget: 'request', hash }),
+      taken: mailer!.prepare(mails.render('sign-up-taken', { loginLink: pageOf(app, '/login'), forgotLink: pageOf(app, '/forgot-password') }), LIFETIME_SECONDS, { budget: 'request' }),
+    })
+    if (state === 'full') log.error('A sign-up is not stored because too many others are pending')
+  }
+
+  return {
+    /**
+     * Stores a sign-up and sends a link to confirm it, or a mail that says that the address has an account. This happens after the
+     * response, which therefore takes the same time in both cases. Never throws: failures are logged.
+     */
+    request (given: Given, { log }: Pick<Caller, 'log'>): void {
+      if (queue.length() >= WAITING) return log.error('A sign-up is not stored because too many others are waiting')
+      queue.push({ given, log }).catch((err) => log.error({ err }, 'A sign-up could not be stored'))
+    },
+
+    /** Throws `InvalidInput` if a token from a mail is not that of a pending sign-up. */
+    check: (token: string): Promise<void> => checkSignUp(db, hashSecret(token)),
+  }
+}
+
+/** Lets people create their own accounts by a link in a mail (contract 11.2). */
+export default fp(async function signUps (app) {
+  app.decorate('usherSignUps', createSignUps(app))
+  purgeRegularly(app, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(app.usherDatabase.db, ROWS_A_PURGE))
+}, { name: 'usher-sign-ups', dependencies: ['usher-database', 'usher-mailer', 'usher-mails'] })

@@ -1,0 +1,60 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { insertMail, type NewMail } from '../../../db/outbox/mails.ts'
+import type { Database } from '../../../db/tables.ts'
+import { deleteExpiredUndoTokens, UNDO_DAYS } from '../../../db/undo-tokens.ts'
+import type { MailContent } from '../../../schema/mail.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import { durationOf } from '../../outbox/mails/duration.ts'
+import { createLink, pageOf } from './mail-link.ts'
+
+const PURGE_SECONDS = 3600
+const SECONDS = UNDO_DAYS * 86400
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherUndoLinks: ReturnType<typeof createUndoLinks>
+  }
+}
+
+/** A link that undoes a change. Its hash is stored in the transaction of the change. */
+export type UndoLink = ReturnType<typeof createLink>
+
+function createUndoLinks (app: FastifyInstance) {
+  const { usherMailer: mailer, usherMails: mails } = app
+  const duration = durationOf(SECONDS)
+
+  // The notice is sent even if its link is void by then (contract 11.3).
+  const prepare = (render: (undoLink: string) => MailContent, undo: UndoLink | undefined): NewMail | null => mailer
+    ? mailer.prepare(render(undo?.link ?? ''), SECONDS, { hash: undo?.hash, withoutLink: undo && render('') })
+    : null
+
+  return {
+    /** Returns a link for a change that follows, or undefined if no mail can be sent. */
+    create: (): UndoLink | undefined => mailer && createLink(app, '/undo'),
+
+    /**
+     * Returns the mail to a former address: with the link that restores it, or without one, as it is sent if the
+     * change has no link. Null if no mail can be sent.
+     */
+    emailChanged: (undo?: UndoLink): NewMail | null =>
+      prepare((undoLink) => mails.render('email-changed', { undoLink, duration }), undo),
+
+    /**
+     * Stores a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7), in the transaction
+     * that sets it.
+     * @param undo the link that restores the former one, if there is one
+     */
+    async notifyPasswordChanged (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
+      const page = pageOf(app, '/set-password')
+      const mail = prepare((undoLink) => mails.render('password-changed', { page, undoLink, duration }), undo)
+      if (mail) await insertMail(trx, mail, email, userId)
+    },
+  }
+}
+
+/** Sends links by mail that undo a change of the address or the password (contract 11.3). */
+export default fp(async function undoLinks (app) {
+  app.decorate('usherUndoLinks', createUndoLinks(app))
+  purgeRegularly(app, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(app.usherDatabase.db, ROWS_A_PURGE))
+}, { name: 'usher-undo-links', dependencies: ['usher-database', 'usher-mailer', 'usher-mails'] })

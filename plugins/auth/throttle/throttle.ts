@@ -1,0 +1,249 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { batchCalls, type Client } from '../../../db/batching.ts'
+import { channelOf } from '../../../db/driver/channel.ts'
+import {
+  clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, readLoginState,
+  type LoginFailure,
+} from '../../../db/login-failures.ts'
+import {
+  charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, refund, type Attempt, type Limit,
+} from '../../../db/throttle.ts'
+import { foldEmail } from '../../../schema/address.ts'
+import { TooManyRequests } from '../../../schema/errors.ts'
+import { networkOf, networksOf, type Network } from '../../../schema/network.ts'
+import { createRecentRejections } from './recent-rejections.ts'
+import { createTarpit } from './tarpit.ts'
+import { LIFETIME_SECONDS, PENDING } from '../links/sign-ups.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import { createRetries } from '../../support/retries.ts'
+
+const LOGIN_OF_NETWORK = 'login.address'
+const OPERATIONS = ['login', 'refresh', 'reset', 'verification', 'sign-up'] as const
+const ROWS = 100_000
+const PURGE_SECONDS = 10
+const PURGE_NETWORKS_SECONDS = 3600
+// It is not known when a locked account accepts passwords again, so `Retry-After` is an arbitrary value.
+const LOCKED_RETRY_SECONDS = 3600
+
+// A network has at most a quarter of the sign-ups that may be pending: this many at once, and as many again while those are pending.
+const PENDING_OF_NETWORK = { burst: PENDING / 8, perMinute: PENDING / 8 / (LIFETIME_SECONDS / 60) }
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherThrottle: ReturnType<typeof createThrottle>
+  }
+}
+
+/** Where an attempt comes from. */
+interface Source {
+  address: string
+  /** The connection to delay before a rejection, which slows down floods. */
+  client?: Client
+}
+
+/** An attempt that was permitted and charged. */
+export interface Charged {
+  /** Takes the charge back, because only failed attempts count. */
+  refund (): Promise<void>
+  /** Takes the charge back once the database can be reached, because an attempt that ended before it was checked does not count. */
+  refundLater (): void
+}
+
+/** A login that was permitted. The code that checks the password reports the outcome. */
+export interface LoginAttempt {
+  /** Counts a wrong password. The charge is kept from now on, even if this or anything after it fails. */
+  failed (): Promise<void>
+  /** Takes the charge back, and forgets earlier failures. */
+  succeeded (): Promise<void>
+  /** Takes the charge back later, because the attempt ended before it was checked. Has no effect after `failed`. */
+  withdraw (): void
+}
+
+function createThrottle (app: FastifyInstance) {
+  const {
+    usherDatabase: { db, notifications }, usherTelemetry: { batch, metrics }, usherOptions: { schema, throttle, deadlines },
+  } = app
+  // One statement runs at a time, because a second one would only wait for the row locks of the first.
+  const inTurn = { inFlight: 1, timeoutMs: deadlines.batch }
+  const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), {
+    ...inTurn, telemetry: batch('login-failures.count'),
+  })
+  const throttled = metrics.counter('usher_throttled_attempts_total', 'Attempts that were rejected because a limit is used up', { label: 'operation', values: OPERATIONS })
+  const rejections = createRecentRejections()
+  const delay = createTarpit(app)
+  const retry = createRetries(app)
+  const loginOfNetwork = createNetworkLimit(LOGIN_OF_NETWORK, throttle.address)
+  const loginOfAccount = createLimit(LOGIN_OF_ACCOUNT, throttle.account)
+  const loginOfAccountAndNetwork = createLimit(LOGIN_OF_ACCOUNT_AND_NETWORK, throttle.account)
+  const refreshOfNetwork = createNetworkLimit('refresh.address', throttle.refresh)
+  const resetOfNetwork = createNetworkLimit('reset.address', throttle.reset)
+  const resetOfAccount = createLimit('reset.account', throttle.reset)
+  const verificationOfUser = createLimit('verification.user', throttle.reset)
+  const verificationOfAddress = createLimit('verification.address', throttle.reset)
+  const signUpOfNetwork = createNetworkLimit('sign-up.address', throttle.signUp, PENDING_OF_NETWORK)
+  const signUpOfAccount = createLimit('sign-up.account', throttle.signUp)
+
+  // Otherwise this node would reject a password that was just set.
+  notifications.listen(channelOf(schema, 'limits_cleared'), () => rejections.clear())
+
+  /** Returns a function that charges an attempt to the limit of a subject, and throws `TooManyRequests` if that is used up. */
+  function createLimit (name: string, limit: typeof throttle.account) {
+    const chargeTo = createCharge(name, toLimit(limit))
+    return (...subject: string[]): Promise<Charged> => chargeTo(1, ...subject)
+  }
+
+  /**
+   * Returns a function that charges an attempt to the limits of the networks of an address, narrowest first, and throws `TooManyRequests`
+   * if one of them is used up.
+   * @param share the most that a network may have, whatever its size
+   */
+  function createNetworkLimit (name: string, limit: typeof throttle.account, share?: typeof throttle.account) {
+    const chargeTo = createCharge(name, { ...toLimit(limit), share: share && toLimit(share) })
+    return async (address: string): Promise<Charged> => {
+      const networks = networksOf(address)
+      recallAny(name, networks)
+      // One after the other, so that a flood from a narrow network takes nothing from its neighbours.
+      const chargeFrom = (index: number): Promise<Charged> => {
+        const { name, factor } = networks[index]!
+        const charging = chargeTo(factor, name)
+        return index + 1 < networks.length ? both(charging, () => chargeFrom(index + 1)) : charging
+      }
+      return chargeFrom(0)
+    }
+  }
+
+  function createCharge (name: string, limit: Limit) {
+    const take = batchCalls((attempts: Attempt[]) => charge(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.charge') })
+    const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.refund') })
+
+    return async (factor: number, ...subject: string[]): Promise<Charged> => {
+      rejections.recall(name, ...subject)
+      const attempt = { key: limitKey(name, subject, factor), factor }
+      await take(attempt).catch((error) => {
+        if (error instanceof TooManyRequests) rejections.remember(error, name, ...subject)
+        throw error
+      })
+      const refund = () => putBack(attempt)
+      return { refund, refundLater: () => retry(refund) }
+    }
+  }
+
+  // Before any of them is charged.
+  function recallAny (limit: string, networks: readonly Network[]): void {
+    for (const { name } of networks) rejections.recall(limit, name)
+  }
+
+  // Counts and delays a rejection.
+  async function withTarpit<Result> (operation: typeof OPERATIONS[number], client: Client | undefined, charging: Promise<Result>): Promise<Result> {
+    try {
+      return await charging
+    } catch (error) {
+      if (error instanceof TooManyRequests) throttled.add(1, operation)
+      if (client && error instanceof TooManyRequests) await delay(client)
+      throw error
+    }
+  }
+
+  return {
+    /** Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read. */
+    rejectFlood: ({ address, client }: Source): Promise<void> =>
+      withTarpit('login', client, (async () => recallAny(LOGIN_OF_NETWORK, networksOf(address)))()),
+
+    /**
+     * Charges a login to its network and its account, before the password is checked. A recognised network has a separate
+     * limit for the account, so that failures from elsewhere do not lock the owner out. After many failures in a row, only
+     * recognised networks may try. It makes no difference whether there is such an account. Throws `TooManyRequests`.
+     */
+    async login ({ email, address, client }: Source & { email: string }): Promise<LoginAttempt> {
+      const account = foldEmail(email)
+      const network = networkOf(address)
+      let failures = 0
+      const charged = await withTarpit('login', client, both(loginOfNetwork(address), async () => {
+        const state = await readLoginState(db, { email, network })
+        failures = state.failures
+        if (state.recognised) return loginOfAccountAndNetwork(account, network)
+        if (failures >= throttle.consecutiveFailures) throw new TooManyRequests(LOCKED_RETRY_SECONDS)
+        return loginOfAccount(account)
+      }))
+      let wrong = false
+      return {
+        failed () {
+          wrong = true
+          return countFailure({ email })
+        },
+        succeeded: async () => { await Promise.all([charged.refund(), failures > 0 && clearLoginFailures(db, email)]) },
+        withdraw: () => { if (!wrong) charged.refundLater() },
+      }
+    },
+
+    /** Forgets the rejections that this node remembers. Other nodes are notified when `clearLimits` commits. */
+    forgetRejections: (): void => rejections.clear(),
+
+    /** Charges a refresh before it is checked. Throws `TooManyRequests`. */
+    refresh: ({ address, client }: Source): Promise<Charged> => withTarpit('refresh', client, refreshOfNetwork(address)),
+
+    /** Charges a request for a link to set a password, whether or not there is such an account. Throws `TooManyRequests`. */
+    async reset ({ email, address, client }: Source & { email: string }): Promise<void> {
+      await withTarpit('reset', client, both(resetOfNetwork(address), () => resetOfAccount(foldEmail(email))))
+    },
+
+    /** Charges a request for a link to verify a user's address. Throws `TooManyRequests`. */
+    async verification ({ userId, email, client }: { userId: string, email: string, client: Client | undefined }): Promise<void> {
+      await withTarpit('verification', client, both(verificationOfUser(userId), () => verificationOfAddress(foldEmail(email))))
+    },
+
+    /** Charges a sign-up, whether or not there is such an account. Throws `TooManyRequests`. */
+    async signUp ({ email, address, client }: Source & { email: string }): Promise<void> {
+      await withTarpit('sign-up', client, both(signUpOfNetwork(address), () => signUpOfAccount(foldEmail(email))))
+    },
+
+    /** Deletes limits that have all their room again, and those beyond 100,000. Returns the number of deleted rows. */
+    async purge (): Promise<number> {
+      rejections.clear()
+      return deleteFreeLimits(db, { keep: ROWS, limit: ROWS_A_PURGE })
+    },
+
+    /** Deletes the lowest counts of failed logins beyond 100,000. Returns the number of deleted rows. */
+    purgeFailures (): Promise<number> {
+      return deleteLowestLoginFailures(db, { keep: ROWS, limit: ROWS_A_PURGE })
+    },
+
+    /** Deletes recognised networks that were not used for `auditSeconds`. Returns the number of deleted rows. */
+    purgeNetworks (): Promise<number> {
+      return deleteUnusedNetworks(db, { seconds: app.usherOptions.auditSeconds, limit: ROWS_A_PURGE })
+    },
+  }
+}
+
+const toLimit = ({ burst, perMinute }: { burst: number, perMinute: number }): Limit => ({ burst, interval: 60e6 / perMinute })
+
+// Charges two limits. If the second one is used up, the charge on the first is taken back.
+async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charged>): Promise<Charged> {
+  const first = await charging
+  try {
+    const second = await chargeNext()
+    return {
+      refund: async () => { await Promise.all([first.refund(), second.refund()]) },
+      refundLater () {
+        first.refundLater()
+        second.refundLater()
+      },
+    }
+  } catch (error) {
+    if (error instanceof TooManyRequests) await first.refund()
+    else first.refundLater()
+    throw error
+  }
+}
+
+/**
+ * Limits attempts to log in, to refresh and to request password links (contract 4). They are counted in the database, so that
+ * all nodes count together, and before anything expensive is done.
+ */
+export default fp(async function throttle (app) {
+  app.decorate('usherThrottle', createThrottle(app))
+  purgeRegularly(app, 'limits of attempts', PURGE_SECONDS, app.usherThrottle.purge)
+  purgeRegularly(app, 'counts of failed logins', PURGE_SECONDS, app.usherThrottle.purgeFailures)
+  purgeRegularly(app, 'recognised networks', PURGE_NETWORKS_SECONDS, app.usherThrottle.purgeNetworks)
+}, { name: 'usher-throttle', dependencies: ['usher-database'] })

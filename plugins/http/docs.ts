@@ -1,0 +1,40 @@
+import type { SwaggerTransform } from '@fastify/swagger'
+import fp from 'fastify-plugin'
+import { ErrorReply, failures } from '../../schema/reply.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The routes that the API reference describes. Their URLs are relative to the prefix. */
+    usherRoutes: Pick<import('fastify').RouteOptions, 'method' | 'url' | 'schema'>[]
+    /** Describes a tag of the API reference. */
+    usherTag (name: string, description: string): void
+    /** The tags that were described. */
+    usherTags: { name: string, description: string }[]
+  }
+}
+
+// A host's @fastify/swagger also collects Usher's routes. Their schemas refer to security schemes that only Usher's own
+// document defines, and would break the host's document.
+const hide: SwaggerTransform = ({ url }) => ({ schema: { hide: true }, url })
+
+// A client may send any body to any operation that is not a read, also to one that takes none.
+const ofBodies = failures(400, 408, 413, 415)
+// The status with which a hook of the host rejects a change is the host's.
+const ofHooks = { '4xx': { ...ErrorReply, description: 'A function of the host has rejected the request' } }
+
+/** Collects the routes that are registered after this plugin and have a summary, and their tags, for `routes/docs.ts`. */
+export default fp(async function docs (app) {
+  const { prefix, hooks } = app.usherOptions
+  const ofWrites = { ...ofBodies, ...Object.keys(hooks).length > 0 ? ofHooks : {} }
+  app.decorate('usherRoutes', [])
+  app.decorate('usherTags', [])
+  app.decorate('usherTag', (name, description) => { app.usherTags.push({ name, description }) })
+  app.addHook('onRoute', (route) => {
+    route.config = { ...route.config, swaggerTransform: hide }
+    const { method, schema } = route
+    if (method === 'HEAD' || !schema!.summary) return
+    const url = route.url.slice(prefix.length)
+    const response = { ...method === 'GET' ? {} : ofWrites, ...schema!.response as object }
+    app.usherRoutes.push({ method, url, schema: { ...schema, response } })
+  })
+}, { name: 'usher-docs' })

@@ -1,0 +1,115 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { refusalOf } from '../../db/driver/circuit-breaker.ts'
+import {
+  DatabaseUnavailable, InternalError, InvalidInput, Overloaded, PayloadTooLarge, TooManyRequests,
+  UnsupportedContentCoding, UnsupportedMediaType, UsherError,
+} from '../../schema/errors.ts'
+import { IdempotencyKeyInUse } from '../../schema/idempotency.ts'
+import { WrongPassword } from '../../schema/password.ts'
+import { StorageFailed, StorageFull } from '../../schema/upload.ts'
+import { challengeOf } from '../../schema/auth.ts'
+import { adviceFor, isExhausted } from './exhausted.ts'
+import { sendIsolated } from './response-isolation.ts'
+import { createSampler } from '../support/sampler.ts'
+
+const RETRY_AFTER_SECONDS = '1'
+
+// What a route has set for the response that has failed describes something else than the error (RFC 9110 8).
+const REPRESENTATION = [
+  'etag', 'last-modified', 'accept-ranges', 'content-disposition', 'link', 'location', 'idempotency-replayed',
+]
+
+const isNew = createSampler()
+
+/** Sets the error handler, which sends every error in one of the two shapes of contract 1.2 and 1.3. */
+export default fp(async function errors (app) {
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const known = translate(error)
+    const { server: { usherActor: actors, usherAuth: auth }, socket } = request
+    // Outside of Usher's mount, the node handles errors of requests that no route has.
+    const actor = actors?.in(request)
+    const rejection = actor ? auth.rejectionOf(known, actor, socket) : known
+    keepConnection(known, reply)
+    if (!(rejection instanceof Promise)) return respond(rejection, request, reply)
+    return rejection.catch(translate).then((error) => respond(error, request, reply))
+  })
+}, { name: 'usher-errors' })
+
+/**
+ * Returns the error of the catalogue that stands for an error of Fastify or of a library. A limit of the process or of
+ * the machine that is reached becomes `Overloaded`, and other unexpected errors become `InternalError`. Errors of
+ * Usher, and errors with a status of 4xx or 503, are returned as they are.
+ */
+export function translate (error: FastifyError): FastifyError | InvalidInput {
+  switch (error.code) {
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE': return new UnsupportedMediaType('application/json')
+    case 'FST_ERR_CTP_BODY_TOO_LARGE': return new PayloadTooLarge()
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH': return new InvalidInput('body is shorter or longer than its content-length')
+  }
+  if (error instanceof UsherError || error instanceof InvalidInput) return error
+  if (isExhausted(error)) return new Overloaded({ cause: error })
+  // A hook of the host, such as a rate limiter or load shedding, may have rejected the request.
+  const isRejection = error.statusCode === 503 || (error.statusCode! >= 400 && error.statusCode! < 500)
+  return isRejection ? error : new InternalError({ cause: error })
+}
+
+/**
+ * Keeps the connection of a body that is too large open for a moment. Fastify adds `Connection: close`, so it would be closed at once and
+ * the client could lose the response. `lingering-close.ts` closes it later.
+ */
+export function keepConnection (error: Error, reply: FastifyReply): void {
+  if (error instanceof PayloadTooLarge) reply.removeHeader('connection')
+}
+
+/**
+ * Sets the status and the headers of the response to an error, writes it to the log, and a rejection to the account log. The
+ * caller sends the body.
+ */
+export function reportError (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply): void {
+  if (isAudited(error)) request.server.usherAudit.addRejection(request.server.usherAuth.callerOf(request), error.statusCode)
+  reply.code(error.statusCode!)
+  if (error.statusCode! >= 500) logFailure(error, request)
+  // Nobody counts those of requests outside of Usher's mount.
+  if (error.statusCode === 503) request.server.usherRejections?.add(1, error instanceof UsherError ? error.code : 'other')
+  if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
+  if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) setRetryAfter(reply)
+  if (error instanceof UnsupportedContentCoding) reply.header('accept-encoding', 'identity')
+  if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
+}
+
+/** Sets `Retry-After`, unless a hook of the host that has rejected the request, such as load shedding, has set it. */
+export function setRetryAfter (reply: FastifyReply, seconds: string | number = RETRY_AFTER_SECONDS): void {
+  if (!reply.hasHeader('retry-after')) reply.header('retry-after', seconds)
+}
+
+// An outage is logged once, by the circuit breaker, and metrics count rejections. A line for each request would be a flood. Why PostgreSQL
+// could not run a statement, why a file could not be stored, and a limit that is reached, are logged once a minute.
+// That a client has disconnected is no failure.
+function logFailure (error: FastifyError | InvalidInput, { log, raw: { socket } }: FastifyRequest): void {
+  const err = (error.cause ?? error) as NodeJS.ErrnoException
+  if (err.code === 'ERR_STREAM_PREMATURE_CLOSE' && socket.destroyed) return log.debug({ err }, 'a response was cut off')
+  const limit = adviceFor(err)
+  if (limit !== undefined && isNew(err.code!)) log.error({ err }, limit)
+  if (error instanceof StorageFull || error instanceof StorageFailed) {
+    return log[isNew(`${error.code} ${err.code}`) ? 'error' : 'debug']({ err }, error.message)
+  }
+  if (!(error instanceof DatabaseUnavailable || error instanceof Overloaded)) return log.error({ err }, error.message)
+  log.debug({ err }, error.message)
+  const { code, message: reason } = refusalOf(error) ?? {}
+  if (code !== undefined && isNew(code)) log.warn({ code, reason }, 'The database could not run a statement')
+}
+
+function respond (error: FastifyError | InvalidInput, request: FastifyRequest, reply: FastifyReply) {
+  for (const name of REPRESENTATION) reply.removeHeader(name)
+  if (error.statusCode !== 416) reply.removeHeader('content-range')
+  reportError(error, request, reply)
+  reply.type('application/json')
+  if (error.statusCode === 400) return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
+  return sendIsolated.call(reply, { error: error.message, code: error.code })
+}
+
+// A wrong current password has its own entry in the account log, written where the password is checked.
+function isAudited (error: FastifyError | InvalidInput): error is FastifyError & { statusCode: 403 | 429 } {
+  return error.statusCode === 429 || (error.statusCode === 403 && !(error instanceof WrongPassword))
+}

@@ -1,0 +1,117 @@
+import { isUtf8 } from 'node:buffer'
+import { parse as parseQuery } from 'node:querystring'
+import type {} from '@fastify/swagger'
+import fastJsonStringify from 'fast-json-stringify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifySerializerCompiler } from 'fastify/types/schema.js'
+import fp from 'fastify-plugin'
+import { InvalidInput, MethodNotAllowed, NotFound, UnsupportedContentCoding } from '../../schema/errors.ts'
+import { createExtension, forSerializer } from '../../schema/extend-user.ts'
+import { validatorCompiler } from '../../schema/validator.ts'
+import bodyDeadline, { readsForm } from './raw/body-deadline.ts'
+import { isEncoded } from './content-coding.ts'
+
+/**
+ * Sets how requests to /api are parsed and validated and how responses are serialized, whatever the host has set for its
+ * own routes: Usher's validator and serializer, a JSON parser that accepts an absent body, which then counts as `{}`
+ * (contract 1.9), and a parser of query strings in which a name may occur more than once. Adds the host's fields of users to all schemas.
+ */
+export default fp(async function http (app) {
+  const { userFields } = app.usherOptions
+  const hasFields = userFields.length > 0
+  const extend = createExtension(userFields)
+  const serializerCompiler: FastifySerializerCompiler<unknown> = ({ schema }) => {
+    // Compiled for the first response, like validators for the first request.
+    let serialize: ((data: unknown) => string) | undefined
+    return (data) => (serialize ??= fastJsonStringify(hasFields ? forSerializer(schema as object) : schema as object))(data)
+  }
+  app.addHook('onRoute', (route) => {
+    // Fastify replaces the compilers of a scope by the host's if the host adds a schema later, but not those of a route.
+    route.validatorCompiler = readsForm(route) ? acceptAll : validatorCompiler
+    route.serializerCompiler = serializerCompiler
+    // Here rather than in the routes, so that no route can forget a field.
+    if (hasFields) route.schema = extend(route.schema)
+  })
+  app.removeAllContentTypeParsers()
+  addJsonParser(app)
+  await app.register(bodyDeadline)
+  app.addHook('preValidation', app.usherAuth.reconfirm)
+  app.addHook('preValidation', (request, _, done) => {
+    if (request.body === undefined) request.body = {}
+    const query = request.url.indexOf('?')
+    if (query !== -1) request.query = parseQuery(request.url.slice(query + 1))
+    done()
+  })
+}, { name: 'usher-http', dependencies: ['usher-auth'] })
+
+// The schema of a form is for the reference. The route validates the form once it has read it.
+const acceptAll = () => () => true
+
+/**
+ * Sets `Cache-Control: no-store` on all responses of a scope, errors included, because they are about an account (contract 4). Only pages
+ * with an entity tag replace it (contract 10.1).
+ */
+export function forbidStoring (app: FastifyInstance): void {
+  app.addHook('onRequest', (_, reply, done) => {
+    reply.header('cache-control', 'no-store')
+    done()
+  })
+}
+
+/** Adds a parser of JSON that treats an empty body as an absent one. */
+export function addJsonParser (app: FastifyInstance, type = 'application/json'): void {
+  const parse = app.getDefaultJsonParser('remove', 'remove')
+  app.addContentTypeParser(type, { parseAs: 'buffer', bodyLimit: app.usherOptions.bodyLimit }, (request, body, done) => {
+    if (body.length === 0) return done(null, undefined)
+    const reject = () => {
+      const invalid = new InvalidInput('body is not valid JSON')
+      const error = isEncoded(request.headers) ? new UnsupportedContentCoding() : invalid
+      Promise.resolve(app.usherAuth.rejectionOf(error, app.usherActor.in(request), request.socket)).then(done, done)
+    }
+    // Decoding would replace invalid bytes with U+FFFD, and other text than the client sent would be stored.
+    if (!isUtf8(body as Buffer)) return reject()
+    parse(request, body.toString(), (error, value) => error ? reject() : done(null, value))
+  })
+}
+
+/**
+ * Adds routes for the requests that no route registered before matches: 405 with `Allow` for a known path with another
+ * method, 404 for an unknown path (contract 1.4).
+ *
+ * @param methodsOf the result of `collectMethods`
+ */
+export function addFallbacks (app: FastifyInstance, methodsOf: ReadonlyMap<string, ReadonlySet<string>>): void {
+  for (const [url, methods] of [...methodsOf]) {
+    const allow = [...methods].sort().join(', ')
+    reject(url, app.supportedMethods.filter((method) => !methods.has(method)), ({ method }, reply) => {
+      reply.header('allow', allow)
+      throw new MethodNotAllowed(method)
+    })
+  }
+  // The wildcard also matches what the router would reject by itself, such as a very long id.
+  const unknown = () => { throw new NotFound() }
+  for (const url of ['/', '/*']) reject(url, app.supportedMethods, unknown)
+  // This handles the methods that are not in `supportedMethods`.
+  app.setNotFoundHandler(unknown)
+
+  // An `onRequest` hook rejects a request before its body is read.
+  function reject (url: string, method: string[], fail: (request: FastifyRequest, reply: FastifyReply) => never): void {
+    const rejection = async (request: FastifyRequest, reply: FastifyReply) => fail(request, reply)
+    app.route({ url, method, schema: { hide: true }, onRequest: rejection, handler: rejection })
+  }
+}
+
+/**
+ * Returns the methods of each URL of a scope, for `addFallbacks`. The map fills as routes are registered. URLs are relative
+ * to the scope's prefix.
+ */
+export function collectMethods (app: FastifyInstance): Map<string, Set<string>> {
+  const methodsOf = new Map<string, Set<string>>()
+  app.addHook('onRoute', ({ url, method }) => {
+    const path = url.slice(app.prefix.length)
+    const methods = methodsOf.get(path) ?? new Set()
+    for (const one of [method].flat()) methods.add(one)
+    methodsOf.set(path, methods)
+  })
+  return methodsOf
+}

@@ -1,0 +1,129 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { decrypt, encrypt, isEncrypted } from '../../../db/encryption.ts'
+import {
+  findMailContent, MAIL, type MailBudget, type MailLimit, type NewMail, type StoredMail, type StoredMailDetails,
+} from '../../../db/outbox/mails.ts'
+import type { Counter } from '../../../db/telemetry/metrics.ts'
+import { deleteFreeLimits } from '../../../db/throttle.ts'
+import type { MailContent } from '../../../schema/mail.ts'
+import type { Mailer } from '../../../schema/options.ts'
+import { describeError } from '../describe-error.ts'
+import { undelivered } from '../worker.ts'
+import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import { createSampler } from '../../support/sampler.ts'
+import { isRefusedForGood } from './smtp-reply.ts'
+
+const AT_ONCE = 4
+const PURGE_SECONDS = 60
+// Recipients whose limits are remembered. Those that will have theirs again soonest are forgotten first.
+const RECIPIENTS = 100_000
+const BUDGETS = ['account', 'reset', 'request'] as const satisfies readonly MailBudget[]
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherMailer: ReturnType<typeof createMails> | undefined
+  }
+}
+
+// A mail is authenticated with its id, so that its content cannot be moved to a row with another recipient unnoticed.
+const nameOf = (id: string) => `mail ${id}`
+
+class Expired extends Error {}
+
+interface PrepareOptions {
+  budget?: MailBudget
+  hash?: Uint8Array | undefined
+  withoutLink?: MailContent | undefined
+}
+
+function createMails (app: FastifyInstance, mailer: Mailer, limited: Counter) {
+  const {
+    log, usherDatabase: { db, newId }, usherOutbox: outbox, usherOptions: { secret, throttle, deadlines },
+  } = app
+  const limits = { verified: limitOf(throttle.verifiedMail), unverified: limitOf(throttle.mail) }
+  const isNew = createSampler()
+  const forget = () => deleteFreeLimits(db, { table: 'mail_limits', keep: RECIPIENTS, limit: ROWS_A_PURGE })
+  purgeRegularly(app, 'limits of mails', PURGE_SECONDS, forget)
+
+  function open (id: string, content: string): MailContent {
+    if (!isEncrypted(content)) return JSON.parse(content)
+    if (secret === undefined) throw new Error('the mail is encrypted, and this node has no secret')
+    return JSON.parse(decrypt(secret, nameOf(id), content))
+  }
+
+  outbox.add({
+    name: MAIL,
+    types: [MAIL],
+    slots: AT_ONCE,
+    atClose: true,
+    attemptMs: deadlines.mail,
+    async deliver ({ id, data, expired }) {
+      const stored = data as StoredMail
+      if (stored.isLimited) return reportLimited(stored)
+      if (expired) throw new Expired('the mail has expired')
+      // Also without a recipient, for the same load.
+      const content = await findMailContent(db, stored)
+      const mail = open(id, content ?? stored.content)
+      if (content === undefined || stored.to === null) return undelivered
+      await mailer({ to: stored.to, ...mail })
+    },
+    isFinal: (error) => error instanceof Expired || isRefusedForGood(error),
+    // The mail is not listed as failed, because it contains a link that may still work.
+    report ({ data }, error, final) {
+      const fields = { err: describeError(error), userId: (data as StoredMail).userId }
+      if (final) log.error(fields, 'A mail could not be sent')
+      else log.warn(fields, 'A mail could not be sent: another attempt follows')
+      return undefined
+    },
+  })
+
+  function seal (id: string, mail: MailContent): string {
+    const text = JSON.stringify(mail)
+    return secret === undefined ? text : encrypt(secret, nameOf(id), text)
+  }
+
+  // A flood causes one entry a minute for each user.
+  function reportLimited ({ budget = 'request', userId }: StoredMail): typeof undelivered {
+    limited.add(1, budget)
+    if (isNew(`${budget} ${userId}`)) log.warn({ kind: budget, userId }, 'A mail is not sent, because its recipient has got too many of its kind')
+    return undelivered
+  }
+
+  return {
+    /**
+     * Returns a mail to be stored in the transaction of the change that causes it. It is sent after the commit, in several attempts if
+     * necessary, as long as its links work and are not void, unless the limit of its recipient is used up (contract
+     * 11.5).
+     * @param seconds how long its links work
+     * @param options.budget which limit it counts toward
+     * @param options.hash the hash of the token in its link, if it has one
+     * @param options.withoutLink the content to send if the link is void by then; without it, nothing is sent
+     */
+    prepare (content: MailContent, seconds: number, { budget = 'account', hash, withoutLink }: PrepareOptions = {}): NewMail {
+      const id = newId()
+      const details: StoredMailDetails = {
+        content: seal(id, content),
+        budget,
+        token: hash === undefined ? null : Buffer.from(hash).toString('hex'),
+        ...(withoutLink && { withoutLink: seal(id, withoutLink) }),
+        limits,
+      }
+      return { id, content: JSON.stringify(details), seconds }
+    },
+  }
+}
+
+const limitOf = ({ burst, perMinute }: { burst: number, perMinute: number }): MailLimit => ({ burst, seconds: 60 / perMinute })
+
+/**
+ * Sends mails with the option `mailer`. They are stored in the outbox along with the change that causes them, so none is lost with a
+ * process. Without the option, `usherMailer` is undefined, and no mail is stored.
+ */
+export default fp(async function mailer (app) {
+  const { usherTelemetry: { metrics }, usherOptions: { mailer } } = app
+  const help = 'Mails that were not sent because the limit of their recipient is used up'
+  // Other nodes may have a mailer, and dashboards expect the same metrics of all.
+  const limited = metrics.counter('usher_mails_limited_total', help, { label: 'kind', values: BUDGETS })
+  app.decorate('usherMailer', mailer && createMails(app, mailer, limited))
+}, { name: 'usher-mailer', dependencies: ['usher-options', 'usher-database', 'usher-outbox', 'usher-telemetry'] })

@@ -1,0 +1,50 @@
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { textColorOn } from '../../../schema/color.ts'
+import type { MailContent, MailName, MailValues } from '../../../schema/mail.ts'
+import { readMailTemplates } from './mail-templates.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherMails: ReturnType<typeof createMails>
+  }
+}
+
+type Given<Name extends MailName> = Omit<MailValues[Name], 'productName' | 'color' | 'textColor'>
+
+function createMails ({ usherOptions: { mailTemplates, pages: { productName, color } }, log }: FastifyInstance) {
+  const renderDefault = readMailTemplates()
+  const common = { productName, color, textColor: textColorOn(color) }
+
+  // A mail with a link must not be lost because of a template, so Usher's own template replaces one that fails.
+  function renderGiven (name: MailName, values: Readonly<MailValues[MailName]>): MailContent | undefined {
+    try {
+      const content: unknown = mailTemplates?.(name, values as never)
+      if (content === undefined || isContent(content)) return content
+      throw new TypeError('the result must be { subject, text, html? } or undefined')
+    } catch (error) {
+      // The error itself may contain the values, and with them a link, which must not be in a log.
+      log.error({ mail: name, type: (error as Error)?.name }, 'The option mailTemplates failed: the mail has its default content')
+    }
+  }
+
+  return {
+    /** Renders a mail: with the option `mailTemplates`, or with Usher's templates. The subject is one line. */
+    render<Name extends MailName> (name: Name, given: Given<Name>): MailContent {
+      const values = Object.freeze({ ...common, ...given }) as unknown as MailValues[Name]
+      const { subject, text, html } = renderGiven(name, values) ?? renderDefault(name, values)
+      return { subject: subject.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim(), text, ...html !== undefined && { html } }
+    },
+  }
+}
+
+function isContent (content: unknown): content is MailContent {
+  if (typeof content !== 'object' || content === null) return false
+  const { subject, text, html } = content as Record<keyof MailContent, unknown>
+  return typeof subject === 'string' && typeof text === 'string' && (html === undefined || typeof html === 'string')
+}
+
+/** Renders mails from templates (contract 15.2). No mail contains the user's name, because a name can be any text, which Usher would then send. */
+export default fp(async function mails (app) {
+  app.decorate('usherMails', createMails(app))
+}, { name: 'usher-mails', dependencies: ['usher-options'] })

@@ -1,0 +1,43 @@
+import type { FastifyInstance } from 'fastify'
+import { isConsequence } from '../../db/driver/circuit-breaker.ts'
+
+/** How many rows one statement deletes. A statement that runs longer would delay others. */
+export const ROWS_A_PURGE = 1000
+
+/**
+ * Deletes old rows when the app is ready, and then at random intervals, so that nodes that start together do not all purge
+ * at the same time. Its timer does not keep the process alive, and it stops when the app closes.
+ *
+ * Returns a function that starts a purge at once, for rows that are known to have just become old.
+ *
+ * @param data names the rows in the log
+ * @param seconds the average time between two purges
+ * @param purge deletes up to `ROWS_A_PURGE` rows and returns their number. If there were that many, it is called again
+ */
+export function purgeRegularly (app: FastifyInstance, data: string, seconds: number, purge: () => Promise<number>): () => void {
+  let timer: NodeJS.Timeout | undefined
+  let running = Promise.resolve()
+  const closing = new AbortController()
+
+  async function run (): Promise<void> {
+    clearTimeout(timer)
+    try {
+      while (!closing.signal.aborted && await purge() === ROWS_A_PURGE);
+    } catch (err) {
+      app.log[isConsequence(err) ? 'debug' : 'warn']({ err, data }, 'Old data could not be deleted')
+    }
+    if (!closing.signal.aborted) timer = setTimeout(start, seconds * 1000 * (0.5 + Math.random())).unref()
+  }
+
+  function start (): void {
+    running = running.then(run)
+  }
+
+  app.addHook('onReady', async () => start())
+  app.addHook('onClose', async () => {
+    closing.abort()
+    clearTimeout(timer)
+    await running
+  })
+  return start
+}
