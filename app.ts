@@ -2,45 +2,24 @@ import './schema/check-runtime.ts'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 import { explainStart } from './db/start-errors.ts'
-import actor from './plugins/auth/actors.ts'
+import accounts from './plugins/accounts/index.ts'
 import { createUsher } from './plugins/api/usher.ts'
 import audit from './plugins/audit/index.ts'
-import auth from './plugins/auth/identity.ts'
-import claims from './plugins/auth/claims.ts'
-import database, { openDatabase, type OpenDatabase } from './plugins/database/index.ts'
-import accounts from './plugins/accounts/accounts.ts'
-import deletedUsers from './plugins/accounts/deleted-users.ts'
-import docs from './plugins/http/docs.ts'
-import errors from './plugins/http/errors.ts'
-import newUsers from './plugins/accounts/new-users.ts'
-import firstAdmin from './plugins/accounts/first-admin.ts'
-import hooks from './plugins/hooks/index.ts'
-import idempotency from './plugins/idempotency/index.ts'
-import http, { addFallbacks, collectMethods } from './plugins/http/requests.ts'
-import emailLinks from './plugins/auth/links/email-links.ts'
-import lingeringClose from './plugins/http/raw/lingering-close.ts'
+import auth from './plugins/auth/index.ts'
+import { openDatabase, type OpenDatabase } from './plugins/database/database.ts'
+import database from './plugins/database/index.ts'
 import { migrate } from './plugins/database/migrate.ts'
-import logins from './plugins/auth/login.ts'
-import mailer from './plugins/outbox/mails/mailer.ts'
-import mails from './plugins/outbox/mails/render.ts'
-import outbox from './plugins/outbox/outbox.ts'
-import optionsPlugin from './plugins/options.ts'
-import passwordLinks from './plugins/auth/links/password-links.ts'
-import passwords from './plugins/auth/passwords.ts'
+import hooks from './plugins/hooks/index.ts'
+import docs from './plugins/http/docs.ts'
+import http from './plugins/http/index.ts'
 import pipelining from './plugins/http/raw/pipelining.ts'
-import responseIsolation from './plugins/http/response-isolation.ts'
+import requests, { addFallbacks, collectMethods } from './plugins/http/requests.ts'
 import { collectRoutes, explainConflict } from './plugins/http/route-conflicts.ts'
-import sessions from './plugins/auth/sessions.ts'
-import signUps from './plugins/auth/links/sign-ups.ts'
-import signingKeys from './plugins/auth/signing-keys.ts'
-import undoLinks from './plugins/auth/links/undo-links.ts'
-import userSessions from './plugins/auth/user-sessions.ts'
-import users from './plugins/users/index.ts'
+import idempotency from './plugins/idempotency/index.ts'
+import optionsPlugin from './plugins/options.ts'
+import outbox from './plugins/outbox/index.ts'
 import telemetry from './plugins/telemetry/index.ts'
-import totals from './plugins/database/totals.ts'
-import throttle from './plugins/auth/throttle/throttle.ts'
-import tokens from './plugins/auth/tokens.ts'
-import visibility from './plugins/auth/policy.ts'
+import users from './plugins/users/index.ts'
 import accountSafetyRoutes from './routes/account-safety.ts'
 import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
@@ -137,46 +116,17 @@ function decorateRequest (app: FastifyInstance, name: string): void {
 // Registers the parts of the service, in the order of their dependencies. Those that can be left out are imported only if they are used.
 async function service (app: FastifyInstance, opened: OpenDatabase): Promise<void> {
   const has = createHas(app)
-  await app.register(actor)
-  await app.register(responseIsolation)
-  await app.register(errors)
-  await app.register(lingeringClose)
+  await app.register(http)
   await app.register(hooks)
   await app.register(database, { opened })
-  await app.register(totals)
   await app.register(outbox)
   await app.register(idempotency)
   await app.register(users)
-  await app.register(throttle)
   await app.register(audit)
-  await app.register(signingKeys)
-  await app.register(tokens)
-  await app.register(claims)
-  await app.register(sessions)
-  await app.register(passwords)
-  await app.register(mailer)
-  await app.register(mails)
-  await app.register(passwordLinks)
-  await app.register(signUps)
-  await app.register(emailLinks)
-  await app.register(undoLinks)
   await app.register(auth)
-  await app.register(visibility)
-  await app.register(userSessions)
-  await app.register(logins)
-  if (has('uploads')) {
-    await app.register(import('./plugins/uploads/storage.ts'))
-    await app.register(import('./plugins/uploads/uploads.ts'))
-  }
-  await app.register(deletedUsers)
-  await app.register(newUsers)
+  if (has('uploads')) await app.register(import('./plugins/uploads/index.ts'))
   await app.register(accounts)
-  if (has('posts')) {
-    await app.register(import('./plugins/posts/posts.ts'))
-    await app.register(import('./plugins/posts/post-changes.ts'))
-    if (has('graphql')) await app.register(import('./plugins/posts/events.ts'))
-  }
-  await app.register(firstAdmin)
+  if (has('posts')) await app.register(import('./plugins/posts/index.ts'))
 
   // These are sibling scopes because each parses and validates requests differently.
   await app.register(rest)
@@ -187,7 +137,7 @@ async function service (app: FastifyInstance, opened: OpenDatabase): Promise<voi
 
 async function rest (app: FastifyInstance): Promise<void> {
   const has = createHas(app)
-  await app.register(http)
+  await app.register(requests)
   await app.register(docs)
   if (has('docs')) await app.register(import('./routes/docs.ts'))
   await app.register(healthRoutes)

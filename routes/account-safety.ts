@@ -49,7 +49,7 @@ const schemas = {
 /** Adds the routes for verifying an address and for undoing a change of the address or the password (contract 11.3). */
 const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAuth: { allow, callerOf }, usherAccounts: accounts, usherEmailLinks: links, usherThrottle: throttle,
+    usherDatabase: { db }, usherAuth: { allow, callerOf, emailLinks: links, throttle }, usherAccounts: accounts,
   } = app
   forbidStoring(app)
 

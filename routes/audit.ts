@@ -10,6 +10,7 @@ import { failures, NotModified } from '../schema/reply.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import { linkNextPage } from './next-page.ts'
 import type { RequestOf, ReplyOf } from './route-types.ts'
+import { describeTag } from '../plugins/http/docs.ts'
 
 const schema = {
   tags: ['audit'],
@@ -25,7 +26,7 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherAudit: audit, usherAuth: { actorOf, authenticate, authorize, confirmReader }, usherOptions: { publicPath, policy },
   } = app
   const readsAll = policy['audit:read']
-  app.usherTag('audit', 'The account log')
+  describeTag(app, 'audit', 'The account log')
   forbidStoring(app)
 
   app.get('/audit', { schema, exposeHeadRoute: true, onRequest: authenticate, preValidation: authorizeUser }, onList)

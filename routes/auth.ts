@@ -1,18 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import type { UserRow } from '../db/tables.ts'
-import { findCredentials, updatePasswordHash } from '../db/users.ts'
 import { clientInfoOf } from '../plugins/http/client-info.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
-import type { OpenSession } from '../plugins/auth/sessions.ts'
-import type { LoginAttempt } from '../plugins/auth/throttle/throttle.ts'
-import { InvalidCredentials, InvalidToken, Login, LoginReply, ProtectedReply, RefreshReply, Unauthenticated } from '../schema/auth.ts'
-import type { ActorClaims } from '../schema/claims.ts'
+import type { LoggedIn } from '../plugins/auth/login.ts'
+import { InvalidToken, Login, LoginReply, ProtectedReply, RefreshReply, Unauthenticated } from '../schema/auth.ts'
 import { InvalidSession } from '../schema/session.ts'
 import { OriginNotAllowed } from '../schema/errors.ts'
 import { failures, HEADERS, NoContent } from '../schema/reply.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { createCookies } from './session-cookie.ts'
+import { describeTag } from '../plugins/http/docs.ts'
 
 const tags = ['auth']
 const security = [{ bearer: [] }]
@@ -45,13 +42,11 @@ const schemas = {
 /** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherActor: actors, usherDatabase: { db, clock }, usherUsers: users, usherTokens: tokens,
-    usherAuth: { actorOf, authenticate, callerOf, confirmReader },
-    usherSessions: sessions, usherPasswords: passwords, usherThrottle: throttle, usherAudit: audit, usherVisibility: visibility, usherHooks: hooks,
-    usherClaims: claims, usherOptions: { userFields },
+    usherDatabase: { clock }, usherUsers: users, usherAudit: audit,
+    usherAuth: { actors, actorOf, authenticate, callerOf, claims, confirmReader, login, sessions, throttle, tokens, visibility },
   } = app
   const cookies = await createCookies(app)
-  app.usherTag('auth', 'Login, sessions, passwords and tokens')
+  describeTag(app, 'auth', 'Login, sessions, passwords and tokens')
   forbidStoring(app)
 
   app.post('/auth/login', { schema: schemas.login, onRequest: rejectFlood }, onLogin)
@@ -60,31 +55,11 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.get('/protected', { schema: schemas.protected, onRequest: authenticate }, onReadProtected)
 
   async function onLogin (request: RequestOf<typeof schemas.login>, reply: ReplyOf<typeof schemas.login>) {
-    const { email, password } = request.body
-    const origin = clientInfoOf(request)
-    const { address } = origin
-    const attempt = await throttle.login({ email, address, client: request.socket })
-    try {
-      const user = await verify(request, email, password, attempt)
-      const { passwordHash, ...shown } = user
-      await hooks.check('beforeLogin', shown, callerOf(request, { actor: null }))
-      // Before the session, so that there is none if the host's function fails.
-      const added = await claims.of(shown)
-      // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
-      const replaced = cookies.serves(request) ? cookies.read(request) : undefined
-      const session = await sessions.start({ userId: user.id, passwordHash, replaced, ...origin })
-        // The user was deleted or disabled, or has another password since the password was checked.
-        .catch((error) => error instanceof InvalidCredentials ? reject(request, user.id, attempt) : Promise.reject(error))
-      await attempt.succeeded()
-      const current = { ...shown, role: session.role }
-      const currentClaims = session.role === shown.role ? added : await claims.of(current)
-      const issued = issueToken(session, current, currentClaims)
-      cookies.set(reply, session.cookie, session.expiresAt)
-      return issued
-    } catch (error) {
-      if (!(error instanceof InvalidCredentials)) attempt.withdraw()
-      throw error
-    }
+    // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
+    const replaced = cookies.serves(request) ? cookies.read(request) : undefined
+    const loggedIn = await login.withPassword(callerOf(request, { actor: null }), { ...request.body, replaced })
+    cookies.set(reply, loggedIn.cookie, loggedIn.expiresAt)
+    return show(loggedIn)
   }
 
   async function onRefresh (request: RequestOf<typeof schemas.refresh>, reply: ReplyOf<typeof schemas.refresh>) {
@@ -101,7 +76,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const added = await claims.of(session.user)
     // The session may have ended meanwhile, and its user's data are not for the client any more.
     if (!await sessions.exists(session.id)) throw invalidSession(reply)
-    return issueToken(session, session.user, added)
+    return show({ ...session, ...login.sign(session, session.user, added) })
   }
 
   async function onLogout (request: RequestOf<typeof schemas.logout>, reply: ReplyOf<typeof schemas.logout>) {
@@ -132,35 +107,12 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     await throttle.rejectFlood({ address, client })
   }
 
-  // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist. So does a
-  // disabled user, whose right password must not be confirmed.
-  async function verify (
-    request: FastifyRequest, email: string, password: string, attempt: LoginAttempt
-  ): Promise<UserRow & { passwordHash: string }> {
-    const user = await findCredentials(db, email, userFields)
-    const match = await passwords.verify(password, user?.passwordHash, request.socket)
-    if (!match || user!.disabled) return reject(request, user?.id, attempt)
-    const { passwordHash } = user as { passwordHash: string }
-    if (!match.isOutdated) return { ...user!, passwordHash }
-    const renewed = await passwords.hash(password)
-    if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
-    // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against the new one.
-    return verify(request, email, password, attempt)
-  }
-
-  async function reject (request: FastifyRequest, userId: string | undefined, attempt: LoginAttempt): Promise<never> {
-    await Promise.all([attempt.failed(), audit.add(callerOf(request), { action: 'login.failed', userId })])
-    throw new InvalidCredentials()
-  }
-
   function invalidSession (reply: FastifyReply): Error {
     cookies.clear(reply)
     return new InvalidSession()
   }
 
-  function issueToken ({ id, expiresAt }: Pick<OpenSession, 'id' | 'expiresAt'>, user: UserRow, added: ActorClaims) {
-    const actor = { id: user.id, role: user.role, sessionId: id, claims: added }
-    const token = tokens.sign(actor, { expiresAt })
+  function show ({ token, expiresAt, user, actor }: Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>) {
     const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000))
     return { token, tokenType: 'Bearer', expiresIn, user: visibility.show(user, actor) }
   }

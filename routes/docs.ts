@@ -83,7 +83,7 @@ async function createReference (app: FastifyInstance): Promise<FastifyInstance> 
  * mount, once the app is ready.
  */
 export async function describeRoutes (
-  reference: FastifyInstance, { usherOptions, usherRoutes, usherTags }: FastifyInstance
+  reference: FastifyInstance, { usherOptions, usherReference: { routes, tags } }: FastifyInstance
 ): Promise<void> {
   const [{ default: swagger }, { describeApi, finishDocument, operationIdOf }] =
     await Promise.all([import('@fastify/swagger'), import('../schema/openapi.ts')])
@@ -92,11 +92,11 @@ export async function describeRoutes (
   reference.setSerializerCompiler(() => JSON.stringify)
 
   await reference.register(swagger, {
-    openapi: describeApi(usherOptions, usherTags),
+    openapi: describeApi(usherOptions, tags),
     transformObject: (document) => finishDocument((document as { openapiObject: object }).openapiObject as never),
     stripBasePath: false,
   })
-  for (const { method, url, schema } of usherRoutes) {
+  for (const { method, url, schema } of routes) {
     reference.route({ method, url, schema: { operationId: operationIdOf(`${method}`, url), ...schema }, handler: Boolean })
   }
 }

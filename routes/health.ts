@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
 import { DatabaseUnavailable } from '../schema/errors.ts'
 import { failures } from '../schema/reply.ts'
+import { describeTag } from '../plugins/http/docs.ts'
 
 const Health = Type.Object({ status: Type.String() }, { title: 'Health', description: 'The node is healthy' })
 
@@ -14,7 +15,7 @@ const schemas = {
 /** Adds the routes for liveness and readiness (contract 8). */
 const healthRoutes: FastifyPluginAsync = async (app) => {
   const { breaker } = app.usherDatabase
-  app.usherTag('health', 'Liveness and readiness')
+  describeTag(app, 'health', 'Liveness and readiness')
 
   app.get('/health/live', { schema: schemas.live }, onLive)
   app.get('/health/ready', { schema: schemas.ready }, onReady)

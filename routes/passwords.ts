@@ -54,8 +54,8 @@ const schemas = {
 /** Adds the routes for changing a password, resetting it, and inviting a user to set the first one (contract 4.6, 4.7). */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAuth: { allow, actorOf, callerOf }, usherAccounts: accounts, usherPasswords: passwords,
-    usherPasswordLinks: links, usherThrottle: throttle, usherAudit: audit,
+    usherDatabase: { db }, usherAuth: { allow, actorOf, callerOf, passwordLinks: links, passwords, throttle },
+    usherAccounts: accounts, usherAudit: audit,
   } = app
   const once = createOnce(app)
   forbidStoring(app)

@@ -1,11 +1,12 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { Type } from '@sinclair/typebox'
 import { failures } from '../schema/reply.ts'
+import { describeTag } from '../plugins/http/docs.ts'
 
 /** Adds GET /api/redirect (contract 6). */
 const redirect: FastifyPluginAsync = async (app) => {
   const { publicPath, redirectTo = `${publicPath}/api/users` } = app.usherOptions
-  app.usherTag('redirect', 'A redirect')
+  describeTag(app, 'redirect', 'A redirect')
 
   app.get('/redirect', {
     schema: {

@@ -56,7 +56,7 @@ const schemas = {
 
 /** Adds the routes that list and end the actor's sessions (contract 4.4, 4.5), and those of any user (contract 11.4). */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader }, usherUserSessions: sessions } = app
+  const { usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader, userSessions: sessions } } = app
   forbidStoring(app)
 
   app.get('/auth/sessions', { schema: schemas.list, exposeHeadRoute: true, onRequest: allow('sessions:list', (_, { id }) => id) }, onList)

@@ -34,9 +34,7 @@ const schemas = {
 /** Adds the routes for signing up, if the option `signUp` is set (contract 11.2). */
 const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherOptions: { signUp, publicPath, userFields }, usherNewUsers: newUsers, usherSignUps: signUps,
-    usherThrottle: throttle, usherAuth: { callerOf },
-    usherVisibility: visibility,
+    usherOptions: { signUp, publicPath, userFields }, usherAuth: { callerOf, signUps, throttle, visibility }, usherAccounts: { newUsers },
   } = app
   if (!signUp) return
   forbidStoring(app)

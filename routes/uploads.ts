@@ -21,6 +21,7 @@ import { createClaim, markReplayed } from './idempotency.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import { claimBody, type FormBody } from './upload-body.ts'
 import { FORM_OVERHEAD_BYTES, parseForm, readForm, type ReadForm } from './upload-form.ts'
+import { describeTag } from '../plugins/http/docs.ts'
 
 const tags = ['uploads']
 // The tag of the bytes. They never change, and neither do their name and media type.
@@ -54,15 +55,15 @@ const schemas = {
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherActor: actors, usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader, watchSession }, usherStorage: storage,
-    usherUploads: uploads, usherVisibility: visibility, usherOptions,
+    usherAuth: { actors, actorOf, allow, authenticate, callerOf, confirmReader, visibility, watchSession }, usherUploads: uploads, usherOptions,
   } = app
+  const { storage } = uploads
   const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
   const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
   const pace = { idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
   const cutOff = createResponseCutOff(app)
   const claimKey = createClaim(app)
-  app.usherTag('uploads', 'Files')
+  describeTag(app, 'uploads', 'Files')
   const bodies = await registerMultipart(app)
 
   app.post('/uploads', { schema: schemas.create, onRequest: [...allow('uploads:create'), mustBeForm] }, onCreate)

@@ -36,7 +36,7 @@ interface Rendered { readonly etag: string, payload?: string | Buffer }
 
 /** Adds the list of users (contract 2.1, 3 and 10.5). */
 const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherActor: actors, usherVisibility: visibility, usherOptions: { publicPath } } = app
+  const { usherAuth: { actors, visibility }, usherOptions: { publicPath } } = app
   const path = `${publicPath}/api/users`
   const rendered = new WeakMap<UserPage, Map<string, Rendered>>()
 

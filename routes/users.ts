@@ -17,6 +17,7 @@ import { createOnce } from './idempotency.ts'
 import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import userListRoute from './user-list.ts'
+import { describeTag } from '../plugins/http/docs.ts'
 
 const tags = ['users']
 // Every response with a user depends on this.
@@ -65,12 +66,13 @@ const schemas = {
 /** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherActor: actors, usherUsers: users, usherAuth: { allow, callerOf, confirmReader }, usherAccounts: accounts, usherNewUsers: newUsers,
-    usherVisibility: visibility, usherOptions: { publicPath, userFields },
+    usherUsers: users, usherAuth: { actors, allow, callerOf, confirmReader, visibility }, usherAccounts: accounts,
+    usherOptions: { publicPath, userFields },
   } = app
+  const { newUsers } = accounts
   const path = `${publicPath}/api/users`
   const once = createOnce(app)
-  app.usherTag('users', 'User records')
+  describeTag(app, 'users', 'User records')
 
   await app.register(userListRoute)
   app.get('/users/:id', {

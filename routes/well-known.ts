@@ -13,7 +13,7 @@ const schema = {
 
 /** Adds GET /.well-known/jwks.json (contract 4.9). */
 const wellKnown: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherTokens: tokens } = app
+  const { usherAuth: { tokens } } = app
 
   app.get('/.well-known/jwks.json', { schema, exposeHeadRoute: true }, onRead)
 

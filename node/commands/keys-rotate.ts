@@ -1,6 +1,6 @@
 import { insertAuditEntries } from '../../db/audit.ts'
 import { LEAD_SECONDS, rotateSigningKey } from '../../db/signing-keys.ts'
-import { longestLifeOf } from '../../plugins/auth/tokens.ts'
+import { longestLifeOf } from '../../plugins/auth/token-lifetime.ts'
 import { terminalContext } from './audit.ts'
 import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'

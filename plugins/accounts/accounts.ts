@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { deleteUser } from '../../db/deleted-users.ts'
 import { getEmailToken, verifyEmail } from '../../db/email-tokens.ts'
 import { foldEmail } from '../../schema/address.ts'
@@ -17,26 +15,36 @@ import { withoutProtected } from '../../schema/user-fields.ts'
 import { userInputs } from '../../schema/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { UndoLink } from '../auth/links/undo-links.ts'
+import type { Auth } from '../auth/index.ts'
+import type { Audit } from '../audit/index.ts'
+import type { Core } from '../core.ts'
+import type { HookRunner } from '../hooks/index.ts'
+import type { Users } from '../users/index.ts'
+import type { DeletedUsers } from './deleted-users.ts'
 import { authorizeChange, writerOf } from './permissions.ts'
 import { createDeferEmail } from './deferred-email.ts'
 import { createUpdateHooks } from './update-hooks.ts'
 import { createUserUpdates } from './update-user.ts'
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherAccounts: ReturnType<typeof createAccounts>
-  }
+interface Dependencies extends Core, Pick<Auth, 'sessions' | 'throttle' | 'undoLinks' | 'emailLinks'> {
+  audit: Audit
+  hooks: HookRunner
+  users: Users
+  deletedUsers: DeletedUsers
 }
 
-function createAccounts (app: FastifyInstance) {
+/**
+ * The changes of accounts that end sessions. Each is one function, which owns the transaction, the entry of the account log, the
+ * revocation and the mail, so that no route can forget one of them.
+ */
+export function createAccounts (dependencies: Dependencies) {
   const {
-    usherDatabase: { db, writeInTime }, usherAudit: audit, usherHooks: hooks, usherSessions: sessions,
-    usherUndoLinks: undoLinks, usherDeletedUsers: deletedUsers, usherUsers: users, usherThrottle: throttle, usherOptions: { userFields },
-  } = app
+    database: { db, writeInTime }, audit, hooks, sessions, undoLinks, deletedUsers, users, throttle, options: { userFields },
+  } = dependencies
   const { patch } = userInputs(userFields)
-  const updates = createUpdateHooks(app)
-  const deferEmail = createDeferEmail(app)
-  const update = createUserUpdates(app)
+  const updates = createUpdateHooks(dependencies)
+  const deferEmail = createDeferEmail(dependencies)
+  const update = createUserUpdates(dependencies)
 
   // Returns the result of a change without members.
   async function getUnchanged (id: string, caller: Caller, match: Match): Promise<UserRow> {
@@ -203,11 +211,3 @@ function createAccounts (app: FastifyInstance) {
     },
   }
 }
-
-/**
- * The changes of accounts that end sessions. Each is one function, which owns the transaction, the entry of the account log, the
- * revocation and the mail, so that no route can forget one of them.
- */
-export default fp(async function accounts (app) {
-  app.decorate('usherAccounts', createAccounts(app))
-}, { name: 'usher-accounts', dependencies: ['usher-auth', 'usher-audit', 'usher-throttle', 'usher-email-links', 'usher-undo-links', 'usher-users', 'usher-hooks', 'usher-deleted-users'] })

@@ -1,15 +1,20 @@
-import type { FastifyInstance } from 'fastify'
 import { foldEmail } from '../../schema/address.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Changes } from '../../db/user-changes.ts'
 import type { Caller } from '../auth/caller.ts'
+import type { Auth } from '../auth/index.ts'
+import type { Users } from '../users/index.ts'
+
+interface Dependencies extends Pick<Auth, 'emailLinks' | 'throttle'> {
+  users: Users
+}
 
 /**
  * Creates a function that returns the changes that take effect at once, and what else their transaction stores. An actor who may not see
  * the addresses of others must not learn whether somebody has one, as a conflict would tell. So a new address of such an actor takes effect
  * when a link that is sent to it is used (contract 11.3). It throws `UserNotFound`, `NoMailer` and `TooManyRequests`.
  */
-export function createDeferEmail ({ usherUsers: users, usherEmailLinks: links, usherThrottle: throttle }: FastifyInstance) {
+export function createDeferEmail ({ users, emailLinks: links, throttle }: Dependencies) {
   return async function deferEmail (
     caller: Caller, id: string, { email, ...others }: Changes
   ): Promise<{ changes: Changes, sendLink?: (trx: Database) => Promise<void> }> {

@@ -1,32 +1,32 @@
 import { randomBytes } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { insertFirstAdmin, readAdmin } from '../../db/first-admin.ts'
-import { explainStart } from '../../db/start-errors.ts'
 import { CreateUser } from '../../schema/user.ts'
 import { createParser } from '../../schema/validator.ts'
+import type { Auth } from '../auth/index.ts'
+import type { Core } from '../core.ts'
+import type { HookRunner } from '../hooks/index.ts'
+import type { Users } from '../users/index.ts'
 
 const parse = createParser(CreateUser)
 
 type GivenAdmin = CreateUser & { password: string }
 
-/** Creates the first admin if the database has none (contract 4). */
-export default fp(async function firstAdmin (app) {
-  // Not before, because its event must reach handlers that the host registers after Usher.
-  app.addHook('onReady', () => app.usherDatabase.inHook(() => createFirstAdmin(app))
-    .catch((error) => { throw explainStart(error, app.usherOptions.schema) }))
-}, { name: 'usher-first-admin', dependencies: ['usher-database', 'usher-outbox', 'usher-passwords', 'usher-users', 'usher-hooks', 'usher-auth', 'usher-sessions', 'usher-undo-links'] })
+interface Dependencies extends Core, Pick<Auth, 'createCaller' | 'passwords' | 'sessions' | 'undoLinks'> {
+  users: Users
+  hooks: HookRunner
+}
 
-async function createFirstAdmin (app: FastifyInstance): Promise<void> {
-  const { log, usherDatabase: { db, atStart }, usherUsers: users, usherOptions } = app
-  const { schema, admin, onFirstAdmin, onNoAdmin, onAdminIgnored = warn } = usherOptions
+/** Creates the first admin if the database has none (contract 4). Call it when the host has added its handlers, which get the event. */
+export async function createFirstAdmin (dependencies: Dependencies): Promise<void> {
+  const { lifecycle: { log }, database: { db, atStart }, users, options } = dependencies
+  const { schema, admin, onFirstAdmin, onNoAdmin, onAdminIgnored = warn } = options
   if (!admin && !onFirstAdmin && !onNoAdmin) return
   const known = atStart.admin ?? await readAdmin(db, admin?.email)
   // A host may always pass the option, so it is not reported if it had its effect before.
   if (known.exists) return reportUnless(known.isAdmin)
   if (!admin && !onFirstAdmin) return onNoAdmin!()
   const given = admin ?? { email: 'admin@example.com', password: randomBytes(15).toString('base64url') }
-  const created = await create(app, { name: 'Admin', role: 'admin', ...given })
+  const created = await create(dependencies, { name: 'Admin', role: 'admin', ...given })
   if (created && !admin) onFirstAdmin!(created)
   // Another node was faster.
   if (!created) reportUnless((await users.find(given.email))?.role === 'admin')
@@ -41,12 +41,10 @@ async function createFirstAdmin (app: FastifyInstance): Promise<void> {
 }
 
 // Creates the admin with the hooks of the host. Returns the credentials, or undefined if another node was faster.
-async function create (app: FastifyInstance, given: GivenAdmin): Promise<{ email: string, password: string } | undefined> {
-  const {
-    usherDatabase: { db }, usherPasswords: passwords, usherHooks: hooks, usherUsers: users, usherAuth: auth, usherSessions: sessions,
-    usherUndoLinks: undoLinks, usherOptions: { userFields },
-  } = app
-  const caller = auth.createCaller({ via: 'first-admin' })
+async function create (
+  { database: { db }, passwords, hooks, users, createCaller, sessions, undoLinks, options: { userFields } }: Dependencies, given: GivenAdmin
+): Promise<{ email: string, password: string } | undefined> {
+  const caller = createCaller({ via: 'first-admin' })
   const existing = hooks.has('beforeUserCreate') || hooks.has('beforeUserUpdate') ? await users.find(given.email) : undefined
   const wanted = existing
     ? await hooks.change('beforeUserUpdate', { role: 'admin', disabled: false }, caller, rejectChange, { user: existing }).then(() => given)

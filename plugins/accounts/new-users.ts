@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { confirmSignUp, getSignUp } from '../../db/sign-ups.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { insertUsers } from '../../db/users.ts'
@@ -10,20 +8,22 @@ import { EmailTaken, type CreateUser } from '../../schema/user.ts'
 import { withoutProtected } from '../../schema/user-fields.ts'
 import { userInputs } from '../../schema/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
+import type { Audit } from '../audit/index.ts'
 import { hashSecret } from '../auth/cookie-value.ts'
+import type { Auth } from '../auth/index.ts'
+import type { Core } from '../core.ts'
+import type { HookRunner } from '../hooks/index.ts'
+import type { Users } from '../users/index.ts'
 import { authorizeCreation, writerOf } from './permissions.ts'
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherNewUsers: ReturnType<typeof createNewUsers>
-  }
+interface Dependencies extends Pick<Core, 'database' | 'options'>, Pick<Auth, 'passwords' | 'signUps'> {
+  users: Users
+  audit: Audit
+  hooks: HookRunner
 }
 
-function createNewUsers (app: FastifyInstance) {
-  const {
-    usherDatabase: { db }, usherUsers: users, usherPasswords: passwords, usherAudit: audit, usherHooks: hooks, usherSignUps: signUps,
-    usherOptions: { userFields },
-  } = app
+/** Creates users: one function for each way to become a user. */
+export function createNewUsers ({ database: { db }, users, passwords, audit, hooks, signUps, options: { userFields } }: Dependencies) {
   const { creation, signUp } = userInputs(userFields)
 
   // The values of the fields of the host, or undefined without fields.
@@ -118,8 +118,3 @@ function createNewUsers (app: FastifyInstance) {
 function rejectOwnWords ({ password, ...user }: CreateUser): void {
   if (password !== undefined) rejectPersonalWords(password, user)
 }
-
-/** Creates users: one function for each way to become a user. */
-export default fp(async function newUsers (app) {
-  app.decorate('usherNewUsers', createNewUsers(app))
-}, { name: 'usher-new-users', dependencies: ['usher-users', 'usher-passwords', 'usher-audit', 'usher-auth', 'usher-hooks', 'usher-sign-ups'] })

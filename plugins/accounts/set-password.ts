@@ -1,15 +1,21 @@
-import type { FastifyInstance } from 'fastify'
 import { restartLoginLimits } from '../../db/login-limits.ts'
 import { replacePassword } from '../../db/password-tokens.ts'
+import type { Audit } from '../audit/index.ts'
 import type { Caller } from '../auth/caller.ts'
+import type { Auth } from '../auth/index.ts'
+import type { Core } from '../core.ts'
+
+interface Dependencies extends Pick<Core, 'database'>, Pick<Auth, 'sessions' | 'throttle' | 'undoLinks'> {
+  audit: Audit
+}
 
 /**
  * Sets the password of a user for the operator, who needs neither the current one nor a link. Makes everything void
  * that was issued to the user, starts the limits of failed logins anew, and notifies the user by mail. Returns the
  * number of ended sessions. Throws `UserNotFound`.
  */
-export async function setPassword (app: FastifyInstance, caller: Caller, userId: string, passwordHash: string): Promise<number> {
-  const { usherDatabase: { db }, usherAudit: audit, usherSessions: sessions, usherThrottle: throttle, usherUndoLinks: undoLinks } = app
+export async function setPassword (dependencies: Dependencies, caller: Caller, userId: string, passwordHash: string): Promise<number> {
+  const { database: { db }, audit, sessions, throttle, undoLinks } = dependencies
   const { ended } = await db.transaction().execute(async (trx) => {
     const replaced = await replacePassword(trx, { userId, passwordHash, actorId: caller.actor?.id ?? null })
     await audit.add(caller, { action: 'password.reset', userId }, trx)

@@ -1,13 +1,20 @@
-import type { FastifyInstance } from 'fastify'
 import { foldEmail } from '../../schema/address.ts'
 import type { Database } from '../../db/tables.ts'
 import type { Changes } from '../../db/user-changes.ts'
 import { findUsers } from '../../db/users.ts'
 import { userInputs } from '../../schema/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
+import type { Core } from '../core.ts'
+import type { HookRunner } from '../hooks/index.ts'
+import type { Users } from '../users/index.ts'
+
+interface Dependencies extends Pick<Core, 'options'> {
+  hooks: HookRunner
+  users: Users
+}
 
 /** Creates the functions that run the host's hooks for changes and deletions of users. */
-export function createUpdateHooks ({ usherHooks: hooks, usherUsers: users, usherOptions: { userFields } }: FastifyInstance) {
+export function createUpdateHooks ({ hooks, users, options: { userFields } }: Dependencies) {
   const { patch } = userInputs(userFields)
 
   return {

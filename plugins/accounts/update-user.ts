@@ -1,7 +1,7 @@
-import type { FastifyInstance } from 'fastify'
 import { batchCalls, postponed, type Client } from '../../db/batching.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { isShareable, separate, updateUsers, type UserUpdate } from '../../db/user-updates.ts'
+import type { Core } from '../core.ts'
 import { createInTurn } from '../support/in-turn.ts'
 
 const USERS_A_WRITE = 100
@@ -11,7 +11,7 @@ const USERS_A_WRITE = 100
  * the same user never do: they take effect in the order of the calls, except that those of the role or `disabled` by
  * somebody else do not wait.
  */
-export function createUserUpdates ({ usherDatabase: { db, writeInTime }, usherTelemetry: { batch }, usherOptions: { userFields, deadlines } }: FastifyInstance) {
+export function createUserUpdates ({ database: { db, writeInTime }, telemetry: { batch }, options: { userFields, deadlines } }: Core) {
   // A change waits, and is sent again if it came too late, for as long as any other write (`db/driver/write-in-time.ts`).
   const timeoutMs = deadlines.write
   const inTurn = createInTurn({ timeoutMs })

@@ -19,7 +19,7 @@ export interface Perform {
  * and a `code`, and add rejections to the account log. They throw a `TypeError` for options that are none.
  */
 export function createPerform (app: FastifyInstance): Perform {
-  const { usherAuth: { createCaller, rejectionOf }, usherTokens: tokens, usherAudit: audit } = app
+  const { usherAuth: { createCaller, rejectionOf, tokens }, usherAudit: audit } = app
 
   function callerOf (options: CallOptions | undefined): Caller {
     if (options === undefined) return createCaller({ via: 'api' })

@@ -19,7 +19,7 @@ const parseGiven = createParser(Type.Object({ authorId: Type.Optional(line()) })
 
 /** Creates the operations on posts, which do what those of GraphQL do. */
 export function createPostOperations (app: FastifyInstance, perform: Perform): PostOperations {
-  const { usherPosts: posts, usherPostChanges: changes } = app
+  const { records: posts, changes } = app.usherPosts
 
   return {
     create: (given, options) => perform.write(options, async (caller) => {

@@ -20,7 +20,8 @@ const parseAddress = createParser(Type.Object({ email: KnownEmail }))
 
 /** Creates the operations on users, which do what the routes do. */
 export function createUserOperations (app: FastifyInstance, perform: Perform): UserOperations {
-  const { usherUsers: users, usherNewUsers: newUsers, usherAccounts: accounts, usherVisibility: visibility, usherOptions: { userFields } } = app
+  const { usherUsers: users, usherAccounts: accounts, usherAuth: { visibility }, usherOptions: { userFields } } = app
+  const { newUsers } = accounts
   const { creation, patch } = userInputs(userFields)
 
   const show = (user: UserRow, { isHost, actor }: Caller): UsherUser => copyRow(isHost ? visibility.showAll(user) : visibility.show(user, actor)) as UsherUser

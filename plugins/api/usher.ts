@@ -12,7 +12,8 @@ import { createUserOperations } from './users.ts'
 /** Creates the decorator that a host gets (contract 12.1). */
 export function createUsher (app: FastifyInstance): Usher {
   const {
-    usherActor: actors, usherAuth: { authenticate, callerOf }, usherAudit: audit, usherOutbox: { on, failed, retry }, usherOptions: { schema, policy }, usherTelemetry: { metrics },
+    usherAuth: { actors, authenticate, callerOf }, usherAudit: audit, usherOutbox: { on, failed, retry },
+    usherOptions: { schema, policy }, usherTelemetry: { metrics },
   } = app
   const perform = createPerform(app)
 

@@ -1,4 +1,3 @@
-import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { NIL } from 'uuid'
 import {
@@ -10,6 +9,7 @@ import type { Database } from '../../db/tables.ts'
 import type { AuditAction } from '../../schema/audit.ts'
 import { widestNetworkOf } from '../../schema/network.ts'
 import type { Actor } from '../../schema/policy.ts'
+import { coreOf, type Core } from '../core.ts'
 import { createInTurn } from '../support/in-turn.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
 import { createSampler } from '../support/sampler.ts'
@@ -21,7 +21,7 @@ const ENTRIES_A_DAY = 1000
 
 declare module 'fastify' {
   interface FastifyInstance {
-    usherAudit: ReturnType<typeof createAudit>
+    usherAudit: Audit
   }
 }
 
@@ -37,8 +37,10 @@ export interface AuditDetails {
   sessionId?: string | undefined
 }
 
-function createAudit (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherTelemetry: { batch, metrics }, usherOptions: { auditSeconds, deadlines } } = app
+export type Audit = ReturnType<typeof createAudit>
+
+function createAudit ({ lifecycle, database: { db }, telemetry: { batch, metrics }, options: { auditSeconds, deadlines } }: Core) {
+  const { log } = lifecycle
   const help = 'Entries of the account log that were dropped because one user had too many'
   const dropped = metrics.counter('usher_audit_dropped_total', help)
   let newest: string = NIL
@@ -53,7 +55,7 @@ function createAudit (app: FastifyInstance) {
   // a user are different kinds.
   const samplers = new Map<string, (key: string) => boolean>()
   const pending = new Set<Promise<void>>()
-  app.addHook('onClose', async () => { await Promise.all(pending) })
+  lifecycle.addHook('onClose', async () => { await Promise.all(pending) })
 
   /**
    * Writes an entry to the account log, in the transaction `trx` if it is passed. Resolves when the entry is written, so a
@@ -86,7 +88,7 @@ function createAudit (app: FastifyInstance) {
       samplers.set(kind, isNew)
       if (!isNew(actor?.id ?? widestNetworkOf(address))) return
       const written = add(caller, { action })
-        .catch((err) => app.log.warn({ err, action }, 'An entry of the account log could not be written'))
+        .catch((err) => log.warn({ err, action }, 'An entry of the account log could not be written'))
         .finally(() => pending.delete(written))
       pending.add(written)
     },
@@ -104,7 +106,7 @@ function createAudit (app: FastifyInstance) {
           count = await thinAuditEntries(db, kind, { keep: ENTRIES_A_DAY, limit: ROWS_A_PURGE })
         }
         dropped.add(entries)
-        if (entries > 0) app.log.warn({ ...kind, entries }, 'Entries of the account log were dropped, because one user has too many in a day')
+        if (entries > 0) log.warn({ ...kind, entries }, 'Entries of the account log were dropped, because one user has too many in a day')
       }
       return 0
     },
@@ -131,7 +133,7 @@ function entryOf<Details extends Partial<AuditDetails>> ({ actor, address, userA
 
 /** Keeps the account log: who did what to which account and when. Entries are deleted after `auditSeconds`. */
 export default fp(async function audit (app) {
-  app.decorate('usherAudit', createAudit(app))
+  app.decorate('usherAudit', createAudit(coreOf(app)))
   purgeRegularly(app, 'account log', PURGE_SECONDS, app.usherAudit.purge)
   purgeRegularly(app, 'frequent entries of the account log', THIN_SECONDS, app.usherAudit.thin)
-}, { name: 'usher-audit', dependencies: ['usher-database', 'usher-telemetry'] })
+}, { name: 'usher-audit', dependencies: ['usher-options', 'usher-telemetry', 'usher-database'] })

@@ -1,15 +1,13 @@
 import type { FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
 import type { Actor } from '../../schema/policy.ts'
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherActor: ReturnType<typeof createActor>
-  }
-}
+export type Actors = ReturnType<typeof createActors>
 
-// The host chooses the name of the member, so all access goes through these functions.
-function createActor (name: string) {
+/**
+ * Creates functions that store the actor of a request under the name that the host has chosen (option `actorName`). All access goes
+ * through them.
+ */
+export function createActors (name: string) {
   const membersOf = (request: FastifyRequest) => request as unknown as Record<string, Actor | null | undefined>
 
   return {
@@ -21,8 +19,3 @@ function createActor (name: string) {
     },
   }
 }
-
-/** Stores the actor of a request under the name that the host has chosen (option `actorName`). */
-export default fp(async function actor (app) {
-  app.decorate('usherActor', createActor(app.usherOptions.actorName))
-}, { name: 'usher-actor', dependencies: ['usher-options'] })

@@ -1,17 +1,13 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import type { UserRow } from '../../db/tables.ts'
 import { checkClaims, noClaims, type ActorClaims } from '../../schema/claims.ts'
 import { InternalError } from '../../schema/errors.ts'
 import type { UsherUser } from '../../schema/user.ts'
+import type { Core } from '../core.ts'
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherClaims: ReturnType<typeof createClaims>
-  }
-}
+export type Claims = ReturnType<typeof createClaims>
 
-function createClaims ({ usherOptions: { claims: claimsOf, userFields, deadlines } }: FastifyInstance) {
+/** Asks the option `claims` for what to add to the tokens of a user (contract 12.3). */
+export function createClaims ({ options: { claims: claimsOf, userFields, deadlines } }: Pick<Core, 'options'>) {
   return {
     /**
      * Returns the host's claims for a user's next token. Throws `InternalError`, whose cause is logged, if the host's function fails, takes
@@ -50,8 +46,3 @@ function explain (thrown: unknown): Error {
   const isOurs = thrown instanceof Error && thrown.message.startsWith('usher: ')
   return isOurs ? thrown : new Error('usher: claims has failed', { cause: thrown })
 }
-
-/** Asks the option `claims` for what to add to the tokens of a user (contract 12.3). */
-export default fp(async function claims (app) {
-  app.decorate('usherClaims', createClaims(app))
-}, { name: 'usher-claims', dependencies: ['usher-options'] })

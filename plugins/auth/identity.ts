@@ -1,28 +1,32 @@
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Client } from '../../db/batching.ts'
 import { Forbidden } from '../../schema/errors.ts'
 import { challengeOf, InvalidToken, Unauthenticated } from '../../schema/auth.ts'
 import type { Action, Actor } from '../../schema/policy.ts'
 import { hasBody } from '../http/raw/body-deadline.ts'
+import type { Core } from '../core.ts'
 import { clientInfoOf } from '../http/client-info.ts'
 import { Watched } from './actor-watch.ts'
+import type { Actors } from './actors.ts'
 import { Caller, type CallerDetails, type Permissions } from './caller.ts'
+import type { Sessions } from './sessions.ts'
+import type { SigningKeys } from './signing-keys.ts'
+import type { Tokens } from './tokens.ts'
 
 // How often sockets and event streams are verified while this node receives no notifications.
 const VERIFY_MS = 1000
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherAuth: ReturnType<typeof createAuth>
-  }
+interface Dependencies extends Core {
+  actors: Actors
+  tokens: Tokens
+  sessions: Sessions
+  signingKeys: SigningKeys
 }
 
-function createAuth (app: FastifyInstance) {
-  const {
-    usherActor: actors, usherTokens: tokens, usherSessions: sessions, usherSigningKeys: signingKeys, usherDatabase: { notifications },
-    usherOptions: { policy },
-  } = app
+export type Identity = ReturnType<typeof createIdentity>
+
+/** Identifies the actor of a request and checks what the actor may do (contract 1.5, 1.6). */
+export function createIdentity ({ lifecycle, database: { notifications }, options: { policy }, actors, tokens, sessions, signingKeys }: Dependencies) {
   const watched = new Watched()
 
   /**
@@ -85,7 +89,7 @@ function createAuth (app: FastifyInstance) {
   }
 
   const timer = setInterval(() => { if (!notifications.listening) watched.verifyLater() }, VERIFY_MS).unref()
-  app.addHook('onClose', async () => clearInterval(timer))
+  lifecycle.addHook('onClose', async () => clearInterval(timer))
   signingKeys.onRead(() => watched.verifyLater())
 
   const allowsReading: Permissions['allowsReading'] = (reader, action, ownerId) => policy[action](reader, ownerId)
@@ -106,7 +110,7 @@ function createAuth (app: FastifyInstance) {
 
     /** Returns the caller of an operation that no request performs. By default, that is the host. */
     createCaller: (details: Partial<CallerDetails> & Pick<CallerDetails, 'via'>): Caller =>
-      new Caller({ actor: null, isHost: true, address: '', userAgent: '', log: app.log, ...details }, permissions),
+      new Caller({ actor: null, isHost: true, address: '', userAgent: '', log: lifecycle.log, ...details }, permissions),
 
     /**
      * Calls `onEnd` when the actor's session ends, when its signing key is revoked, and when the token expires, also if that has happened
@@ -190,8 +194,3 @@ function tokenOf (authorization: string | undefined): string {
   if (words.length !== 1) throw new InvalidToken()
   return words[0]!
 }
-
-/** Identifies the actor of a request and checks what the actor may do (contract 1.5, 1.6). */
-export default fp(async function auth (app) {
-  app.decorate('usherAuth', createAuth(app))
-}, { name: 'usher-auth', dependencies: ['usher-actor', 'usher-tokens', 'usher-sessions', 'usher-signing-keys', 'usher-database'] })

@@ -1,60 +1,139 @@
 import { fastifyCookie } from '@fastify/cookie'
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
+import type { UserRow } from '../../db/tables.ts'
+import { findCredentials, updatePasswordHash } from '../../db/users.ts'
 import { InvalidCredentials } from '../../schema/auth.ts'
+import type { ActorClaims } from '../../schema/claims.ts'
 import { Forbidden } from '../../schema/errors.ts'
+import type { Actor } from '../../schema/policy.ts'
 import { UserDisabled } from '../../schema/user.ts'
 import type { StartedSession } from '../../schema/usher.ts'
+import type { Audit } from '../audit/index.ts'
+import type { Core } from '../core.ts'
+import type { HookRunner } from '../hooks/index.ts'
+import type { Users } from '../users/index.ts'
 import type { Caller } from './caller.ts'
+import type { Claims } from './claims.ts'
+import type { SessionCookie } from './cookie-value.ts'
+import type { Passwords } from './passwords.ts'
 import { attributesOf, SESSION_COOKIE } from './session-cookie.ts'
+import type { OpenSession, Sessions } from './sessions.ts'
+import type { LoginAttempt, Throttle } from './throttle/throttle.ts'
+import type { Tokens } from './tokens.ts'
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherLogins: ReturnType<typeof createLogins>
-  }
+/** A session that a login has started, with its first token. */
+export interface LoggedIn extends OpenSession {
+  /** The user, with the role by now. */
+  user: UserRow
+  actor: Actor
+  token: string
 }
 
-function createLogins (app: FastifyInstance) {
-  const { usherDatabase: { clock }, usherUsers: users, usherSessions: sessions, usherTokens: tokens } = app
-  const { usherHooks: hooks, usherClaims: claims, usherOptions } = app
+/** What a login is checked for: an address and a password. */
+interface Credentials {
+  email: string
+  password: string
+  /** The session of the browser's cookie, which the login ends. */
+  replaced: SessionCookie | undefined
+}
+
+interface Dependencies extends Pick<Core, 'database' | 'options'> {
+  users: Users
+  audit: Audit
+  hooks: HookRunner
+  sessions: Sessions
+  tokens: Tokens
+  claims: Claims
+  passwords: Passwords
+  throttle: Throttle
+}
+
+export type LoginFunctions = ReturnType<typeof createLogin>
+
+/**
+ * Logs users in. Every way to log in ends in `start`, which runs the hook of the host, asks for its claims, opens the session, writes the
+ * entry of the account log and signs the token (contract 4.1, 12.1).
+ */
+export function createLogin (
+  { database: { db, clock }, users, audit, hooks, sessions, tokens, claims, passwords, throttle, options }: Dependencies
+) {
+  const { userFields } = options
+
+  // Throws `InvalidCredentials` if the user was deleted or disabled, or has another password by now.
+  async function start (caller: Caller, user: UserRow, opening: { passwordHash?: string, replaced?: SessionCookie | undefined }): Promise<LoggedIn> {
+    await hooks.check('beforeLogin', user, caller)
+    // Before the session, so that there is none if the host's function fails.
+    const added = await claims.of(user)
+    const { address, userAgent } = caller
+    const { role, ...session } = await sessions.start({ userId: user.id, ...opening, address, userAgent })
+    const current = { ...user, role }
+    return { ...session, user: current, ...sign(session, current, role === user.role ? added : await claims.of(current)) }
+  }
+
+  function sign ({ id, expiresAt }: Pick<OpenSession, 'id' | 'expiresAt'>, user: UserRow, added: ActorClaims): { actor: Actor, token: string } {
+    const actor = { id: user.id, role: user.role, sessionId: id, claims: added }
+    return { actor, token: tokens.sign(actor, { expiresAt }) }
+  }
+
+  // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist. So does a
+  // disabled user, whose right password must not be confirmed.
+  async function verify (
+    caller: Caller, { email, password }: Credentials, attempt: LoginAttempt
+  ): Promise<UserRow & { passwordHash: string }> {
+    const user = await findCredentials(db, email, userFields)
+    const match = await passwords.verify(password, user?.passwordHash, caller.client!)
+    if (!match || user!.disabled) return reject(caller, user?.id, attempt)
+    const { passwordHash } = user as { passwordHash: string }
+    if (!match.isOutdated) return { ...user!, passwordHash }
+    const renewed = await passwords.hash(password)
+    if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
+    // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against the new one.
+    return verify(caller, { email, password, replaced: undefined }, attempt)
+  }
+
+  async function reject (caller: Caller, userId: string | undefined, attempt: LoginAttempt): Promise<never> {
+    await Promise.all([attempt.failed(), audit.add(caller, { action: 'login.failed', userId })])
+    throw new InvalidCredentials()
+  }
 
   return {
+    sign,
+
+    /** Logs a user in by address and password. Throws `InvalidCredentials`, `TooManyRequests`, and what a hook of the host throws. */
+    async withPassword (caller: Caller, credentials: Credentials): Promise<LoggedIn> {
+      const { address, client } = caller
+      const attempt = await throttle.login({ email: credentials.email, address, ...client && { client } })
+      try {
+        const { passwordHash, ...user } = await verify(caller, credentials, attempt)
+        const loggedIn = await start(caller, user, { passwordHash, replaced: credentials.replaced })
+          .catch((error) => error instanceof InvalidCredentials ? reject(caller, user.id, attempt) : Promise.reject(error))
+        await attempt.succeeded()
+        return loggedIn
+      } catch (error) {
+        if (!(error instanceof InvalidCredentials)) attempt.withdraw()
+        throw error
+      }
+    },
+
     /**
      * Starts a session for a user whom the host has authenticated, without a password. Throws `Forbidden` for anyone but the host,
      * `UserNotFound`, `UserDisabled`.
      * @param protocol that of the request for which the session is started, if there is one
      */
-    async start (caller: Caller, userId: string, protocol: string | undefined): Promise<StartedSession> {
+    async forHost (caller: Caller, userId: string, protocol: string | undefined): Promise<StartedSession> {
       if (!caller.isHost) throw new Forbidden()
       const user = await users.get(userId)
       if (user.disabled) throw new UserDisabled()
-      await hooks.check('beforeLogin', user, caller)
-      // Before the session, so that there is none if the host's function fails.
-      const added = await claims.of(user)
-      const { address, userAgent } = caller
-      const { id, role, cookie, expiresAt } = await sessions.start({ userId: user.id, address, userAgent }).catch(async (error) => {
+      const { token, cookie, expiresAt } = await start(caller, user, {}).catch(async (error) => {
         if (!(error instanceof InvalidCredentials)) throw error
         // The user was deleted or disabled meanwhile.
         await users.get(userId)
         throw new UserDisabled()
       })
       return {
-        token: tokens.sign({ id: user.id, role, sessionId: id, claims: role === user.role ? added : await claims.of({ ...user, role }) }, { expiresAt }),
-        cookie: fastifyCookie.serialize(
-          SESSION_COOKIE, cookie, attributesOf(usherOptions, protocol, expiresAt, clock.now())
-        ),
+        token,
+        cookie: fastifyCookie.serialize(SESSION_COOKIE, cookie, attributesOf(options, protocol, expiresAt, clock.now())),
         expiresAt,
       }
     },
   }
 }
-
-/** Logs users in whom the host has authenticated (contract 12.1). */
-export default fp(async function logins (app) {
-  app.decorate('usherLogins', createLogins(app))
-}, {
-  name: 'usher-logins',
-  dependencies: [
-    'usher-database', 'usher-users', 'usher-sessions', 'usher-tokens', 'usher-auth', 'usher-hooks', 'usher-claims',
-  ],
-})

@@ -1,19 +1,12 @@
 import { availableParallelism } from 'node:os'
 import { hash, verify } from '@node-rs/argon2'
-import type { FastifyInstance } from 'fastify'
 import fastq from 'fastq'
-import fp from 'fastify-plugin'
 import type { Client } from '../../db/batching.ts'
 import { ClientDisconnected, DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
 import { normalizePassword } from '../../schema/normalize-password.ts'
 import type { Options } from '../../schema/options.ts'
 import { MINIMUM_KIB } from '../../schema/password-hash.ts'
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherPasswords: ReturnType<typeof createPasswords>
-  }
-}
+import type { Core } from '../core.ts'
 
 const WAITING = 200
 
@@ -35,7 +28,10 @@ export interface PasswordMatch {
   isOutdated: boolean
 }
 
-function createPasswords ({ log, usherDatabase: { breaker }, usherTelemetry: { metrics }, usherOptions: { passwordHash: cost } }: FastifyInstance) {
+export type Passwords = ReturnType<typeof createPasswords>
+
+/** Hashes and checks passwords with argon2id, in a bounded pool, so that logins do not slow down other requests (contract 4). */
+export function createPasswords ({ lifecycle: { log }, database: { breaker }, telemetry: { metrics }, options: { passwordHash: cost } }: Core) {
   const parameters = argon2id(cost)
   const { memoryCost, timeCost, parallelism } = parameters
   // A hash that no password has. Checking it takes as long as any other check, because the time depends on the parameters only.
@@ -89,8 +85,3 @@ function createPasswords ({ log, usherDatabase: { breaker }, usherTelemetry: { m
     },
   }
 }
-
-/** Hashes and checks passwords with argon2id, in a bounded pool, so that logins do not slow down other requests (contract 4). */
-export default fp(async function passwords (app) {
-  app.decorate('usherPasswords', createPasswords(app))
-}, { name: 'usher-passwords', dependencies: ['usher-options', 'usher-database', 'usher-telemetry'] })

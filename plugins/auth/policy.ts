@@ -1,18 +1,14 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { UserRow } from '../../db/tables.ts'
 import { Unauthenticated } from '../../schema/auth.ts'
 import { Forbidden } from '../../schema/errors.ts'
 import { audiences, type Actor, type ReadAction, type ReadRule } from '../../schema/policy.ts'
 import { createEntityTag } from '../../schema/entity-tag.ts'
 import { areOpen, readableFields } from '../../schema/user-fields.ts'
+import type { Core } from '../core.ts'
 import { addVary } from '../http/vary.ts'
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherVisibility: ReturnType<typeof createVisibility>
-  }
-}
+import type { Actors } from './actors.ts'
+import type { Identity } from './identity.ts'
 
 /** A user as a reader sees it: without the members of the account if the reader may not see them. */
 export type VisibleUser = Omit<UserRow, AccountMember> & Partial<Pick<UserRow, AccountMember>>
@@ -21,8 +17,15 @@ type AccountMember = 'email' | 'emailVerified' | 'disabled'
 // The representation of a user. Another number gives all users new entity tags, for a release that represents the same rows differently.
 const REPRESENTATION = 'user 1 application/json'
 
-function createVisibility (app: FastifyInstance) {
-  const { usherActor: actors, usherAuth: auth, usherOptions: { policy, userFields } } = app
+interface Dependencies extends Pick<Core, 'options'> {
+  actors: Actors
+  identity: Identity
+}
+
+export type Visibility = ReturnType<typeof createVisibility>
+
+/** Decides who sees what (contract 11.1): the rules of the policy for reads. */
+export function createVisibility ({ options: { policy, userFields }, actors, identity }: Dependencies) {
   const fieldsAreOpen = areOpen(userFields)
   // By what a reader sees of a user. There are few variants.
   const taggers = new Map<string, (version: string) => string>()
@@ -47,7 +50,7 @@ function createVisibility (app: FastifyInstance) {
     reply.header('cache-control', 'private, no-cache')
     addVary(reply, 'Authorization')
     actors.set(request, null)
-    if (request.headers.authorization !== undefined) await auth.authenticate(request, reply)
+    if (request.headers.authorization !== undefined) await identity.authenticate(request, reply)
   }
 
   const identifies = (...actions: ReadAction[]) => isOpen(...actions) ? [] : [identify]
@@ -134,8 +137,3 @@ function createVisibility (app: FastifyInstance) {
     return shown as unknown as UserRow
   }
 }
-
-/** Decides who sees what (contract 11.1): the rules of the policy for reads. */
-export default fp(async function visibility (app) {
-  app.decorate('usherVisibility', createVisibility(app))
-}, { name: 'usher-visibility', dependencies: ['usher-auth'] })

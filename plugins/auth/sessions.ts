@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { insertAuditEntries, type AuditContext } from '../../db/audit.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import {
@@ -14,35 +12,37 @@ import {
 } from '../../db/sessions.ts'
 import type { Database, UserRow } from '../../db/tables.ts'
 import { DatabaseUnavailable, UsherError } from '../../schema/errors.ts'
+import type { Core } from '../core.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
 import { createSecrets, hashSecret, isGenuine, writeSessionCookie, type SessionCookie } from './cookie-value.ts'
-import { longestLifeOf } from './tokens.ts'
+import type { SigningKeys } from './signing-keys.ts'
+import { longestLifeOf } from './token-lifetime.ts'
 
 const PURGE_SECONDS = 60
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherSessions: ReturnType<typeof createSessions>
-  }
+export type Sessions = ReturnType<typeof createSessions>
+
+interface Dependencies extends Core {
+  signingKeys: SigningKeys
 }
 
 /** A session as its user gets it: the value of the cookie, and when the session expires. */
 export interface OpenSession { id: string, cookie: string, expiresAt: Date }
 
-function createSessions (app: FastifyInstance) {
-  const { usherDatabase: { db, notifications }, usherTelemetry: { batch, metrics }, usherSigningKeys: signingKeys, usherOptions } = app
+/** Opens, refreshes and ends sessions, and knows which have ended (contract 4). */
+export function createSessions ({ lifecycle, database: { db, notifications }, telemetry: { batch, metrics }, signingKeys, options }: Dependencies) {
   // Ended sessions whose tokens may not have expired, and when to forget each.
   const ended = new Map<string, number>()
   // The callbacks for the end of each session.
   const watchers = new Map<string, Set<() => void>>()
-  const tokenSeconds = longestLifeOf(usherOptions)
-  const timeoutMs = usherOptions.deadlines.batch
+  const tokenSeconds = longestLifeOf(options)
+  const timeoutMs = options.deadlines.batch
   const readLiveToken = batchCalls((keys: TokenKey[]) => findLiveTokens(db, keys), { timeoutMs, telemetry: batch('sessions.check') })
   const readSession = batchCalls((ids: string[]) => areLive(db, ids), { timeoutMs })
   const revocations = metrics.counter('usher_revocations_total', 'Sessions of which this node has learned that they have ended')
   metrics.gauge('usher_revoked_sessions', 'Ended sessions whose tokens may not have expired yet', () => ended.size, { combine: 'max' })
 
-  notifications.listen(channelOf(usherOptions.schema, 'session_ended'), (id) => remember(id), reload)
+  notifications.listen(channelOf(options.schema, 'session_ended'), (id) => remember(id), reload)
 
   function remember (id: string, secondsAgo = 0): void {
     for (const [known, forgetAt] of ended) {
@@ -66,6 +66,9 @@ function createSessions (app: FastifyInstance) {
     for (const id of ids) remember(id)
   }
 
+  purgeRegularly(lifecycle, 'expired sessions', PURGE_SECONDS, () => deleteExpiredSessions(db, ROWS_A_PURGE))
+  purgeRegularly(lifecycle, 'ended sessions', PURGE_SECONDS, () => deleteEndedSessions(db, tokenSeconds, ROWS_A_PURGE))
+
   return {
     /**
      * Opens a session and writes an entry to the account log. Returns the session's id, cookie and expiry, and the current
@@ -81,7 +84,7 @@ function createSessions (app: FastifyInstance) {
         secretHash: hashSecret(secret),
         rotationKey,
         replaced: replaced && { id: replaced.id, secretHash: hashSecret(replaced.secret) },
-      }, usherOptions)
+      }, options)
       if (replacedId !== null) markEnded([replacedId])
       return { id, role, expiresAt, cookie: writeSessionCookie({ id, secret, rotations: 0 }, rotationKey) }
     },
@@ -97,7 +100,7 @@ function createSessions (app: FastifyInstance) {
     async refresh (cookie: SessionCookie, origin: ClientInfo): Promise<OpenSession & { user: UserRow } | undefined> {
       const { id, secret } = cookie
       if (ended.has(id)) return undefined
-      const find = () => findSession(db, { id, secretHash: hashSecret(secret) }, usherOptions.userFields)
+      const find = () => findSession(db, { id, secretHash: hashSecret(secret) }, options.userFields)
       const found = await find()
       if (!found || !isGenuine(cookie, found.rotationKey)) return undefined
       const { user, rotationKey, recentRotations } = found
@@ -111,7 +114,7 @@ function createSessions (app: FastifyInstance) {
         return undefined
       }
       if (age > 0) return open(found.rotations, found.expiresAt)
-      const expiresAt = await rotateSession(db, { id, rotations: found.rotations, ...origin }, usherOptions)
+      const expiresAt = await rotateSession(db, { id, rotations: found.rotations, ...origin }, options)
       if (expiresAt) return open(found.rotations + 1, expiresAt)
       // Another request was faster. Either it refreshed the session, and this one gets the same cookie, or it ended the session.
       const rotated = await find()
@@ -178,12 +181,6 @@ function createSessions (app: FastifyInstance) {
         if (watching.size === 0) watchers.delete(id)
       }
     },
-
-    /** Deletes at most `limit` expired sessions. Returns their number. */
-    deleteExpired: (limit: number): Promise<number> => deleteExpiredSessions(db, limit),
-
-    /** Deletes at most `limit` records of ended sessions whose tokens have all expired. Returns their number. */
-    deleteEnded: (limit: number): Promise<number> => deleteEndedSessions(db, tokenSeconds, limit),
   }
 
   /**
@@ -199,11 +196,3 @@ function createSessions (app: FastifyInstance) {
 function throwUnavailable (cause: unknown): never {
   throw cause instanceof UsherError ? cause : new DatabaseUnavailable({ cause })
 }
-
-/** Opens, refreshes and ends sessions, and knows which have ended (contract 4). */
-export default fp(async function sessions (app) {
-  const sessions = createSessions(app)
-  app.decorate('usherSessions', sessions)
-  purgeRegularly(app, 'expired sessions', PURGE_SECONDS, () => sessions.deleteExpired(ROWS_A_PURGE))
-  purgeRegularly(app, 'ended sessions', PURGE_SECONDS, () => sessions.deleteEnded(ROWS_A_PURGE))
-}, { name: 'usher-sessions', dependencies: ['usher-database', 'usher-signing-keys'] })

@@ -1,6 +1,4 @@
 import { createPublicKey } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { isConsequence } from '../../db/driver/circuit-breaker.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { batchCalls } from '../../db/batching.ts'
@@ -11,17 +9,14 @@ import {
 } from '../../db/signing-keys.ts'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
 import type { SigningAlgorithm } from '../../schema/signing-algorithm.ts'
-import { longestLifeOf } from './tokens.ts'
+import type { Core } from '../core.ts'
+import { longestLifeOf } from './token-lifetime.ts'
 
 // How often the keys are read in any case, and the least time between two reads because of an unknown key.
 const LOOK_MS = 60_000
 const PAUSE_MS = 1000
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherSigningKeys: Awaited<ReturnType<typeof createSigningKeys>>
-  }
-}
+export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
 
 interface SigningKey {
   id: string
@@ -39,10 +34,13 @@ interface SigningKey {
   jwk: ReturnType<typeof toJwk>
 }
 
-async function createSigningKeys (app: FastifyInstance) {
-  const { usherDatabase: { db, notifications, atStart }, usherOptions, log } = app
-  const { schema, secret, signingAlgorithm: algorithm, signingKeySeconds } = usherOptions
-  const tokenSeconds = longestLifeOf(usherOptions)
+/** Keeps the signing keys of the database in memory, and rotates them by age (contract 4). */
+export async function createSigningKeys (
+  { lifecycle, database: { db, notifications, atStart }, telemetry: { batch }, options }: Core
+) {
+  const { log } = lifecycle
+  const { schema, secret, signingAlgorithm: algorithm, signingKeySeconds } = options
+  const tokenSeconds = longestLifeOf(options)
   // In reverse order of their activation: the newest comes first.
   let keys: ReadonlyMap<string, SigningKey> = new Map()
   let renewing = Promise.resolve()
@@ -53,7 +51,7 @@ async function createSigningKeys (app: FastifyInstance) {
   // How many changes have been announced, and how many of them `keys` includes.
   let [announced, included] = [0, 0]
   // One read runs at a time, so that an older result never replaces a newer one.
-  const load = batchCalls(async () => [await read()], { inFlight: 1, timeoutMs: Infinity, telemetry: app.usherTelemetry.batch('signing-keys.read') })
+  const load = batchCalls(async () => [await read()], { inFlight: 1, timeoutMs: Infinity, telemetry: batch('signing-keys.read') })
   const newest = () => keys.values().next().value!
   const hasSigned = ({ activeAt }: SigningKey, seconds: number) => performance.now() - activeAt >= seconds * 1000
 
@@ -61,7 +59,7 @@ async function createSigningKeys (app: FastifyInstance) {
   notifications.listen(channelOf(schema, 'keys_changed'), onChange, refresh)
   // The interval is random, so that nodes that start together do not all read at once.
   const timer = setInterval(look, LOOK_MS * (0.5 + Math.random())).unref()
-  app.addHook('onClose', async () => {
+  lifecycle.addHook('onClose', async () => {
     clearInterval(timer)
     await renewing
   })
@@ -198,8 +196,3 @@ function toJwk (id: string, alg: SigningAlgorithm, publicKey: string) {
   const { kty, crv, x, y } = createPublicKey(publicKey).export({ format: 'jwk' })
   return { kty: kty!, crv: crv!, x: x!, ...y !== undefined && { y }, kid: id, alg, use: 'sig' }
 }
-
-/** Keeps the signing keys of the database in memory, and rotates them by age (contract 4). */
-export default fp(async function signingKeys (app) {
-  app.decorate('usherSigningKeys', await createSigningKeys(app))
-}, { name: 'usher-signing-keys', dependencies: ['usher-database'] })

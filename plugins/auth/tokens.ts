@@ -1,6 +1,5 @@
 import fastifyJwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { isUuid } from '../../db/postgres.ts'
 import type { WriterToken } from '../../db/live-tokens.ts'
 import { InvalidToken } from '../../schema/auth.ts'
@@ -8,9 +7,9 @@ import { hostClaims, noClaims } from '../../schema/claims.ts'
 import type { Actor } from '../../schema/policy.ts'
 import { isSigningAlgorithm, type SigningAlgorithm } from '../../schema/signing-algorithm.ts'
 import { roles, type Role } from '../../schema/user.ts'
-
-// How much the clocks of a database server and of the standby that takes over may differ. Nodes use the database's clock.
-const CLOCK_SKEW_SECONDS = 60
+import type { Core } from '../core.ts'
+import type { SigningKeys } from './signing-keys.ts'
+import { CLOCK_SKEW_SECONDS } from './token-lifetime.ts'
 
 const REMEMBERED_TOKENS = 10_000
 const TOKEN_CHARACTERS = 4096
@@ -18,27 +17,21 @@ const TOKEN_CHARACTERS = 4096
 // encoding.
 const SHAPE = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/
 
-/**
- * Returns for how many seconds after it was signed a token may be accepted. This is more than `accessTokenSeconds`, because a
- * token lives a little longer after a failover to a server whose clock is behind.
- */
-export function longestLifeOf ({ accessTokenSeconds }: { accessTokenSeconds: number }): number {
-  return accessTokenSeconds + CLOCK_SKEW_SECONDS
+export type Tokens = Awaited<ReturnType<typeof createTokens>>
+
+interface Dependencies extends Pick<Core, 'database' | 'options'> {
+  /** Where @fastify/jwt is registered. */
+  scope: FastifyInstance
+  signingKeys: SigningKeys
 }
 
 interface Header { alg: SigningAlgorithm, typ: string, kid: string }
 type NewActor = Omit<Actor, 'claims'> & Partial<Pick<Actor, 'claims'>>
 interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number }
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherTokens: Awaited<ReturnType<typeof createTokens>>
-  }
-}
-
-async function createTokens (app: FastifyInstance) {
-  const { usherDatabase: { clock }, usherSigningKeys: signingKeys, usherOptions: { issuer, accessTokenSeconds, claims: claimsOf } } = app
-  const jwt = await registerJwt(app)
+/** Signs and verifies access tokens: JWTs with Ed25519 signatures, by keys that are stored in the database (contract 4). */
+export async function createTokens ({ scope, database: { clock }, signingKeys, options: { issuer, accessTokenSeconds, claims: claimsOf } }: Dependencies) {
+  const jwt = await registerJwt(scope)
   // A signature is verified once. The map's key is the whole token. Whether the session has ended is checked elsewhere, on
   // every request.
   const verified = new Map<string, WriterToken & { actor: Actor }>()
@@ -166,8 +159,3 @@ function isClaims (payload: object): payload is Claims {
   return [sub, sid].every((id) => typeof id === 'string' && isUuid(id)) && roles.includes(role as Role) &&
     Number.isSafeInteger(iat) && Number.isSafeInteger(exp)
 }
-
-/** Signs and verifies access tokens: JWTs with EdDSA or ES256, by keys that are stored in the database (contract 4). */
-export default fp(async function tokens (app) {
-  app.decorate('usherTokens', await createTokens(app))
-}, { name: 'usher-tokens', dependencies: ['usher-signing-keys'] })

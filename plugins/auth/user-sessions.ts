@@ -1,15 +1,10 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { isUuid } from '../../db/postgres.ts'
 import type { SessionRow } from '../../db/sessions.ts'
 import { SessionNotFound } from '../../schema/session.ts'
+import type { Audit } from '../audit/index.ts'
+import type { Users } from '../users/index.ts'
 import type { Caller } from './caller.ts'
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherUserSessions: ReturnType<typeof createUserSessions>
-  }
-}
+import type { Sessions } from './sessions.ts'
 
 /** A session in a list. */
 export type ListedSession = SessionRow & {
@@ -17,7 +12,16 @@ export type ListedSession = SessionRow & {
   current: boolean
 }
 
-function createUserSessions ({ usherSessions: sessions, usherUsers: users, usherAudit: audit }: FastifyInstance) {
+interface Dependencies {
+  sessions: Sessions
+  users: Users
+  audit: Audit
+}
+
+export type UserSessions = ReturnType<typeof createUserSessions>
+
+/** Lists and ends the sessions of users (contract 4.4, 4.5, 11.4). */
+export function createUserSessions ({ sessions, users, audit }: Dependencies) {
   // The sessions of others have an action of their own, because a host may have a rule for `sessions:list` that ignores the owner.
   function authorizeListing (caller: Caller, userId: string): void {
     caller.authorize('sessions:list', userId)
@@ -62,8 +66,3 @@ function createUserSessions ({ usherSessions: sessions, usherUsers: users, usher
     },
   }
 }
-
-/** Lists and ends the sessions of users (contract 4.4, 4.5, 11.4). */
-export default fp(async function userSessions (app) {
-  app.decorate('usherUserSessions', createUserSessions(app))
-}, { name: 'usher-user-sessions', dependencies: ['usher-auth', 'usher-sessions', 'usher-users', 'usher-audit'] })

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import fp from 'fastify-plugin'
 import { readTotals, type Totals } from '../../db/totals.ts'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
+import type { Core } from '../core.ts'
 
 const LEAST_PAUSE_MS = 1000
 // Of its time, the database spends a fiftieth on this at most.
@@ -11,8 +11,8 @@ const PAUSE_FACTOR = 50
  * Adds the metrics that only the database knows. They are read while somebody asks for metrics, and the less often the longer it takes.
  * If the database does not answer soon, the last known values are shown.
  */
-export default fp(async function totals (app) {
-  const { usherDatabase: { db }, usherTelemetry: { metrics }, usherOptions: { deadlines }, log } = app
+export function addTotals ({ lifecycle, database: { db }, telemetry: { metrics }, options: { deadlines } }: Core): void {
+  const { log } = lifecycle
   let known: Totals | undefined
   let reading: Promise<void> | undefined
   let nextAt = 0
@@ -36,7 +36,7 @@ export default fp(async function totals (app) {
     await Promise.race([reading, delay(deadlines.metrics, undefined, { ref: false })])
   })
   // The database closes next. Metrics can still be read, such as the last values of a worker, and show the last known totals.
-  app.addHook('onClose', async () => {
+  lifecycle.addHook('onClose', async () => {
     isClosing = true
     await reading
   })
@@ -48,4 +48,4 @@ export default fp(async function totals (app) {
   add('usher_outbox_delay_seconds', 'Time for which a delivery is overdue, at most', ({ oldest }) => oldest)
   add('usher_outbox_given_up', 'Deliveries of events that were given up', ({ failed }) => failed)
   add('usher_backup_age_seconds', 'Time since the last backup, if the account log has one', ({ backupAge }) => backupAge)
-}, { name: 'usher-totals', dependencies: ['usher-database', 'usher-telemetry'] })
+}

@@ -1,17 +1,17 @@
-import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import postgres from 'postgres'
 import { copyRow } from '../../db/row.ts'
 import type { Database } from '../../db/tables.ts'
 import { ClientDisconnected, InternalError, InvalidInput, UsherError } from '../../schema/errors.ts'
 import { HookTimeout, type HookContext, type HookName, type Hooks, type TransactionContext } from '../../schema/hooks.ts'
+import type { Options } from '../../schema/options.ts'
 import { withoutEmpty } from '../../schema/user-fields.ts'
 import type { Caller } from '../auth/caller.ts'
 import { runInTransaction } from './transaction.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    usherHooks: ReturnType<typeof createHooks>
+    usherHooks: HookRunner
   }
 }
 
@@ -21,7 +21,9 @@ type Input<Name extends HookName> = Parameters<NonNullable<Hooks[Name]>>[0]
 type Extra<Name extends HookName> = Omit<Parameters<NonNullable<Hooks[Name]>>[1], keyof TransactionContext>
 type AnyHook = (input: unknown, context: object) => unknown
 
-function createHooks ({ usherOptions: { hooks, hookSeconds, userFields } }: FastifyInstance) {
+export type HookRunner = ReturnType<typeof createHooks>
+
+function createHooks ({ hooks, hookSeconds, userFields }: Options) {
   const hookOf = (name: HookName) => hooks[name] as AnyHook | undefined
   // A hook gets a copy of what is stored, as other readers see it: fields of the host without a value are absent.
   const show = <Value extends object>(value: Value) => copyRow(withoutEmpty(userFields, value))
@@ -134,5 +136,5 @@ function toFailure (thrown: unknown, name: HookName): Failure {
 
 /** Runs the hooks of the host (contract 12.4). */
 export default fp(async function hooks (app) {
-  app.decorate('usherHooks', createHooks(app))
+  app.decorate('usherHooks', createHooks(app.usherOptions))
 }, { name: 'usher-hooks', dependencies: ['usher-options'] })

@@ -1,15 +1,16 @@
 import type { SwaggerTransform } from '@fastify/swagger'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { ErrorReply, failures } from '../../schema/reply.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The routes that the API reference describes. Their URLs are relative to the prefix. */
-    usherRoutes: Pick<import('fastify').RouteOptions, 'method' | 'url' | 'schema'>[]
-    /** Describes a tag of the API reference. */
-    usherTag (name: string, description: string): void
-    /** The tags that were described. */
-    usherTags: { name: string, description: string }[]
+    usherReference: {
+      /** The routes that the API reference describes. Their URLs are relative to the prefix. */
+      readonly routes: Pick<import('fastify').RouteOptions, 'method' | 'url' | 'schema'>[]
+      /** The tags that were described. */
+      readonly tags: { name: string, description: string }[]
+    }
   }
 }
 
@@ -26,15 +27,18 @@ const ofHooks = { '4xx': { ...ErrorReply, description: 'A function of the host h
 export default fp(async function docs (app) {
   const { prefix, hooks } = app.usherOptions
   const ofWrites = { ...ofBodies, ...Object.keys(hooks).length > 0 ? ofHooks : {} }
-  app.decorate('usherRoutes', [])
-  app.decorate('usherTags', [])
-  app.decorate('usherTag', (name, description) => { app.usherTags.push({ name, description }) })
+  const { routes } = app.decorate('usherReference', { routes: [], tags: [] }).usherReference
   app.addHook('onRoute', (route) => {
     route.config = { ...route.config, swaggerTransform: hide }
     const { method, schema } = route
     if (method === 'HEAD' || !schema!.summary) return
     const url = route.url.slice(prefix.length)
     const response = { ...method === 'GET' ? {} : ofWrites, ...schema!.response as object }
-    app.usherRoutes.push({ method, url, schema: { ...schema, response } })
+    routes.push({ method, url, schema: { ...schema, response } })
   })
-}, { name: 'usher-docs' })
+}, { name: 'usher-docs', dependencies: ['usher-options'] })
+
+/** Describes a tag of the API reference. */
+export function describeTag (app: FastifyInstance, name: string, description: string): void {
+  app.usherReference.tags.push({ name, description })
+}

@@ -26,9 +26,9 @@ const isNew = createSampler()
 export default fp(async function errors (app) {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const known = translate(error)
-    const { server: { usherActor: actors, usherAuth: auth }, socket } = request
+    const { server: { usherAuth: auth }, socket } = request
     // Outside of Usher's mount, the node handles errors of requests that no route has.
-    const actor = actors?.in(request)
+    const actor = auth?.actors.in(request)
     const rejection = actor ? auth.rejectionOf(known, actor, socket) : known
     keepConnection(known, reply)
     if (!(rejection instanceof Promise)) return respond(rejection, request, reply)
@@ -71,7 +71,7 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   reply.code(error.statusCode!)
   if (error.statusCode! >= 500) logFailure(error, request)
   // Nobody counts those of requests outside of Usher's mount.
-  if (error.statusCode === 503) request.server.usherRejections?.add(1, error instanceof UsherError ? error.code : 'other')
+  if (error.statusCode === 503) request.server.usherTelemetry?.rejections.add(1, error instanceof UsherError ? error.code : 'other')
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) setRetryAfter(reply)
   if (error instanceof UnsupportedContentCoding) reply.header('accept-encoding', 'identity')

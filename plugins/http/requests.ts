@@ -16,7 +16,7 @@ import { isEncoded } from './content-coding.ts'
  * own routes: Usher's validator and serializer, a JSON parser that accepts an absent body, which then counts as `{}`
  * (contract 1.9), and a parser of query strings in which a name may occur more than once. Adds the host's fields of users to all schemas.
  */
-export default fp(async function http (app) {
+export default fp(async function requests (app) {
   const { userFields } = app.usherOptions
   const hasFields = userFields.length > 0
   const extend = createExtension(userFields)
@@ -42,7 +42,7 @@ export default fp(async function http (app) {
     if (query !== -1) request.query = parseQuery(request.url.slice(query + 1))
     done()
   })
-}, { name: 'usher-http', dependencies: ['usher-auth'] })
+}, { name: 'usher-requests', dependencies: ['usher-options', 'usher-auth'] })
 
 // The schema of a form is for the reference. The route validates the form once it has read it.
 const acceptAll = () => () => true
@@ -66,7 +66,7 @@ export function addJsonParser (app: FastifyInstance, type = 'application/json'):
     const reject = () => {
       const invalid = new InvalidInput('body is not valid JSON')
       const error = isEncoded(request.headers) ? new UnsupportedContentCoding() : invalid
-      Promise.resolve(app.usherAuth.rejectionOf(error, app.usherActor.in(request), request.socket)).then(done, done)
+      Promise.resolve(app.usherAuth.rejectionOf(error, app.usherAuth.actors.in(request), request.socket)).then(done, done)
     }
     // Decoding would replace invalid bytes with U+FFFD, and other text than the client sent would be stored.
     if (!isUtf8(body as Buffer)) return reject()

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { batchCalls } from '../../db/batching.ts'
 import { deleteExpiredResults, findResults, KeyTaken, type StoredResult } from '../../db/idempotency.ts'
@@ -8,6 +7,7 @@ import {
   createToResultKey, Gone, IdempotencyKeyInUse, IdempotencyKeyReused, isSameRequest, type KeyedRequest, type ResultKey,
 } from '../../schema/idempotency.ts'
 import type { Caller } from '../auth/caller.ts'
+import { coreOf, type Core } from '../core.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
 
 // How long a repeated request waits before it first asks whether another node has finished the first one.
@@ -22,7 +22,7 @@ const CONFLICTS: ReadonlySet<unknown> = new Set([400, 404, 409, 412, 413, 422, 4
 
 declare module 'fastify' {
   interface FastifyInstance {
-    usherIdempotency: ReturnType<typeof createIdempotency>
+    usherIdempotency: Idempotency
   }
 }
 
@@ -51,7 +51,9 @@ export interface Claim {
   release (): void
 }
 
-function createIdempotency ({ usherDatabase: { db }, usherTelemetry: { batch }, usherOptions: { secret, deadlines } }: FastifyInstance) {
+export type Idempotency = ReturnType<typeof createIdempotency>
+
+function createIdempotency ({ database: { db }, telemetry: { batch }, options: { secret, deadlines } }: Core) {
   const toResultKey = createToResultKey(secret)
   const find = batchCalls((keys: string[]) => findResults(db, keys), { timeoutMs: deadlines.batch, telemetry: batch('idempotency.find') })
   // The requests of this node that are in progress, by the key of the result.
@@ -162,6 +164,6 @@ function createIdempotency ({ usherDatabase: { db }, usherTelemetry: { batch }, 
 
 /** Performs requests with an idempotency key once (contract 10.4). docs/decisions/idempotency.md explains how. */
 export default fp(async function idempotency (app) {
-  app.decorate('usherIdempotency', createIdempotency(app))
+  app.decorate('usherIdempotency', createIdempotency(coreOf(app)))
   purgeRegularly(app, 'results of requests with an idempotency key', PURGE_SECONDS, () => deleteExpiredResults(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-idempotency', dependencies: ['usher-database'] })
+}, { name: 'usher-idempotency', dependencies: ['usher-options', 'usher-telemetry', 'usher-database'] })

@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { channelOf } from '../../db/driver/channel.ts'
 import { findLargeBacklogs, trimBacklog, trimConsumer } from '../../db/outbox/backlog.ts'
 import { loadConsumed } from '../../db/outbox/consumed.ts'
@@ -8,7 +6,8 @@ import type { Delivery } from '../../db/outbox/deliveries.ts'
 import { deleteOldFailures, giveUpExpired, listFailedDeliveries, retryFailedDelivery } from '../../db/outbox/failures.ts'
 import type { DeliveryContext, EventHandler, EventName, FailedDelivery, UsherEvent } from '../../schema/events.ts'
 import { isConsumerName, readEventNames, type Webhook } from '../../schema/webhooks.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
+import type { Core } from '../core.ts'
+import { ROWS_A_PURGE } from '../support/purge.ts'
 import { createRetries } from '../support/retries.ts'
 import { createSampler } from '../support/sampler.ts'
 import type { Resolve } from './addresses.ts'
@@ -18,13 +17,11 @@ import { createWorker, type Target, type Worker, type WorkerOptions } from './wo
 
 const HANDLER_SLOTS = 16
 const WEBHOOK_SLOTS = 8
-const PURGE_SECONDS = 600
 // A consumer that no node has had for this long is deleted with its deliveries.
 const CONSUMER_DAYS = 7
 const FAILURE_DAYS = 30
 const FAILURES = 10_000
 const CONSUMERS = 1000
-const BACKLOG_SECONDS = 20
 // How many events of each kind may wait for a consumer about one user, and how many in all. An event has some 500
 // bytes.
 const EVENTS_A_USER = 10_000
@@ -35,18 +32,15 @@ export interface OutboxOptions extends WorkerOptions {
   resolve?: Resolve
 }
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherOutbox: ReturnType<typeof createOutbox>
-  }
-}
+export type Outbox = ReturnType<typeof createOutbox>
 
-function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: OutboxOptions) {
-  const { log, usherDatabase: { db, notifications }, usherOptions: { schema, webhooks, deadlines } } = app
+/** Delivers events to handlers and webhooks from an outbox in the database (contract 12.5). */
+export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxOptions) {
+  const { lifecycle: { log }, database: { db, notifications }, telemetry, options: { schema, webhooks, deadlines } } = core
   const targets = new Map<string, Target>()
   const workers = new Map<string, Worker>()
-  const retry = createRetries(app)
-  const { measured, addDropped } = measureAttempts(app)
+  const retry = createRetries(core)
+  const { measured, addDropped } = measureAttempts(telemetry)
   let lookedAt = '0'
   let recorded: readonly Target[] | undefined
   let [ready, stopped] = [false, false]
@@ -77,7 +71,7 @@ function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: Outb
   function start (added: readonly Target[]): void {
     for (const target of added) {
       if (stopped) return
-      const worker = createWorker(app, measured(target), workerOptions)
+      const worker = createWorker(core, measured(target), workerOptions)
       workers.set(target.name, worker)
       worker.start()
     }
@@ -91,7 +85,7 @@ function createOutbox (app: FastifyInstance, { resolve, ...workerOptions }: Outb
       types: webhook.events,
       slots: WEBHOOK_SLOTS,
       attemptMs: deadlines.webhook,
-      deliver: createSender(app, webhook, resolve),
+      deliver: createSender(core, webhook, resolve),
       report: reportTo(name),
       isFinal: (error) => error instanceof WebhookGone,
     })
@@ -216,15 +210,3 @@ function eventOf ({ id, type, createdAt, subject, data }: Delivery): UsherEvent 
 }
 
 const contextOf = ({ attempts }: Delivery, signal: AbortSignal): DeliveryContext => ({ signal, attempt: attempts })
-
-/** Delivers events to handlers and webhooks from an outbox in the database (contract 12.5). */
-export default fp<OutboxOptions>(async function outbox (app, options) {
-  const outbox = createOutbox(app, options)
-  await outbox.addWebhooks()
-  app.decorate('usherOutbox', outbox)
-  app.usherDatabase.startAlong(() => outbox.record())
-  app.addHook('onReady', async () => outbox.start())
-  purgeRegularly(app, 'outbox', PURGE_SECONDS, outbox.purge)
-  purgeRegularly(app, 'large backlogs of events', BACKLOG_SECONDS, outbox.boundBacklogs)
-  app.addHook('onClose', () => outbox.stop())
-}, { name: 'usher-outbox', dependencies: ['usher-options', 'usher-telemetry', 'usher-database'] })

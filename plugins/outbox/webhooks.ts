@@ -1,9 +1,9 @@
 import { createHash, createHmac } from 'node:crypto'
 import { request as requestHttp, type IncomingMessage } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import type { FastifyInstance } from 'fastify'
 import type { Delivery } from '../../db/outbox/deliveries.ts'
 import type { Webhook } from '../../schema/webhooks.ts'
+import type { Core } from '../core.ts'
 import { createDnsResolve, createLookup, requirePublicHost, resolveBySystem, type Resolve } from './addresses.ts'
 
 // The body of a response has no meaning. This much is read, so that a short one ends normally.
@@ -28,8 +28,9 @@ export function signatureHeaders (keys: readonly Buffer[], { id, timestamp, body
  * Returns a function that sends an event to a webhook. It rejects unless the response has a 2xx status. It neither follows redirects nor
  * connects to addresses that are not public.
  */
-export function createSender (app: FastifyInstance, webhook: Webhook, resolve?: Resolve): (delivery: Delivery, signal: AbortSignal) => Promise<void> {
-  const { usherDatabase: { clock }, usherOptions: { deadlines } } = app
+export function createSender (
+  { database: { clock }, options: { deadlines } }: Pick<Core, 'database' | 'options'>, webhook: Webhook, resolve?: Resolve
+): (delivery: Delivery, signal: AbortSignal) => Promise<void> {
   const { webhookConnect: connectMs, webhookBody: bodyMs } = deadlines
   const { url, keys, allowPrivateAddresses } = webhook
   const lookup = createLookup(resolve ?? (allowPrivateAddresses ? resolveBySystem : createDnsResolve(deadlines.dns)), allowPrivateAddresses)

@@ -1,9 +1,9 @@
 import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises'
-import type { FastifyInstance } from 'fastify'
 import { batchCalls } from '../../db/batching.ts'
 import { claimDeliveries, deleteDeliveries, findDelay, postponeDelivery, type Attempt, type Delivery } from '../../db/outbox/deliveries.ts'
 import { failDelivery } from '../../db/outbox/failures.ts'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
+import type { Core } from '../core.ts'
 
 /** Pauses and time limits, which tests shorten. */
 export interface WorkerOptions {
@@ -48,9 +48,8 @@ export interface Worker {
 }
 
 export function createWorker (
-  app: FastifyInstance, target: Target, { pollMs = 5000, shortestMs = 1000, longestMs = 3_600_000, marginMs = 15_000 }: WorkerOptions = {}
+  { lifecycle: { log }, database: { db }, telemetry: { batch } }: Core, target: Target, { pollMs = 5000, shortestMs = 1000, longestMs = 3_600_000, marginMs = 15_000 }: WorkerOptions = {}
 ): Worker {
-  const { log, usherDatabase: { db }, usherTelemetry: { batch } } = app
   const { name, types, slots, attemptMs } = target
   const leaseMs = attemptMs + marginMs
   const running = new Set<Promise<void>>()

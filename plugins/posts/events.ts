@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { channelOf } from '../../db/driver/channel.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { findEnd, findEpochs, type End } from '../../db/post-positions.ts'
@@ -8,6 +6,8 @@ import type { Place } from '../../schema/cursor.ts'
 import { CursorLost } from '../../schema/post.ts'
 import { DatabaseUnavailable, InvalidInput } from '../../schema/errors.ts'
 import type { Emitter } from '../../schema/options.ts'
+import type { Auth } from '../auth/index.ts'
+import type { Core } from '../core.ts'
 import { POSTS_A_PAGE, PostStream, type Source } from './post-stream.ts'
 import { RecentPosts } from './recent-posts.ts'
 
@@ -16,14 +16,14 @@ const RETRY_MS = 1000
 // unavailable while statements succeed.
 const LOOK_MS = 1000
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherEvents: ReturnType<typeof createEvents>
-  }
+interface Dependencies extends Core {
+  auth: Pick<Auth, 'verifyWatched'>
 }
 
-function createEvents (app: FastifyInstance) {
-  const { usherDatabase: { db, notifications }, usherAuth: auth, usherTelemetry: { batch }, usherOptions: { schema, emitter } } = app
+export type PostEvents = ReturnType<typeof createEvents>
+
+/** Delivers every post created on any node to the subscribers of this one, exactly once and in commit order (contract 7.7). */
+export function createEvents ({ lifecycle, database: { db, notifications }, telemetry: { batch }, options: { schema, emitter }, auth }: Dependencies) {
   const streams = new Set<PostStream>()
   let recent = new RecentPosts(0, 0)
   let [again, isLooking, isClosing] = [false, false, false]
@@ -51,7 +51,7 @@ function createEvents (app: FastifyInstance) {
 
   if (emitter) listenTo(emitter)
   const timer = setInterval(() => { if (emitter || !notifications.listening) notice() }, LOOK_MS).unref()
-  app.addHook('onClose', async () => {
+  lifecycle.addHook('onClose', async () => {
     isClosing = true
     clearInterval(timer)
     for (const stream of [...streams]) stream.close()
@@ -66,7 +66,7 @@ function createEvents (app: FastifyInstance) {
       done()
     }
     emitter.on(channel, listener)
-    app.addHook('onClose', async () => { emitter.removeListener(channel, listener) })
+    lifecycle.addHook('onClose', async () => { emitter.removeListener(channel, listener) })
   }
 
   function notice (): void {
@@ -125,7 +125,7 @@ function createEvents (app: FastifyInstance) {
   // Resolves after a second, or when notifications are received again. Rejects when the app closes. Outages are logged
   // in `db/driver/`.
   async function wait (err: unknown): Promise<void> {
-    if (!(err instanceof DatabaseUnavailable)) app.log.error({ err }, 'Posts could not be read for subscribers')
+    if (!(err instanceof DatabaseUnavailable)) lifecycle.log.error({ err }, 'Posts could not be read for subscribers')
     if (isClosing) throw err
     if (!pause) {
       pause = Promise.withResolvers()
@@ -179,8 +179,3 @@ function createEvents (app: FastifyInstance) {
     },
   }
 }
-
-/** Delivers every post created on any node to the subscribers of this one, exactly once and in commit order (contract 7.7). */
-export default fp(async function events (app) {
-  app.decorate('usherEvents', createEvents(app))
-}, { name: 'usher-events', dependencies: ['usher-database', 'usher-auth'] })

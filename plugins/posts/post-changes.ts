@@ -1,6 +1,4 @@
 import { Type } from '@sinclair/typebox'
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { restorePost, type StoredResult } from '../../db/idempotency.ts'
 import type { PostRow } from '../../db/posts.ts'
 import { readIfMatch } from '../../schema/entity-tag.ts'
@@ -11,16 +9,14 @@ import { CreatePost, PostNotFound, UpdatePost } from '../../schema/post.ts'
 import { line } from '../../schema/text.ts'
 import { createParser } from '../../schema/validator.ts'
 import type { Caller } from '../auth/caller.ts'
+import type { HookRunner } from '../hooks/index.ts'
+import type { Idempotency } from '../idempotency/index.ts'
+import type { Users } from '../users/index.ts'
+import type { PostRecords } from './posts.ts'
 
 const parsePost = createParser(CreatePost)
 const parseChanges = createParser(UpdatePost)
 const parseHookPost = createParser(Type.Composite([CreatePost, Type.Object({ authorId: line() })]))
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherPostChanges: ReturnType<typeof createPostChanges>
-  }
-}
 
 /** A post to be created. Without an author, it is the caller's own. */
 export interface GivenPost { title: string, content: string, authorId?: string | null | undefined }
@@ -36,7 +32,15 @@ export interface PostChangeOptions {
 // What the result of a change takes besides the content.
 const OTHER_BYTES = 1024
 
-function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: hooks, usherIdempotency: { changes: budget } }: FastifyInstance) {
+interface Dependencies {
+  records: PostRecords
+  users: Users
+  hooks: HookRunner
+  idempotency: Pick<Idempotency, 'changes'>
+}
+
+/** Creates, changes and deletes posts. REST, GraphQL and the host call the same functions. */
+export function createPostChanges ({ records: posts, users, hooks, idempotency: { changes: budget } }: Dependencies) {
   // Returns a post if the caller may change it.
   async function findOwn (caller: Caller, action: 'posts:update' | 'posts:delete', id: string): Promise<PostRow> {
     caller.requireIdentity()
@@ -129,8 +133,3 @@ function createPostChanges ({ usherPosts: posts, usherUsers: users, usherHooks: 
 }
 
 const actorOf = ({ actor, token }: Caller) => ({ actorId: actor?.id ?? null, token })
-
-/** Creates, changes and deletes posts. REST, GraphQL and the host call the same functions. */
-export default fp(async function postChanges (app) {
-  app.decorate('usherPostChanges', createPostChanges(app))
-}, { name: 'usher-post-changes', dependencies: ['usher-idempotency', 'usher-posts', 'usher-users', 'usher-auth', 'usher-hooks'] })

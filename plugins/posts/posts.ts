@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { SLOW_LISTS_IN_FLIGHT } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
 import { channelOf } from '../../db/driver/channel.ts'
@@ -9,6 +7,7 @@ import { deleteOldRates } from '../../db/post-rates.ts'
 import { lockAuthor } from '../../db/locked-users.ts'
 import type { Database } from '../../db/tables.ts'
 import { TooManyPosts } from '../../schema/post.ts'
+import type { Core } from '../core.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
 import { createPostReads } from './post-reads.ts'
 import { createRecentExcess } from './recent-excess.ts'
@@ -17,15 +16,12 @@ import { createRecentExcess } from './recent-excess.ts'
 const POSTS_A_WRITE = 100
 const PURGE_SECONDS = 600
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherPosts: ReturnType<typeof createPosts>
-  }
-}
+export type PostRecords = ReturnType<typeof createPosts>
 
-function createPosts (app: FastifyInstance) {
-  const { log, usherDatabase: { db, newId, writeInTime }, usherTelemetry: { batch }, usherOptions } = app
-  const { schema, emitter, postsPerHour: perHour, deadlines } = usherOptions
+/** Reads and writes posts, with statements that concurrent requests share (docs/speed.md, points 2 and 3). */
+export function createPosts ({ lifecycle, database: { db, newId, writeInTime }, telemetry: { batch }, options }: Core) {
+  const { schema, emitter, postsPerHour: perHour, deadlines } = options
+  purgeRegularly(lifecycle, 'numbers of posts in past hours', PURGE_SECONDS, () => deleteOldRates(db, ROWS_A_PURGE))
   const excess = createRecentExcess()
 
   async function create (posts: NewPost[]): Promise<(PostRow | Error)[]> {
@@ -39,7 +35,7 @@ function createPosts (app: FastifyInstance) {
 
   function announce (): void {
     emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
-      if (err) log.warn({ err }, 'New posts could not be announced to other nodes')
+      if (err) lifecycle.log.warn({ err }, 'New posts could not be announced to other nodes')
     })
   }
 
@@ -87,9 +83,3 @@ function createPosts (app: FastifyInstance) {
       writeInTime((until) => deletePost(db, id, actor, { ...conditions, until }), confirm),
   }
 }
-
-/** Reads and writes posts, with statements that concurrent requests share (docs/speed.md, points 2 and 3). */
-export default fp(async function posts (app) {
-  app.decorate('usherPosts', createPosts(app))
-  purgeRegularly(app, 'numbers of posts in past hours', PURGE_SECONDS, () => deleteOldRates(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-posts', dependencies: ['usher-database'] })

@@ -1,5 +1,5 @@
-import type { FastifyInstance } from 'fastify'
 import { isConsequence } from '../../db/driver/circuit-breaker.ts'
+import type { Lifecycle } from '../core.ts'
 
 /** How many rows one statement deletes. A statement that runs longer would delay others. */
 export const ROWS_A_PURGE = 1000
@@ -14,7 +14,7 @@ export const ROWS_A_PURGE = 1000
  * @param seconds the average time between two purges
  * @param purge deletes up to `ROWS_A_PURGE` rows and returns their number. If there were that many, it is called again
  */
-export function purgeRegularly (app: FastifyInstance, data: string, seconds: number, purge: () => Promise<number>): () => void {
+export function purgeRegularly (lifecycle: Lifecycle, data: string, seconds: number, purge: () => Promise<number>): () => void {
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
   const closing = new AbortController()
@@ -24,7 +24,7 @@ export function purgeRegularly (app: FastifyInstance, data: string, seconds: num
     try {
       while (!closing.signal.aborted && await purge() === ROWS_A_PURGE);
     } catch (err) {
-      app.log[isConsequence(err) ? 'debug' : 'warn']({ err, data }, 'Old data could not be deleted')
+      lifecycle.log[isConsequence(err) ? 'debug' : 'warn']({ err, data }, 'Old data could not be deleted')
     }
     if (!closing.signal.aborted) timer = setTimeout(start, seconds * 1000 * (0.5 + Math.random())).unref()
   }
@@ -33,8 +33,8 @@ export function purgeRegularly (app: FastifyInstance, data: string, seconds: num
     running = running.then(run)
   }
 
-  app.addHook('onReady', async () => start())
-  app.addHook('onClose', async () => {
+  lifecycle.addHook('onReady', async () => start())
+  lifecycle.addHook('onClose', async () => {
     closing.abort()
     clearTimeout(timer)
     await running

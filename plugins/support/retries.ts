@@ -1,5 +1,5 @@
-import type { FastifyInstance } from 'fastify'
 import { DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
+import type { Core } from '../core.ts'
 
 // How many tasks may wait for the database, and the time between two attempts.
 const TASKS = 10_000
@@ -10,7 +10,7 @@ const RETRY_MS = 1000
  * about a minute. A task is lost if that is not enough, if the last attempt fails when the app closes, or if 10,000
  * others are waiting. The log says how many were lost, at most once a second, and logs any other failure of a task.
  */
-export function createRetries (app: FastifyInstance): (task: () => Promise<void>) => void {
+export function createRetries ({ lifecycle, options: { deadlines } }: Pick<Core, 'lifecycle' | 'options'>): (task: () => Promise<void>) => void {
   let [waiting, lost, closed] = [0, 0, false]
   // All waiting tasks share one timer. With one each, ten thousand of them would block the event loop.
   let pause: Promise<void> | undefined
@@ -31,11 +31,11 @@ export function createRetries (app: FastifyInstance): (task: () => Promise<void>
   }
 
   function reportLost (): void {
-    if (lost > 0) app.log.error({ lost, waiting }, 'Background tasks were lost, because the database is unavailable or too many wait for it')
+    if (lost > 0) lifecycle.log.error({ lost, waiting }, 'Background tasks were lost, because the database is unavailable or too many wait for it')
     lost = 0
   }
 
-  app.addHook('onClose', async () => {
+  lifecycle.addHook('onClose', async () => {
     closed = true
     endPause()
     // The database closes next.
@@ -44,13 +44,13 @@ export function createRetries (app: FastifyInstance): (task: () => Promise<void>
   })
 
   async function retry (task: () => Promise<void>): Promise<void> {
-    const until = performance.now() + app.usherOptions.deadlines.backgroundTask
+    const until = performance.now() + deadlines.backgroundTask
     waiting++
     for (;;) {
       const err = await task().then(() => undefined, (error: Error) => error)
       if (!err) break
       if (!(err instanceof DatabaseUnavailable || err instanceof Overloaded)) {
-        app.log.error({ err }, 'A background task failed')
+        lifecycle.log.error({ err }, 'A background task failed')
         break
       }
       if (closed || performance.now() > until) {

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { Core } from '../core.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { findUploadUsage, type UploadUsage } from '../../db/upload-usage.ts'
 import { PayloadTooLarge } from '../../schema/errors.ts'
@@ -14,8 +14,8 @@ export interface SizeLimit {
  * Creates the quotas of uploads (contract 13.4). They apply to everyone, including admins. The statement that writes the record of an
  * upload enforces them. What is checked here ends an upload early, and says how much space there is.
  */
-export function createQuota ({ usherDatabase: { db }, usherOptions }: FastifyInstance) {
-  const { uploadQuotaBytes, uploadQuotaFiles, uploadMaxBytes, deadlines } = usherOptions
+export function createQuota ({ database: { db }, options }: Core) {
+  const { uploadQuotaBytes, uploadQuotaFiles, uploadMaxBytes, deadlines } = options
   const read = batchCalls((userIds: string[]) => findUploadUsage(db, userIds), { timeoutMs: deadlines.batch })
 
   /** The limit of a file, apart from quotas. */

@@ -1,6 +1,4 @@
 import { Readable } from 'node:stream'
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { isConsequence, isUndecided } from '../../db/driver/circuit-breaker.ts'
 import { batchCalls } from '../../db/batching.ts'
 import { KeyTaken } from '../../db/idempotency.ts'
@@ -9,6 +7,7 @@ import { deleteOwnerlessUploads, findUploads, insertUpload, installationOf, type
 import type { ResultKey } from '../../schema/idempotency.ts'
 import { PROGRAM } from '../../schema/program.ts'
 import { UploadNotFound } from '../../schema/upload.ts'
+import type { Core } from '../core.ts'
 import type { ByteRange, Stage } from './backend.ts'
 import { measure, type Measures } from './measure.ts'
 import { exactly } from './exactly.ts'
@@ -21,21 +20,18 @@ const RECORDS_A_SWEEP = 100
 /** A file that is durable, but has not been kept yet. */
 export type TemporaryFile = Measures & { id: string }
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherStorage: Awaited<ReturnType<typeof createStorage>>
-  }
-}
+export type Storage = Awaited<ReturnType<typeof createStorage>>
 
-async function createStorage (app: FastifyInstance) {
-  const { log, usherDatabase: { db, newId, atStart }, usherOptions } = app
-  const { schema } = usherOptions
-  const backend = openBackend(usherOptions)
-  const quota = createQuota(app)
+/** Stores uploads: their bytes in a storage backend, their records in the database (contract 5). */
+export async function createStorage (core: Core) {
+  const { lifecycle: { log }, database: { db, newId, atStart }, telemetry: { batch }, options } = core
+  const { schema } = options
+  const backend = openBackend(options)
+  const quota = createQuota(core)
   const installation = atStart.installation ?? await installationOf(db, schema)
   await backend.claim(installation)
   const read = batchCalls((ids: string[]) => findUploads(db, ids), {
-    timeoutMs: usherOptions.deadlines.batch, telemetry: app.usherTelemetry.batch('uploads.read'),
+    timeoutMs: options.deadlines.batch, telemetry: batch('uploads.read'),
   })
   let background = Promise.resolve()
   const closing = new AbortController()
@@ -176,11 +172,3 @@ async function createStorage (app: FastifyInstance) {
     },
   }
 }
-
-/** Stores uploads: their bytes in a storage backend, their records in the database (contract 5). */
-export default fp(async function storage (app) {
-  app.decorate('usherStorage', await createStorage(app))
-  const { start, close } = app.usherStorage
-  app.addHook('onReady', async () => start())
-  app.addHook('onClose', close)
-}, { name: 'usher-storage', dependencies: ['usher-database'] })

@@ -1,6 +1,4 @@
 import { Type } from '@sinclair/typebox'
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { batchLists } from '../../db/batch-lists.ts'
 import { deleteUpload, listUploads, type ListUploadsQuery, type UploadRow } from '../../db/uploads.ts'
 import type { HookUpload } from '../../schema/hooks.ts'
@@ -9,23 +7,24 @@ import { line } from '../../schema/text.ts'
 import { basename, UploadInput, UploadNotFound } from '../../schema/upload.ts'
 import { createParser } from '../../schema/validator.ts'
 import type { Caller } from '../auth/caller.ts'
-import type { TemporaryFile } from './storage.ts'
+import type { Core } from '../core.ts'
+import type { HookRunner } from '../hooks/index.ts'
+import type { Storage, TemporaryFile } from './storage.ts'
 
 const parse = createParser(Type.Object({ filename: line({ maxLength: 255 }), description: UploadInput.properties.description }))
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherUploads: ReturnType<typeof createUploads>
-  }
-}
 
 /** A file that is complete, and what its form says about it. */
 export type GivenUpload = TemporaryFile & { filename: string, description: string }
 
-function createUploads (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherStorage: storage, usherHooks: hooks, usherOptions: { deadlines } } = app
+interface Dependencies extends Core {
+  storage: Storage
+  hooks: HookRunner
+}
+
+/** Keeps, lists and deletes uploads. REST, GraphQL and the host call the same functions. */
+export function createUploads ({ database: { db }, telemetry: { batch }, options: { deadlines }, storage, hooks }: Dependencies) {
   const list = batchLists((query: ListUploadsQuery) => listUploads(db, query), {
-    timeoutMs: deadlines.batch, telemetry: app.usherTelemetry.batch('uploads.list'),
+    timeoutMs: deadlines.batch, telemetry: batch('uploads.list'),
   })
 
   async function askHook (caller: Caller, { filename, description, size, sha256, mediaType }: GivenUpload): Promise<{ filename: string, description: string }> {
@@ -77,8 +76,3 @@ function createUploads (app: FastifyInstance) {
     },
   }
 }
-
-/** Keeps, lists and deletes uploads. REST, GraphQL and the host call the same functions. */
-export default fp(async function uploads (app) {
-  app.decorate('usherUploads', createUploads(app))
-}, { name: 'usher-uploads', dependencies: ['usher-database', 'usher-storage', 'usher-auth', 'usher-hooks'] })

@@ -1,4 +1,3 @@
-import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { batchLists, SLOW_LISTS_IN_FLIGHT } from '../../db/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching.ts'
@@ -6,18 +5,20 @@ import type { UserRow } from '../../db/tables.ts'
 import { findUsers, findUsersByEmail, findUserVersions, insertUsers, type UserCreation, type UserVersion } from '../../db/users.ts'
 import { listUsers, type ListUsersQuery, type UserPage } from '../../db/user-lists.ts'
 import { UserNotFound } from '../../schema/user.ts'
+import { coreOf, type Core } from '../core.ts'
 import { createPacing, LARGE_PAGE } from './large-pages.ts'
 
 const USERS_A_WRITE = 100
 
 declare module 'fastify' {
   interface FastifyInstance {
-    usherUsers: ReturnType<typeof createUsers>
+    usherUsers: Users
   }
 }
 
-function createUsers (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherTelemetry: { batch, countItemsBeside }, usherOptions: { userFields, deadlines } } = app
+export type Users = ReturnType<typeof createUsers>
+
+function createUsers ({ database: { db }, telemetry: { batch, countItemsBeside }, options: { userFields, deadlines } }: Core) {
   const timeoutMs = deadlines.batch
   const read = batchCalls((ids: string[]) => findUsers(db, ids, userFields), { timeoutMs, telemetry: batch('users.read') })
   const readPage = (query: ListUsersQuery) => listUsers(db, query, userFields)
@@ -66,5 +67,5 @@ function createUsers (app: FastifyInstance) {
  * end sessions are in `accounts.ts`.
  */
 export default fp(async function users (app) {
-  app.decorate('usherUsers', createUsers(app))
-}, { name: 'usher-users', dependencies: ['usher-database'] })
+  app.decorate('usherUsers', createUsers(coreOf(app)))
+}, { name: 'usher-users', dependencies: ['usher-options', 'usher-telemetry', 'usher-database'] })

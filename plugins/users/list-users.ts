@@ -31,7 +31,7 @@ export interface ListedUsers {
  * @param onlyVersions whether only the ids and the versions of the users are read, besides what they are sorted by
  */
 export async function listUsersFor (
-  { usherUsers: users, usherVisibility: visibility, usherAuth: auth, usherOptions: { userFields } }: FastifyInstance,
+  { usherUsers: users, usherAuth: { confirmReader, visibility }, usherOptions: { userFields } }: FastifyInstance,
   { limit, after, fields, ...filters }: UserListRequest, reader: Actor | null | undefined, client?: Client, { onlyVersions = false } = {}
 ): Promise<ListedUsers> {
   const { role, email, q, sort } = filters
@@ -45,6 +45,6 @@ export async function listUsersFor (
   }
   const page = await users.list(query, client)
   // A large page waits while the node is busy.
-  await auth.confirmReader(reader, client)
+  await confirmReader(reader, client)
   return { page, members, next: page.next && encodeUserCursor(page.next, filters), cursorOf: (user) => encodeUserCursor(placeOf(user, sort), filters) }
 }

@@ -4,6 +4,7 @@ import type { Actor } from '../../schema/policy.ts'
 import type { Operation } from './operation.ts'
 import type { Failures } from './failures.ts'
 import type { ResultSize } from './result-budget.ts'
+import type { PostRecords } from '../../plugins/posts/posts.ts'
 
 /** The context of resolvers. mercurius adds members of its own. */
 export interface GraphQLContext extends ResultSize, Failures {
@@ -53,7 +54,7 @@ export function createContext (usher: FastifyInstance, request: FastifyRequest, 
   const operationName = operation?.operationName
   const { socket } = request
   const actor = async () => {
-    const actor = usher.usherActor.in(request)
+    const actor = usher.usherAuth.actors.in(request)
     await usher.usherAuth.confirmReader(actor, socket)
     return actor
   }
@@ -61,8 +62,8 @@ export function createContext (usher: FastifyInstance, request: FastifyRequest, 
 }
 
 /** Returns the reads of posts for an operation. Costly ones have reads of their own. */
-export function postReadsOf ({ usher: { usherPosts }, leaveQueue }: GraphQLContext): FastifyInstance['usherPosts']['costly'] {
-  return leaveQueue ? usherPosts.costly : usherPosts
+export function postReadsOf ({ usher: { usherPosts }, leaveQueue }: GraphQLContext): PostRecords['costly'] {
+  return leaveQueue ? usherPosts.records.costly : usherPosts.records
 }
 
 /** Returns a client for reads of posts. It also cancels reads that have not been sent once the response is too large. */

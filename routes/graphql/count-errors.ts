@@ -8,20 +8,20 @@ declare module 'fastify' {
   }
 }
 
-const rejections: ReadonlySet<string> = new Set([new DatabaseUnavailable().code, new Overloaded().code])
+const isRejection: ReadonlySet<string> = new Set([new DatabaseUnavailable().code, new Overloaded().code])
 
 /**
  * Creates the function that counts the errors which clients receive, by their code. The status of a response does not tell them, because
  * it is 200 (contract 7.1).
  */
-export function createErrorCount ({ usherTelemetry: { metrics }, usherRejections }: FastifyInstance): FastifyInstance['usherGraphqlErrors'] {
+export function createErrorCount ({ usherTelemetry: { metrics, rejections } }: FastifyInstance): FastifyInstance['usherGraphqlErrors'] {
   const counted = metrics.counter('usher_graphql_errors_total', 'Errors of GraphQL operations', { label: 'code' })
   return (errors) => {
     for (const { extensions } of errors) {
       // A host chooses the codes of its own errors.
       const code = /^[A-Z][A-Z0-9_]{0,63}$/.exec(String(extensions?.code))?.[0] ?? 'other'
       counted.add(1, code)
-      if (rejections.has(code)) usherRejections.add(1, code)
+      if (isRejection.has(code)) rejections.add(1, code)
     }
   }
 }

@@ -38,7 +38,7 @@ const graphql: FastifyPluginAsync = async (app) => {
     const { authorization } = request.headers
     if (authorization === undefined) return done()
     app.usherAuth.identify(authorization, request.socket).then((actor) => {
-      app.usherActor.set(request, actor)
+      app.usherAuth.actors.set(request, actor)
       done()
     }, done)
   })

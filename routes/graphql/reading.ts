@@ -14,14 +14,14 @@ import { countRows } from './result-size.ts'
  * for if anyone may, since a list calls this for each of its rows.
  */
 export function authorizeRead (context: GraphQLContext, action: ReadAction, ownerId?: string): Promise<void> | undefined {
-  return context.usher.usherVisibility.isOpen(action) ? undefined : authorize(context, action, ownerId)
+  return context.usher.usherAuth.visibility.isOpen(action) ? undefined : authorize(context, action, ownerId)
 }
 
 async function authorize (context: GraphQLContext, action: ReadAction, ownerId: string | undefined): Promise<void> {
-  const { usher: { usherVisibility: visibility, usherAudit: audit, usherAuth: auth }, request } = context
+  const { usher: { usherAudit: audit, usherAuth: { callerOf, visibility } }, request } = context
   const reader = await actorOfReads(context)
   if (visibility.allows(reader, action, ownerId)) return
-  if (!context.denial && reader && request) audit.addRejection(auth.callerOf(request, { actor: reader }), 403)
+  if (!context.denial && reader && request) audit.addRejection(callerOf(request, { actor: reader }), 403)
   // All fields of an operation that may not be read throw the same error, since creating it takes longer than everything else about them.
   context.denial ??= reader ? new Forbidden() : new Unauthenticated()
   throw context.denial
@@ -45,18 +45,18 @@ async function verify (context: GraphQLContext): Promise<Actor | null> {
 
 /** Returns the reader of users, or null if all readers see the same of them. */
 export async function readerOfUsers (context: GraphQLContext): Promise<Actor | null> {
-  return context.usher.usherVisibility.isOpen('users:read-email') ? null : actorOfReads(context)
+  return context.usher.usherAuth.visibility.isOpen('users:read-email') ? null : actorOfReads(context)
 }
 
 const accountMember = <Name extends 'email' | 'emailVerified' | 'disabled'> (name: Name) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<UserRow[Name] | null> => {
     const reader = await actorOfReads(context)
-    return context.usher.usherVisibility.allows(reader, 'users:read-email', user.id) ? user[name] : null
+    return context.usher.usherAuth.visibility.allows(reader, 'users:read-email', user.id) ? user[name] : null
   }
 
 /** Resolves the entity tag of a user, which depends on what the reader may see. */
 export function etagOfUser (user: UserRow, _: unknown, context: GraphQLContext): string | Promise<string> {
-  const { usherVisibility: visibility } = context.usher
+  const { visibility } = context.usher.usherAuth
   if (visibility.isOpen('users:read-email')) return visibility.tagOf(user, null)
   return actorOfReads(context).then((reader) => visibility.tagOf(user, reader))
 }
@@ -93,7 +93,7 @@ export function countUsers (context: GraphQLContext, info: GraphQLResolveInfo, u
 }
 
 async function countVisible (context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]): Promise<void> {
-  const { usherVisibility: visibility } = context.usher
+  const { visibility } = context.usher.usherAuth
   const reader = await readerOfUsers(context)
   countRows(context, info, users.map((user) => visibility.show(user, reader)))
 }

@@ -101,7 +101,7 @@ const resolvers = {
 
   Mutation: {
     async createPost (_, { input }, context, info) {
-      const { usherPostChanges: changes } = context.usher
+      const { changes } = context.usher.usherPosts
       return perform(context, info, (caller) => ({
         isQuick: changes.isQuick,
         operate: (key) => changes.create(caller, input, key),
@@ -110,7 +110,7 @@ const resolvers = {
     },
 
     async updatePost (_, { id, input, ifMatch }, context, info) {
-      const { usherPostChanges: changes } = context.usher
+      const { changes } = context.usher.usherPosts
       return perform(context, info, (caller) => ({
         isQuick: true,
         operate: (key) => changes.update(caller, id, input, { ifMatch, once: key }),
@@ -119,7 +119,7 @@ const resolvers = {
     },
 
     async deletePost (_, { id, ifMatch }, context, info) {
-      const { usherPostChanges: changes } = context.usher
+      const { changes } = context.usher.usherPosts
       return perform(context, info, (caller) => ({
         isQuick: true,
         operate: (key) => changes.delete(caller, id, { ifMatch, once: key }),
@@ -134,7 +134,7 @@ const resolvers = {
         const cursor = context.lastEventId ?? after
         const authorId = author?.toLowerCase()
         await authorizeRead(context, 'posts:read', authorId)
-        return context.usher.usherEvents.open({ authorId, after: cursor == null ? undefined : decodePlace(cursor) })
+        return context.usher.usherPosts.events!.open({ authorId, after: cursor == null ? undefined : decodePlace(cursor) })
       },
       resolve ({ postCreated }: Partial<PostEvent>, _: unknown, context: GraphQLContext, info: GraphQLResolveInfo) {
         if (!postCreated) {

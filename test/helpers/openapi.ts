@@ -45,7 +45,7 @@ export function openDocument (app: FastifyInstance, prefix: string, { hasHost = 
   const scope = findScopes(app).find(({ usherOptions }) => usherOptions.prefix === prefix)
   if (!scope) throw new Error(`no Usher at ${prefix}`)
   const { publicPath, publicUrl, without } = scope.usherOptions
-  const key = JSON.stringify([hasHost, publicPath, publicUrl, without, scope.usherRoutes])
+  const key = JSON.stringify([hasHost, publicPath, publicUrl, without, scope.usherReference.routes])
   let check = checks.get(key)
   if (!check) checks.set(key, check = createDocument(scope).then((document) => createCheck(document, hasHost)))
   return check
@@ -55,7 +55,7 @@ export function openDocument (app: FastifyInstance, prefix: string, { hasHost = 
 function findScopes (app: FastifyInstance): FastifyInstance[] {
   const symbol = Object.getOwnPropertySymbols(app).find(({ description }) => description === 'fastify.children')
   const children: FastifyInstance[] = Reflect.get(app, symbol!)
-  return [...Object.hasOwn(app, 'usherRoutes') ? [app] : [], ...children.flatMap(findScopes)]
+  return [...Object.hasOwn(app, 'usherReference') ? [app] : [], ...children.flatMap(findScopes)]
 }
 
 async function createDocument (scope: FastifyInstance): Promise<Document> {

@@ -1,18 +1,13 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
-import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { NIL as ID } from 'uuid'
 import { insertMail } from '../../db/outbox/mails.ts'
-import database from '../../plugins/database/index.ts'
-import telemetry from '../../plugins/telemetry/index.ts'
-import mailerPlugin from '../../plugins/outbox/mails/mailer.ts'
-import optionsPlugin from '../../plugins/options.ts'
-import outbox from '../../plugins/outbox/outbox.ts'
+import outbox from '../../plugins/outbox/index.ts'
 import { createSmtpMailer } from '../../node/smtp.ts'
 import type { Mail, Mailer } from '../../schema/options.ts'
 import type { Deadlines } from '../../schema/deadlines.ts'
-import { readOptions } from '../../schema/read-options.ts'
+import { openCore } from '../helpers/core.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { createMailer, startMailServer, startRefusingServer, type Replies } from '../helpers/mail.ts'
@@ -26,29 +21,23 @@ const content = { subject: 'Hello', text: `A link:\n\nhttps://example.com/#token
 const mail: Mail = { to, ...content }
 const DAY = 86400
 
-/** Registers the plugin with an outbox on a bare Fastify, and collects the level, message and error of each log entry. */
+/** Opens an outbox with a mailer on a bare Fastify, and collects the level, message and error of each log entry. */
 async function start (
   t: Test, mailer: Mailer | undefined,
   { schema = uniqueSchema(t.name), secret = SECRET, deadlines = slow }: { schema?: string, secret?: string | null, deadlines?: Partial<Deadlines> } = {}
 ) {
-  const lines: string[] = []
-  const app = Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
-  t.teardown(() => app.close())
   const databaseUrl = await testDatabaseUrl()
   // test/plugins/mail-limits.test.ts tests the real limits.
   const throttle = { mail: { burst: 1000 } }
-  const options = readOptions({ databaseUrl, schema, mailer, throttle, deadlines, ...secret !== null && { secret } })
-  await app.register(optionsPlugin, { options })
-  await app.register(telemetry)
-  await app.register(database)
+  const options = { databaseUrl, schema, throttle, deadlines, ...mailer && { mailer }, ...secret !== null && { secret } }
+  const { app, lines } = await openCore(t, options)
   await app.register(outbox, { shortestMs: 1, longestMs: 10 })
-  await app.register(mailerPlugin)
   await app.ready()
   const sql = openSql(t, { options: { databaseUrl, schema } })
   await sql`insert into users (id, name, email, role) values (${ID}, 'Ada', ${to}, 'user') on conflict do nothing`
   /** Stores a mail in the outbox, as the change that causes it does. */
   const send = (to: string | null, { seconds = DAY, subject = content.subject } = {}) =>
-    insertMail(app.usherDatabase.db, app.usherMailer!.prepare({ ...content, subject }, seconds), to, ID)
+    insertMail(app.usherDatabase.db, app.usherOutbox.mails.mailer!.prepare({ ...content, subject }, seconds), to, ID)
   return { app, lines, sql, schema, send, logged: () => lines.map((line) => JSON.parse(line)), empty: () => until('an empty outbox', async () => (await sql`select 1 from outbox`).length === 0) }
 }
 
@@ -234,5 +223,5 @@ t.test('4.7 closing the app completes the mails that are being sent, and those o
 
 t.test('4.7 without a mailer the plugin provides none', async (t) => {
   const { app } = await start(t, undefined, { secret: null })
-  t.equal(app.usherMailer, undefined)
+  t.equal(app.usherOutbox.mails.mailer, undefined)
 })

@@ -1,11 +1,10 @@
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import Fastify from 'fastify'
-import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { openMailTemplates } from '../../node/mail-templates.ts'
 import { createSmtpMailer } from '../../node/smtp.ts'
-import mailsPlugin from '../../plugins/outbox/mails/render.ts'
+import { createRenderer } from '../../plugins/outbox/mails/render.ts'
 import { readMailTemplates } from '../../plugins/outbox/mails/mail-templates.ts'
 import { mailNames, mailValues, type MailName } from '../../schema/mail.ts'
 import { readOptions } from '../../schema/read-options.ts'
@@ -17,15 +16,13 @@ const evil = 'A & B <img src=x onerror="alert(1)"> \'{{link}}\''
 const escaped = 'A &amp; B &lt;img src=x onerror=&quot;alert(1)&quot;&gt; &#39;{{link}}&#39;'
 const link = 'https://api.example.com/set-password?a=1&b=2#token=x'
 
-/** Registers the plugin on a bare Fastify, and collects the lines of the log. */
+/** Creates the renderer on a bare Fastify, and collects the lines of the log. */
 async function start (t: Test, options: Pick<UsherOptions, 'mailTemplates' | 'pages'> = {}) {
   const lines: string[] = []
   const app = Fastify({ pluginTimeout: 0, logger: { stream: { write: (line: string) => { lines.push(line) } } } })
   t.teardown(() => app.close())
   const usherOptions = readOptions({ databaseUrl: 'postgres://localhost/usher', ...options })
-  await app.register(fp(async (app) => { app.decorate('usherOptions', usherOptions as never) }, { name: 'usher-options' }))
-  await app.register(mailsPlugin)
-  return { render: app.usherMails.render, lines }
+  return { ...createRenderer({ lifecycle: app, options: { ...usherOptions, prefix: '', publicPath: '' } }), lines }
 }
 
 const valuesOf = (name: MailName) => Object.fromEntries(mailValues[name].map((value) => [value, /link$|page/i.test(value) ? link : 'x'])) as never

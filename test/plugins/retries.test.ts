@@ -8,9 +8,9 @@ import { until } from '../helpers/until.ts'
 function openRetries (t: Test) {
   const lines: { msg: string }[] = []
   const app = Fastify({ pluginTimeout: 0, logger: { level: 'error', stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
-  app.decorate('usherOptions', readOptions({ databaseUrl: 'postgres://localhost/none' }))
+  const options = { ...readOptions({ databaseUrl: 'postgres://localhost/none' }), prefix: '', publicPath: '' }
   t.teardown(() => app.close())
-  return { app, run: createRetries(app), lines }
+  return { app, run: createRetries({ lifecycle: app, options }), lines }
 }
 
 t.test('1.10 a background task is repeated until the database is available again', async (t) => {

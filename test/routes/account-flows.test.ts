@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import Fastify, { type FastifyInstance, type InjectOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import usher, { audiences, type UsherOptions } from '../../app.ts'
-import { setPassword } from '../../plugins/accounts/set-password.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -326,7 +325,7 @@ class World {
     await this.send('POST', `/api/users/${this.id}/invitation`, mayInvite ? 202 : 409, { headers })
     if (this.disabled) return
     // The operator may also send such a link to a user who has a password.
-    if (!mayInvite) await this.asHost(() => this.node.scope.usherPasswordLinks.invite(this.id, this.operator()))
+    if (!mayInvite) await this.asHost(() => this.node.scope.usherAuth.passwordLinks.invite(this.id, this.operator()))
     const [token] = await this.expectMails({ to: email, subject: 'You have an account: set its password', linked: true })
     this.evict(['password'])
     this.addLink('password', token, email)
@@ -407,7 +406,8 @@ class World {
   async resetByOperator (): Promise<void> {
     const password = `pass ${randomUUID()}`
     const { scope } = this.node
-    await this.asHost(async () => setPassword(scope, this.operator(), this.id, await scope.usherPasswords.hash(password)))
+    await this.asHost(async () =>
+      scope.usherAccounts.setPassword(this.operator(), this.id, await scope.usherAuth.passwords.hash(password)))
     this.voidEverything()
     await this.expectMails({ to: this.state.email, subject: 'Your password was set', linked: false })
     this.state.password = password

@@ -22,8 +22,8 @@ export default {
     const given = userInputs(noFields).creation.parse({ email, name, role, password })
     return withService(async ({ app, caller, sendsMails }) => {
       if (invite && !sendsMails) throw new Error('No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --invite.')
-      const user = await app.usherNewUsers.create(caller, given)
-      if (invite) await app.usherPasswordLinks.invite(user.id, caller)
+      const user = await app.usherAccounts.newUsers.create(caller, given)
+      if (invite) await app.usherAuth.passwordLinks.invite(user.id, caller)
       const result = invite ? `, and a mail to set a password is sent to ${user.email}` : shown === null ? '' : `, password ${shown} (not shown again)`
       return { text: `User ${user.email} was created with the id ${user.id}${result}.`.replace(/\)\.$/, ')'), json: { user: showUser(user), password: shown } }
     })

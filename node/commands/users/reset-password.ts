@@ -1,4 +1,3 @@
-import { setPassword } from '../../../plugins/accounts/set-password.ts'
 import { Type } from '@sinclair/typebox'
 import { rejectPersonalWords } from '../../../schema/password.ts'
 import { NewPassword } from '../../../schema/text.ts'
@@ -33,7 +32,7 @@ export default {
 async function replace ({ app, caller }: ServiceContext, user: UserRow, isGiven: unknown) {
   const { password, shown } = await readPassword(isGiven)
   rejectPersonalWords(parse({ password }).password, user)
-  const ended = await setPassword(app, caller, user.id, await app.usherPasswords.hash(password))
+  const ended = await app.usherAccounts.setPassword(caller, user.id, await app.usherAuth.passwords.hash(password))
   const result = shown === null ? 'was replaced' : `is now ${shown} (not shown again)`
   return {
     text: `The password of ${user.email} ${result}. ${ended} session${ended === 1 ? '' : 's'} ended.`,
@@ -44,7 +43,7 @@ async function replace ({ app, caller }: ServiceContext, user: UserRow, isGiven:
 async function sendLink ({ app, caller, sendsMails }: ServiceContext, user: UserRow) {
   if (!sendsMails) throw new Error('No mails can be sent: set SMTP_URL and MAIL_FROM, or leave out --mail.')
   if (user.disabled) throw new Error(`${user.email} is disabled: enable the user first.`)
-  await app.usherPasswordLinks.invite(user.id, caller)
+  await app.usherAuth.passwordLinks.invite(user.id, caller)
   return {
     text: `A mail to set a password is sent to ${user.email}.`,
     json: { user: showUser(user), password: null, endedSessions: 0, mailed: true },

@@ -1,25 +1,27 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { deleteExpiredEmailTokens, insertEmailToken, type EmailChange } from '../../../db/email-tokens.ts'
 import { NoMailer } from '../../../schema/password.ts'
 import { UserNotFound } from '../../../schema/user.ts'
+import type { Core } from '../../core.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
+import type { Mails } from '../../outbox/mails/index.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
 import type { Database } from '../../../db/tables.ts'
 import type { Caller } from '../caller.ts'
-import { createLink } from './mail-link.ts'
+import type { MailLinks } from './mail-link.ts'
 
 const LIFETIME_SECONDS = 86400
 const PURGE_SECONDS = 600
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherEmailLinks: ReturnType<typeof createEmailLinks>
-  }
+export type EmailLinks = ReturnType<typeof createEmailLinks>
+
+interface Dependencies extends Core {
+  links: MailLinks
+  mails: Mails
 }
 
-function createEmailLinks (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails } = app
+/** Sends links by mail with which users verify their addresses (contract 11.3). */
+export function createEmailLinks ({ lifecycle, database: { db }, links, mails: { mailer, render } }: Dependencies) {
+  purgeRegularly(lifecycle, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(db, ROWS_A_PURGE))
 
   /**
    * Returns a function that sends, with the transaction that it gets, a link to verify the current address of a user, or one to the address
@@ -27,9 +29,9 @@ function createEmailLinks (app: FastifyInstance) {
    */
   function prepare (userId: string, change?: EmailChange): (trx: Database) => Promise<void> {
     if (!mailer) throw new NoMailer()
-    const { hash, link } = createLink(app, '/verify-email')
+    const { hash, link } = links.create('/verify-email')
     const token = { hash, userId, lifetime: LIFETIME_SECONDS, change }
-    const content = mails.render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) })
+    const content = render('verify-email', { link, duration: durationOf(LIFETIME_SECONDS) })
     const mail = mailer.prepare(content, LIFETIME_SECONDS, { budget: 'request', hash })
     return async (trx) => { if (!await insertEmailToken(trx, token, mail)) throw new UserNotFound() }
   }
@@ -55,9 +57,3 @@ function createEmailLinks (app: FastifyInstance) {
     },
   }
 }
-
-/** Sends links by mail with which users verify their addresses (contract 11.3). */
-export default fp(async function emailLinks (app) {
-  app.decorate('usherEmailLinks', createEmailLinks(app))
-  purgeRegularly(app, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-email-links', dependencies: ['usher-database', 'usher-mailer', 'usher-mails'] })

@@ -1,22 +1,35 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import type { Options } from '../../../schema/options.ts'
 import { hashSecret } from '../cookie-value.ts'
 
 /** The pages to which links in mails lead. */
 export type MailPage = '/set-password' | '/sign-up/confirm' | '/verify-email' | '/undo' | '/login' | '/forgot-password'
 
 /**
- * Returns the address of a page. The `Host` header of the request must not be used: the client that requests the link could choose
- * where it leads.
+ * Creates the functions that make links to pages. The `Host` header of the request must not be used: the client that requests the link
+ * could choose where it leads.
+ * @param app where to find the address on which the server listens, if there is no public URL
  */
-export function pageOf (app: FastifyInstance, page: MailPage): string {
-  const { passwordUrl, publicUrl, prefix } = app.usherOptions
-  if (page === '/set-password' && passwordUrl !== undefined) return passwordUrl
-  return `${publicUrl?.replace(/\/+$/, '') ?? (app.server.listening ? app.listeningOrigin : '')}${prefix}${page}`
+export function createMailLinks (app: Pick<FastifyInstance, 'server' | 'listeningOrigin'>, { passwordUrl, publicUrl, prefix }: Options) {
+  /** Returns the address of a page. */
+  function pageOf (page: MailPage): string {
+    if (page === '/set-password' && passwordUrl !== undefined) return passwordUrl
+    return `${publicUrl?.replace(/\/+$/, '') ?? (app.server.listening ? app.listeningOrigin : '')}${prefix}${page}`
+  }
+
+  return {
+    pageOf,
+
+    /** Creates a token. Returns the link with it, and its hash, which is what the database stores. */
+    create (page: MailPage): MailLink {
+      const token = randomBytes(32).toString('base64url')
+      return { hash: hashSecret(token), link: `${pageOf(page)}#token=${token}` }
+    },
+  }
 }
 
-/** Creates a token. Returns the link with it, and its hash, which is what the database stores. */
-export function createLink (app: FastifyInstance, page: MailPage): { hash: Uint8Array, link: string } {
-  const token = randomBytes(32).toString('base64url')
-  return { hash: hashSecret(token), link: `${pageOf(app, page)}#token=${token}` }
-}
+export type MailLinks = ReturnType<typeof createMailLinks>
+
+/** A link in a mail, and the hash of its token. */
+export interface MailLink { hash: Uint8Array, link: string }

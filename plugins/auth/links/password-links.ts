@@ -1,6 +1,4 @@
 import fastq from 'fastq'
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { NIL } from 'uuid'
 import type { NewAuditEntry } from '../../../db/audit.ts'
 import { insertResult } from '../../../db/idempotency.ts'
@@ -9,10 +7,13 @@ import type { Database } from '../../../db/tables.ts'
 import { findCredentials } from '../../../db/users.ts'
 import type { ResultKey } from '../../../schema/idempotency.ts'
 import { NoMailer } from '../../../schema/password.ts'
+import type { Audit } from '../../audit/index.ts'
+import type { Core } from '../../core.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
+import type { Mails } from '../../outbox/mails/index.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
-import { createLink } from './mail-link.ts'
+import type { MailLinks } from './mail-link.ts'
 
 // An invitation comes unexpectedly, so its recipient may not read it for days.
 const INVITATION_SECONDS = 7 * 86400
@@ -21,25 +22,28 @@ const PURGE_SECONDS = 600
 const AT_ONCE = 2
 const WAITING = 200
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherPasswordLinks: ReturnType<typeof createPasswordLinks>
-  }
+export type PasswordLinks = ReturnType<typeof createPasswordLinks>
+
+interface Dependencies extends Core {
+  links: MailLinks
+  mails: Mails
+  audit: Audit
 }
 
-function createPasswordLinks (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails, usherAudit: audit, usherOptions: { passwordTokenSeconds } } = app
+/** Sends links by mail with which users set a password (contract 4.7). */
+export function createPasswordLinks ({ lifecycle, database: { db }, links, mails: { mailer, render }, audit, options: { passwordTokenSeconds } }: Dependencies) {
   const queue = fastq.promise(({ email, caller }: { email: string, caller: Caller }) => sendLink(email, caller), AT_ONCE)
   let hasWarned = false
-  app.addHook('onClose', async () => { await queue.drained() })
+  lifecycle.addHook('onClose', async () => { await queue.drained() })
+  purgeRegularly(lifecycle, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(db, ROWS_A_PURGE))
 
   /**
    * Creates a link with which a user can set a password once, and stores it with an entry of the account log and a mail. If there is no
    * such user, the user is disabled, or the address may not get a link, the mail is not sent.
    */
   async function storeLink (name: 'password-reset' | 'invitation', token: Omit<NewToken, 'hash'>, entry: NewAuditEntry, confirm?: (trx: Database) => Promise<void>) {
-    const { hash, link } = createLink(app, '/set-password')
-    const mail = mailer!.prepare(mails.render(name, { link, duration: durationOf(token.seconds) }), token.seconds, {
+    const { hash, link } = links.create('/set-password')
+    const mail = mailer!.prepare(render(name, { link, duration: durationOf(token.seconds) }), token.seconds, {
       // Only admins invite, so nobody else keeps an invitation from being sent.
       budget: name === 'password-reset' ? 'reset' : 'account', hash,
     })
@@ -61,7 +65,7 @@ function createPasswordLinks (app: FastifyInstance) {
      */
     request (email: string, caller: Caller): void {
       if (!mailer) {
-        if (!hasWarned) app.log.warn('Links to set a password are not sent: there is no mailer')
+        if (!hasWarned) lifecycle.log.warn('Links to set a password are not sent: there is no mailer')
         hasWarned = true
       } else if (queue.length() >= WAITING) {
         caller.log.error('A link to set a password is not sent because too many requests are waiting')
@@ -85,9 +89,3 @@ function createPasswordLinks (app: FastifyInstance) {
     },
   }
 }
-
-/** Sends links by mail with which users set a password (contract 4.7). */
-export default fp(async function passwordLinks (app) {
-  app.decorate('usherPasswordLinks', createPasswordLinks(app))
-  purgeRegularly(app, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-password-links', dependencies: ['usher-database', 'usher-mailer', 'usher-mails', 'usher-audit'] })

@@ -1,12 +1,12 @@
 import fastq from 'fastq'
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { checkSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../../db/sign-ups.ts'
+import type { Core } from '../../core.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
+import type { Mails } from '../../outbox/mails/index.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
 import { hashSecret } from '../cookie-value.ts'
-import { createLink, pageOf } from './mail-link.ts'
+import type { MailLinks } from './mail-link.ts'
 
 /** How long a sign-up is pending. */
 export const LIFETIME_SECONDS = 86400
@@ -17,25 +17,29 @@ export const PENDING = 10_000
 const AT_ONCE = 2
 const WAITING = 200
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherSignUps: ReturnType<typeof createSignUps>
-  }
-}
-
 type Given = Omit<NewSignUp, 'hash'>
 
-function createSignUps (app: FastifyInstance) {
-  const { usherDatabase: { db }, usherMailer: mailer, usherMails: mails } = app
+export type SignUps = ReturnType<typeof createSignUps>
+
+interface Dependencies extends Core {
+  links: MailLinks
+  mails: Mails
+}
+
+/** Lets people create their own accounts by a link in a mail (contract 11.2). */
+export function createSignUps ({ lifecycle, database: { db }, links, mails: { mailer, render } }: Dependencies) {
   const queue = fastq.promise(store, AT_ONCE)
-  app.addHook('onClose', async () => { await queue.drained() })
+  lifecycle.addHook('onClose', async () => { await queue.drained() })
+  purgeRegularly(lifecycle, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(db, ROWS_A_PURGE))
 
   async function store ({ given, log }: { given: Given } & Pick<Caller, 'log'>): Promise<void> {
-    const { hash, link } = createLink(app, '/sign-up/confirm')
+    const { hash, link } = links.create('/sign-up/confirm')
+    const duration = durationOf(LIFETIME_SECONDS)
+    const pages = { loginLink: links.pageOf('/login'), forgotLink: links.pageOf('/forgot-password') }
     // Both mails are prepared in any case, so that the load does not reveal which addresses have an account.
     const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, most: PENDING }, {
-      pending: mailer!.prepare(mails.render('sign-up', { link, duration: durationOf(LIFETIME_SECONDS) }), LIFETIME_SECONDS, { budget: 'request', hash }),
-      taken: mailer!.prepare(mails.render('sign-up-taken', { loginLink: pageOf(app, '/login'), forgotLink: pageOf(app, '/forgot-password') }), LIFETIME_SECONDS, { budget: 'request' }),
+      pending: mailer!.prepare(render('sign-up', { link, duration }), LIFETIME_SECONDS, { budget: 'request', hash }),
+      taken: mailer!.prepare(render('sign-up-taken', pages), LIFETIME_SECONDS, { budget: 'request' }),
     })
     if (state === 'full') log.error('A sign-up is not stored because too many others are pending')
   }
@@ -54,9 +58,3 @@ function createSignUps (app: FastifyInstance) {
     check: (token: string): Promise<void> => checkSignUp(db, hashSecret(token)),
   }
 }
-
-/** Lets people create their own accounts by a link in a mail (contract 11.2). */
-export default fp(async function signUps (app) {
-  app.decorate('usherSignUps', createSignUps(app))
-  purgeRegularly(app, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-sign-ups', dependencies: ['usher-database', 'usher-mailer', 'usher-mails'] })

@@ -1,27 +1,29 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { insertMail, type NewMail } from '../../../db/outbox/mails.ts'
 import type { Database } from '../../../db/tables.ts'
 import { deleteExpiredUndoTokens, UNDO_DAYS } from '../../../db/undo-tokens.ts'
 import type { MailContent } from '../../../schema/mail.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import type { Core } from '../../core.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
-import { createLink, pageOf } from './mail-link.ts'
+import type { Mails } from '../../outbox/mails/index.ts'
+import type { MailLink, MailLinks } from './mail-link.ts'
 
 const PURGE_SECONDS = 3600
 const SECONDS = UNDO_DAYS * 86400
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherUndoLinks: ReturnType<typeof createUndoLinks>
-  }
+/** A link that undoes a change. Its hash is stored in the transaction of the change. */
+export type UndoLink = MailLink
+
+export type UndoLinks = ReturnType<typeof createUndoLinks>
+
+interface Dependencies extends Core {
+  links: MailLinks
+  mails: Mails
 }
 
-/** A link that undoes a change. Its hash is stored in the transaction of the change. */
-export type UndoLink = ReturnType<typeof createLink>
-
-function createUndoLinks (app: FastifyInstance) {
-  const { usherMailer: mailer, usherMails: mails } = app
+/** Sends links by mail that undo a change of the address or the password (contract 11.3). */
+export function createUndoLinks ({ lifecycle, database: { db }, links, mails: { mailer, render: renderMail } }: Dependencies) {
+  purgeRegularly(lifecycle, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(db, ROWS_A_PURGE))
   const duration = durationOf(SECONDS)
 
   // The notice is sent even if its link is void by then (contract 11.3).
@@ -31,14 +33,14 @@ function createUndoLinks (app: FastifyInstance) {
 
   return {
     /** Returns a link for a change that follows, or undefined if no mail can be sent. */
-    create: (): UndoLink | undefined => mailer && createLink(app, '/undo'),
+    create: (): UndoLink | undefined => mailer && links.create('/undo'),
 
     /**
      * Returns the mail to a former address: with the link that restores it, or without one, as it is sent if the
      * change has no link. Null if no mail can be sent.
      */
     emailChanged: (undo?: UndoLink): NewMail | null =>
-      prepare((undoLink) => mails.render('email-changed', { undoLink, duration }), undo),
+      prepare((undoLink) => renderMail('email-changed', { undoLink, duration }), undo),
 
     /**
      * Stores a mail that says that the password was set, maybe by somebody else (NIST 800-63B 4.6, OWASP ASVS 6.3.7), in the transaction
@@ -46,15 +48,9 @@ function createUndoLinks (app: FastifyInstance) {
      * @param undo the link that restores the former one, if there is one
      */
     async notifyPasswordChanged (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
-      const page = pageOf(app, '/set-password')
-      const mail = prepare((undoLink) => mails.render('password-changed', { page, undoLink, duration }), undo)
+      const page = links.pageOf('/set-password')
+      const mail = prepare((undoLink) => renderMail('password-changed', { page, undoLink, duration }), undo)
       if (mail) await insertMail(trx, mail, email, userId)
     },
   }
 }
-
-/** Sends links by mail that undo a change of the address or the password (contract 11.3). */
-export default fp(async function undoLinks (app) {
-  app.decorate('usherUndoLinks', createUndoLinks(app))
-  purgeRegularly(app, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(app.usherDatabase.db, ROWS_A_PURGE))
-}, { name: 'usher-undo-links', dependencies: ['usher-database', 'usher-mailer', 'usher-mails'] })

@@ -1,6 +1,6 @@
-import type { FastifyInstance } from 'fastify'
 import type { Client } from '../../../db/batching.ts'
 import { ClientDisconnected } from '../../../schema/errors.ts'
+import type { Lifecycle } from '../../core.ts'
 
 // Long enough that a flood over a few hundred connections gets few responses, and short for somebody who mistypes a password.
 const LEAST_MS = 300
@@ -13,12 +13,12 @@ const MAX_WAITING = 1000
  *
  * @returns a function that resolves after the delay, and rejects with `ClientDisconnected` if the client has disconnected meanwhile
  */
-export function createTarpit (app: FastifyInstance): (client: Client) => Promise<void> {
+export function createTarpit (lifecycle: Lifecycle): (client: Client) => Promise<void> {
   const waiting = new Set<() => void>()
   let closing = false
 
   // Closing the app must not wait for delayed clients.
-  app.addHook('preClose', async () => {
+  lifecycle.addHook('preClose', async () => {
     closing = true
     for (const release of waiting) release()
   })

@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { batchCalls, type Client } from '../../../db/batching.ts'
 import { channelOf } from '../../../db/driver/channel.ts'
 import {
@@ -15,6 +13,7 @@ import { networkOf, networksOf, type Network } from '../../../schema/network.ts'
 import { createRecentRejections } from './recent-rejections.ts'
 import { createTarpit } from './tarpit.ts'
 import { LIFETIME_SECONDS, PENDING } from '../links/sign-ups.ts'
+import type { Core } from '../../core.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
 import { createRetries } from '../../support/retries.ts'
 
@@ -28,12 +27,6 @@ const LOCKED_RETRY_SECONDS = 3600
 
 // A network has at most a quarter of the sign-ups that may be pending: this many at once, and as many again while those are pending.
 const PENDING_OF_NETWORK = { burst: PENDING / 8, perMinute: PENDING / 8 / (LIFETIME_SECONDS / 60) }
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherThrottle: ReturnType<typeof createThrottle>
-  }
-}
 
 /** Where an attempt comes from. */
 interface Source {
@@ -60,10 +53,15 @@ export interface LoginAttempt {
   withdraw (): void
 }
 
-function createThrottle (app: FastifyInstance) {
-  const {
-    usherDatabase: { db, notifications }, usherTelemetry: { batch, metrics }, usherOptions: { schema, throttle, deadlines },
-  } = app
+export type Throttle = ReturnType<typeof createThrottle>
+
+/**
+ * Limits attempts to log in, to refresh and to request password links (contract 4). They are counted in the database, so that
+ * all nodes count together, and before anything expensive is done.
+ */
+export function createThrottle (core: Core) {
+  const { lifecycle, database: { db, notifications }, telemetry: { batch, metrics }, options } = core
+  const { schema, throttle, deadlines } = options
   // One statement runs at a time, because a second one would only wait for the row locks of the first.
   const inTurn = { inFlight: 1, timeoutMs: deadlines.batch }
   const countFailure = batchCalls((failures: LoginFailure[]) => countLoginFailures(db, failures), {
@@ -71,8 +69,8 @@ function createThrottle (app: FastifyInstance) {
   })
   const throttled = metrics.counter('usher_throttled_attempts_total', 'Attempts that were rejected because a limit is used up', { label: 'operation', values: OPERATIONS })
   const rejections = createRecentRejections()
-  const delay = createTarpit(app)
-  const retry = createRetries(app)
+  const delay = createTarpit(lifecycle)
+  const retry = createRetries(core)
   const loginOfNetwork = createNetworkLimit(LOGIN_OF_NETWORK, throttle.address)
   const loginOfAccount = createLimit(LOGIN_OF_ACCOUNT, throttle.account)
   const loginOfAccountAndNetwork = createLimit(LOGIN_OF_ACCOUNT_AND_NETWORK, throttle.account)
@@ -145,6 +143,17 @@ function createThrottle (app: FastifyInstance) {
     }
   }
 
+  /** Deletes limits that have all their room again, and those beyond 100,000. Returns the number of deleted rows. */
+  async function purge (): Promise<number> {
+    rejections.clear()
+    return deleteFreeLimits(db, { keep: ROWS, limit: ROWS_A_PURGE })
+  }
+
+  purgeRegularly(lifecycle, 'limits of attempts', PURGE_SECONDS, purge)
+  purgeRegularly(lifecycle, 'counts of failed logins', PURGE_SECONDS, () => deleteLowestLoginFailures(db, { keep: ROWS, limit: ROWS_A_PURGE }))
+  purgeRegularly(lifecycle, 'recognised networks', PURGE_NETWORKS_SECONDS, () =>
+    deleteUnusedNetworks(db, { seconds: options.auditSeconds, limit: ROWS_A_PURGE }))
+
   return {
     /** Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read. */
     rejectFlood: ({ address, client }: Source): Promise<void> =>
@@ -198,21 +207,7 @@ function createThrottle (app: FastifyInstance) {
       await withTarpit('sign-up', client, both(signUpOfNetwork(address), () => signUpOfAccount(foldEmail(email))))
     },
 
-    /** Deletes limits that have all their room again, and those beyond 100,000. Returns the number of deleted rows. */
-    async purge (): Promise<number> {
-      rejections.clear()
-      return deleteFreeLimits(db, { keep: ROWS, limit: ROWS_A_PURGE })
-    },
-
-    /** Deletes the lowest counts of failed logins beyond 100,000. Returns the number of deleted rows. */
-    purgeFailures (): Promise<number> {
-      return deleteLowestLoginFailures(db, { keep: ROWS, limit: ROWS_A_PURGE })
-    },
-
-    /** Deletes recognised networks that were not used for `auditSeconds`. Returns the number of deleted rows. */
-    purgeNetworks (): Promise<number> {
-      return deleteUnusedNetworks(db, { seconds: app.usherOptions.auditSeconds, limit: ROWS_A_PURGE })
-    },
+    purge,
   }
 }
 
@@ -236,14 +231,3 @@ async function both (charging: Promise<Charged>, chargeNext: () => Promise<Charg
     throw error
   }
 }
-
-/**
- * Limits attempts to log in, to refresh and to request password links (contract 4). They are counted in the database, so that
- * all nodes count together, and before anything expensive is done.
- */
-export default fp(async function throttle (app) {
-  app.decorate('usherThrottle', createThrottle(app))
-  purgeRegularly(app, 'limits of attempts', PURGE_SECONDS, app.usherThrottle.purge)
-  purgeRegularly(app, 'counts of failed logins', PURGE_SECONDS, app.usherThrottle.purgeFailures)
-  purgeRegularly(app, 'recognised networks', PURGE_NETWORKS_SECONDS, app.usherThrottle.purgeNetworks)
-}, { name: 'usher-throttle', dependencies: ['usher-database'] })

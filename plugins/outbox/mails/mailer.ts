@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { decrypt, encrypt, isEncrypted } from '../../../db/encryption.ts'
 import {
   findMailContent, MAIL, type MailBudget, type MailLimit, type NewMail, type StoredMail, type StoredMailDetails,
@@ -8,7 +6,9 @@ import type { Counter } from '../../../db/telemetry/metrics.ts'
 import { deleteFreeLimits } from '../../../db/throttle.ts'
 import type { MailContent } from '../../../schema/mail.ts'
 import type { Mailer } from '../../../schema/options.ts'
+import type { Core } from '../../core.ts'
 import { describeError } from '../describe-error.ts'
+import type { Outbox } from '../outbox.ts'
 import { undelivered } from '../worker.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
 import { createSampler } from '../../support/sampler.ts'
@@ -18,13 +18,8 @@ const AT_ONCE = 4
 const PURGE_SECONDS = 60
 // Recipients whose limits are remembered. Those that will have theirs again soonest are forgotten first.
 const RECIPIENTS = 100_000
-const BUDGETS = ['account', 'reset', 'request'] as const satisfies readonly MailBudget[]
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherMailer: ReturnType<typeof createMails> | undefined
-  }
-}
+/** The kinds of limits. */
+export const BUDGETS = ['account', 'reset', 'request'] as const satisfies readonly MailBudget[]
 
 // A mail is authenticated with its id, so that its content cannot be moved to a row with another recipient unnoticed.
 const nameOf = (id: string) => `mail ${id}`
@@ -37,14 +32,23 @@ interface PrepareOptions {
   withoutLink?: MailContent | undefined
 }
 
-function createMails (app: FastifyInstance, mailer: Mailer, limited: Counter) {
-  const {
-    log, usherDatabase: { db, newId }, usherOutbox: outbox, usherOptions: { secret, throttle, deadlines },
-  } = app
+export type StoringMailer = ReturnType<typeof createMailer>
+
+interface Dependencies extends Core {
+  outbox: Pick<Outbox, 'add'>
+  /** Sends one mail. */
+  send: Mailer
+  /** Counts mails that are not sent because of the limit of their recipient. */
+  limited: Counter
+}
+
+/** Sends mails with the option `mailer`. They are stored in the outbox along with the change that causes them, so none is lost with a process. */
+export function createMailer ({ lifecycle, database: { db, newId }, outbox, send, limited, options: { secret, throttle, deadlines } }: Dependencies) {
+  const { log } = lifecycle
   const limits = { verified: limitOf(throttle.verifiedMail), unverified: limitOf(throttle.mail) }
   const isNew = createSampler()
   const forget = () => deleteFreeLimits(db, { table: 'mail_limits', keep: RECIPIENTS, limit: ROWS_A_PURGE })
-  purgeRegularly(app, 'limits of mails', PURGE_SECONDS, forget)
+  purgeRegularly(lifecycle, 'limits of mails', PURGE_SECONDS, forget)
 
   function open (id: string, content: string): MailContent {
     if (!isEncrypted(content)) return JSON.parse(content)
@@ -66,7 +70,7 @@ function createMails (app: FastifyInstance, mailer: Mailer, limited: Counter) {
       const content = await findMailContent(db, stored)
       const mail = open(id, content ?? stored.content)
       if (content === undefined || stored.to === null) return undelivered
-      await mailer({ to: stored.to, ...mail })
+      await send({ to: stored.to, ...mail })
     },
     isFinal: (error) => error instanceof Expired || isRefusedForGood(error),
     // The mail is not listed as failed, because it contains a link that may still work.
@@ -115,15 +119,3 @@ function createMails (app: FastifyInstance, mailer: Mailer, limited: Counter) {
 }
 
 const limitOf = ({ burst, perMinute }: { burst: number, perMinute: number }): MailLimit => ({ burst, seconds: 60 / perMinute })
-
-/**
- * Sends mails with the option `mailer`. They are stored in the outbox along with the change that causes them, so none is lost with a
- * process. Without the option, `usherMailer` is undefined, and no mail is stored.
- */
-export default fp(async function mailer (app) {
-  const { usherTelemetry: { metrics }, usherOptions: { mailer } } = app
-  const help = 'Mails that were not sent because the limit of their recipient is used up'
-  // Other nodes may have a mailer, and dashboards expect the same metrics of all.
-  const limited = metrics.counter('usher_mails_limited_total', help, { label: 'kind', values: BUDGETS })
-  app.decorate('usherMailer', mailer && createMails(app, mailer, limited))
-}, { name: 'usher-mailer', dependencies: ['usher-options', 'usher-database', 'usher-outbox', 'usher-telemetry'] })

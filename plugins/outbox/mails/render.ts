@@ -1,18 +1,12 @@
-import type { FastifyInstance } from 'fastify'
-import fp from 'fastify-plugin'
 import { textColorOn } from '../../../schema/color.ts'
 import type { MailContent, MailName, MailValues } from '../../../schema/mail.ts'
+import type { Core } from '../../core.ts'
 import { readMailTemplates } from './mail-templates.ts'
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherMails: ReturnType<typeof createMails>
-  }
-}
 
 type Given<Name extends MailName> = Omit<MailValues[Name], 'productName' | 'color' | 'textColor'>
 
-function createMails ({ usherOptions: { mailTemplates, pages: { productName, color } }, log }: FastifyInstance) {
+/** Renders mails from templates (contract 15.2). No mail contains the user's name, because a name can be any text, which Usher would then send. */
+export function createRenderer ({ lifecycle: { log }, options: { mailTemplates, pages: { productName, color } } }: Pick<Core, 'lifecycle' | 'options'>) {
   const renderDefault = readMailTemplates()
   const common = { productName, color, textColor: textColorOn(color) }
 
@@ -43,8 +37,3 @@ function isContent (content: unknown): content is MailContent {
   const { subject, text, html } = content as Record<keyof MailContent, unknown>
   return typeof subject === 'string' && typeof text === 'string' && (html === undefined || typeof html === 'string')
 }
-
-/** Renders mails from templates (contract 15.2). No mail contains the user's name, because a name can be any text, which Usher would then send. */
-export default fp(async function mails (app) {
-  app.decorate('usherMails', createMails(app))
-}, { name: 'usher-mails', dependencies: ['usher-options'] })

@@ -55,7 +55,7 @@ export async function render (usher: FastifyInstance, subscription: Subscription
       if (!isTemporary(error as GraphQLError) || usher.usherDatabase.breaker.stopped) throw error
       if (isCancelled(error as GraphQLError) && ++cancelled === TRIES) throw error
       // Without posts, nothing listens for the end of an outage.
-      await (usher.usherOptions.without.includes('posts') ? sleep(RETRY_MS, undefined, { ref: false }) : usher.usherEvents.wait(error))
+      await (usher.usherOptions.without.includes('posts') ? sleep(RETRY_MS, undefined, { ref: false }) : usher.usherPosts.events!.wait(error))
     } finally {
       usher.usherGraphqlLimits.results.release(context)
     }

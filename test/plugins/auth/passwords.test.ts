@@ -1,15 +1,11 @@
 import { availableParallelism } from 'node:os'
 import { hash } from '@node-rs/argon2'
-import Fastify from 'fastify'
 import t from 'tap'
-import database from '../../../plugins/database/index.ts'
-import telemetry from '../../../plugins/telemetry/index.ts'
-import optionsPlugin from '../../../plugins/options.ts'
-import passwordsPlugin from '../../../plugins/auth/passwords.ts'
+import { createPasswords } from '../../../plugins/auth/passwords.ts'
 import type { UsherOptions } from '../../../schema/options.ts'
-import { readOptions } from '../../../schema/read-options.ts'
+import { openCore } from '../../helpers/core.ts'
 import { createUsher } from '../../helpers/app.ts'
-import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { uniqueSchema } from '../../helpers/database.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 
@@ -38,13 +34,9 @@ t.test('4 in a flood of logins, those beyond the limit get 503 with Retry-After,
 })
 
 t.test('4 queued hashing is dropped if the client disconnects or the database becomes unavailable', async (t) => {
-  const app = Fastify({ pluginTimeout: 0 })
-  t.teardown(() => app.close())
-  await app.register(optionsPlugin, { options: readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name) }) })
-  await app.register(telemetry)
-  await app.register(database)
-  await app.register(passwordsPlugin)
-  const { usherPasswords: passwords, usherDatabase: { breaker } } = app
+  const { core } = await openCore(t)
+  const passwords = createPasswords(core)
+  const { breaker } = core.database
   const client = { destroyed: false }
   const others = Array.from({ length: availableParallelism() }, () => passwords.hash('somebody else'))
   const answers = Promise.allSettled([...others.slice(0, 1), passwords.verify('x', null, client), passwords.hash('x', client)])

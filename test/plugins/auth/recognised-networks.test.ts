@@ -1,12 +1,7 @@
-import Fastify from 'fastify'
 import t from 'tap'
-import database from '../../../plugins/database/index.ts'
-import telemetry from '../../../plugins/telemetry/index.ts'
-import optionsPlugin from '../../../plugins/options.ts'
-import throttlePlugin from '../../../plugins/auth/throttle/throttle.ts'
-import { readOptions } from '../../../schema/read-options.ts'
+import { createThrottle } from '../../../plugins/auth/throttle/throttle.ts'
+import { openCore } from '../../helpers/core.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
-import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { createMailer } from '../../helpers/mail.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
@@ -85,15 +80,11 @@ t.test('4 after a number of failures in a row, passwords are accepted from recog
 })
 
 t.test('4 the number of failures is 100 by default', async (t) => {
-  const app = Fastify({ pluginTimeout: 0 })
-  t.teardown(() => app.close())
   const { consecutiveFailures: _, ...limits } = throttle
-  await app.register(optionsPlugin, { options: readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), throttle: limits }) })
-  await app.register(telemetry)
-  await app.register(database)
-  await app.register(throttlePlugin)
+  const { app, core } = await openCore(t, { throttle: limits })
+  const { login } = createThrottle(core)
   await app.ready()
-  const attempt = () => app.usherThrottle.login({ email: 'ada@example.com', address: HOME })
+  const attempt = () => login({ email: 'ada@example.com', address: HOME })
   for (let count = 0; count < 9; count++) await (await attempt()).failed()
   const last = await attempt()
   await Promise.all(Array.from({ length: 90 }, async () => (await attempt()).failed()))

@@ -1,13 +1,8 @@
-import Fastify from 'fastify'
 import t from 'tap'
-import database from '../../../plugins/database/index.ts'
-import telemetry from '../../../plugins/telemetry/index.ts'
-import mailerPlugin from '../../../plugins/outbox/mails/mailer.ts'
-import mails from '../../../plugins/outbox/mails/render.ts'
-import optionsPlugin from '../../../plugins/options.ts'
-import outbox from '../../../plugins/outbox/outbox.ts'
-import signUps from '../../../plugins/auth/links/sign-ups.ts'
-import { readOptions } from '../../../schema/read-options.ts'
+import { createMailLinks } from '../../../plugins/auth/links/mail-link.ts'
+import { createSignUps } from '../../../plugins/auth/links/sign-ups.ts'
+import outbox from '../../../plugins/outbox/index.ts'
+import { openCore } from '../../helpers/core.ts'
 import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { createMailer } from '../../helpers/mail.ts'
 import { openSql } from '../../helpers/sql.ts'
@@ -15,14 +10,9 @@ import { openSql } from '../../helpers/sql.ts'
 t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it', async (t) => {
   const inbox = createMailer()
   const given = { databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), mailer: inbox.mailer, signUp: true }
-  const app = Fastify({ pluginTimeout: 0 })
-  await app.register(optionsPlugin, { options: readOptions(given) })
-  await app.register(telemetry)
-  await app.register(database)
+  const { app, core } = await openCore(t, given)
   await app.register(outbox)
-  await app.register(mailerPlugin)
-  await app.register(mails)
-  await app.register(signUps)
+  const signUps = createSignUps({ ...core, links: createMailLinks(app, core.options), mails: app.usherOutbox.mails })
   await app.ready()
   const sql = openSql(t, { options: given })
   const errors: unknown[] = []
@@ -30,7 +20,7 @@ t.test('11.2 sign-ups wait in a bounded queue, and closing the app completes it'
   await sql.begin(async (trx) => {
     await trx`lock table sign_ups in access exclusive mode`
     for (let index = 0; index < 205; index++) {
-      app.usherSignUps.request({ name: 'Ada', email: `${index}@example.com`, passwordHash: 'x' }, { log: log as never })
+      signUps.request({ name: 'Ada', email: `${index}@example.com`, passwordHash: 'x' }, { log: log as never })
     }
   })
   await app.close()

@@ -8,11 +8,9 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import usher, { type UsherOptions } from '../../../app.ts'
 import type { Client } from '../../../db/batching.ts'
-import database from '../../../plugins/database/index.ts'
-import telemetry from '../../../plugins/telemetry/index.ts'
-import optionsPlugin from '../../../plugins/options.ts'
-import throttlePlugin from '../../../plugins/auth/throttle/throttle.ts'
+import { createThrottle } from '../../../plugins/auth/throttle/throttle.ts'
 import { readOptions } from '../../../schema/read-options.ts'
+import { openCore } from '../../helpers/core.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
 import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { createMailer } from '../../helpers/mail.ts'
@@ -31,17 +29,12 @@ const attempt = async ({ inject }: TestUsher, payload: { email: string, password
   (await inject('POST', '/api/auth/login', { payload, remoteAddress })).statusCode
 const wrong = (email: string) => ({ email, password: 'a wrong one' })
 
-// Registers the plugin alone, so that the tests need no password hashing.
-async function openThrottle (t: Test, throttle: UsherOptions['throttle'], databaseUrl?: string) {
-  const options = readOptions({ databaseUrl: databaseUrl ?? await testDatabaseUrl(), schema: uniqueSchema(t.name), throttle })
-  const app = Fastify({ pluginTimeout: 0 })
-  t.teardown(() => app.close())
-  await app.register(optionsPlugin, { options })
-  await app.register(telemetry)
-  await app.register(database)
-  await app.register(throttlePlugin)
+// Opens this part alone, so that the tests need no password hashing.
+async function openThrottle (t: Test, limits: UsherOptions['throttle'], databaseUrl?: string) {
+  const { app, core } = await openCore(t, { throttle: limits, ...databaseUrl !== undefined && { databaseUrl } })
+  const throttle = createThrottle(core)
   await app.ready()
-  return app
+  return { app, throttle }
 }
 
 const unlimited = await createUsher(t)
@@ -290,7 +283,7 @@ t.test('4 failed refreshes are throttled per network', async (t) => {
 })
 
 t.test('4 what shares a limit', async (t) => {
-  const { usherThrottle: throttle } = await openThrottle(t, { address: oneAttempt, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } })
+  const { throttle } = await openThrottle(t, { address: oneAttempt, reset: { burst: 1 }, account: { burst: 2, perMinute: 0.7 } })
   const login = (address: string, email: string = crypto.randomUUID()) => throttle.login({ email, address }).then(() => true, ({ statusCode }) => statusCode)
 
   t.test('4 IPv6 addresses share a limit per /64, and an IPv4-mapped address counts as the IPv4 address', async (t) => {
@@ -322,7 +315,7 @@ t.test('4 what shares a limit', async (t) => {
   })
 
   t.test('4 a limit that is used up lets through exactly the configured number', async (t) => {
-    const { usherThrottle: limited } = await openThrottle(t, { refresh: { burst: 7, perMinute: 0.7 } })
+    const { throttle: limited } = await openThrottle(t, { refresh: { burst: 7, perMinute: 0.7 } })
     const refreshes = () => Promise.allSettled(Array.from({ length: 5 }, () => limited.refresh({ address: HERE })))
     const answers = [...await refreshes(), ...await refreshes()]
     t.same(answers.map(({ status }) => status === 'fulfilled'), [true, true, true, true, true, true, true, false, false, false])
@@ -332,8 +325,7 @@ t.test('4 what shares a limit', async (t) => {
 })
 
 t.test('4 rejected attempts wait in the tarpit, which slows down floods', async (t) => {
-  const app = await openThrottle(t, { address: oneAttempt, account: oneAttempt, refresh: oneAttempt, reset: oneAttempt })
-  const { usherThrottle: throttle } = app
+  const { app, throttle } = await openThrottle(t, { address: oneAttempt, account: oneAttempt, refresh: oneAttempt, reset: oneAttempt })
   // The outcomes in the order of their arrival.
   const answered: string[] = []
   const ask = (what: string, asking: Promise<unknown>) => asking.then(() => 'let through', ({ code }) => code).then((code) => { answered.push(`${what}: ${code}`) })
@@ -396,21 +388,21 @@ t.test('4 the table is limited: expired rows are deleted, then those that expire
 // What PostgreSQL may know of a table to which a flood then adds rows.
 for (const [known, rows] of [['with one row', 1], ['that was empty', 0]] as const) {
   t.test(`4 after a flood, limits are deleted and attempts given back in time, although PostgreSQL has analyzed a table ${known}`, async (t) => {
-    const app = await openThrottle(t, {})
+    const { app, throttle } = await openThrottle(t, {})
     const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
     await sql`insert into throttle select 'old ' || n, now() + interval '1 hour', 1 from generate_series(1, 60) n`
     await sql`delete from throttle where key <> ${rows === 1 ? 'old 1' : ''}`
     await sql`analyze throttle`
     // After some executions PostgreSQL would keep a plan, for each connection.
-    const charged = await app.usherThrottle.refresh({ address: HERE })
-    for (let count = 0; count < 100; count++) await Promise.all([app.usherThrottle.purge(), charged.refund()])
+    const charged = await throttle.refresh({ address: HERE })
+    for (let count = 0; count < 100; count++) await Promise.all([throttle.purge(), charged.refund()])
     await sql`insert into throttle select 'more ' || n, now() + interval '1 hour', 1 from generate_series(1, 102000) n`
 
-    const attempts = await Promise.all(Array.from({ length: 1000 }, (_, n) => app.usherThrottle.refresh({ address: `198.18.${n >> 8}.${n & 255}` })))
+    const attempts = await Promise.all(Array.from({ length: 1000 }, (_, n) => throttle.refresh({ address: `198.18.${n >> 8}.${n & 255}` })))
     await Promise.all(attempts.map(({ refund }) => refund()))
     const [row] = await sql<{ used: number }[]>`select count(*)::int as used from throttle where key like 'refresh%' and free_at > now() + interval '1 second'`
     t.equal(row!.used, 0)
-    t.equal(await app.usherThrottle.purge(), 1000)
+    t.equal(await throttle.purge(), 1000)
   })
 }
 
@@ -432,7 +424,7 @@ t.test('8 a failed cleanup is logged and does not prevent the start', async (t) 
 
 t.test('1.10 without the database every attempt gets 503', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const { usherThrottle: throttle } = await openThrottle(t, {}, proxy.url)
+  const { throttle } = await openThrottle(t, {}, proxy.url)
   const charged = await throttle.refresh({ address: HERE })
   await proxy.refuse()
   await t.rejects(throttle.login({ email: 'a@example.com', address: HERE }), { code: 'DATABASE_UNAVAILABLE' })
@@ -474,8 +466,7 @@ const hex = (number: number) => number.toString(16).padStart(2, '0')
 
 t.test('4 wider networks have larger limits: a /56, a /48, and a /24 of IPv4', async (t) => {
   const two = { burst: 2, perMinute: 0.01 }
-  const app = await openThrottle(t, { address: two, refresh: two, reset: two, signUp: two, account: { burst: 1e6, perMinute: 1e6 } })
-  const throttle = app.usherThrottle
+  const { throttle } = await openThrottle(t, { address: two, refresh: two, reset: two, signUp: two, account: { burst: 1e6, perMinute: 1e6 } })
   let count = 0
   const kinds: [string, (address: string) => Promise<unknown>][] = [
     ['logins', (address) => throttle.login({ email: `${count++}@example.com`, address })],
@@ -495,11 +486,11 @@ t.test('4 wider networks have larger limits: a /56, a /48, and a /24 of IPv4', a
 })
 
 t.test('4 attempts that succeed do not use up the limits of wider networks', async (t) => {
-  const app = await openThrottle(t, { refresh: { burst: 1, perMinute: 0.01 } })
+  const { app, throttle } = await openThrottle(t, { refresh: { burst: 1, perMinute: 0.01 } })
   const rounds = Array.from({ length: 40 }, (_, index) => index)
-  for (const index of rounds) await (await app.usherThrottle.refresh({ address: `2001:db8:1:${hex(index)}::1` })).refund()
-  t.equal(await countLetThrough(rounds.map((index) => `2001:db8:1:${hex(index)}00::1`), (address) => app.usherThrottle.refresh({ address })), 16)
-  const rejected = countLetThrough(rounds.map((index) => `2001:db8:1:ff${hex(index)}::1`), (address) => app.usherThrottle.refresh({ address }))
+  for (const index of rounds) await (await throttle.refresh({ address: `2001:db8:1:${hex(index)}::1` })).refund()
+  t.equal(await countLetThrough(rounds.map((index) => `2001:db8:1:${hex(index)}00::1`), (address) => throttle.refresh({ address })), 16)
+  const rejected = countLetThrough(rounds.map((index) => `2001:db8:1:ff${hex(index)}::1`), (address) => throttle.refresh({ address }))
   t.equal(await rejected, 0, 'nothing is left of the /48')
   const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
   const used = await sql`select 1 from throttle where key like 'refresh.address %' and free_at > now()`
@@ -507,18 +498,18 @@ t.test('4 attempts that succeed do not use up the limits of wider networks', asy
 })
 
 t.test('11.2 one network has at most a quarter of the sign-ups that may be pending, whatever the limits', async (t) => {
-  const app = await openThrottle(t, { signUp: { burst: 1e6, perMinute: 1e6 } })
+  const { app, throttle } = await openThrottle(t, { signUp: { burst: 1e6, perMinute: 1e6 } })
   const sql = openSql(t, { options: { databaseUrl: await testDatabaseUrl(), schema: app.usherOptions.schema } })
   const flood = (count: number, email: string) => countLetThrough(
     Array.from({ length: count }, (_, index) => `2001:db8:1:${index.toString(16)}::1`),
-    (address) => app.usherThrottle.signUp({ email: `${email}-${address}`, address })
+    (address) => throttle.signUp({ email: `${email}-${address}`, address })
   )
   t.equal(await flood(1300, 'first'), 1250, 'a burst of an eighth')
   await sql`update throttle set free_at = free_at - interval '1 day'`
   // The node forgets recent rejections.
-  await app.usherThrottle.purge()
+  await throttle.purge()
   t.equal(await flood(1300, 'second'), 1250, 'and as many while those are pending')
-  t.equal(await countLetThrough(['2001:db8:2::1'], (address) => app.usherThrottle.signUp({ email: 'x@example.com', address })), 1, 'others still can')
+  t.equal(await countLetThrough(['2001:db8:2::1'], (address) => throttle.signUp({ email: 'x@example.com', address })), 1, 'others still can')
 })
 
 t.test('4 TRUST_PROXY: attempts from an address with changing ports, and from what is no address, share a limit', async (t) => {

@@ -1,14 +1,10 @@
 import { createHash, createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
-import Fastify from 'fastify'
 import { CompactEncrypt, decodeJwt, EmbeddedJWK, jwtVerify, SignJWT, UnsecuredJWT, type JWTPayload } from 'jose'
 import t, { type Test } from 'tap'
-import database from '../../../plugins/database/index.ts'
-import telemetry from '../../../plugins/telemetry/index.ts'
-import signingKeys from '../../../plugins/auth/signing-keys.ts'
-import tokens from '../../../plugins/auth/tokens.ts'
-import { readOptions } from '../../../schema/read-options.ts'
+import { createSigningKeys } from '../../../plugins/auth/signing-keys.ts'
+import { createTokens } from '../../../plugins/auth/tokens.ts'
+import { openCore } from '../../helpers/core.ts'
 import { createUsher } from '../../helpers/app.ts'
-import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -314,39 +310,34 @@ t.test('1.5 tokens that are rejected (given: 401)', async (t) => {
   })
 })
 
-t.test('4 the plugin of tokens', async (t) => {
-  const app = Fastify({ pluginTimeout: 0 })
-  t.teardown(() => app.close())
-  app.decorate('usherOptions', readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), poolSize: 2 }))
-  await app.register(telemetry)
-  await app.register(database)
-  await app.register(signingKeys)
-  await app.register(tokens)
-  const { usherTokens } = app
+t.test('4 tokens by themselves', async (t) => {
+  const { app, core } = await openCore(t, { poolSize: 2 })
+  const signingKeys = await createSigningKeys(core)
+  const tokens = await createTokens({ ...core, scope: app, signingKeys })
   const actor = { id: NOBODY, role: 'user' as const, sessionId: NOBODY, claims: {} }
 
   t.test('4 a token lives 15 minutes, or until its session expires', async (t) => {
-    const sign = (expiresAt?: number) => decodeJwt(usherTokens.sign(actor, { ...expiresAt !== undefined && { expiresAt: new Date(expiresAt) } }))
+    const sign = (expiresAt?: number) => decodeJwt(tokens.sign(actor, { ...expiresAt !== undefined && { expiresAt: new Date(expiresAt) } }))
     const now = Math.floor(Date.now() / 1000)
     for (const claims of [sign(), sign((now + 3600) * 1000)]) t.equal(claims.exp! - claims.iat!, 900)
     t.equal(sign((now + 100) * 1000 + 999).exp, now + 100)
-    const over = usherTokens.sign(actor, { expiresAt: new Date((now - 1) * 1000) })
-    t.throws(() => usherTokens.verify(over), { code: 'INVALID_TOKEN' })
+    const over = tokens.sign(actor, { expiresAt: new Date((now - 1) * 1000) })
+    t.throws(() => tokens.verify(over), { code: 'INVALID_TOKEN' })
   })
 
   t.test('4 tokens work even if there are more than the cache holds', async (t) => {
     const id = (number: number) => `${NOBODY.slice(0, -6)}${String(number).padStart(6, '0')}`
     const actors = Array.from({ length: 10_050 }, (_, number) => ({ ...actor, id: id(number) }))
-    const [head, body] = usherTokens.sign(actor).split('.') as [string, string]
+    const [head, body] = tokens.sign(actor).split('.') as [string, string]
     const claims = JSON.parse(Buffer.from(body, 'base64url').toString())
-    const key = createPrivateKey(app.usherSigningKeys.current().privateKey)
+    const key = createPrivateKey(signingKeys.current().privateKey)
     // They are signed with the key directly, because `sign` would put them into the cache.
     const signed = actors.map(({ id }) => {
       const input = `${head}.${base64url({ ...claims, sub: id })}`
       return `${input}.${sign(null, Buffer.from(input), key).toString('base64url')}`
     })
-    t.same(signed.map((token) => usherTokens.verify(token)), actors)
-    t.same(signed.slice(0, 100).map((token) => usherTokens.verify(token)), actors.slice(0, 100), 'also those that had to go')
-    t.equal(usherTokens.verify(signed.at(-1)!), usherTokens.verify(signed.at(-1)!), 'those that are remembered are not verified again')
+    t.same(signed.map((token) => tokens.verify(token)), actors)
+    t.same(signed.slice(0, 100).map((token) => tokens.verify(token)), actors.slice(0, 100), 'also those that had to go')
+    t.equal(tokens.verify(signed.at(-1)!), tokens.verify(signed.at(-1)!), 'those that are remembered are not verified again')
   })
 })

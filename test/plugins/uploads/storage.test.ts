@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, rmdir, stat, utimes, writeFile } from 'node:fs/promises'
-import Fastify from 'fastify'
 import t from 'tap'
-import database from '../../../plugins/database/index.ts'
-import telemetry from '../../../plugins/telemetry/index.ts'
-import storage from '../../../plugins/uploads/storage.ts'
-import { readOptions } from '../../../schema/read-options.ts'
+import { createStorage } from '../../../plugins/uploads/storage.ts'
+import hooks from '../../../plugins/hooks/index.ts'
+import uploads from '../../../plugins/uploads/index.ts'
+import { openCore } from '../../helpers/core.ts'
 import { createUsher, type TestUsher } from '../../helpers/app.ts'
-import { testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
+import { testDatabaseUrl } from '../../helpers/database.ts'
 import { createProxy } from '../../helpers/proxy.ts'
 import { openSql } from '../../helpers/sql.ts'
 import { END, fieldPart, filePart, leftovers, nothingLeft, open, upload } from '../../helpers/uploads.ts'
@@ -142,13 +141,9 @@ t.test('9 two databases that share a folder leave each other\'s files alone', as
 })
 
 t.test('5.5 closing the app ends the check of the folder', async (t) => {
-  const lines: string[] = []
-  const app = Fastify({ pluginTimeout: 0, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
-  const uploadsDir = t.testdir({ files: { [randomUUID()]: 'x' } })
-  app.decorate('usherOptions', readOptions({ databaseUrl: await testDatabaseUrl(), schema: uniqueSchema(t.name), uploadsDir }))
-  await app.register(telemetry)
-  await app.register(database)
-  await app.register(storage)
+  const { app, lines } = await openCore(t, { uploadsDir: t.testdir({ files: { [randomUUID()]: 'x' } }) })
+  await app.register(hooks)
+  await app.register(uploads)
   await app.ready()
   await app.close()
   t.match(lines.map((line) => JSON.parse(line).msg), ['The check of the upload folder was not completed'])
@@ -161,13 +156,9 @@ t.test('8 an unusable folder stops the start with one sentence', async (t) => {
 
 t.test('1.10 a sweep while the database is unavailable does no harm', async (t) => {
   const proxy = await createProxy(t, await testDatabaseUrl())
-  const app = Fastify({ pluginTimeout: 0 })
-  t.teardown(() => app.close())
-  app.decorate('usherOptions', readOptions({ databaseUrl: proxy.url, deadlines: {}, schema: uniqueSchema(t.name), uploadsDir: t.testdir() }))
-  await app.register(telemetry)
-  await app.register(database)
-  await app.register(storage)
+  const { app, core } = await openCore(t, { databaseUrl: proxy.url, deadlines: {}, uploadsDir: t.testdir() })
+  const { sweep } = await createStorage(core)
   await app.ready()
   await proxy.refuse()
-  await app.usherStorage.sweep()
+  await sweep()
 })

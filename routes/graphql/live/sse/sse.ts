@@ -57,7 +57,7 @@ export function addEventStreams (app: FastifyInstance, subscriptions: Subscripti
     const stream = new EventStream(subscriptions.unread)
     stream.once('close', leave)
     try {
-      const reader = app.usherActor.in(request)
+      const reader = usherAuth.actors.in(request)
       const { authorization, 'last-event-id': lastEventId } = request.headers as Record<string, string | undefined>
       // Before the subscription, which may take a while, because the session may end meanwhile.
       if (reader) stream.once('close', usherAuth.watch(authorization!, reader, () => stream.end()))

@@ -1,0 +1,39 @@
+import fp from 'fastify-plugin'
+import { explainStart } from '../../db/start-errors.ts'
+import type { Caller } from '../auth/caller.ts'
+import { coreOf } from '../core.ts'
+import { createAccounts } from './accounts.ts'
+import { createDeletedUsers } from './deleted-users.ts'
+import { createFirstAdmin } from './first-admin.ts'
+import { createNewUsers } from './new-users.ts'
+import { setPassword } from './set-password.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherAccounts: Accounts
+  }
+}
+
+export interface Accounts extends ReturnType<typeof createAccounts> {
+  readonly newUsers: ReturnType<typeof createNewUsers>
+  setPassword (caller: Caller, userId: string, passwordHash: string): Promise<number>
+}
+
+/** Creates, changes and deletes users: the operations that the policy permits, with everything that must happen along with them. */
+export default fp(async function accounts (app) {
+  const { usherAuth: auth, usherAudit: audit, usherHooks: hooks, usherUsers: users } = app
+  const dependencies = { ...coreOf(app), ...auth, audit, hooks, users }
+  // Uploads are a part that can be left out.
+  const sweep = app.hasDecorator('usherUploads') ? app.usherUploads.storage.sweep : undefined
+  const deletedUsers = createDeletedUsers({ ...dependencies, sweep })
+  app.decorate('usherAccounts', {
+    ...createAccounts({ ...dependencies, deletedUsers }),
+    newUsers: createNewUsers(dependencies),
+    setPassword: (caller, userId, passwordHash) => setPassword(dependencies, caller, userId, passwordHash),
+  })
+  // Not before, because its event must reach handlers that the host registers after Usher.
+  app.addHook('onReady', () => createFirstAdmin(dependencies).catch((error) => { throw explainStart(error, app.usherOptions.schema) }))
+}, {
+  name: 'usher-accounts',
+  dependencies: ['usher-options', 'usher-telemetry', 'usher-database', 'usher-auth', 'usher-audit', 'usher-hooks', 'usher-users'],
+})

@@ -1,0 +1,78 @@
+import fp from 'fastify-plugin'
+import { coreOf } from '../core.ts'
+import { createActors, type Actors } from './actors.ts'
+import { createClaims, type Claims } from './claims.ts'
+import { createIdentity, type Identity } from './identity.ts'
+import { createEmailLinks, type EmailLinks } from './links/email-links.ts'
+import { createMailLinks } from './links/mail-link.ts'
+import { createPasswordLinks, type PasswordLinks } from './links/password-links.ts'
+import { createSignUps, type SignUps } from './links/sign-ups.ts'
+import { createUndoLinks, type UndoLinks } from './links/undo-links.ts'
+import { createLogin, type LoginFunctions } from './login.ts'
+import { createPasswords, type Passwords } from './passwords.ts'
+import { createVisibility, type Visibility } from './policy.ts'
+import { createSessions, type Sessions } from './sessions.ts'
+import { createSigningKeys, type SigningKeys } from './signing-keys.ts'
+import { createThrottle, type Throttle } from './throttle/throttle.ts'
+import { createTokens, type Tokens } from './tokens.ts'
+import { createUserSessions, type UserSessions } from './user-sessions.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherAuth: Auth
+  }
+}
+
+/** Who somebody is and may do and see what: sessions, tokens, passwords, the links of mails, limits and the policy. */
+export interface Auth extends Identity {
+  readonly actors: Actors
+  readonly claims: Claims
+  readonly emailLinks: EmailLinks
+  readonly login: LoginFunctions
+  readonly passwordLinks: PasswordLinks
+  readonly passwords: Passwords
+  readonly sessions: Sessions
+  readonly signingKeys: SigningKeys
+  readonly signUps: SignUps
+  readonly throttle: Throttle
+  readonly tokens: Tokens
+  readonly undoLinks: UndoLinks
+  readonly userSessions: UserSessions
+  readonly visibility: Visibility
+}
+
+/** Accounts from the outside: logins, sessions, tokens and permissions (contract 4, 11). */
+export default fp(async function auth (app) {
+  const { usherOutbox: { mails }, usherHooks: hooks, usherUsers: users, usherAudit: audit } = app
+  const core = coreOf(app)
+  const { options } = core
+  const actors = createActors(options.actorName)
+  const throttle = createThrottle(core)
+  const signingKeys = await createSigningKeys(core)
+  const tokens = await createTokens({ ...core, scope: app, signingKeys })
+  const claims = createClaims(core)
+  const sessions = createSessions({ ...core, signingKeys })
+  const passwords = createPasswords(core)
+  const links = createMailLinks(app, options)
+  const identity = createIdentity({ ...core, actors, tokens, sessions, signingKeys })
+  app.decorate('usherAuth', {
+    ...identity,
+    actors,
+    claims,
+    emailLinks: createEmailLinks({ ...core, links, mails }),
+    login: createLogin({ ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle }),
+    passwordLinks: createPasswordLinks({ ...core, links, mails, audit }),
+    passwords,
+    sessions,
+    signingKeys,
+    signUps: createSignUps({ ...core, links, mails }),
+    throttle,
+    tokens,
+    undoLinks: createUndoLinks({ ...core, links, mails }),
+    userSessions: createUserSessions({ sessions, users, audit }),
+    visibility: createVisibility({ options, actors, identity }),
+  })
+}, {
+  name: 'usher-auth',
+  dependencies: ['usher-options', 'usher-telemetry', 'usher-database', 'usher-outbox', 'usher-hooks', 'usher-users', 'usher-audit'],
+})

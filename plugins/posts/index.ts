@@ -1,0 +1,34 @@
+import fp from 'fastify-plugin'
+import { coreOf } from '../core.ts'
+import { createEvents, type PostEvents } from './events.ts'
+import { createPostChanges } from './post-changes.ts'
+import { createPosts, type PostRecords } from './posts.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherPosts: Posts
+  }
+}
+
+export interface Posts {
+  readonly records: PostRecords
+  /** The operations that the policy permits. */
+  readonly changes: ReturnType<typeof createPostChanges>
+  /** New posts, for subscriptions. Undefined without GraphQL. */
+  readonly events: PostEvents | undefined
+}
+
+/** Posts, and their delivery to subscribers (contract 7). */
+export default fp(async function posts (app) {
+  const { usherIdempotency: idempotency, usherUsers: users, usherAuth: auth, usherHooks: hooks, usherOptions: { without } } = app
+  const core = coreOf(app)
+  const records = createPosts(core)
+  app.decorate('usherPosts', {
+    records,
+    changes: createPostChanges({ records, users, hooks, idempotency }),
+    events: without.includes('graphql') ? undefined : createEvents({ ...core, auth }),
+  })
+}, {
+  name: 'usher-posts',
+  dependencies: ['usher-options', 'usher-telemetry', 'usher-database', 'usher-idempotency', 'usher-users', 'usher-auth', 'usher-hooks'],
+})
