@@ -9,7 +9,7 @@ import { IdempotencyKeyInUse } from '../../schema/idempotency.ts'
 import { WrongPassword } from '../../schema/password.ts'
 import { StorageFailed, StorageFull } from '../../schema/upload.ts'
 import { challengeOf } from '../../schema/auth.ts'
-import { adviceFor, isExhausted } from './exhausted.ts'
+import { adviceFor, isExhausted } from '../support/exhausted.ts'
 import { sendIsolated } from './response-isolation.ts'
 import { createSampler } from '../support/sampler.ts'
 

@@ -33,7 +33,7 @@ export interface StorageBackend {
   isShared (database: string): Promise<boolean>
   /**
    * Writes temporary bytes under a new id, in constant memory; their number is not known before. Throws `StorageFull`,
-   * `StorageFailed`, the very error that `bytes` throws, or that of a limit (`plugins/http/exhausted.ts`). What has been
+   * `StorageFailed`, the very error that `bytes` throws, or that of a limit (`plugins/support/exhausted.ts`). What has been
    * written then remains: the caller removes it.
    */
   write (id: string, bytes: AsyncIterable<Uint8Array>): Promise<void>

@@ -2,7 +2,7 @@ import { fsync } from 'node:fs'
 import { chown, mkdir, mkdtemp, open, opendir, readdir, rename, rm, rmdir, stat, type FileHandle } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { isExhausted } from '../http/exhausted.ts'
+import { isExhausted } from '../support/exhausted.ts'
 import { StorageFailed, StorageFull } from '../../schema/upload.ts'
 import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
 
