@@ -19,17 +19,18 @@ const parseGiven = createParser(Type.Object({ authorId: Type.Optional(line()) })
 
 /** Creates the operations on posts, which do what those of GraphQL do. */
 export function createPostOperations (app: FastifyInstance, perform: Perform): PostOperations {
-  const { records: posts, changes } = app.usherPosts
+  // Undefined in a mount without posts.
+  const { usherPosts: posts } = app
 
   return {
     create: (given, options) => perform.write(options, async (caller) => {
       caller.requireIdentity()
       parseGiven(given)
-      return show(await changes.create(caller, given))
+      return show(await posts.changes.create(caller, given))
     }),
 
     get: (id, options) => perform.read(options, async (caller) => {
-      const post = await posts.read(idOf(id))
+      const post = await posts.records.read(idOf(id))
       caller.authorizeReading('posts:read', post?.authorId)
       if (!post) throw new PostNotFound()
       return show(post)
@@ -39,14 +40,14 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
       const { author, limit, after } = parseQuery(query)
       const authorId = author?.toLowerCase()
       caller.authorizeReading('posts:read', authorId)
-      const { rows, next } = await posts.list({ fields: postFields, authorId, limit, after: after && decodePlace(after).position })
-      const data = await posts.complete(rows) as readonly PostRow[]
+      const { rows, next } = await posts.records.list({ fields: postFields, authorId, limit, after: after && decodePlace(after).position })
+      const data = await posts.records.complete(rows) as readonly PostRow[]
       return { data: data.map(show), page: { next: next && encodePlace(rows.at(-1) as PostRow), limit } }
     }),
 
-    update: (id, given, options) => perform.write(options, async (caller) => show(await changes.update(caller, idOf(id), given ?? {}))),
+    update: (id, given, options) => perform.write(options, async (caller) => show(await posts.changes.update(caller, idOf(id), given ?? {}))),
 
-    delete: (id, options) => perform.write(options, async (caller) => { await changes.delete(caller, idOf(id)) }),
+    delete: (id, options) => perform.write(options, async (caller) => { await posts.changes.delete(caller, idOf(id)) }),
   }
 }
 
