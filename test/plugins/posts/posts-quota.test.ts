@@ -64,3 +64,18 @@ t.test('13.4 a hook in the transaction of a post does not change the limit, and 
   const unlimited = await createUsher(t, { ...hooked.options, postsPerHour: 0 })
   t.ok(await createPost(unlimited, unlimited.admin))
 })
+
+t.test('13.4 a user who does not stop costs one statement a second, not one for each post', async (t) => {
+  const node = await createUsher(t, { postsPerHour: 1 })
+  const user = await node.createUser()
+  const items = async () => {
+    const metrics = await node.app.usher.metrics()
+    const found = metrics.find(({ name }) => name === 'usher_batch_items')!.samples.find(({ labels }) => labels['batch'] === 'posts.create')
+    return found && 'sum' in found ? found.sum : 0
+  }
+  await createPost(node, user)
+  const [before, began] = [await items(), performance.now()]
+  for (let count = 0; count < 50; count++) await t.rejects(createPost(node, user), /TOO_MANY_POSTS/)
+  const seconds = (performance.now() - began) / 1000
+  t.ok(await items() - before <= seconds + 1, `${await items() - before} posts reached the database in ${seconds} s`)
+})

@@ -213,3 +213,25 @@ t.test('7.7 a node without subscribers reads no posts', async (t) => {
   // The first subscriber reads once, before the node detects that it has disconnected.
   t.ok(reads() <= least + 1)
 })
+
+t.test('7.8 a subscription is executed only as long as it has subscribers, and once for all of them', async (t) => {
+  const node = await createUsher(t)
+  const running = async () => {
+    const metrics = await node.app.usher.metrics()
+    const [sample] = metrics.find(({ name }) => name === 'usher_shared_subscriptions')!.samples
+    return sample && 'value' in sample ? sample.value : undefined
+  }
+  const sockets = await Promise.all([openSocket(t, node), openSocket(t, node)])
+  for (const socket of sockets) {
+    await socket.init()
+    socket.start('titles', POSTS)
+    await socket.settle()
+  }
+  await until('both share an execution', async () => await running() === 1)
+  sockets[0]!.stop('titles')
+  await sockets[0]!.settle()
+  t.equal(await running(), 1, 'the other one still has it')
+  sockets[1]!.stop('titles')
+  await sockets[1]!.settle()
+  await until('nothing is executed', async () => await running() === 0)
+})
