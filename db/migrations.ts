@@ -33,9 +33,12 @@ type Statements = (db: Kysely<Tables>, schema: string) => Promise<void>
 
 /**
  * What a migration does: statements in a transaction, or indexes to build, and statements in a transaction once they
- * are there. What the indexes need is created first, and once more if a build has failed.
+ * are there. What the indexes need is created first, and once more if a build has failed. `whenUnused` runs at last on
+ * tables that no node of the previous release uses.
  */
-type Migration = Statements | { beforehand?: Statements, indexes: IndexesOf, afterwards?: Statements }
+type Migration = Statements | {
+  beforehand?: Statements, indexes: IndexesOf, afterwards?: Statements, whenUnused?: Statements
+}
 
 const statementsOf = (migration: Migration): Statements | undefined => typeof migration === 'function' ? migration : migration.afterwards
 
@@ -149,6 +152,7 @@ export async function runMigrations (trx: Kysely<Tables>, schema: string, { only
         await createIndexes(db, migration.indexes(schema), { isEmpty: isNew })
       }
       await statementsOf(migration)?.(db.withSchema(schema), schema)
+      if (typeof migration !== 'function') await migration.whenUnused?.(db.withSchema(schema), schema)
     }
     await note(db, schema, missing.map(([name]) => name))
   })

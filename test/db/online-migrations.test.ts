@@ -26,7 +26,8 @@ async function createOlder (t: Test) {
 }
 
 async function undo (sql: Sql): Promise<void> {
-  for (const index of INDEXES) await sql`drop index ${sql(index)}`
+  // A new schema does not have them any more.
+  for (const index of INDEXES) await sql`drop index if exists ${sql(index)}`
   for (const event of ['insert', 'update', 'delete', 'truncate']) await sql`drop trigger ${sql(`uploads_counted_${event}`)} on uploads`
   await sql`drop table upload_usage, post_rates cascade`
   await sql`drop function if exists count_uploads(), add_upload_usage(uuid, bigint, bigint, text)`
@@ -37,7 +38,7 @@ const indexesOf = async (sql: Sql, schema: string) => (await sql`
   select indexrelid::regclass::text as name from pg_index join pg_class on pg_class.oid = indexrelid
   where relnamespace = ${schema}::regnamespace and indisvalid and relname in ${sql(INDEXES)} order by 1`).map(({ name }) => name)
 
-t.test('14.3 an older database is migrated by several nodes at once, each migration once, with the same indexes as a new one', async (t) => {
+t.test('14.3 an older database is migrated by several nodes at once, each migration once, with the same indexes as a new one, and those of the previous release', async (t) => {
   const { schema, sql, db } = await createOlder(t)
   const steps: MigrationStep[] = []
   const others = await Promise.all(Array.from({ length: 3 }, () => openConnection(t)))
@@ -46,7 +47,7 @@ t.test('14.3 an older database is migrated by several nodes at once, each migrat
   t.same(steps.filter(({ state }) => state === 'ended').map(({ migration }) => migration), ['0017-user-lists', '0018-quotas'])
   const definitions = async (name: string) => (await sql`
     select replace(replace(indexdef, ${`${name}.`}, ''), ${name}, '') as text
-    from pg_indexes where schemaname = ${name} order by indexname`).map(({ text }) => text)
+    from pg_indexes where schemaname = ${name} and indexname not in ${sql(INDEXES)} order by indexname`).map(({ text }) => text)
   const fresh = uniqueSchema(t.name)
   await migrate(db, fresh)
   t.same(await definitions(schema), await definitions(fresh))
