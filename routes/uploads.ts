@@ -13,6 +13,7 @@ import type { TemporaryFile } from '../plugins/uploads/storage.ts'
 import { IDEMPOTENT } from '../schema/idempotency.ts'
 import { IdParams } from '../schema/params.ts'
 import { BodyStalled, PayloadTooLarge, PreconditionFailed, RangeNotSatisfiable, UnsupportedMediaType } from '../schema/errors.ts'
+import { baseUrlOf } from '../schema/public-url.ts'
 import { failures, HEADERS, NotModified } from '../schema/reply.ts'
 import { isShown, QuotaExceeded, Upload, UploadBytes, UploadForm, UploadRange, UploadUsage } from '../schema/upload.ts'
 import { readRange } from './byte-range.ts'
@@ -58,8 +59,8 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherAuth: { actors, actorOf, allow, authenticate, callerOf, confirmReader, visibility, watchSession }, usherUploads: uploads, usherOptions,
   } = app
   const { storage } = uploads
-  const { prefix, publicUrl = '', uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
-  const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
+  const { uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
+  const base = `${baseUrlOf(usherOptions)}/api/uploads`
   const pace = { idleMs: uploadIdleSeconds * 1000, minBytesPerPeriod: uploadMinBytesPerSecond * uploadIdleSeconds }
   const cutOff = createResponseCutOff(app)
   const claimKey = createClaim(app)

@@ -13,3 +13,11 @@ export function isPublicUrl (text: string): boolean {
 /** Returns the path of a public URL, without a slash at its end. Requests reach Usher without it. */
 export const pathOf = (publicUrl: string | undefined): string =>
   publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/+$/, '')
+
+/**
+ * Returns the address of a mount, without a slash at its end: absolute if there is a public URL.
+ * @param origin what stands for the public URL if there is none
+ */
+export const baseUrlOf = (
+  { publicUrl, prefix }: { publicUrl?: string | undefined, prefix: string }, origin = ''
+): string => `${publicUrl?.replace(/\/+$/, '') ?? origin}${prefix}`

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
+import { inTime } from '../../schema/in-time.ts'
 import type { Listener } from './listener.ts'
 import type { Pool } from './pool.ts'
 
@@ -21,8 +21,7 @@ export async function requireDelivery (
   const channel = `usher_${randomUUID()}`
   const arrived = new Promise<void>((resolve) => channels.set(channel, { onMessage: () => resolve() }))
   await listener.run(`listen "${channel}"`)
-  const tooLate = delay(timeoutMs, undefined, { ref: false }).then(() => { throw undelivered() })
-  await Promise.race([Promise.all([notify(pool, channel), arrived]), tooLate])
+  await inTime(Promise.all([notify(pool, channel), arrived]), timeoutMs, undelivered)
   await listener.run(`unlisten "${channel}"`)
   channels.delete(channel)
 }

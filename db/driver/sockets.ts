@@ -1,6 +1,6 @@
 import { connect, Socket } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
 import postgres, { type Sql } from 'postgres'
+import { inTime } from '../../schema/in-time.ts'
 import { connectToPath } from './client.ts'
 import { encrypt } from './tls-socket.ts'
 
@@ -141,8 +141,9 @@ async function requireWritable (clientOptions: Sql['options'], host: Host): Prom
   const options = { ...clientOptions, ...only(host) } as never as Sql['options']
   const { sql, end } = openClient(options, { max: 1, connect_timeout: ANSWER_MS / 1000, fetch_types: false, debug: false, onclose () {} }, 1)
   try {
-    const tooLate = delay(ANSWER_MS, undefined, { ref: false }).then(() => { throw failure('CONNECT_TIMEOUT', 'The host does not answer') })
-    const [row] = await Promise.race([sql.unsafe('show transaction_read_only'), tooLate])
+    const [row] = await inTime(
+      sql.unsafe('show transaction_read_only'), ANSWER_MS, () => failure('CONNECT_TIMEOUT', 'The host does not answer')
+    )
     if (row!.transaction_read_only === 'on') throw failure('READ_ONLY', 'The host accepts no writes')
     return host
   } finally {

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Sql } from 'postgres'
 import { createClient } from '../../db/driver/client.ts'
+import { inTime } from '../../schema/in-time.ts'
 import { readRunning, urlOf, type Cluster, type Running } from './cluster.ts'
 
 /** A node's share in a running server. It ends with its connection, and therefore with the node, even if the node is killed. */
@@ -83,7 +84,6 @@ async function shutDown (cluster: Cluster, pid: number): Promise<void> {
   while (Date.now() < deadline && (await readRunning(cluster))?.pid === pid)
 }
 
-// Rejects if a query is not answered in time: a server that hangs accepts connections but never answers.
-async function answer<T> (query: Promise<T>, answerMs: number): Promise<T> {
-  return Promise.race([query, setTimeout(answerMs, undefined, { ref: false }).then(() => { throw new Error('it does not answer') })])
-}
+// A server that hangs accepts connections but never answers.
+const answer = <T> (query: Promise<T>, answerMs: number): Promise<T> =>
+  inTime(query, answerMs, () => new Error('it does not answer'))

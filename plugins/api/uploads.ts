@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { UploadRow } from '../../db/uploads.ts'
 import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
 import { pageQuery } from '../../schema/params.ts'
+import { baseUrlOf } from '../../schema/public-url.ts'
 import { line } from '../../schema/text.ts'
 import type { UploadOperations, UsherUpload } from '../../schema/usher.ts'
 import { createParser } from '../../schema/validator.ts'
@@ -12,8 +13,8 @@ const parseQuery = createParser(Type.Object({ user: Type.Optional(line()), ...pa
 
 /** Creates the operations on uploads. */
 export function createUploadOperations (app: FastifyInstance, perform: Perform): UploadOperations {
-  const { usherUploads: uploads, usherOptions: { prefix, publicUrl = '' } } = app
-  const base = `${publicUrl.replace(/\/+$/, '')}${prefix}/api/uploads`
+  const { usherUploads: uploads, usherOptions } = app
+  const base = `${baseUrlOf(usherOptions)}/api/uploads`
 
   const show = ({ id, userId, filename, mediaType, size, sha256, description, createdAt }: UploadRow): UsherUpload => ({
     id, fileUrl: `${base}/${id}`, userId: userId!, filename, mediaType, size: Number(size), sha256, description, createdAt: new Date(createdAt),

@@ -1,6 +1,9 @@
+import { copyRow } from '../../db/row.ts'
 import type { UserRow } from '../../db/tables.ts'
 import { checkClaims, noClaims, type ActorClaims } from '../../schema/claims.ts'
 import { InternalError } from '../../schema/errors.ts'
+import { inTime } from '../../schema/in-time.ts'
+import { withoutEmpty } from '../../schema/user-fields.ts'
 import type { UsherUser } from '../../schema/user.ts'
 import type { Core } from '../core.ts'
 
@@ -16,30 +19,17 @@ export function createClaims ({ options: { claims: claimsOf, userFields, deadlin
     async of (user: UserRow): Promise<ActorClaims> {
       if (!claimsOf) return noClaims
       try {
-        return checkClaims(await inTime(async () => claimsOf(copy(user)), deadlines.claims))
+        return checkClaims(await inTime((async () => claimsOf(copy(user)))(), deadlines.claims, isLate))
       } catch (thrown) {
         throw new InternalError({ cause: explain(thrown) })
       }
     },
   }
 
-  // The row may be shared with other requests, and may have the password hash.
-  function copy (row: UserRow): UsherUser {
-    const { id, name, email, emailVerified, role, disabled, createdAt, updatedAt } = row
-    const fields = userFields.map(({ name }) => [name, (row as unknown as Record<string, unknown>)[name]] as const).filter(([, value]) => value != null)
-    const user = { id, name, email, emailVerified, role, disabled, createdAt, updatedAt, ...Object.fromEntries(fields) }
-    return structuredClone(user) as unknown as UsherUser
-  }
-}
+  // The row may be shared with other requests.
+  const copy = (row: UserRow): UsherUser => copyRow(withoutEmpty(userFields, row))
 
-async function inTime<Result> (run: () => Promise<Result>, timeoutMs: number): Promise<Result> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`usher: claims has not returned within ${timeoutMs / 1000} seconds`)), timeoutMs)
-  try {
-    return await Promise.race([run(), late])
-  } finally {
-    clearTimeout(timer)
-  }
+  const isLate = () => new Error(`usher: claims has not returned within ${deadlines.claims / 1000} seconds`)
 }
 
 function explain (thrown: unknown): Error {

@@ -12,6 +12,7 @@ import type { MigrationStep } from '../../db/migration-steps.ts'
 import { loadConsumed } from '../../db/outbox/consumed.ts'
 import { explainStart, isReadOnly } from '../../db/start-errors.ts'
 import { DatabaseUnavailable } from '../../schema/errors.ts'
+import { inTime } from '../../schema/in-time.ts'
 import { createSampler } from '../support/sampler.ts'
 
 // Usher's statements have a few kilobytes at most.
@@ -46,13 +47,13 @@ export async function openDatabase (app: FastifyInstance) {
   const atStart = await whileFailingOver(prepare, { outages: true }).catch(giveUp)
 
   async function prepare (): Promise<Partial<AtStart>> {
-    await inTime(connection.connect())
+    await whileAnswering(connection.connect())
     hasAnswered = true
     let reading: Promise<Partial<AtStart> | undefined> | undefined
     // They are read along with the names of the migrations, and once more if the tables had to be migrated.
     const onTables = () => { reading = read().catch(() => undefined) }
     const [{ newer, hasChanged, isStandby }] = await Promise.all([
-      migrate(db, schema, { fields: userFields, report, onTables }), inTime(connection.measureClock()),
+      migrate(db, schema, { fields: userFields, report, onTables }), whileAnswering(connection.measureClock()),
     ])
     if (isStandby) {
       throw new DatabaseUnavailable({ cause: new StartFailure('The database accepts no writes', 'READ_ONLY') })
@@ -62,20 +63,15 @@ export async function openDatabase (app: FastifyInstance) {
   }
 
   async function read (): Promise<Partial<AtStart>> {
-    const [rows] = await inTime(Promise.all([
+    const [rows] = await whileAnswering(Promise.all([
       readAtStart(db, schema, { email: admin?.email, uploads: !without.includes('uploads') }), loadConsumed(db),
     ]))
     return rows
   }
 
   // Nothing else limits how long statements wait before there are heartbeats.
-  async function inTime<Result> (work: Promise<Result>): Promise<Result> {
-    const late = new AbortController()
-    const tooLate = delay(deadlines.databaseStart, undefined, { ref: false, signal: late.signal }).then(() => {
-      throw new DatabaseUnavailable({ cause: new StartFailure('The database does not answer', 'ETIMEDOUT') })
-    })
-    return Promise.race([work, tooLate]).finally(() => late.abort())
-  }
+  const whileAnswering = <Result> (work: Promise<Result>): Promise<Result> => inTime(work, deadlines.databaseStart, () =>
+    new DatabaseUnavailable({ cause: new StartFailure('The database does not answer', 'ETIMEDOUT') }))
 
   /**
    * Does what a start does in the database, and again while that accepts no writes, because a standby has not been

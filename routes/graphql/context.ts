@@ -80,7 +80,7 @@ class ReadClient implements Client {
   }
 
   get destroyed (): boolean {
-    const { bytes, client, usher: { usherGraphqlLimits: { results } } } = this.#context
+    const { bytes, client, usher: { usherGraphql: { limits: { results } } } } = this.#context
     return client.destroyed || bytes > results.maxBytes
   }
 }

@@ -24,7 +24,7 @@ export function executeOperation (
   const context: GraphQLContext = { ...createContext(usher, request, operation), actor, discarded: stopping.signal }
   const finish = (send: () => void) => {
     context.leaveQueue?.()
-    usher.usherGraphqlLimits.results.release(context)
+    usher.usherGraphql.limits.results.release(context)
     if (!stopping.signal.aborted) send()
   }
   const ended = usher.graphql(query, context, variables, operationName).then(

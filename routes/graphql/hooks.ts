@@ -18,7 +18,7 @@ const SERIALIZED_AT_ONCE = 256 * 1024
  * there.
  */
 export function addLimits (app: FastifyInstance): void {
-  const { documents, queue, results, checkCost } = app.usherGraphqlLimits
+  const { documents, queue, results, checkCost } = app.usherGraphql.limits
 
   app.graphql.addHook<GraphQLContext>('preValidation', async (_, document, { request }) => {
     documents.charge(clientNetworksOf(request!), checkLimits(document))
@@ -85,7 +85,7 @@ export function serialize (
 }
 
 async function serializeLarge (app: FastifyInstance, result: ExecutionResult | FormattedExecutionResult): Promise<void> {
-  const { maxBytes } = app.usherGraphqlLimits.results
+  const { maxBytes } = app.usherGraphql.limits.results
   const json = await serializeInTurns(result, maxBytes)
   if (json) return keepSerialized(result, json)
   fail(app, result, new ResponseTooLarge(maxBytes))

@@ -26,6 +26,16 @@ import { createSubscriptions } from './live/subscriptions.ts'
 const PATH = '/graphql'
 const DOCUMENTS_KEPT = 256
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    usherGraphql: {
+      readonly limits: ReturnType<typeof createLimits>
+      /** Counts the errors that clients receive, by their code. */
+      readonly countErrors: ReturnType<typeof createErrorCount>
+    }
+  }
+}
+
 /**
  * Adds the endpoint /graphql (contract 7): queries and mutations by POST, queries by GET, all operations over a
  * WebSocket or server-sent events, and GraphiQL for browsers.
@@ -43,8 +53,7 @@ const graphql: FastifyPluginAsync = async (app) => {
     }, done)
   })
   app.addHook('preValidation', app.usherAuth.reconfirm)
-  app.decorate('usherGraphqlLimits', createLimits(app))
-  app.decorate('usherGraphqlErrors', createErrorCount(app))
+  app.decorate('usherGraphql', { limits: createLimits(app), countErrors: createErrorCount(app) })
   const subscriptions = createSubscriptions(app)
   addSockets(app, PATH, subscriptions)
   await app.register(mercurius, createOptions(app, addEventStreams(app, subscriptions)))
@@ -108,7 +117,7 @@ function createOptions (app: FastifyInstance, respondWithEvents: ReturnType<type
 
   function formatFailure (execution: FailedExecution, reply?: FastifyReply) {
     const response = formatExecution(execution, (reply ?? app).log)
-    app.usherGraphqlErrors(response.errors!)
+    app.usherGraphql.countErrors(response.errors!)
     // Every response to a POST has status 200 (contract 7.1).
     const isPost = reply === undefined || reply.request.method === 'POST'
     return { statusCode: isPost ? 200 : statusByGet(execution, response, reply.request, reply), response }

@@ -6,12 +6,6 @@ import { DocumentBudget } from './document-budget.ts'
 import { ResultBudget } from './result-budget.ts'
 import { OperationQueue } from './operation-queue.ts'
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    usherGraphqlLimits: ReturnType<typeof createLimits>
-  }
-}
-
 /** An operation of a document, and its variables. */
 export interface CostlyOperation {
   schema: GraphQLSchema

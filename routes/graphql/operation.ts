@@ -109,7 +109,7 @@ function recallDocument (schema: GraphQLSchema, text: string): KnownDocument {
 
 function ensureValid (usher: FastifyInstance, request: FastifyRequest, known: KnownDocument): void {
   if (known.valid) return
-  usher.usherGraphqlLimits.documents.charge(clientNetworksOf(request), checkLimits(known.document))
+  usher.usherGraphql.limits.documents.charge(clientNetworksOf(request), checkLimits(known.document))
   const [problem] = validate(usher.graphql.schema, known.document, specifiedRules, { maxErrors: 1 })
   if (problem) throw problem
   forgetText(known.document)
@@ -136,7 +136,7 @@ export function checkSubscription (
   const { document } = known
   const { errors, coerced } = getVariableValues(schema, getOperationAST(document, operationName)!.variableDefinitions!, variables)
   if (errors) throw errors[0]
-  usher.usherGraphqlLimits.checkCost({ schema, document, operationName, variables: coerced })
+  usher.usherGraphql.limits.checkCost({ schema, document, operationName, variables: coerced })
   return { schema, document, variables: coerced, operationName }
 }
 

@@ -23,7 +23,7 @@ const outputs = new WeakMap<readonly object[], readonly Output[]>()
  * `Overloaded`.
  */
 export function countRows (context: GraphQLContext, info: GraphQLResolveInfo, rows: readonly Row[]): void {
-  const { results } = context.usher.usherGraphqlLimits
+  const { results } = context.usher.usherGraphql.limits
   const outputs = outputsOf(info)
   let bytes = 0
   for (const row of rows) {

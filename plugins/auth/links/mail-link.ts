@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Options } from '../../../schema/options.ts'
+import { baseUrlOf } from '../../../schema/public-url.ts'
 import { hashSecret } from '../cookie-value.ts'
 
 /** The pages to which links in mails lead. */
@@ -11,11 +12,11 @@ export type MailPage = '/set-password' | '/sign-up/confirm' | '/verify-email' | 
  * could choose where it leads.
  * @param app where to find the address on which the server listens, if there is no public URL
  */
-export function createMailLinks (app: Pick<FastifyInstance, 'server' | 'listeningOrigin'>, { passwordUrl, publicUrl, prefix }: Options) {
+export function createMailLinks (app: Pick<FastifyInstance, 'server' | 'listeningOrigin'>, options: Options) {
   /** Returns the address of a page. */
   function pageOf (page: MailPage): string {
-    if (page === '/set-password' && passwordUrl !== undefined) return passwordUrl
-    return `${publicUrl?.replace(/\/+$/, '') ?? (app.server.listening ? app.listeningOrigin : '')}${prefix}${page}`
+    if (page === '/set-password' && options.passwordUrl !== undefined) return options.passwordUrl
+    return `${baseUrlOf(options, app.server.listening ? app.listeningOrigin : '')}${page}`
   }
 
   return {

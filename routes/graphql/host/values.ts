@@ -17,7 +17,7 @@ const INSTANT_BYTES = 24
  */
 export function countValue (context: GraphQLContext, value: unknown, isLeaf: boolean): void {
   const bytes = measure(value, isLeaf)
-  if (bytes > 0) context.usher.usherGraphqlLimits.results.add(context, bytes)
+  if (bytes > 0) context.usher.usherGraphql.limits.results.add(context, bytes)
 }
 
 function measure (value: unknown, isLeaf: boolean): number {

@@ -57,7 +57,7 @@ export async function render (usher: FastifyInstance, subscription: Subscription
       // Without posts, nothing listens for the end of an outage.
       await (usher.usherOptions.without.includes('posts') ? sleep(RETRY_MS, undefined, { ref: false }) : usher.usherPosts.events!.wait(error))
     } finally {
-      usher.usherGraphqlLimits.results.release(context)
+      usher.usherGraphql.limits.results.release(context)
     }
   }
 }
@@ -65,7 +65,7 @@ export async function render (usher: FastifyInstance, subscription: Subscription
 async function executeInTurn (
   usher: FastifyInstance, subscription: Subscription, event: unknown, contextValue: GraphQLContext
 ): Promise<ExecutionResult> {
-  const { queue, checkCost } = usher.usherGraphqlLimits
+  const { queue, checkCost } = usher.usherGraphql.limits
   const { schema, document, variables, operationName } = subscription
   const run = () => execute({ schema, document, variableValues: variables, operationName, rootValue: event, contextValue })
   const cost = checkCost(subscription)

@@ -136,7 +136,7 @@ function describeError (error: GraphQLError, request: FastifyRequest, reply: Fas
   // Clients give up after an error, but reconnect if a stream ends without one. The failure is temporary, so they should reconnect.
   if (isTemporary(error)) return `${RECONNECT}\n`
   const failure = formatExecution({ errors: [error] }, request.log)
-  request.server.usherGraphqlErrors(failure.errors!)
+  request.server.usherGraphql.countErrors(failure.errors!)
   if (request.method === 'POST') return whole(failure)
   // A browser reconnects after any event stream, whatever its events say, unless the status is an error.
   const cause = rootOf(error)

@@ -187,7 +187,7 @@ export class GraphqlSocket {
 
   // In both protocols this message also ends the operation.
   #sendErrors (id: string, errors: readonly GraphQLFormattedError[]): void {
-    this.#context.usher.usherGraphqlErrors(errors)
+    this.#context.usher.usherGraphql.countErrors(errors)
     this.#socket.write(JSON.stringify({ type: 'error', id, payload: errors }))
   }
 }
