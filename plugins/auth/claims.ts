@@ -27,9 +27,13 @@ export function createClaims ({ options: { claims: claimsOf, userFields, deadlin
   }
 
   // The row may be shared with other requests.
-  const copy = (row: UserRow): UsherUser => copyRow(withoutEmpty(userFields, row))
+  function copy (row: UserRow): UsherUser {
+    return copyRow(withoutEmpty(userFields, row))
+  }
 
-  const isLate = () => new Error(`usher: claims has not returned within ${deadlines.claims / 1000} seconds`)
+  function isLate (): Error {
+    return new Error(`usher: claims has not returned within ${deadlines.claims / 1000} seconds`)
+  }
 }
 
 function explain (thrown: unknown): Error {

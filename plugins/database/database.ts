@@ -70,8 +70,10 @@ export async function openDatabase (app: FastifyInstance) {
   }
 
   // Nothing else limits how long statements wait before there are heartbeats.
-  const whileAnswering = <Result> (work: Promise<Result>): Promise<Result> => inTime(work, deadlines.databaseStart, () =>
-    new DatabaseUnavailable({ cause: new StartFailure('The database does not answer', 'ETIMEDOUT') }))
+  function whileAnswering<Result> (work: Promise<Result>): Promise<Result> {
+    return inTime(work, deadlines.databaseStart, () =>
+      new DatabaseUnavailable({ cause: new StartFailure('The database does not answer', 'ETIMEDOUT') }))
+  }
 
   /**
    * Does what a start does in the database, and again while that accepts no writes, because a standby has not been
