@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 import { coreOf } from '../core.ts'
-import { createEvents, type PostEvents } from './events.ts'
+import type { PostEvents } from './events.ts'
 import { createPostChanges } from './post-changes.ts'
 import { createPosts, type PostRecords } from './posts.ts'
 
@@ -26,9 +26,14 @@ export default fp(async function posts (app) {
   app.decorate('usherPosts', {
     records,
     changes: createPostChanges({ records, users, hooks, idempotency }),
-    events: without.includes('graphql') ? undefined : createEvents({ ...core, auth }),
+    events: without.includes('graphql') ? undefined : (await importEvents()).createEvents({ ...core, auth }),
   })
 }, {
   name: 'usher-posts',
   dependencies: ['usher-options', 'usher-telemetry', 'usher-database', 'usher-idempotency', 'usher-users', 'usher-auth', 'usher-hooks'],
 })
+
+// Not in the default export: there the compiler does not change the extension of a dynamic import.
+function importEvents () {
+  return import('./events.ts')
+}
