@@ -37,7 +37,7 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
   t.strictSame(paths.filter((path) => path.endsWith('.d.ts')).sort(), [
     'dist/app.d.ts',
     ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'retry', 'session'].map((name) => `dist/client/${name}.d.ts`),
-    'dist/plugins/migrate.d.ts',
+    'dist/plugins/database/migrate.d.ts',
     ...['claims', 'deadlines', 'events', 'hooks', 'host-graphql', 'limits', 'mail', 'metrics', 'options', 'pages', 'password-hash', 'policy', 'register', 'user', 'user-fields', 'user-list', 'usher', 'webhooks']
       .map((name) => `dist/schema/${name}.d.ts`).sort(),
     'dist/testing/index.d.ts',
