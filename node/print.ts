@@ -26,13 +26,17 @@ export function printFailure (...lines: string[]): void {
   write(FATAL, lines)
 }
 
+// In one piece, so that whoever reads one of the lines has the others as well.
 function write (level: number, lines: readonly string[]): void {
-  if (base) for (const line of lines) writeEntry(level, { msg: line.trim() })
-  else process.stderr.write(`${lines.join('\n')}\n`)
+  process.stderr.write(base ? lines.map((line) => entryOf(level, { msg: line.trim() })).join('') : `${lines.join('\n')}\n`)
 }
 
 function writeEntry (level: number, entry: { msg: string, err?: object }): void {
-  process.stderr.write(`${JSON.stringify({ level, time: Date.now(), ...base, ...entry })}\n`)
+  process.stderr.write(entryOf(level, entry))
+}
+
+function entryOf (level: number, entry: { msg: string, err?: object }): string {
+  return `${JSON.stringify({ level, time: Date.now(), ...base, ...entry })}\n`
 }
 
 /**

@@ -154,9 +154,9 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
   const served = `Usher listens on ${url}`
   if (!announces) return served
   if (!mailer) printWarning('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
-  print(served, `  data: ${data.location}`, `  log in: ${url}/login, docs: ${url}/docs, GraphiQL: ${url}/graphql`)
   // Its parent is the primary, which may itself be the child of npm.
-  if (handover) print(`  workers: ${workersOf(settings)}, replaced by SIGHUP to process ${process.ppid}`)
+  const workers = handover ? [`  workers: ${workersOf(settings)}, replaced by SIGHUP to process ${process.ppid}`] : []
+  print(served, `  data: ${data.location}`, `  log in: ${url}/login, docs: ${url}/docs, GraphiQL: ${url}/graphql`, ...workers)
   notice.show()
   return served
 }
