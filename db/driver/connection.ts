@@ -33,10 +33,7 @@ export interface ConnectionOptions {
   schema: string
   /** Measures statements and connections, and gives statements spans. */
   telemetry?: Telemetry
-  /**
-   * Is told of each statement, with its text and the milliseconds that it has taken. Without it, nothing is measured
-   * for it.
-   */
+  /** Called after each statement with its text and its duration in milliseconds. Without it, nothing is measured. */
   onStatement?: ((text: string, ms: number) => void) | undefined
   log: Log
 }
@@ -50,8 +47,7 @@ export interface Connection {
   readonly heartbeat: Pick<Notifications, 'start'> | undefined
   /**
    * Opens the first connections, those of `notifications` included, at the same time. Resolves when statements can be
-   * sent. Rejects with
-   * the failure of a connection.
+   * sent. Rejects with the failure of a connection.
    */
   connect (): Promise<void>
   /** Replaces the connections of statements, for example because the server accepts no writes any more. */
