@@ -6,7 +6,7 @@ type Holds = () => boolean | Promise<boolean>
 const VERIFIED_AT_ONCE = 1000
 
 /** What ends when a condition does not hold any more: sockets, event streams and downloads, when their actor may not act any more. */
-export class Watched {
+export class ActorWatch {
   readonly #conditions = new Map<() => void, Holds>()
   // All who ask before a verification begins share it.
   readonly #verifyAll = batchCalls(async (_: 'all'[]) => {

@@ -6,7 +6,7 @@ import type { Action, Actor } from '../../schema/policy.ts'
 import { hasBody } from '../http/raw/body-deadline.ts'
 import type { Core } from '../core.ts'
 import { clientInfoOf } from '../http/client-info.ts'
-import { Watched } from './actor-watch.ts'
+import { ActorWatch } from './actor-watch.ts'
 import type { Actors } from './actors.ts'
 import { Caller, type CallerDetails, type Permissions } from './caller.ts'
 import type { Sessions } from './sessions.ts'
@@ -27,7 +27,7 @@ export type Identity = ReturnType<typeof createIdentity>
 
 /** Identifies the actor of a request and checks what the actor may do (contract 1.5, 1.6). */
 export function createIdentity ({ lifecycle, database: { notifications }, options: { policy }, actors, tokens, sessions, signingKeys }: Dependencies) {
-  const watched = new Watched()
+  const watched = new ActorWatch()
 
   /**
    * Returns the actor of an `Authorization` header (RFC 6750 2.1). Throws `Unauthenticated` if it has no bearer token,

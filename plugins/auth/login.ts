@@ -22,13 +22,13 @@ import type { Tokens } from './tokens.ts'
 
 /** A session that a login has started, with its first token. */
 export interface LoggedIn extends OpenSession {
-  /** The user, with the role by now. */
+  /** The user, with the role that the session was started with. */
   user: UserRow
   actor: Actor
   token: string
 }
 
-/** What a login is checked for: an address and a password. */
+/** What a user logs in with. */
 interface Credentials {
   email: string
   password: string
@@ -58,7 +58,7 @@ export function createLogin (
 ) {
   const { userFields } = options
 
-  // Throws `InvalidCredentials` if the user was deleted or disabled, or has another password by now.
+  // Throws `InvalidCredentials` if the user was deleted or disabled, or the password was changed, since it was checked.
   async function start (caller: Caller, user: UserRow, opening: { passwordHash?: string, replaced?: SessionCookie | undefined }): Promise<LoggedIn> {
     await hooks.check('beforeLogin', user, caller)
     // Before the session, so that there is none if the host's function fails.
@@ -77,8 +77,9 @@ export function createLogin (
   // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist. So does a
   // disabled user, whose right password must not be confirmed.
   async function verify (
-    caller: Caller, { email, password }: Credentials, attempt: LoginAttempt
+    caller: Caller, credentials: Credentials, attempt: LoginAttempt
   ): Promise<UserRow & { passwordHash: string }> {
+    const { email, password } = credentials
     const user = await findCredentials(db, email, userFields)
     const match = await passwords.verify(password, user?.passwordHash, caller.client!)
     if (!match || user!.disabled) return reject(caller, user?.id, attempt)
@@ -87,7 +88,7 @@ export function createLogin (
     const renewed = await passwords.hash(password)
     if (await updatePasswordHash(db, user!.id, passwordHash, renewed)) return { ...user!, passwordHash: renewed }
     // The hash has changed meanwhile, usually because another login has renewed it. The password is verified against the new one.
-    return verify(caller, { email, password, replaced: undefined }, attempt)
+    return verify(caller, credentials, attempt)
   }
 
   async function reject (caller: Caller, userId: string | undefined, attempt: LoginAttempt): Promise<never> {

@@ -1,26 +1,19 @@
 import { deleteExpiredEmailTokens, insertEmailToken, type EmailChange } from '../../../db/email-tokens.ts'
 import { NoMailer } from '../../../schema/password.ts'
 import { UserNotFound } from '../../../schema/user.ts'
-import type { Core } from '../../core.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
-import type { Mails } from '../../outbox/mails/index.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
 import type { Database } from '../../../db/tables.ts'
 import type { Caller } from '../caller.ts'
-import type { MailLinks } from './mail-link.ts'
+import type { LinkDependencies } from './mail-link.ts'
 
 const LIFETIME_SECONDS = 86400
 const PURGE_SECONDS = 600
 
 export type EmailLinks = ReturnType<typeof createEmailLinks>
 
-interface Dependencies extends Core {
-  links: MailLinks
-  mails: Mails
-}
-
 /** Sends links by mail with which users verify their addresses (contract 11.3). */
-export function createEmailLinks ({ lifecycle, database: { db }, links, mails: { mailer, render } }: Dependencies) {
+export function createEmailLinks ({ lifecycle, database: { db }, links, mails: { mailer, render } }: LinkDependencies) {
   purgeRegularly(lifecycle, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(db, ROWS_A_PURGE))
 
   /**

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Options } from '../../../schema/options.ts'
 import { baseUrlOf } from '../../../schema/public-url.ts'
+import type { Core } from '../../core.ts'
+import type { Mails } from '../../outbox/mails/index.ts'
 import { hashSecret } from '../cookie-value.ts'
 
 /** The pages to which links in mails lead. */
@@ -31,6 +33,12 @@ export function createMailLinks (app: Pick<FastifyInstance, 'server' | 'listenin
 }
 
 export type MailLinks = ReturnType<typeof createMailLinks>
+
+/** The dependencies of everything that sends links by mail. */
+export interface LinkDependencies extends Core {
+  links: MailLinks
+  mails: Mails
+}
 
 /** A link in a mail, and the hash of its token. */
 export interface MailLink { hash: Uint8Array, link: string }

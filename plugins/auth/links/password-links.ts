@@ -8,12 +8,10 @@ import { findCredentials } from '../../../db/users.ts'
 import type { ResultKey } from '../../../schema/idempotency.ts'
 import { NoMailer } from '../../../schema/password.ts'
 import type { Audit } from '../../audit/index.ts'
-import type { Core } from '../../core.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
-import type { Mails } from '../../outbox/mails/index.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
-import type { MailLinks } from './mail-link.ts'
+import type { LinkDependencies } from './mail-link.ts'
 
 // An invitation comes unexpectedly, so its recipient may not read it for days.
 const INVITATION_SECONDS = 7 * 86400
@@ -24,9 +22,7 @@ const WAITING = 200
 
 export type PasswordLinks = ReturnType<typeof createPasswordLinks>
 
-interface Dependencies extends Core {
-  links: MailLinks
-  mails: Mails
+interface Dependencies extends LinkDependencies {
   audit: Audit
 }
 

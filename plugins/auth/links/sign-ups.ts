@@ -1,12 +1,10 @@
 import fastq from 'fastq'
 import { checkSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../../db/sign-ups.ts'
-import type { Core } from '../../core.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
-import type { Mails } from '../../outbox/mails/index.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
 import { hashSecret } from '../cookie-value.ts'
-import type { MailLinks } from './mail-link.ts'
+import type { LinkDependencies } from './mail-link.ts'
 
 /** How long a sign-up is pending. */
 export const LIFETIME_SECONDS = 86400
@@ -21,13 +19,8 @@ type Given = Omit<NewSignUp, 'hash'>
 
 export type SignUps = ReturnType<typeof createSignUps>
 
-interface Dependencies extends Core {
-  links: MailLinks
-  mails: Mails
-}
-
 /** Lets people create their own accounts by a link in a mail (contract 11.2). */
-export function createSignUps ({ lifecycle, database: { db }, links, mails: { mailer, render } }: Dependencies) {
+export function createSignUps ({ lifecycle, database: { db }, links, mails: { mailer, render } }: LinkDependencies) {
   const queue = fastq.promise(store, AT_ONCE)
   lifecycle.addHook('onClose', async () => { await queue.drained() })
   purgeRegularly(lifecycle, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(db, ROWS_A_PURGE))

@@ -3,10 +3,8 @@ import type { Database } from '../../../db/tables.ts'
 import { deleteExpiredUndoTokens, UNDO_DAYS } from '../../../db/undo-tokens.ts'
 import type { MailContent } from '../../../schema/mail.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
-import type { Core } from '../../core.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
-import type { Mails } from '../../outbox/mails/index.ts'
-import type { MailLink, MailLinks } from './mail-link.ts'
+import type { LinkDependencies, MailLink } from './mail-link.ts'
 
 const PURGE_SECONDS = 3600
 const SECONDS = UNDO_DAYS * 86400
@@ -16,13 +14,8 @@ export type UndoLink = MailLink
 
 export type UndoLinks = ReturnType<typeof createUndoLinks>
 
-interface Dependencies extends Core {
-  links: MailLinks
-  mails: Mails
-}
-
 /** Sends links by mail that undo a change of the address or the password (contract 11.3). */
-export function createUndoLinks ({ lifecycle, database: { db }, links, mails: { mailer, render: renderMail } }: Dependencies) {
+export function createUndoLinks ({ lifecycle, database: { db }, links, mails: { mailer, render: renderMail } }: LinkDependencies) {
   purgeRegularly(lifecycle, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(db, ROWS_A_PURGE))
   const duration = durationOf(SECONDS)
 
