@@ -93,9 +93,9 @@ export async function insertUsers (db: Database, users: readonly UserCreation[],
     isolateTaken(db, users, (users) => insertAll(db, users, fields))))
 }
 
-// PostgreSQL looks for the address in one index only, before it writes to all of them. Meanwhile another transaction
-// may have written the address to that of the previous release, which is then violated. It has ended by now, so the
-// next attempt finds it.
+// There are two unique indexes of addresses, and `on conflict` looks at one of them. If another transaction has just
+// written the same address, the insertion may violate the other one, which the previous release uses. That transaction
+// has committed by then, so the next attempt finds the address taken.
 async function isolateTaken (
   db: Database, users: readonly UserCreation[],
   insert: (users: readonly UserCreation[]) => Promise<(UserRow | Error)[]>, isRepeated = false

@@ -26,7 +26,7 @@ export function printFailure (...lines: string[]): void {
   write(FATAL, lines)
 }
 
-// In one piece, so that whoever reads one of the lines has the others as well.
+// With one write, so that a reader never has only some of the lines.
 function write (level: number, lines: readonly string[]): void {
   process.stderr.write(base ? lines.map((line) => entryOf(level, { msg: line.trim() })).join('') : `${lines.join('\n')}\n`)
 }

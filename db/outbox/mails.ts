@@ -83,9 +83,9 @@ export async function insertMail (trx: Database, mail: NewMail, to: string | nul
 }
 
 /**
- * Returns the content of a mail as it may be sent now, in the form in which it is stored: the one without a link if its
- * link is void by now or its user is disabled. Returns undefined if the mail must not be sent any more, because it has
- * none or its user is deleted.
+ * Returns what to send of a mail, in the form in which it is stored. If its link is void, or its user is disabled, that
+ * is the content without the link, or undefined if there is none: then nothing is sent. Nor is anything sent about a
+ * user who was deleted.
  */
 export async function findMailContent (db: Database, { userId, token, content, withoutLink }: StoredMail): Promise<string | undefined> {
   let isDisabled = false
