@@ -1,7 +1,7 @@
-import './schema/check-runtime.ts'
+import './schema/runtime/check-runtime.ts'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
-import { explainStart } from './db/start-errors.ts'
+import { explainStart } from './db/driver/start-errors.ts'
 import accounts from './plugins/accounts/index.ts'
 import { createUsher } from './plugins/api/usher.ts'
 import audit from './plugins/audit/index.ts'
@@ -30,14 +30,14 @@ import sessionRoutes from './routes/sessions.ts'
 import signUpRoutes from './routes/sign-up.ts'
 import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
-import type { UsherOptions } from './schema/options.ts'
-import type { Part } from './schema/parts.ts'
-import { readOptions } from './schema/read-options.ts'
-import type { TokenClaims } from './schema/claims.ts'
-import type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver } from './schema/host-graphql.ts'
-import { audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/policy.ts'
-import type { Role, ShownUser, UsherUser } from './schema/user.ts'
-import type { Usher } from './schema/usher.ts'
+import type { UsherOptions } from './schema/options/options.ts'
+import type { Part } from './schema/options/parts.ts'
+import { readOptions } from './schema/options/read-options.ts'
+import type { TokenClaims } from './schema/auth/claims.ts'
+import type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver } from './schema/graphql/host-graphql.ts'
+import { audiences, type Action, type Actor, type HostAction, type Policy, type ReadAction, type ReadRule, type Rule } from './schema/options/policy.ts'
+import type { Role, ShownUser, UsherUser } from './schema/users/user.ts'
+import type { Usher } from './schema/options/usher.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -51,15 +51,15 @@ declare module 'fastify' {
 }
 
 export { audiences, migrate }
-export type * from './schema/events.ts'
-export type * from './schema/hooks.ts'
+export type * from './schema/outbox/events.ts'
+export type * from './schema/options/hooks.ts'
 // By name it would be an alias, which a host could not extend.
-export type * from './schema/register.ts'
-export type * from './schema/usher.ts'
-export type * from './schema/metrics.ts'
+export type * from './schema/options/register.ts'
+export type * from './schema/options/usher.ts'
+export type * from './schema/options/metrics.ts'
 export type { Action, Actor, HostAction, Policy, ReadAction, ReadRule, Role, Rule, ShownUser, TokenClaims, UsherOptions, UsherUser }
 export type { GraphqlExtension, UsherGraphQLContext, UsherLoader, UsherLoaders, UsherResolver, UsherResolvers, UsherSubscriptionResolver }
-export type { WebhookOptions } from './schema/webhooks.ts'
+export type { WebhookOptions } from './schema/options/webhooks.ts'
 
 // The request decorators of apps that are Usher's, by the server of the app. Several mounts in one app may share one.
 const decorators = new WeakMap<object, Set<string>>()

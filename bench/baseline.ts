@@ -8,7 +8,7 @@ import { PostgresJSDialect } from 'kysely-postgres-js'
 import mercurius from 'mercurius'
 import { createClient } from '../db/driver/client.ts'
 import { v7 as uuid } from 'uuid'
-import type { Tables } from '../db/tables.ts'
+import type { Tables } from '../db/tables/index.ts'
 
 const user = {
   type: 'object',

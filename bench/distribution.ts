@@ -1,6 +1,6 @@
 // How evenly workers get connections, by the way they share a port: `node bench/distribution.ts`. It is not a part of `npm run bench`.
 // Each round opens the connections at once, and counts by the responses which worker serves each of them. A last round also stops a
-// worker as node/drain.ts does, and counts the connections that fail.
+// worker as node/http/drain.ts does, and counts the connections that fail.
 import cluster from 'node:cluster'
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'

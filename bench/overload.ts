@@ -1,4 +1,4 @@
-import { encodeCursor } from '../schema/cursor.ts'
+import { encodeCursor } from '../schema/http/cursor.ts'
 import { idsFrom } from './data.ts'
 import type { Load, Sample, Work } from './load.ts'
 import { median, round, verdict, type Report } from './report.ts'

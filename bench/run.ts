@@ -2,7 +2,7 @@
 // everything it needs. bench/README.md explains the figures.
 import { writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
-import { showProgress } from '../node/progress.ts'
+import { showProgress } from '../node/terminal/progress.ts'
 import { comeback } from './comeback.ts'
 import { compare } from './compare.ts'
 import { fanout, flow } from './fanout.ts'

@@ -1,4 +1,4 @@
-import { encodeCursor } from '../schema/cursor.ts'
+import { encodeCursor } from '../schema/http/cursor.ts'
 import { idsFrom } from './data.ts'
 import { measureInTurn } from './in-turn.ts'
 import type { Work } from './load.ts'

@@ -3,7 +3,7 @@
 // clock.
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import { decodePlace } from '../schema/cursor.ts'
+import { decodePlace } from '../schema/http/cursor.ts'
 import type { Fanout, Heard } from './fanout.ts'
 import { median, percentile } from './report.ts'
 import { begin, createWriter, given, openAll, subscribe, tell } from './sockets.ts'

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import postgres from 'postgres'
 import { readPlace } from '../db/driver/client.ts'
-import { isReadOnly, StartError } from '../db/start-errors.ts'
-import { DatabaseUnavailable } from '../schema/errors.ts'
-import type { Settings } from './settings.ts'
+import { isReadOnly, StartError } from '../db/driver/start-errors.ts'
+import { DatabaseUnavailable } from '../schema/http/errors.ts'
+import type { Settings } from './settings/settings.ts'
 import { maxConnectionsFor, workersOf } from './workers/count.ts'
 
 /** The database and the files that the settings name. */
@@ -49,7 +49,7 @@ export async function openData (settings: Settings, log: (line: string) => void)
     return { url: DATABASE_URL, location: `database ${nameOf(DATABASE_URL)}, uploads in ${folder}`, secret: SECRET, stop: async () => {} }
   }
   // A node that uses another server does not load the embedded one.
-  const [{ startEmbedded }, { readSecret }] = await Promise.all([import('./embedded/server.ts'), import('./secret.ts')])
+  const [{ startEmbedded }, { readSecret }] = await Promise.all([import('./embedded/server.ts'), import('./settings/secret.ts')])
   const maxConnections = maxConnectionsFor(workersOf(settings), settings.POOL_SIZE)
   const { url, stop } = await startEmbedded({
     dataDir: folder, log, settings: { max_connections: `${maxConnections}` },

@@ -2,7 +2,7 @@
 import module from 'node:module'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { requireNode } from '../schema/require-node.ts'
+import { requireNode } from '../schema/runtime/require-node.ts'
 
 try {
   // Before anything else is loaded, because older versions of Node do not know all modules and all of the syntax.
@@ -10,7 +10,7 @@ try {
 } catch (error) {
   const [{ message: msg }, isNode] = [error as Error, process.argv[2] === undefined || process.argv[2] === 'start']
   const entry = { level: 60, time: Date.now(), pid: process.pid, hostname: hostname(), msg }
-  // What a node writes is a log, see node/print.ts, which this version of Node may not be able to load.
+  // What a node writes is a log, see node/terminal/print.ts, which this version of Node may not be able to load.
   process.stderr.write(`${isNode && !process.stderr.isTTY ? JSON.stringify(entry) : msg}\n`)
   process.exit(1)
 }

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { isOutage } from '../db/driver/circuit-breaker.ts'
 import { readClientOptions } from '../db/driver/client-options.ts'
 import { openClient, type Failure } from '../db/driver/sockets.ts'
-import { multiplyDeadlines } from '../schema/deadlines.ts'
-import { DatabaseUnavailable } from '../schema/errors.ts'
+import { multiplyDeadlines } from '../schema/options/deadlines.ts'
+import { DatabaseUnavailable } from '../schema/http/errors.ts'
 import { explain, nameOf } from './data.ts'
-import { print, printWarning } from './print.ts'
-import { showProgress } from './progress.ts'
-import type { Settings } from './settings.ts'
+import { print, printWarning } from './terminal/print.ts'
+import { showProgress } from './terminal/progress.ts'
+import type { Settings } from './settings/settings.ts'
 
 const PAUSE_MS = 500
 // A standby that may be promoted, or a database that is set to read only.

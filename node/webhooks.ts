@@ -1,5 +1,5 @@
-import type { EventName } from '../schema/events.ts'
-import { readWebhooks, type WebhookOptions } from '../schema/webhooks.ts'
+import type { EventName } from '../schema/outbox/events.ts'
+import { readWebhooks, type WebhookOptions } from '../schema/options/webhooks.ts'
 
 /** The settings of the node's webhook. */
 export interface WebhookSettings {

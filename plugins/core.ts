@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Telemetry } from '../db/telemetry/telemetry.ts'
-import type { Options } from '../schema/options.ts'
+import type { Options } from '../schema/options/options.ts'
 import type { OpenDatabase } from './database/database.ts'
 
 /** Where a part of a capability adds what it does when the app is ready or closes, and writes its log. */

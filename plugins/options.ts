@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
-import type { Options } from '../schema/options.ts'
-import { pathOf } from '../schema/public-url.ts'
+import type { Options } from '../schema/options/options.ts'
+import { pathOf } from '../schema/options/public-url.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { createOriginCheck, normalizeOrigin } from '../schema/origin.ts'
+import { createOriginCheck, normalizeOrigin } from '../schema/http/origin.ts'
 
 /**
  * Returns functions that check the header `Origin` of a request. Allowed are the request's own host, the origin of `publicUrl`, and

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { PreconditionFailed } from '../schema/errors.ts'
+import { PreconditionFailed } from '../schema/http/errors.ts'
 
 /** The value of `Cache-Control` of records and pages (contract 10.1): only the client may store them, and revalidates them at each use. */
 export const REVALIDATED = 'private, no-cache'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { OutgoingHttpHeaders } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest } from 'fastify'
-import { NotFound } from '../schema/errors.ts'
+import { NotFound } from '../schema/http/errors.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import { fillTemplate, readFileOfPage, readSignIn } from './pages/pages.ts'
 
@@ -68,7 +68,7 @@ async function createReference (app: FastifyInstance): Promise<FastifyInstance> 
     reference.get(`${PATH}/static/${name}`, { schema: { hide: true } }, (_, reply) => reply.type(`${type}; charset=utf-8`).send(content))
   }
   if (!usherOptions.without.includes('graphql')) {
-    const [{ readSdl }, { extendSdl }] = await Promise.all([import('../schema/sdl.ts'), import('../schema/extend-graphql.ts')])
+    const [{ readSdl }, { extendSdl }] = await Promise.all([import('../schema/graphql/sdl.ts'), import('../schema/graphql/extend-graphql.ts')])
     const sdl = extendSdl(readSdl(usherOptions), usherOptions.hostGraphql)
     reference.get(`${PATH}/schema.graphql`, { schema: { hide: true } }, (_, reply) => reply.type('text/plain; charset=utf-8').send(sdl))
   }
@@ -86,7 +86,7 @@ export async function describeRoutes (
   reference: FastifyInstance, { usherOptions, usherReference: { routes, tags } }: FastifyInstance
 ): Promise<void> {
   const [{ default: swagger }, { describeApi, finishDocument, operationIdOf }] =
-    await Promise.all([import('@fastify/swagger'), import('../schema/openapi.ts')])
+    await Promise.all([import('@fastify/swagger'), import('../schema/http/openapi.ts')])
   // The routes are only described and never called, so their validators, serializers and handlers can be any function.
   reference.setValidatorCompiler(() => Boolean)
   reference.setSerializerCompiler(() => JSON.stringify)

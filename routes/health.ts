@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyPluginAsync } from 'fastify'
-import { DatabaseUnavailable } from '../schema/errors.ts'
-import { failures } from '../schema/reply.ts'
+import { DatabaseUnavailable } from '../schema/http/errors.ts'
+import { failures } from '../schema/http/reply.ts'
 import { describeTag } from '../plugins/http/docs.ts'
 
 const Health = Type.Object({ status: Type.String() }, { title: 'Health', description: 'The node is healthy' })

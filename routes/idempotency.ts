@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Performed, Steps } from '../plugins/idempotency/index.ts'
-import { readIdempotencyKey, type KeyedRequest } from '../schema/idempotency.ts'
+import { readIdempotencyKey, type KeyedRequest } from '../schema/http/idempotency.ts'
 
 /** Returns the idempotency key of a request. Throws `InvalidInput`. */
 export const keyOf = ({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined => readIdempotencyKey(headers['idempotency-key'])

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { hasBody } from '../plugins/http/raw/body-deadline.ts'
-import { UnsupportedMediaType } from '../schema/errors.ts'
+import { UnsupportedMediaType } from '../schema/http/errors.ts'
 
 /** RFC 7396. PATCH accepts plain JSON as well. */
 export const MERGE_PATCH = 'application/merge-patch+json'

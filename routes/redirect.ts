@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { Type } from '@sinclair/typebox'
-import { failures } from '../schema/reply.ts'
+import { failures } from '../schema/http/reply.ts'
 import { describeTag } from '../plugins/http/docs.ts'
 
 /** Adds GET /api/redirect (contract 6). */

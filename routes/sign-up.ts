@@ -1,12 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { forbidStoring } from '../plugins/http/requests.ts'
-import { UseToken } from '../schema/mail-token.ts'
-import { MailReply, rejectPersonalWords } from '../schema/password.ts'
-import { failures, NoContent } from '../schema/reply.ts'
-import { SignUp } from '../schema/sign-up.ts'
-import { User } from '../schema/user.ts'
-import { withoutProtected } from '../schema/user-fields.ts'
+import { UseToken } from '../schema/auth/mail-token.ts'
+import { MailReply, rejectPersonalWords } from '../schema/auth/password.ts'
+import { failures, NoContent } from '../schema/http/reply.ts'
+import { SignUp } from '../schema/auth/sign-up.ts'
+import { User } from '../schema/users/user.ts'
+import { withoutProtected } from '../schema/users/user-fields.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const tags = ['auth']

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { InvalidInput } from '../schema/errors.ts'
+import { InvalidInput } from '../schema/http/errors.ts'
 
 // A preference, which may have parameters and a quoted value (RFC 7240 2).
 const STRICT = /(?:^|,)\s*handling\s*=\s*"?strict"?\s*(?:[;,]|$)/i

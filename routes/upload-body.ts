@@ -1,6 +1,6 @@
 import { PassThrough, type Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
-import { InternalError } from '../schema/errors.ts'
+import { InternalError } from '../schema/http/errors.ts'
 
 /** A body that is read as a multipart form. */
 export type FormBody = Readable & Pick<FastifyRequest['raw'], 'headers'>

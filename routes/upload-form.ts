@@ -4,9 +4,9 @@ import type { Multipart } from '@fastify/multipart'
 import { parse as parseDisposition } from 'content-disposition'
 import type { FastifyRequest } from 'fastify'
 import type { SizeLimit } from '../plugins/uploads/quota.ts'
-import { BodyStalled, ClientDisconnected, InvalidInput, PayloadTooLarge, UsherError } from '../schema/errors.ts'
-import { basename, MAX_DESCRIPTION_BYTES, UploadInput } from '../schema/upload.ts'
-import { createParser } from '../schema/validator.ts'
+import { BodyStalled, ClientDisconnected, InvalidInput, PayloadTooLarge, UsherError } from '../schema/http/errors.ts'
+import { basename, MAX_DESCRIPTION_BYTES, UploadInput } from '../schema/uploads/upload.ts'
+import { createParser } from '../schema/http/validator.ts'
 import type { FormBody } from './upload-body.ts'
 
 const PARTS = 100

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { KeySet } from '../schema/auth.ts'
-import { combinedTag } from '../schema/entity-tag.ts'
-import { failures, NotModified } from '../schema/reply.ts'
+import { KeySet } from '../schema/auth/login.ts'
+import { combinedTag } from '../schema/http/entity-tag.ts'
+import { failures, NotModified } from '../schema/http/reply.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 

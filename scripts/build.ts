@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import { join, relative, resolve } from 'node:path'
 import { build } from 'esbuild'
 import ts from 'typescript'
-import { createPage } from '../routes/graphql/graphiql-page.ts'
+import { createPage } from '../routes/graphql/graphiql/page.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -15,7 +15,7 @@ const dist = join(root, 'dist')
 rmSync(dist, { recursive: true, force: true })
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
-const read = ['schema/schema.graphql', 'schema/common-passwords.{txt,LICENSE}', '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/account-pages/{assets,templates}/*', 'plugins/outbox/mails/templates/*']
+const read = ['schema/graphql/schema.graphql', 'schema/auth/common-passwords.{txt,LICENSE}', '{node,routes}/pages/*.{css,graphql,html,ico,js,svg}', 'routes/account-pages/{assets,templates}/*', 'plugins/outbox/mails/templates/*']
 for (const file of globSync(read, { cwd: root })) {
   cpSync(join(root, file), join(dist, file))
 }

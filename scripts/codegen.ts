@@ -8,9 +8,9 @@ import { parse } from 'graphql'
 import openapiTypescript, { astToString } from 'openapi-typescript'
 import { createTestUsher } from '../testing/index.ts'
 
-const sdl = new URL('../schema/schema.graphql', import.meta.url)
+const sdl = new URL('../schema/graphql/schema.graphql', import.meta.url)
 
-await write('routes/graphql/types.ts', 'schema/schema.graphql', await generateResolvers())
+await write('routes/graphql/types.ts', 'schema/graphql/schema.graphql', await generateResolvers())
 await write('client/api.ts', 'the OpenAPI document', await generateApi())
 
 async function generateResolvers (): Promise<string> {
@@ -25,7 +25,7 @@ async function generateResolvers (): Promise<string> {
       skipTypename: true,
       scalars: { ID: 'string', DateTime: 'Date' },
       contextType: './context.ts#GraphQLContext',
-      mappers: { User: '../../db/tables.ts#UserRow', Post: '../../db/posts.ts#ListedPost' },
+      mappers: { User: '../../db/tables/index.ts#UserRow', Post: '../../db/posts/posts.ts#ListedPost' },
     },
     plugins: [{ typescript: {} }, { resolvers: {} }],
     pluginMap: { typescript, resolvers },

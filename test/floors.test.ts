@@ -81,7 +81,7 @@ t.test('`npm test` or `npm run test:system` runs every test file once, either in
 
 t.test('1.10 one function opens connections to the database, so that all of them lead to the host that accepts writes', async (t) => {
   // The first parses a URL. The next two read options, and connect to an embedded PostgreSQL, which has one host.
-  const allowed = ['schema/database-url.ts', 'db/driver/client-options.ts', 'db/driver/client.ts', 'db/driver/sockets.ts']
+  const allowed = ['schema/options/database-url.ts', 'db/driver/client-options.ts', 'db/driver/client.ts', 'db/driver/sockets.ts']
   const opening = [...service, ...list(`${NODE}/**/*.ts`)].filter((file) => /\bpostgres\(/.test(read(file).replaceAll(/^ *(\/\/|\/?\*).*$/gm, '')))
   t.same(opening.filter((file) => !allowed.includes(file)), [])
 })

@@ -154,7 +154,7 @@ function verdictOf (response: LightMyRequestResponse): string {
 t.test('2 the table of docs/policy.md lists every route, query and mutation', async (t) => {
   const { paths } = (await inject('GET', '/docs/json')).json() as { paths: Record<string, object> }
   const routes = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`))
-  const schema = buildSchema(readFileSync(new URL('../schema/schema.graphql', import.meta.url), 'utf8'))
+  const schema = buildSchema(readFileSync(new URL('../schema/graphql/schema.graphql', import.meta.url), 'utf8'))
   const operations = [schema.getQueryType()!, schema.getMutationType()!]
     .flatMap((type) => Object.keys(type.getFields()).map((name) => `${type.name.toLowerCase()} ${name}`))
   const named = table.map(([what = '']) => what)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher, { type Usher, type UsherOptions } from '../app.ts'
 import { createClient } from '../db/driver/client.ts'
-import { multiplyDeadlines } from '../schema/deadlines.ts'
+import { multiplyDeadlines } from '../schema/options/deadlines.ts'
 import { useEmbedded } from './embedded.ts'
 
 // Tests run on machines that are busy with other tests.

@@ -1,4 +1,4 @@
-import type { Deadlines } from '../../schema/deadlines.ts'
+import type { Deadlines } from '../../schema/options/deadlines.ts'
 
 // Opening a connection takes one round trip for TCP, and up to seven more for TLS, the password and the first statement.
 const ROUND_TRIPS = 8

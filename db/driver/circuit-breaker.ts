@@ -1,4 +1,4 @@
-import { DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
+import { DatabaseUnavailable, Overloaded } from '../../schema/http/errors.ts'
 import type { Failure } from './sockets.ts'
 
 /** The code of postgres.js for a BEGIN on a shared connection, which is then inside an open transaction (porsager/postgres#823). */

@@ -1,5 +1,5 @@
 import postgres, { type Sql } from 'postgres'
-import { DEADLINES, type Deadlines } from '../../schema/deadlines.ts'
+import { DEADLINES, type Deadlines } from '../../schema/options/deadlines.ts'
 import { createClient } from './client.ts'
 import { TRACKED, withParameters } from './session-settings.ts'
 

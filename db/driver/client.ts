@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { ConnectionOptions, SecureVersion } from 'node:tls'
 import postgres, { type Options, type PostgresType, type Sql } from 'postgres'
-import { parseDatabaseUrl, type DatabaseAddress, type Tls } from '../../schema/database-url.ts'
+import { parseDatabaseUrl, type DatabaseAddress, type Tls } from '../../schema/options/database-url.ts'
 import { requireScram } from './require-scram.ts'
 
 // The limit of macOS. That of Linux is 107 bytes. Node.js does not open a longer path.

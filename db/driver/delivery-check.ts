@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { inTime } from '../../schema/in-time.ts'
+import { inTime } from '../../schema/runtime/in-time.ts'
 import type { Listener } from './listener.ts'
 import type { Pool } from './pool.ts'
 

@@ -3,7 +3,7 @@ import {
   type CompiledQuery, type DatabaseConnection, type Dialect, type Driver, type QueryResult, type TransactionSettings,
 } from 'kysely'
 import type { Row, RowList, Sql } from 'postgres'
-import { DatabaseUnavailable } from '../../schema/errors.ts'
+import { DatabaseUnavailable } from '../../schema/http/errors.ts'
 import type { Backends } from './backends.ts'
 import { UNSAFE_TRANSACTION, type CircuitBreaker } from './circuit-breaker.ts'
 import { isRead } from './is-read.ts'

@@ -1,6 +1,6 @@
 import { v7 } from 'uuid'
-import { keyOf } from '../database-key.ts'
-import type { Database } from '../tables.ts'
+import { keyOf } from './database-key.ts'
+import type { Database } from '../tables/index.ts'
 import type { Clock } from './clock.ts'
 
 const MOST_SEQUENCE = 0xFF_FF_FF_FF

@@ -1,5 +1,5 @@
 import type { Row, RowList } from 'postgres'
-import type { Deadlines } from '../../schema/deadlines.ts'
+import type { Deadlines } from '../../schema/options/deadlines.ts'
 import type { AnswerTime } from './answer-time.ts'
 import type { ClientOptions } from './client-options.ts'
 import type { AdjustableClock } from './clock.ts'

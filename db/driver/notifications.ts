@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Deadlines } from '../../schema/deadlines.ts'
+import type { Deadlines } from '../../schema/options/deadlines.ts'
 import { createAnswerTime } from './answer-time.ts'
 import { isOutage } from './circuit-breaker.ts'
 import type { ClientOptions } from './client-options.ts'

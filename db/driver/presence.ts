@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Database } from '../tables.ts'
+import type { Database } from '../tables/index.ts'
 
 /** Returns the name of the lock that each node of a schema holds. */
 export const presenceOf = (schema: string): string => `usher nodes of ${schema}`

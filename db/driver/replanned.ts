@@ -1,5 +1,5 @@
 import type { KyselyPlugin, OperationNode, RootOperationNode } from 'kysely'
-import type { Database } from '../tables.ts'
+import type { Database } from '../tables/index.ts'
 
 const marked = new WeakSet<OperationNode>()
 

@@ -1,5 +1,5 @@
-import { keyOf } from '../database-key.ts'
-import type { Database } from '../tables.ts'
+import { keyOf } from './database-key.ts'
+import type { Database } from '../tables/index.ts'
 
 const schemas = new WeakMap<object, string>()
 

@@ -1,4 +1,4 @@
-import { StartError } from '../start-errors.ts'
+import { StartError } from './start-errors.ts'
 
 type Values = Readonly<Record<string, string>>
 

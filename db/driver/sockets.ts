@@ -1,6 +1,6 @@
 import { connect, Socket } from 'node:net'
 import postgres, { type Sql } from 'postgres'
-import { inTime } from '../../schema/in-time.ts'
+import { inTime } from '../../schema/runtime/in-time.ts'
 import { connectToPath } from './client.ts'
 import { encrypt } from './tls-socket.ts'
 

@@ -1,5 +1,5 @@
-import { DEADLINES } from '../../schema/deadlines.ts'
-import { Overloaded } from '../../schema/errors.ts'
+import { DEADLINES } from '../../schema/options/deadlines.ts'
+import { Overloaded } from '../../schema/http/errors.ts'
 import type { ClientOptions } from './client-options.ts'
 import { TransactionConnection } from './transaction-connection.ts'
 

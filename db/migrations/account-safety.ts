@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 
 /** Adds what users need for disabled accounts and verified addresses (contract 11.3, 11.4). No row is rewritten. */
 export async function secureAccounts (db: Kysely<Tables>): Promise<void> {

@@ -1,6 +1,6 @@
 import { sql, type Kysely } from 'kysely'
-import type { IndexesOf } from '../migration-indexes.ts'
-import type { Tables } from '../tables.ts'
+import type { IndexesOf } from './indexes.ts'
+import type { Tables } from '../tables/index.ts'
 
 /**
  * The index for the entries of one action about one user. Those for either alone exist; with them, a rare action would be found only after

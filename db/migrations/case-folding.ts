@@ -1,9 +1,9 @@
 import { sql, type Kysely } from 'kysely'
-import { PROGRAM } from '../../schema/program.ts'
-import type { IndexesOf } from '../migration-indexes.ts'
-import { StartError } from '../start-errors.ts'
-import type { Tables } from '../tables.ts'
-import { emailKey, keyOfEmail, nameKey, wordsOf } from '../user-keys.ts'
+import { PROGRAM } from '../../schema/runtime/program.ts'
+import type { IndexesOf } from './indexes.ts'
+import { StartError } from '../driver/start-errors.ts'
+import type { Tables } from '../tables/index.ts'
+import { emailKey, keyOfEmail, nameKey, wordsOf } from '../users/user-keys.ts'
 import { defineLimitMail } from './mail-limits.ts'
 
 const SHOWN = 10

@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 
 /**
  * Sets `ended_at` to the time when the session's row is deleted, rather than to the start of that transaction, because nodes read

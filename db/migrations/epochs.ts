@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 
 /**
  * Stores with each post the epoch in which it was created. The epoch is PostgreSQL's timeline. It changes when a standby takes over:

@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 
 /**
  * Adds the results that are returned when a request with an `Idempotency-Key` is repeated (contract 10.4). Triggers erase a result

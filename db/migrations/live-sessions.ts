@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 
 /**
  * Adds a function that fails with `UE401` if rows were written for sessions, and one of these has ended, one of the signing keys has been

@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 
 /**
  * Rejects the result of a request if its idempotency key has one of a different request (contract 10.4). Their parts may differ, so the

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { IndexesOf } from '../migration-indexes.ts'
+import type { IndexesOf } from './indexes.ts'
 import { deliveryOwner } from '../outbox/owner.ts'
 
 /** The index to find what waits about a user (contract 12.5). */

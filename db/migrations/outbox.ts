@@ -1,6 +1,6 @@
 import { sql, type Kysely } from 'kysely'
 import { channelOf } from '../driver/channel.ts'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 import { createTrigger } from './trigger.ts'
 
 /** Adds the outbox of events and mails (contract 12.5). A notification without a payload wakes the nodes that deliver. */

@@ -1,6 +1,6 @@
 import { sql, type Kysely } from 'kysely'
 import { channelOf } from '../driver/channel.ts'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 import { createTrigger } from './trigger.ts'
 
 /**

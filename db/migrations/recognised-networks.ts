@@ -1,6 +1,6 @@
 import { sql, type Kysely } from 'kysely'
-import { networkOf } from '../../schema/network.ts'
-import type { Tables } from '../tables.ts'
+import { networkOf } from '../../schema/http/network.ts'
+import type { Tables } from '../tables/index.ts'
 
 const ROWS_A_PAGE = 10_000
 

@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 
 /**
  * Adds the versions from which entity tags are derived (contract 10.1). A trigger gives a row a new one at each update, whoever makes it:

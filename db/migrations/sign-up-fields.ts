@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 
 /** Adds the fields of the host to pending sign-ups (contract 12.2). No row is rewritten. */
 export async function addSignUpFields (db: Kysely<Tables>): Promise<void> {

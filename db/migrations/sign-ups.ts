@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/index.ts'
 
 /** Adds pending sign-ups and the tokens of links that verify an address or undo a change (contract 11.2, 11.3). */
 export async function createSignUps (db: Kysely<Tables>, schema: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { sql, type RawBuilder } from 'kysely'
-import type { IndexesOf } from '../migration-indexes.ts'
+import type { IndexesOf } from './indexes.ts'
 
 const nameKey = sql`(left(lower(name), 200) collate "C")`
 

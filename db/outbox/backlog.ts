@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { replanned } from '../driver/replanned.ts'
-import type { Database } from '../tables.ts'
+import type { Database } from '../tables/index.ts'
 import { deliveryOwner } from './owner.ts'
 import { MAIL } from './mails.ts'
 

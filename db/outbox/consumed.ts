@@ -1,6 +1,6 @@
-import type { EventName } from '../../schema/events.ts'
-import { keyOf } from '../database-key.ts'
-import type { Database } from '../tables.ts'
+import type { EventName } from '../../schema/outbox/events.ts'
+import { keyOf } from '../driver/database-key.ts'
+import type { Database } from '../tables/index.ts'
 
 // The names of the events that have consumers, for each open database.
 const consumed = new WeakMap<object, ReadonlySet<EventName>>()

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { anyOf } from '../any-of.ts'
+import { anyOf } from '../batching/any-of.ts'
 import { replanned } from '../driver/replanned.ts'
-import type { Database } from '../tables.ts'
+import type { Database } from '../tables/index.ts'
 
 /** A consumer of events: its name, and the names of the events that it receives. */
 export interface Consumer {

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { v4 as uuid } from 'uuid'
-import { anyOf } from '../any-of.ts'
+import { anyOf } from '../batching/any-of.ts'
 import { replanned } from '../driver/replanned.ts'
-import type { Row } from '../row.ts'
-import type { Database } from '../tables.ts'
+import type { Row } from '../tables/row.ts'
+import type { Database } from '../tables/index.ts'
 import type { OutboxTable } from '../tables/outbox.ts'
 
 /** A delivery that this node is attempting. No other node attempts it while the lease lasts. */
@@ -36,7 +36,7 @@ export async function claimDeliveries (
     .with('first', (cte) => cte.selectFrom('due').innerJoinLateral((lateral) => lateral.selectFrom('outbox')
       .select(['outbox.position as first', 'outbox.due_at', 'outbox.lease'])
       // Only the index `outbox_subject` has this order. With `=` PostgreSQL would read all rows by their positions if it takes the table
-      // for empty (`db/any-of.ts`).
+      // for empty (`db/batching/any-of.ts`).
       .where(sql<boolean>`(outbox.consumer, outbox.subject) >= (${consumer}, due.subject)`)
       .orderBy('outbox.consumer').orderBy('outbox.subject').orderBy('outbox.position').limit(1).as('head'), (join) => join.onTrue())
       .select(['due.position', 'head.first', 'head.due_at', 'head.lease']))

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
-import type { FailedDelivery } from '../../schema/events.ts'
-import { anyOf } from '../any-of.ts'
+import type { FailedDelivery } from '../../schema/outbox/events.ts'
+import { anyOf } from '../batching/any-of.ts'
 import { replanned } from '../driver/replanned.ts'
-import { isUuid } from '../postgres.ts'
-import type { Database } from '../tables.ts'
+import { isUuid } from '../driver/postgres.ts'
+import type { Database } from '../tables/index.ts'
 import { deleteDeliveries, type Attempt } from './deliveries.ts'
 import { MAIL } from './mails.ts'
 

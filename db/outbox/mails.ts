@@ -1,7 +1,7 @@
 import { sql, type Expression } from 'kysely'
-import { anyOf } from '../any-of.ts'
+import { anyOf } from '../batching/any-of.ts'
 import { replanned } from '../driver/replanned.ts'
-import type { Database } from '../tables.ts'
+import type { Database } from '../tables/index.ts'
 import { deliveryOwner } from './owner.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { sql, type QueryCreator, type RawBuilder } from 'kysely'
-import type { EventName } from '../../schema/events.ts'
-import { noFields } from '../../schema/user-fields.ts'
-import type { Database, Tables } from '../tables.ts'
-import { userColumns } from '../user-columns.ts'
+import type { EventName } from '../../schema/outbox/events.ts'
+import { noFields } from '../../schema/users/user-fields.ts'
+import type { Database, Tables } from '../tables/index.ts'
+import { userColumns } from '../users/columns.ts'
 import { isConsumed } from './consumed.ts'
 
 /** Where a statement finds the events to store: the rows of its change. All members are SQL. */

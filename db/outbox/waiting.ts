@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { channelOf } from '../driver/channel.ts'
-import type { Database } from '../tables.ts'
+import type { Database } from '../tables/index.ts'
 
 /** The deliveries that wait for a consumer. */
 export interface Waiting {

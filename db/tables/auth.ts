@@ -93,7 +93,7 @@ export interface UndoTokensTable {
   expires_at: Date
 }
 
-/** The used part of a limit, for example of an account or a network. See `db/throttle.ts`. */
+/** The used part of a limit, for example of an account or a network. See `db/throttle/throttle.ts`. */
 export interface ThrottleTable {
   /** The name of the limit, and the SHA-256 hash of what it is counted for. */
   key: string
@@ -103,7 +103,7 @@ export interface ThrottleTable {
   granted: number
 }
 
-/** A recognised network: one that a user has logged in from. See `schema/network.ts`. */
+/** A recognised network: one that a user has logged in from. See `schema/http/network.ts`. */
 export interface RecognisedNetworksTable {
   user_id: string
   network: string

@@ -26,7 +26,7 @@ export interface PositionSequence {
 
 /**
  * A deleted user whose posts, uploads or audit entries are still being removed. They are not visible any more, and are removed in
- * batches. See `db/deleted-users.ts`.
+ * batches. See `db/users/deleted-users.ts`.
  */
 export interface DeletedUsersTable {
   user_id: string

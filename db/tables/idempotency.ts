@@ -1,12 +1,12 @@
 import type { Generated } from 'kysely'
 
-/** The result of a write that was requested with an idempotency key, stored in the transaction of the write. See `db/idempotency.ts`. */
+/** The result of a write that was requested with an idempotency key, stored in the transaction of the write. See `db/idempotency/idempotency.ts`. */
 export interface IdempotencyKeysTable {
   /** Half of the SHA-256 hash of the actor's id and the key. */
   key: string
   /** The same of the mutation's place in its GraphQL document. */
   part: string
-  /** See `schema/idempotency.ts`. */
+  /** See `schema/http/idempotency.ts`. */
   fingerprint: string
   /** What was done, such as `user` for the creation of one. */
   kind: string

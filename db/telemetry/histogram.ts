@@ -1,4 +1,4 @@
-import type { HistogramSample, MetricLabels } from '../../schema/metrics.ts'
+import type { HistogramSample, MetricLabels } from '../../schema/options/metrics.ts'
 
 /** Counts values by size. Observing a value takes a few nanoseconds and no memory. */
 export class Histogram {

@@ -1,4 +1,4 @@
-import type { MetricLabels, UsherMetric } from '../../schema/metrics.ts'
+import type { MetricLabels, UsherMetric } from '../../schema/options/metrics.ts'
 import { Histogram } from './histogram.ts'
 
 /** A number that only grows. With a label, there is one for each of its values. */

@@ -1,5 +1,5 @@
-import { isBackupTable, backupTables } from '../../db/backup-tables.ts'
-import { listRanMigrations } from '../../db/migrations.ts'
+import { isBackupTable, backupTables } from '../../db/tables/backup-tables.ts'
+import { listRanMigrations } from '../../db/migrations/index.ts'
 import { FORMAT, RELEASE, type Manifest } from './format.ts'
 import { quote, type Session } from './session.ts'
 

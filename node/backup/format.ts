@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import packageJson from 'fastify-usher/package.json' with { type: 'json' }
-import { isBackupTable } from '../../db/backup-tables.ts'
-import { createParser } from '../../schema/validator.ts'
+import { isBackupTable } from '../../db/tables/backup-tables.ts'
+import { createParser } from '../../schema/http/validator.ts'
 
 /** The version of the format. A release reads only its own one. */
 export const FORMAT = 1

@@ -1,9 +1,9 @@
 import { pipeline } from 'node:stream/promises'
 import { Readable } from 'node:stream'
 import { sql, type Kysely } from 'kysely'
-import { backupTables, isBackupTable } from '../../db/backup-tables.ts'
-import { runMigrations } from '../../db/migrations.ts'
-import type { Tables } from '../../db/tables.ts'
+import { backupTables, isBackupTable } from '../../db/tables/backup-tables.ts'
+import { runMigrations } from '../../db/migrations/index.ts'
+import type { Tables } from '../../db/tables/index.ts'
 import { BackupError, type Manifest } from './format.ts'
 import { quote, type Session } from './session.ts'
 

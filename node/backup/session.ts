@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream'
 import { readClientOptions } from '../../db/driver/client-options.ts'
 import { send } from '../../db/driver/send.ts'
 import { openClient } from '../../db/driver/sockets.ts'
-import type { Tables } from '../../db/tables.ts'
+import type { Tables } from '../../db/tables/index.ts'
 
 /**
  * One connection to a database, for a transaction that takes long and copies tables. When the connection is lost, every further

@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 import { openData, type Data } from '../data.ts'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../settings/settings.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 

@@ -1,6 +1,6 @@
-import { checkEnvironment } from '../environment.ts'
-import { maskSetting } from '../masked.ts'
-import { settingNames } from '../settings.ts'
+import { checkEnvironment } from '../settings/environment.ts'
+import { maskSetting } from '../settings/masked.ts'
+import { settingNames } from '../settings/settings.ts'
 import type { Command } from './command.ts'
 import { formatTable } from './table.ts'
 

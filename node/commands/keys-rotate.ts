@@ -1,5 +1,5 @@
-import { insertAuditEntries } from '../../db/audit.ts'
-import { LEAD_SECONDS, rotateSigningKey } from '../../db/signing-keys.ts'
+import { insertAuditEntries } from '../../db/audit/audit.ts'
+import { LEAD_SECONDS, rotateSigningKey } from '../../db/auth/signing-keys.ts'
 import { longestLifeOf } from '../../plugins/auth/token-lifetime.ts'
 import { terminalContext } from './audit.ts'
 import { withDatabase } from './with-database.ts'

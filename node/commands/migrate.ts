@@ -1,6 +1,6 @@
-import type { MigrationStep } from '../../db/migration-steps.ts'
-import { print } from '../print.ts'
-import { showProgress, type Progress } from '../progress.ts'
+import type { MigrationStep } from '../../db/migrations/steps.ts'
+import { print } from '../terminal/print.ts'
+import { showProgress, type Progress } from '../terminal/progress.ts'
 import { withDatabase } from './with-database.ts'
 import type { Command } from './command.ts'
 

@@ -1,8 +1,8 @@
 import * as fastify from 'fastify'
-import { readEnvironment } from '../environment.ts'
+import { readEnvironment } from '../settings/environment.ts'
 import { readStartSettings } from '../preflight.ts'
-import { explainPasswordMemory } from '../password-memory.ts'
-import type { Settings } from '../settings.ts'
+import { explainPasswordMemory } from '../process/password-memory.ts'
+import type { Settings } from '../settings/settings.ts'
 import { isWorker } from '../workers/handover.ts'
 import type { Command } from './command.ts'
 

@@ -1,4 +1,4 @@
-import { PROGRAM } from '../../schema/program.ts'
+import { PROGRAM } from '../../schema/runtime/program.ts'
 import type { Command } from './command.ts'
 
 /** The commands by their names, each with a function that loads it. */

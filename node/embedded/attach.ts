@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { PROGRAM } from '../../schema/program.ts'
+import { PROGRAM } from '../../schema/runtime/program.ts'
 import type { Programs } from './binaries.ts'
 import { isAlive, isListening, readMajorVersion, readRunning, type Cluster, type Running } from './cluster.ts'
 import { choosePort, launch, SOCKET_PORT, type Launched, type Place } from './launch.ts'

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Sql } from 'postgres'
 import { createClient } from '../../db/driver/client.ts'
-import { inTime } from '../../schema/in-time.ts'
+import { inTime } from '../../schema/runtime/in-time.ts'
 import { readRunning, urlOf, type Cluster, type Running } from './cluster.ts'
 
 /** A node's share in a running server. It ends with its connection, and therefore with the node, even if the node is killed. */

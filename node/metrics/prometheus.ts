@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
-import type { MetricLabels, UsherMetric } from '../../schema/metrics.ts'
+import type { MetricLabels, UsherMetric } from '../../schema/options/metrics.ts'
 
 /** A metric with its values, as the Prometheus client and a message between processes have it. */
 export interface PrometheusMetric {

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { methodOf } from '../../schema/http-method.ts'
-import type { HistogramMetric } from '../../schema/metrics.ts'
+import { methodOf } from '../../schema/http/method.ts'
+import type { HistogramMetric } from '../../schema/options/metrics.ts'
 import { Histogram, SECONDS } from '../../db/telemetry/histogram.ts'
 
 /** The histograms of a route, by method and status. The router knows how many routes there are, so the number is bounded. */

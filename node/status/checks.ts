@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { checkEnvironment } from '../environment.ts'
-import type { Settings } from '../settings.ts'
+import { checkEnvironment } from '../settings/environment.ts'
+import type { Settings } from '../settings/settings.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
 import { checkDatabase } from './database.ts'
@@ -69,7 +69,7 @@ async function statfsOf (folder: string): ReturnType<typeof statfs> {
 function checkMail ({ SMTP_URL, MAIL_FROM }: Settings): Promise<Check> {
   return check('mail server', async () => {
     if (!SMTP_URL) return skipped('SMTP_URL is not set: no mails are sent')
-    const { createSmtpMailer } = await import('../smtp.ts')
+    const { createSmtpMailer } = await import('../mail/smtp.ts')
     const { verify, close } = createSmtpMailer(SMTP_URL, MAIL_FROM!)
     const { host } = new URL(SMTP_URL)
     try {

@@ -1,16 +1,16 @@
 import { openDatabase } from '../../db/driver/connection.ts'
-import { readBackupAge } from '../../db/audit.ts'
-import { listPending } from '../../db/migrations.ts'
+import { readBackupAge } from '../../db/audit/audit.ts'
+import { listPending } from '../../db/migrations/index.ts'
 import { countWaiting } from '../../db/outbox/waiting.ts'
 import { listFailedDeliveries } from '../../db/outbox/failures.ts'
-import { readServerStatus } from '../../db/server-status.ts'
-import { listSigningKeys, openSigningKey, type SigningKeyRow } from '../../db/signing-keys.ts'
-import type { Database } from '../../db/tables.ts'
+import { readServerStatus } from '../../db/driver/server-status.ts'
+import { listSigningKeys, openSigningKey, type SigningKeyRow } from '../../db/auth/signing-keys.ts'
+import type { Database } from '../../db/tables/index.ts'
 import { join, resolve } from 'node:path'
-import { multiplyDeadlines } from '../../schema/deadlines.ts'
-import { readOptions } from '../../schema/read-options.ts'
+import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
+import { readOptions } from '../../schema/options/read-options.ts'
 import { explain } from '../data.ts'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../settings/settings.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
 
@@ -44,7 +44,7 @@ export async function checkDatabase (settings: Settings): Promise<Check[]> {
 // Returns the running database, and the secret of the signing keys.
 async function locate ({ DATABASE_URL, DATA_DIR, SECRET }: Settings): Promise<{ url: string, secret: string | undefined } | undefined> {
   if (DATABASE_URL) return { url: DATABASE_URL, secret: SECRET }
-  const [{ findRunning }, { tryRead }] = await Promise.all([import('../embedded/cluster.ts'), import('../secret.ts')])
+  const [{ findRunning }, { tryRead }] = await Promise.all([import('../embedded/cluster.ts'), import('../settings/secret.ts')])
   const url = await findRunning(resolve(DATA_DIR))
   return url === undefined ? undefined : { url, secret: SECRET ?? await tryRead(join(resolve(DATA_DIR), 'secret')) }
 }

@@ -1,13 +1,13 @@
 import { isatty } from 'node:tty'
 import Fastify, { type FastifyBaseLogger } from 'fastify'
 import { explain, openData, type Data } from '../data.ts'
-import { collectGarbage } from '../memory.ts'
+import { collectGarbage } from '../process/memory.ts'
 import { explainMissingClient } from '../metrics/missing-client.ts'
-import { print, printFailure } from '../print.ts'
-import { takeServiceManager } from '../service-manager.ts'
-import type { Settings } from '../settings.ts'
-import { stopOnSignals } from '../stop-on-signals.ts'
-import { stopWithParent } from '../stop-with-parent.ts'
+import { print, printFailure } from '../terminal/print.ts'
+import { takeServiceManager } from '../process/service-manager.ts'
+import type { Settings } from '../settings/settings.ts'
+import { stopOnSignals } from '../process/stop-on-signals.ts'
+import { stopWithParent } from '../process/stop-with-parent.ts'
 import { waitForDatabase } from '../wait-for-database.ts'
 import { poolSizeOf, workersOf } from './count.ts'
 import { environmentOf } from './handover.ts'
@@ -26,7 +26,7 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   for (const name of Object.keys(process.env)) if (!(name in inherited)) delete process.env[name]
   // See `run` in node/run.ts.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
-  const stream = process.stdout.isTTY ? (await import('../pretty-log.ts')).createPrettyLog(process.stdout) : undefined
+  const stream = process.stdout.isTTY ? (await import('../terminal/pretty-log.ts')).createPrettyLog(process.stdout) : undefined
   const { log } = Fastify({ logger: { level: settings.LOG_LEVEL, ...stream && { stream } } })
   const workers = workersOf(settings)
   const isOnTerminal = isatty(STDERR)

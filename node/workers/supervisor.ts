@@ -12,7 +12,7 @@ const LONGEST_PAUSE_MS = 30_000
 const ATTEMPTS = 5
 // How often SIGHUP tries to start a worker, with pauses of 1, 2 and 4 seconds.
 const RELOAD_ATTEMPTS = 4
-// How long a worker may take to finish, see node/drain.ts. Then mails are sent, for up to 1.5 seconds.
+// How long a worker may take to finish, see node/http/drain.ts. Then mails are sent, for up to 1.5 seconds.
 const LEAVE_MS: Record<Order, number> = { stop: 15_000, replace: 45_000 }
 
 interface Member {

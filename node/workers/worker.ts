@@ -1,11 +1,11 @@
 import cluster from 'node:cluster'
 import type { Server } from 'node:http'
 import type { FastifyBaseLogger } from 'fastify'
-import { createEnd, SIGNALS } from '../stop-on-signals.ts'
+import { createEnd, SIGNALS } from '../process/stop-on-signals.ts'
 import { orderIn } from './messages.ts'
 
 // When the node stops while this worker is being replaced, the requests that are left get as long as any other request of a
-// node that stops, see node/drain.ts.
+// node that stops, see node/http/drain.ts.
 const HURRY_MS = 3_000
 
 export interface WorkerOptions {

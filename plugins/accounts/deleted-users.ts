@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { purgeDeletedUsers } from '../../db/deleted-users.ts'
+import { purgeDeletedUsers } from '../../db/users/deleted-users.ts'
 import { isConsequence } from '../../db/driver/circuit-breaker.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'

@@ -1,5 +1,5 @@
 import fp from 'fastify-plugin'
-import { explainStart } from '../../db/start-errors.ts'
+import { explainStart } from '../../db/driver/start-errors.ts'
 import type { Caller } from '../auth/caller.ts'
 import { coreOf } from '../core.ts'
 import { createAccounts } from './accounts.ts'

@@ -1,5 +1,5 @@
-import { writerOf as writerOfActor, type Writer } from '../../schema/user-fields.ts'
-import { EmailsHidden } from '../../schema/user.ts'
+import { writerOf as writerOfActor, type Writer } from '../../schema/users/user-fields.ts'
+import { EmailsHidden } from '../../schema/users/user.ts'
 import type { Caller } from '../auth/caller.ts'
 
 // The body of a request is authorized before it is validated, because 403 comes before 400 (contract 1.7).

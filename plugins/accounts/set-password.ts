@@ -1,5 +1,5 @@
-import { restartLoginLimits } from '../../db/login-limits.ts'
-import { replacePassword } from '../../db/password-tokens.ts'
+import { restartLoginLimits } from '../../db/throttle/login-limits.ts'
+import { replacePassword } from '../../db/auth/password-tokens.ts'
 import type { Audit } from '../audit/index.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { Auth } from '../auth/index.ts'

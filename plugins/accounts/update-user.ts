@@ -1,6 +1,6 @@
-import { batchCalls, postponed, type Client } from '../../db/batching.ts'
-import type { UserRow } from '../../db/tables.ts'
-import { isShareable, separate, updateUsers, type UserUpdate } from '../../db/user-updates.ts'
+import { batchCalls, postponed, type Client } from '../../db/batching/batching.ts'
+import type { UserRow } from '../../db/tables/index.ts'
+import { isShareable, separate, updateUsers, type UserUpdate } from '../../db/users/batch-update-users.ts'
 import type { Core } from '../core.ts'
 import { createInTurn } from '../support/in-turn.ts'
 

@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyInstance } from 'fastify'
-import { InvalidToken } from '../../schema/auth.ts'
-import { Forbidden } from '../../schema/errors.ts'
-import type { CallOptions } from '../../schema/usher.ts'
+import { InvalidToken } from '../../schema/auth/login.ts'
+import { Forbidden } from '../../schema/http/errors.ts'
+import type { CallOptions } from '../../schema/options/usher.ts'
 import type { Caller } from '../auth/caller.ts'
 import { translate } from '../http/errors.ts'
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { SessionOperations, StartOptions } from '../../schema/usher.ts'
+import type { SessionOperations, StartOptions } from '../../schema/options/usher.ts'
 import { clientInfoOf } from '../http/client-info.ts'
 import { idOf, type Perform } from './perform.ts'
 

@@ -1,4 +1,4 @@
-import { batchCalls } from '../../db/batching.ts'
+import { batchCalls } from '../../db/batching/batching.ts'
 
 type Holds = () => boolean | Promise<boolean>
 

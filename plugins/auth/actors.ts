@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { Actor } from '../../schema/policy.ts'
+import type { Actor } from '../../schema/options/policy.ts'
 
 export type Actors = ReturnType<typeof createActors>
 

@@ -1,11 +1,11 @@
 import type { FastifyBaseLogger } from 'fastify'
-import type { Client } from '../../db/batching.ts'
-import type { WriterToken } from '../../db/live-tokens.ts'
-import type { ClientInfo } from '../../db/sessions.ts'
-import { InvalidToken, Unauthenticated } from '../../schema/auth.ts'
-import { Forbidden } from '../../schema/errors.ts'
-import type { CallSource } from '../../schema/hooks.ts'
-import type { Action, Actor, ReadAction } from '../../schema/policy.ts'
+import type { Client } from '../../db/batching/batching.ts'
+import type { WriterToken } from '../../db/sessions/live-tokens.ts'
+import type { ClientInfo } from '../../db/sessions/sessions.ts'
+import { InvalidToken, Unauthenticated } from '../../schema/auth/login.ts'
+import { Forbidden } from '../../schema/http/errors.ts'
+import type { CallSource } from '../../schema/options/hooks.ts'
+import type { Action, Actor, ReadAction } from '../../schema/options/policy.ts'
 
 /** What a caller asks authentication and the policy. */
 export interface Permissions {

@@ -1,10 +1,10 @@
-import { copyRow } from '../../db/row.ts'
-import type { UserRow } from '../../db/tables.ts'
-import { checkClaims, noClaims, type ActorClaims } from '../../schema/claims.ts'
-import { InternalError } from '../../schema/errors.ts'
-import { inTime } from '../../schema/in-time.ts'
-import { withoutEmpty } from '../../schema/user-fields.ts'
-import type { UsherUser } from '../../schema/user.ts'
+import { copyRow } from '../../db/tables/row.ts'
+import type { UserRow } from '../../db/tables/index.ts'
+import { checkClaims, noClaims, type ActorClaims } from '../../schema/auth/claims.ts'
+import { InternalError } from '../../schema/http/errors.ts'
+import { inTime } from '../../schema/runtime/in-time.ts'
+import { withoutEmpty } from '../../schema/users/user-fields.ts'
+import type { UsherUser } from '../../schema/users/user.ts'
 import type { Core } from '../core.ts'
 
 export type Claims = ReturnType<typeof createClaims>

@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os'
 import { hash, verify } from '@node-rs/argon2'
 import fastq from 'fastq'
-import type { Client } from '../../db/batching.ts'
-import { ClientDisconnected, DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
-import { normalizePassword } from '../../schema/normalize-password.ts'
-import type { Options } from '../../schema/options.ts'
-import { MINIMUM_KIB } from '../../schema/password-hash.ts'
+import type { Client } from '../../db/batching/batching.ts'
+import { ClientDisconnected, DatabaseUnavailable, Overloaded } from '../../schema/http/errors.ts'
+import { normalizePassword } from '../../schema/auth/normalize-password.ts'
+import type { Options } from '../../schema/options/options.ts'
+import { MINIMUM_KIB } from '../../schema/options/password-hash.ts'
 import type { Core } from '../core.ts'
 
 const WAITING = 200

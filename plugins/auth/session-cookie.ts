@@ -1,4 +1,4 @@
-import type { Options } from '../../schema/options.ts'
+import type { Options } from '../../schema/options/options.ts'
 
 /** The name of the session cookie. */
 export const SESSION_COOKIE = 'usher_session'

@@ -1,17 +1,17 @@
-import { insertAuditEntries, type AuditContext } from '../../db/audit.ts'
+import { insertAuditEntries, type AuditContext } from '../../db/audit/audit.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import {
   deleteEndedSessions, deleteExpiredSessions, deleteSession, deleteSessionsOf, listEndedSessions, type EndContext,
-} from '../../db/ended-sessions.ts'
-import { areLive } from '../../db/live-sessions.ts'
-import { findLiveTokens, type TokenKey } from '../../db/live-tokens.ts'
-import { voidIssued } from '../../db/void-issued.ts'
-import { batchCalls, type Client } from '../../db/batching.ts'
+} from '../../db/sessions/ended-sessions.ts'
+import { areLive } from '../../db/sessions/live-sessions.ts'
+import { findLiveTokens, type TokenKey } from '../../db/sessions/live-tokens.ts'
+import { voidIssued } from '../../db/auth/void-issued.ts'
+import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
   findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type NewSession, type ClientInfo, type SessionRow,
-} from '../../db/sessions.ts'
-import type { Database, UserRow } from '../../db/tables.ts'
-import { DatabaseUnavailable, UsherError } from '../../schema/errors.ts'
+} from '../../db/sessions/sessions.ts'
+import type { Database, UserRow } from '../../db/tables/index.ts'
+import { DatabaseUnavailable, UsherError } from '../../schema/http/errors.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
 import { createSecrets, hashSecret, isGenuine, writeSessionCookie, type SessionCookie } from './cookie-value.ts'

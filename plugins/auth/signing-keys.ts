@@ -1,14 +1,14 @@
 import { createPublicKey } from 'node:crypto'
 import { isConsequence } from '../../db/driver/circuit-breaker.ts'
 import { channelOf } from '../../db/driver/channel.ts'
-import { batchCalls } from '../../db/batching.ts'
-import { isEncrypted } from '../../db/encryption.ts'
+import { batchCalls } from '../../db/batching/batching.ts'
+import { isEncrypted } from '../../db/auth/encryption.ts'
 import {
   algorithmOf, changeSigningAlgorithm, deleteSupersededSigningKeys, insertFirstSigningKey, LEAD_SECONDS,
   listSigningKeys, openSigningKey, replacePlainSigningKeys, rotateSigningKey, type SigningKeyRow,
-} from '../../db/signing-keys.ts'
-import { DatabaseUnavailable } from '../../schema/errors.ts'
-import type { SigningAlgorithm } from '../../schema/signing-algorithm.ts'
+} from '../../db/auth/signing-keys.ts'
+import { DatabaseUnavailable } from '../../schema/http/errors.ts'
+import type { SigningAlgorithm } from '../../schema/options/signing-algorithm.ts'
 import type { Core } from '../core.ts'
 import { longestLifeOf } from './token-lifetime.ts'
 

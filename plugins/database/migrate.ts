@@ -1,8 +1,8 @@
 import { openDatabase } from '../../db/driver/connection.ts'
-import { migrate as migrateSchema } from '../../db/migrations.ts'
-import { explainStart } from '../../db/start-errors.ts'
-import type { UsherOptions } from '../../schema/options.ts'
-import { readOptions } from '../../schema/read-options.ts'
+import { migrate as migrateSchema } from '../../db/migrations/index.ts'
+import { explainStart } from '../../db/driver/start-errors.ts'
+import type { UsherOptions } from '../../schema/options/options.ts'
+import { readOptions } from '../../schema/options/read-options.ts'
 
 const nowhere = { warn () {}, info () {}, error () {} }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { readTotals, type Totals } from '../../db/totals.ts'
-import { DatabaseUnavailable } from '../../schema/errors.ts'
+import { readTotals, type Totals } from '../../db/users/totals.ts'
+import { DatabaseUnavailable } from '../../schema/http/errors.ts'
 import type { Core } from '../core.ts'
 
 const LEAST_PAUSE_MS = 1000

@@ -1,6 +1,6 @@
 import { sql as bind } from 'kysely'
-import type { Database } from '../../db/tables.ts'
-import type { TransactionContext } from '../../schema/hooks.ts'
+import type { Database } from '../../db/tables/index.ts'
+import type { TransactionContext } from '../../schema/options/hooks.ts'
 
 // After the deadline, so that the hook fails by it rather than by the failure of a statement.
 const GRACE_MS = 100

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import type { ClientInfo } from '../../db/sessions.ts'
-import { addressOf, networksOf, type Network } from '../../schema/network.ts'
+import type { ClientInfo } from '../../db/sessions/sessions.ts'
+import { addressOf, networksOf, type Network } from '../../schema/http/network.ts'
 
 // `User-Agent` may be as long as a request's headers may be.
 const USER_AGENT_CHARACTERS = 512

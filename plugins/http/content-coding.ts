@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
-import { UnsupportedContentCoding } from '../../schema/errors.ts'
+import { UnsupportedContentCoding } from '../../schema/http/errors.ts'
 
 /** Returns whether the body of a request has a content coding, such as gzip (RFC 9110 8.4). `identity` is none. */
 export function isEncoded ({ 'content-encoding': codings }: IncomingHttpHeaders): boolean {

@@ -1,7 +1,7 @@
 import type { SwaggerTransform } from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import { ErrorReply, failures } from '../../schema/reply.ts'
+import { ErrorReply, failures } from '../../schema/http/reply.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -4,11 +4,11 @@ import { refusalOf } from '../../db/driver/circuit-breaker.ts'
 import {
   DatabaseUnavailable, InternalError, InvalidInput, Overloaded, PayloadTooLarge, TooManyRequests,
   UnsupportedContentCoding, UnsupportedMediaType, UsherError,
-} from '../../schema/errors.ts'
-import { IdempotencyKeyInUse } from '../../schema/idempotency.ts'
-import { WrongPassword } from '../../schema/password.ts'
-import { StorageFailed, StorageFull } from '../../schema/upload.ts'
-import { challengeOf } from '../../schema/auth.ts'
+} from '../../schema/http/errors.ts'
+import { IdempotencyKeyInUse } from '../../schema/http/idempotency.ts'
+import { WrongPassword } from '../../schema/auth/password.ts'
+import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
+import { challengeOf } from '../../schema/auth/login.ts'
 import { adviceFor, isExhausted } from '../support/exhausted.ts'
 import { sendIsolated } from './response-isolation.ts'
 import { createSampler } from '../support/sampler.ts'

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import fp from 'fastify-plugin'
-import { batchCalls } from '../../db/batching.ts'
-import { deleteExpiredResults, findResults, KeyTaken, type StoredResult } from '../../db/idempotency.ts'
-import { ByteBudget } from '../../schema/byte-budget.ts'
+import { batchCalls } from '../../db/batching/batching.ts'
+import { deleteExpiredResults, findResults, KeyTaken, type StoredResult } from '../../db/idempotency/idempotency.ts'
+import { ByteBudget } from '../../schema/text/byte-budget.ts'
 import {
   createToResultKey, Gone, IdempotencyKeyInUse, IdempotencyKeyReused, isSameRequest, type KeyedRequest, type ResultKey,
-} from '../../schema/idempotency.ts'
+} from '../../schema/http/idempotency.ts'
 import type { Caller } from '../auth/caller.ts'
 import { coreOf, type Core } from '../core.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { request as requestHttp, type IncomingMessage } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { Delivery } from '../../db/outbox/deliveries.ts'
-import type { Webhook } from '../../schema/webhooks.ts'
+import type { Webhook } from '../../schema/options/webhooks.ts'
 import type { Core } from '../core.ts'
 import { createDnsResolve, createLookup, requirePublicHost, resolveBySystem, type Resolve } from './addresses.ts'
 

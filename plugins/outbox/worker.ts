@@ -1,8 +1,8 @@
 import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises'
-import { batchCalls } from '../../db/batching.ts'
+import { batchCalls } from '../../db/batching/batching.ts'
 import { claimDeliveries, deleteDeliveries, findDelay, postponeDelivery, type Attempt, type Delivery } from '../../db/outbox/deliveries.ts'
 import { failDelivery } from '../../db/outbox/failures.ts'
-import { DatabaseUnavailable } from '../../schema/errors.ts'
+import { DatabaseUnavailable } from '../../schema/http/errors.ts'
 import type { Core } from '../core.ts'
 
 /** Pauses and time limits, which tests shorten. */

@@ -1,12 +1,12 @@
-import { batchLists } from '../../db/batch-lists.ts'
-import { batchCalls, type Client } from '../../db/batching.ts'
+import { batchLists } from '../../db/batching/batch-lists.ts'
+import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
   BYTES_A_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListedPost, type ListPostsQuery,
-} from '../../db/posts.ts'
-import type { Database } from '../../db/tables.ts'
+} from '../../db/posts/posts.ts'
+import type { Database } from '../../db/tables/index.ts'
 import type { BatchTelemetry } from '../../db/telemetry/batch.ts'
-import type { Deadlines } from '../../schema/deadlines.ts'
-import { CONTENT_BYTES } from '../../schema/text.ts'
+import type { Deadlines } from '../../schema/options/deadlines.ts'
+import { CONTENT_BYTES } from '../../schema/text/text.ts'
 
 // The sizes of posts that are read by id are not known before.
 const POSTS_A_READ = 8 * 1024 * 1024 / CONTENT_BYTES

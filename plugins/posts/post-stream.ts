@@ -1,4 +1,4 @@
-import type { PostRow } from '../../db/posts.ts'
+import type { PostRow } from '../../db/posts/posts.ts'
 import { positionOf, type RecentPosts } from './recent-posts.ts'
 
 /** The number of posts in a page that is read from the database. */

@@ -1,4 +1,4 @@
-import { TooManyPosts } from '../../schema/post.ts'
+import { TooManyPosts } from '../../schema/posts/post.ts'
 
 const FOR_MS = 1000
 const REMEMBERED = 10_000

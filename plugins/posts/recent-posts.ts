@@ -1,4 +1,4 @@
-import type { PostRow } from '../../db/posts.ts'
+import type { PostRow } from '../../db/posts/posts.ts'
 
 const POSTS_KEPT = 1000
 const CHARACTERS_KEPT = 8 * 1024 * 1024

@@ -1,4 +1,4 @@
-import { Overloaded } from '../../schema/errors.ts'
+import { Overloaded } from '../../schema/http/errors.ts'
 
 const MAX_WAITING = 10_000
 

@@ -1,4 +1,4 @@
-import { DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
+import { DatabaseUnavailable, Overloaded } from '../../schema/http/errors.ts'
 import type { Core } from '../core.ts'
 
 // How many tasks may wait for the database, and the time between two attempts.

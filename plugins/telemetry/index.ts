@@ -1,5 +1,5 @@
 import fp from 'fastify-plugin'
-import { DatabaseUnavailable, Overloaded } from '../../schema/errors.ts'
+import { DatabaseUnavailable, Overloaded } from '../../schema/http/errors.ts'
 import type { Counter } from '../../db/telemetry/metrics.ts'
 import { createTelemetry, type Telemetry } from '../../db/telemetry/telemetry.ts'
 

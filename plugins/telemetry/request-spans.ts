@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Tracing } from '../../db/telemetry/tracing.ts'
 import { onceClosed } from '../http/raw/connections.ts'
-import { methodOf } from '../../schema/http-method.ts'
+import { methodOf } from '../../schema/http/method.ts'
 import { setTraceId } from './trace-ids.ts'
 
 /**

@@ -3,7 +3,7 @@ import { chown, mkdir, mkdtemp, open, opendir, readdir, rename, rm, rmdir, stat,
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { isExhausted } from '../support/exhausted.ts'
-import { StorageFailed, StorageFull } from '../../schema/upload.ts'
+import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
 import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
 
 const ENTRIES_A_BATCH = 100

@@ -1,4 +1,4 @@
-import type { Options } from '../../schema/options.ts'
+import type { Options } from '../../schema/options/options.ts'
 import type { StorageBackend } from './backend.ts'
 import { createFolder } from './folder.ts'
 

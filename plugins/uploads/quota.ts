@@ -1,8 +1,8 @@
 import type { Core } from '../core.ts'
-import { batchCalls } from '../../db/batching.ts'
-import { findUploadUsage, type UploadUsage } from '../../db/upload-usage.ts'
-import { PayloadTooLarge } from '../../schema/errors.ts'
-import { QuotaExceeded } from '../../schema/upload.ts'
+import { batchCalls } from '../../db/batching/batching.ts'
+import { findUploadUsage, type UploadUsage } from '../../db/uploads/usage.ts'
+import { PayloadTooLarge } from '../../schema/http/errors.ts'
+import { QuotaExceeded } from '../../schema/uploads/upload.ts'
 
 /** How many bytes a file may have, and the error beyond that. */
 export interface SizeLimit {

@@ -1,5 +1,5 @@
-import { listUnrecorded } from '../../db/uploads.ts'
-import type { Database } from '../../db/tables.ts'
+import { listUnrecorded } from '../../db/uploads/uploads.ts'
+import type { Database } from '../../db/tables/index.ts'
 import type { StorageBackend, StoredBytes } from './backend.ts'
 
 // A node may be about to write the record of a younger file.

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify'
-import type { Client } from '../../db/batching.ts'
-import { EVERYBODY, placeOf, type ListUsersQuery, type UserPage } from '../../db/user-lists.ts'
-import type { UserRow } from '../../db/tables.ts'
-import type { Actor } from '../../schema/policy.ts'
-import { User } from '../../schema/user.ts'
-import { decodeUserCursor, encodeUserCursor, readMembers, type UserFilters } from '../../schema/user-list.ts'
+import type { Client } from '../../db/batching/batching.ts'
+import { EVERYBODY, placeOf, type ListUsersQuery, type UserPage } from '../../db/users/list-users.ts'
+import type { UserRow } from '../../db/tables/index.ts'
+import type { Actor } from '../../schema/options/policy.ts'
+import { User } from '../../schema/users/user.ts'
+import { decodeUserCursor, encodeUserCursor, readMembers, type UserFilters } from '../../schema/users/user-list.ts'
 
 /** A list of users as it is requested. */
 export interface UserListRequest extends UserFilters {

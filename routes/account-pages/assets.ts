@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { textColorOn } from '../../schema/color.ts'
-import { NotFound } from '../../schema/errors.ts'
-import { failureTexts, pageTexts, type PageText } from '../../schema/page-texts.ts'
+import { textColorOn } from '../../schema/options/color.ts'
+import { NotFound } from '../../schema/http/errors.ts'
+import { failureTexts, pageTexts, type PageText } from '../../schema/options/page-texts.ts'
 
 const FOLDER = join(import.meta.dirname, 'assets')
 const TYPES: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@ import { parse } from 'node:querystring'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { keepConnection, reportError, translate } from '../../plugins/http/errors.ts'
 import { isResponding } from '../../plugins/http/response-isolation.ts'
-import { InvalidInput, OriginNotAllowed } from '../../schema/errors.ts'
+import { InvalidInput, OriginNotAllowed } from '../../schema/http/errors.ts'
 import { createAllowedOrigins } from '../allowed-origins.ts'
 import type { Page } from './page-list.ts'
 

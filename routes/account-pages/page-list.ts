@@ -1,5 +1,5 @@
-import type { Options } from '../../schema/options.ts'
-import type { PageText } from '../../schema/page-texts.ts'
+import type { Options } from '../../schema/options/options.ts'
+import type { PageText } from '../../schema/options/page-texts.ts'
 
 /** A page, with the operation of the API that its form runs if the browser runs no scripts. */
 export interface Page {

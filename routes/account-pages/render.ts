@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { escapeHtml, parseTemplate, type Template } from '../../plugins/support/template.ts'
-import type { Options } from '../../schema/options.ts'
-import { failureTexts, pageTexts, type PageText } from '../../schema/page-texts.ts'
+import type { Options } from '../../schema/options/options.ts'
+import { failureTexts, pageTexts, type PageText } from '../../schema/options/page-texts.ts'
 import type { Page } from './page-list.ts'
 
 const FOLDER = join(import.meta.dirname, 'templates')

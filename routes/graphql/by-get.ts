@@ -4,13 +4,13 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { GraphQLError, type FormattedExecutionResult } from 'graphql'
 import { setRetryAfter, translate } from '../../plugins/http/errors.ts'
 import { addVary } from '../../plugins/http/vary.ts'
-import { challengeOf } from '../../schema/auth.ts'
-import { preferredType } from '../../schema/media-type.ts'
+import { challengeOf } from '../../schema/auth/login.ts'
+import { preferredType } from '../../schema/http/media-type.ts'
 import { revalidate, sendNotModified } from '../conditional-request.ts'
 import { createContext } from './context.ts'
-import { rootOf, type FailedExecution } from './format.ts'
-import { readOperation, typeOf } from './operation.ts'
-import { payloadOf } from './serialize.ts'
+import { rootOf, type FailedExecution } from './execution/format.ts'
+import { readOperation, typeOf } from './execution/operation.ts'
+import { payloadOf } from './execution/serialize.ts'
 
 /** The media type of responses whose status tells whether an operation was executed (GraphQL over HTTP). */
 export const RESPONSE_TYPE = 'application/graphql-response+json'

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Client } from '../../db/batching.ts'
-import type { Actor } from '../../schema/policy.ts'
-import type { Operation } from './operation.ts'
-import type { Failures } from './failures.ts'
-import type { ResultSize } from './result-budget.ts'
+import type { Client } from '../../db/batching/batching.ts'
+import type { Actor } from '../../schema/options/policy.ts'
+import type { Operation } from './execution/operation.ts'
+import type { Failures } from './execution/failures.ts'
+import type { ResultSize } from './limits/result-budget.ts'
 import type { PostRecords } from '../../plugins/posts/posts.ts'
 
 /** The context of resolvers. mercurius adds members of its own. */

@@ -1,14 +1,14 @@
 import type { FastifyInstance } from 'fastify'
 import { getOperationAST, OperationTypeNode, type ExecutionResult, type FormattedExecutionResult, type GraphQLError } from 'graphql'
-import { InvalidToken } from '../../schema/auth.ts'
-import { checkLimits, ResponseTooLarge } from '../../schema/graphql-limits.ts'
+import { InvalidToken } from '../../schema/auth/login.ts'
+import { checkLimits, ResponseTooLarge } from '../../schema/graphql/limits.ts'
 import { onceClosed } from '../../plugins/http/raw/connections.ts'
 import { clientNetworksOf } from '../../plugins/http/client-info.ts'
 import type { GraphQLContext } from './context.ts'
-import { formatErrors } from './format.ts'
-import { forgetText } from './locations.ts'
-import { relaxDefaults } from './operation.ts'
-import { forgetSerialized, keepSerialized, payloadOf, serializeInTurns } from './serialize.ts'
+import { formatErrors } from './execution/format.ts'
+import { forgetText } from './execution/locations.ts'
+import { relaxDefaults } from './execution/operation.ts'
+import { forgetSerialized, keepSerialized, payloadOf, serializeInTurns } from './execution/serialize.ts'
 
 // JSON.stringify takes about 2 ms for this, on a slow machine.
 const SERIALIZED_AT_ONCE = 256 * 1024

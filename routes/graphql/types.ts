@@ -1,7 +1,7 @@
-// Generated from schema/schema.graphql by `npm run codegen`; do not edit.
+// Generated from schema/graphql/schema.graphql by `npm run codegen`; do not edit.
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
-import type { UserRow } from '../../db/tables.ts';
-import type { ListedPost } from '../../db/posts.ts';
+import type { UserRow } from '../../db/tables/index.ts';
+import type { ListedPost } from '../../db/posts/posts.ts';
 import type { GraphQLContext } from './context.ts';
 export type Maybe<T> = T | null | undefined;
 export type InputMaybe<T> = T | null | undefined;

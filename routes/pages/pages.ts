@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { FastifyRequest } from 'fastify'
-import { preferredType } from '../../schema/media-type.ts'
+import { preferredType } from '../../schema/http/media-type.ts'
 
 /** Returns whether a request prefers a page to JSON, as those of browsers do. */
 export function wantsPage (request: FastifyRequest): boolean {

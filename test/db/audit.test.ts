@@ -2,8 +2,8 @@ import { CompiledQuery, Kysely, sql } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
 import postgres from 'postgres'
 import t from 'tap'
-import { listAuditEntries, type ListAuditQuery } from '../../db/audit.ts'
-import type { Tables } from '../../db/tables.ts'
+import { listAuditEntries, type ListAuditQuery } from '../../db/audit/audit.ts'
+import type { Tables } from '../../db/tables/index.ts'
 import { createUsher } from '../helpers/app.ts'
 
 const ENTRIES = 100_000

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { postponed, batchCalls } from '../../db/batching.ts'
+import { postponed, batchCalls } from '../../db/batching/batching.ts'
 import { createUsher } from '../helpers/app.ts'
 
 /** Creates a batched read whose statements the test completes itself. On a busy machine a turn takes long, which must not matter. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql as raw } from 'kysely'
 import t from 'tap'
-import { migrate, runMigrations } from '../../db/migrations.ts'
+import { migrate, runMigrations } from '../../db/migrations/index.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'
 import { createDatabase } from '../helpers/database.ts'

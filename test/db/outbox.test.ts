@@ -4,7 +4,7 @@ import { claimDeliveries, deleteDeliveries } from '../../db/outbox/deliveries.ts
 import database from '../../plugins/database/index.ts'
 import optionsPlugin from '../../plugins/options.ts'
 import telemetry from '../../plugins/telemetry/index.ts'
-import { readOptions } from '../../schema/read-options.ts'
+import { readOptions } from '../../schema/options/read-options.ts'
 import { createUsher } from '../helpers/app.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'
 import { openSql } from '../helpers/sql.ts'

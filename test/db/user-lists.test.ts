@@ -3,8 +3,8 @@ import { PostgresJSDialect } from 'kysely-postgres-js'
 import postgres from 'postgres'
 import t from 'tap'
 import { setSchema } from '../../db/driver/schema-of.ts'
-import type { Tables } from '../../db/tables.ts'
-import { EVERYBODY, listUsers, placeOf, type ListUsersQuery } from '../../db/user-lists.ts'
+import type { Tables } from '../../db/tables/index.ts'
+import { EVERYBODY, listUsers, placeOf, type ListUsersQuery } from '../../db/users/list-users.ts'
 import { createUsher } from '../helpers/app.ts'
 
 const USERS = 20_000

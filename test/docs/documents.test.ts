@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Fastify from 'fastify'
 import t from 'tap'
-import httpDefaults from '../../node/http-defaults.ts'
-import { createHeaders } from '../../node/security-headers.ts'
-import { parseSettings } from '../../node/settings.ts'
-import { readOptions } from '../../schema/read-options.ts'
+import httpDefaults from '../../node/http/defaults.ts'
+import { createHeaders } from '../../node/http/security-headers.ts'
+import { parseSettings } from '../../node/settings/settings.ts'
+import { readOptions } from '../../schema/options/read-options.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string) => readFileSync(join(root, file), 'utf8')

@@ -6,7 +6,7 @@ import { post } from '../helpers/graphql.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
-// How many writes may wait, and how many are in flight: two statements of 100 items (`db/batching.ts`, `plugins/database/index.ts`).
+// How many writes may wait, and how many are in flight: two statements of 100 items (`db/batching/batching.ts`, `plugins/database/index.ts`).
 const WAITING = 10_000
 const IN_FLIGHT = 2 * 100
 

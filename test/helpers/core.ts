@@ -4,8 +4,8 @@ import { coreOf } from '../../plugins/core.ts'
 import database from '../../plugins/database/index.ts'
 import optionsPlugin from '../../plugins/options.ts'
 import telemetry from '../../plugins/telemetry/index.ts'
-import type { UsherOptions } from '../../schema/options.ts'
-import { readOptions } from '../../schema/read-options.ts'
+import type { UsherOptions } from '../../schema/options/options.ts'
+import { readOptions } from '../../schema/options/read-options.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
 
 /**

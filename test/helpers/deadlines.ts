@@ -1,4 +1,4 @@
-import { DEADLINES, multiplyDeadlines } from '../../schema/deadlines.ts'
+import { DEADLINES, multiplyDeadlines } from '../../schema/options/deadlines.ts'
 
 /** How much longer than usual nodes and apps of tests wait, so that a busy machine makes a test slow, but does not fail it. */
 export const FACTOR = 10

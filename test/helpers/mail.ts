@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { SMTPServer } from 'smtp-server'
 import type { Test } from 'tap'
-import type { Mail, Mailer } from '../../schema/options.ts'
+import type { Mail, Mailer } from '../../schema/options/options.ts'
 import { until } from './until.ts'
 
 /** The received mails, oldest first. */

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { FACTOR, TEST_TIMEOUT_MS } from './deadlines.ts'
-import { parseSettings } from '../../node/settings.ts'
+import { parseSettings } from '../../node/settings/settings.ts'
 
 // The characters of the log that an error shows.
 const OUTPUT_SHOWN = 5000

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import type { PostRow } from '../../db/posts.ts'
+import type { PostRow } from '../../db/posts/posts.ts'
 import { POSTS_A_PAGE, type PostStream, type Source } from '../../plugins/posts/post-stream.ts'
 import { positionOf, RecentPosts } from '../../plugins/posts/recent-posts.ts'
 

@@ -1,5 +1,5 @@
 import type { Sql } from 'postgres'
-import { entityTag } from '../../schema/entity-tag.ts'
+import { entityTag } from '../../schema/http/entity-tag.ts'
 
 /** Returns the entity tag of a row, as far as it depends on the row. */
 export async function tagOfRow (sql: Sql, table: 'users' | 'posts', id: string): Promise<string> {

@@ -1,7 +1,7 @@
 import postgres, { type Sql } from 'postgres'
 import root, { type Test } from 'tap'
 import { openDatabase } from '../../db/driver/connection.ts'
-import { migrate } from '../../db/migrations.ts'
+import { migrate } from '../../db/migrations/index.ts'
 import { testDatabaseUrl, uniqueSchema } from './database.ts'
 
 // Creating a schema with its hundred tables and indexes takes more CPU time than most tests, so an app that has closed gives its schema to the

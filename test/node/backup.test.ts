@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { sql } from 'kysely'
-import { backupTables } from '../../db/backup-tables.ts'
-import { lockMigrations, migrate, runMigrations } from '../../db/migrations.ts'
+import { backupTables } from '../../db/tables/backup-tables.ts'
+import { lockMigrations, migrate, runMigrations } from '../../db/migrations/index.ts'
 import { partOf } from '../../node/backup/format.ts'
 import { createUsher } from '../helpers/app.ts'
 import { backUp, placeOf, restore, rewrite, rowsOf, schema, structureOf, usher, withSql, type Place } from '../helpers/backup.ts'
@@ -13,7 +13,7 @@ import { openConnection } from '../helpers/connection.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { createPost, openSocket, post } from '../helpers/graphql.ts'
 import { checkDatabase } from '../../node/status/database.ts'
-import { parseSettings } from '../../node/settings.ts'
+import { parseSettings } from '../../node/settings/settings.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
 import { upload } from '../helpers/uploads.ts'
@@ -54,7 +54,7 @@ const fillTables = (database: string, userId: string) => withSql(database, async
 t.test('14.4 every table of the schema is either backed up or deliberately left out', { buffered: true }, async (t) => {
   const { place } = await startSource(t)
   const tables = await withSql(place.database, (sql) => sql<{ name: string }[]>`select tablename as name from pg_tables where schemaname = ${schema} and tablename <> 'migrations'`)
-  t.same(tables.map(({ name }) => name).sort(), Object.keys(backupTables).sort(), 'db/backup-tables.ts lists them')
+  t.same(tables.map(({ name }) => name).sort(), Object.keys(backupTables).sort(), 'db/tables/backup-tables.ts lists them')
 })
 
 t.test('14.4 a backup made while clients write has every record that was acknowledged before, also fields of the host', { buffered: true }, async (t) => {

@@ -1,8 +1,8 @@
 import Fastify from 'fastify'
 import t from 'tap'
-import home from '../../node/home.ts'
-import httpDefaults from '../../node/http-defaults.ts'
-import { createHeaders } from '../../node/security-headers.ts'
+import home from '../../node/pages/home.ts'
+import httpDefaults from '../../node/http/defaults.ts'
+import { createHeaders } from '../../node/http/security-headers.ts'
 
 const HTML = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 

@@ -73,7 +73,7 @@ t.test('8 requests come before those threads also in a node with a low priority,
   const program = join(t.testdir(), 'program.mjs')
   await writeFile(program, `
     import { getPriority, setPriority } from 'node:os'
-    import { lowerHelperThreads } from ${JSON.stringify(new URL('../../node/helper-threads.ts', import.meta.url))}
+    import { lowerHelperThreads } from ${JSON.stringify(new URL('../../node/process/helper-threads.ts', import.meta.url))}
     setPriority(getPriority() + ${added})
     await lowerHelperThreads({ debug: (details, msg) => console.log(JSON.stringify({ ...details, msg })) })
     setInterval(() => {}, 1000)

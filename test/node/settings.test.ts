@@ -1,11 +1,11 @@
 import t from 'tap'
-import { maskSetting } from '../../node/masked.ts'
-import { requireNode } from '../../schema/require-node.ts'
-import { warnOfNames } from '../../node/setting-names.ts'
-import { explainPasswordMemory } from '../../node/password-memory.ts'
-import { serviceOptions } from '../../node/service-options.ts'
-import { parseSettings, settingNames } from '../../node/settings.ts'
-import { readOptions } from '../../schema/read-options.ts'
+import { maskSetting } from '../../node/settings/masked.ts'
+import { requireNode } from '../../schema/runtime/require-node.ts'
+import { warnOfNames } from '../../node/settings/names.ts'
+import { explainPasswordMemory } from '../../node/process/password-memory.ts'
+import { serviceOptions } from '../../node/settings/service-options.ts'
+import { parseSettings, settingNames } from '../../node/settings/settings.ts'
+import { readOptions } from '../../schema/options/read-options.ts'
 
 t.test('8 settings: each has a default or is optional', async (t) => {
   t.same(parseSettings({}), {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { deleteFreeLimits } from '../../db/throttle.ts'
+import { deleteFreeLimits } from '../../db/throttle/throttle.ts'
 import type { UsherOptions } from '../../app.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { openConnection } from '../helpers/connection.ts'

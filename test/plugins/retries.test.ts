@@ -1,8 +1,8 @@
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { createRetries } from '../../plugins/support/retries.ts'
-import { DatabaseUnavailable } from '../../schema/errors.ts'
-import { readOptions } from '../../schema/read-options.ts'
+import { DatabaseUnavailable } from '../../schema/http/errors.ts'
+import { readOptions } from '../../schema/options/read-options.ts'
 import { until } from '../helpers/until.ts'
 
 function openRetries (t: Test) {

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { parseEnv, promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { parseAllDocuments } from 'yaml'
-import { checkSettings as checkGiven, parseSettings } from '../../node/settings.ts'
+import { checkSettings as checkGiven, parseSettings } from '../../node/settings/settings.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 

@@ -38,8 +38,11 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     'dist/app.d.ts',
     ...['api', 'cache', 'error', 'graphql', 'index', 'posts', 'retry', 'session'].map((name) => `dist/client/${name}.d.ts`),
     'dist/plugins/database/migrate.d.ts',
-    ...['claims', 'deadlines', 'events', 'hooks', 'host-graphql', 'limits', 'mail', 'metrics', 'options', 'pages', 'password-hash', 'policy', 'register', 'user', 'user-fields', 'user-list', 'usher', 'webhooks']
-      .map((name) => `dist/schema/${name}.d.ts`).sort(),
+    ...[
+      'auth/claims', 'graphql/host-graphql', 'options/deadlines', 'options/hooks', 'options/limits', 'options/mail', 'options/metrics',
+      'options/options', 'options/pages', 'options/password-hash', 'options/policy', 'options/register', 'options/usher', 'options/webhooks',
+      'outbox/events', 'users/user', 'users/user-fields', 'users/user-list',
+    ].map((name) => `dist/schema/${name}.d.ts`).sort(),
     'dist/testing/index.d.ts',
   ])
   const templates = globSync(['routes/account-pages/{assets,templates}/*', 'plugins/outbox/mails/templates/*'], { cwd: root })
@@ -49,8 +52,8 @@ t.test('9 the package contains only what is needed at runtime', async (t) => {
     'dist/node/pages/favicon.ico', 'dist/node/pages/home.css', 'dist/node/pages/home.html',
     'dist/routes/graphql/graphiql-page.LICENSE', 'dist/routes/graphql/graphiql-page.html.gz', 'dist/routes/pages/docs.css', 'dist/routes/pages/docs.html',
     'dist/routes/pages/examples.graphql', 'dist/routes/pages/favicon.svg', 'dist/routes/pages/graphiql.css', 'dist/routes/pages/graphiql.html',
-    'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html', 'dist/schema/common-passwords.LICENSE', 'dist/schema/common-passwords.txt',
-    'dist/schema/schema.graphql', 'dist/vendor/kysely.LICENSE', 'dist/vendor/typebox.LICENSE',
+    'dist/routes/pages/sign-in.css', 'dist/routes/pages/sign-in.html', 'dist/schema/auth/common-passwords.LICENSE', 'dist/schema/auth/common-passwords.txt',
+    'dist/schema/graphql/schema.graphql', 'dist/vendor/kysely.LICENSE', 'dist/vendor/typebox.LICENSE',
   ])
   t.strictSame(paths.filter((path) => /\/pages\/.*\.js$/.test(path)).sort(), ['docs', 'graphiql', 'pages', 'sign-in'].map((name) => `dist/routes/pages/${name}.js`))
   // Most of it is the page of GraphiQL, whose library has nine megabytes.

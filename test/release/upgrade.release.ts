@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { migrations } from '../../db/migrations.ts'
+import { migrations } from '../../db/migrations/index.ts'
 import { startDatabase } from '../helpers/database.ts'
 import { Follower, ways } from '../helpers/follower.ts'
 import { startNode, stopNode, type ServingNode } from '../helpers/node.ts'

@@ -1,7 +1,7 @@
 import type { LightMyRequestResponse } from 'fastify'
 import t from 'tap'
 import { v7 as uuid } from 'uuid'
-import { createToResultKey } from '../../schema/idempotency.ts'
+import { createToResultKey } from '../../schema/http/idempotency.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { testDatabaseUrl } from '../helpers/database.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
-import { createToResultKey } from '../../schema/idempotency.ts'
+import { createToResultKey } from '../../schema/http/idempotency.ts'
 import { createUsher, type TestUsher } from '../helpers/app.ts'
 import { slow } from '../helpers/deadlines.ts'
 import { createTwo } from '../helpers/idempotency.ts'

@@ -8,7 +8,7 @@ import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
-import { createSmtpMailer } from '../../node/smtp.ts'
+import { createSmtpMailer } from '../../node/mail/smtp.ts'
 
 const invalid = { errors: ['token is invalid or has expired'] }
 const accepted = { message: 'If there is a user with this address, a link to set a password is on its way' }

@@ -6,7 +6,7 @@ import { createMailer, startMailServer } from '../helpers/mail.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
-import { createSmtpMailer } from '../../node/smtp.ts'
+import { createSmtpMailer } from '../../node/mail/smtp.ts'
 
 const accepted = { message: 'A mail to this address says how to go on' }
 const invalid = { errors: ['token is invalid or has expired'] }

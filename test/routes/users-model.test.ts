@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
-import { entityTag } from '../../schema/entity-tag.ts'
+import { entityTag } from '../../schema/http/entity-tag.ts'
 import { createUsher } from '../helpers/app.ts'
 import { openSql } from '../helpers/sql.ts'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { ByteBudget } from '../../schema/byte-budget.ts'
-import type { TooManyRequests } from '../../schema/errors.ts'
+import { ByteBudget } from '../../schema/text/byte-budget.ts'
+import type { TooManyRequests } from '../../schema/http/errors.ts'
 
 t.test('10.4 results of changes have a budget of bytes, which becomes free again', async (t) => {
   let now = 0

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { buildSchema, getIntrospectionQuery, getOperationAST, parse } from 'graphql'
 import t from 'tap'
-import { costOf, evaluate } from '../../schema/graphql-cost.ts'
+import { costOf, evaluate } from '../../schema/graphql/cost.ts'
 
-const schema = buildSchema(readFileSync(new URL('../../schema/schema.graphql', import.meta.url), 'utf8'))
+const schema = buildSchema(readFileSync(new URL('../../schema/graphql/schema.graphql', import.meta.url), 'utf8'))
 
 function cost (source: string, variables: Record<string, unknown> = {}): number {
   const document = parse(source)

@@ -1,6 +1,6 @@
 import { getIntrospectionQuery, parse } from 'graphql'
 import t from 'tap'
-import { checkLimits, limits } from '../../schema/graphql-limits.ts'
+import { checkLimits, limits } from '../../schema/graphql/limits.ts'
 
 const check = (source: string) => () => checkLimits(parse(source))
 const nest = (levels: number) => `${'me { '.repeat(levels - 1)}id ${'} '.repeat(levels - 1)}`

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { finishDocument } from '../../schema/openapi.ts'
+import { finishDocument } from '../../schema/http/openapi.ts'
 
 t.test('8 schemas with a title become components, and keywords of the validator are removed, but not from data', async (t) => {
   const examples = [{ text: 'line', title: 'A title', trim: true }]

@@ -1,11 +1,11 @@
 import t from 'tap'
 import { Type } from '@sinclair/typebox'
-import { decodeCursor, encodeCursor } from '../../schema/cursor.ts'
-import { InvalidInput } from '../../schema/errors.ts'
-import type { UsherOptions } from '../../schema/options.ts'
-import { readOptions } from '../../schema/read-options.ts'
-import { Content, Title } from '../../schema/text.ts'
-import { createParser } from '../../schema/validator.ts'
+import { decodeCursor, encodeCursor } from '../../schema/http/cursor.ts'
+import { InvalidInput } from '../../schema/http/errors.ts'
+import type { UsherOptions } from '../../schema/options/options.ts'
+import { readOptions } from '../../schema/options/read-options.ts'
+import { Content, Title } from '../../schema/text/text.ts'
+import { createParser } from '../../schema/http/validator.ts'
 
 const ID = '0190a5b4-7c3e-7d11-8abc-0123456789ab'
 

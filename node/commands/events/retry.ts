@@ -1,7 +1,7 @@
 import { listFailedDeliveries, retryFailedDelivery } from '../../../db/outbox/failures.ts'
 import { attemptNow } from '../../../db/outbox/waiting.ts'
-import type { Database } from '../../../db/tables.ts'
-import { showProgress } from '../../progress.ts'
+import type { Database } from '../../../db/tables/index.ts'
+import { showProgress } from '../../terminal/progress.ts'
 import { WrongArguments, type Command } from '../command.ts'
 import { withDatabase } from '../with-database.ts'
 

@@ -1,5 +1,5 @@
-import type { UserRow } from '../../../db/tables.ts'
-import type { Changes } from '../../../db/user-changes.ts'
+import type { UserRow } from '../../../db/tables/index.ts'
+import type { Changes } from '../../../db/users/update-user.ts'
 import type { Command, Values } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { withService } from '../with-service.ts'

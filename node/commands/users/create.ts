@@ -1,5 +1,5 @@
-import { userInputs } from '../../../schema/user-inputs.ts'
-import { noFields } from '../../../schema/user-fields.ts'
+import { userInputs } from '../../../schema/users/user-inputs.ts'
+import { noFields } from '../../../schema/users/user-fields.ts'
 import { WrongArguments, type Command } from '../command.ts'
 import { PASSWORD_HELP, passwordOption, readPassword } from '../password-input.ts'
 import { withService } from '../with-service.ts'

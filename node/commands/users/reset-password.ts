@@ -1,12 +1,12 @@
 import { Type } from '@sinclair/typebox'
-import { rejectPersonalWords } from '../../../schema/password.ts'
-import { NewPassword } from '../../../schema/text.ts'
-import { createParser } from '../../../schema/validator.ts'
+import { rejectPersonalWords } from '../../../schema/auth/password.ts'
+import { NewPassword } from '../../../schema/text/text.ts'
+import { createParser } from '../../../schema/http/validator.ts'
 import type { Command } from '../command.ts'
 import { PASSWORD_HELP, passwordOption, readPassword } from '../password-input.ts'
 import { withService, type ServiceContext } from '../with-service.ts'
 import { findUser, showUser, USER } from './shown.ts'
-import type { UserRow } from '../../../db/tables.ts'
+import type { UserRow } from '../../../db/tables/index.ts'
 
 const parse = createParser(Type.Object({ password: NewPassword }))
 

@@ -1,5 +1,5 @@
-import { listSessionsOf } from '../../../db/sessions.ts'
-import { findCredentials } from '../../../db/users.ts'
+import { listSessionsOf } from '../../../db/sessions/sessions.ts'
+import { findCredentials } from '../../../db/users/users.ts'
 import type { Command } from '../command.ts'
 import { formatRecord } from '../table.ts'
 import { withDatabase } from '../with-database.ts'

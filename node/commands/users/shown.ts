@@ -1,7 +1,7 @@
-import { toAsciiAddress } from '../../../schema/address.ts'
-import { isUuid } from '../../../db/postgres.ts'
-import type { Database, UserRow } from '../../../db/tables.ts'
-import { findUsers, findUsersByEmail } from '../../../db/users.ts'
+import { toAsciiAddress } from '../../../schema/text/address.ts'
+import { isUuid } from '../../../db/driver/postgres.ts'
+import type { Database, UserRow } from '../../../db/tables/index.ts'
+import { findUsers, findUsersByEmail } from '../../../db/users/users.ts'
 import { formatRecord } from '../table.ts'
 
 /** Returns a user as commands show it to programs: what an admin gets from the API. */

@@ -1,9 +1,9 @@
-import { deleteExpiredEmailTokens, insertEmailToken, type EmailChange } from '../../../db/email-tokens.ts'
-import { NoMailer } from '../../../schema/password.ts'
-import { UserNotFound } from '../../../schema/user.ts'
+import { deleteExpiredEmailTokens, insertEmailToken, type EmailChange } from '../../../db/auth/email-tokens.ts'
+import { NoMailer } from '../../../schema/auth/password.ts'
+import { UserNotFound } from '../../../schema/users/user.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
-import type { Database } from '../../../db/tables.ts'
+import type { Database } from '../../../db/tables/index.ts'
 import type { Caller } from '../caller.ts'
 import type { LinkDependencies } from './mail-link.ts'
 

@@ -1,5 +1,5 @@
 import fastq from 'fastq'
-import { checkSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../../db/sign-ups.ts'
+import { checkSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../../db/auth/sign-ups.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'

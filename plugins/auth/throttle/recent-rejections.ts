@@ -1,4 +1,4 @@
-import { TooManyRequests } from '../../../schema/errors.ts'
+import { TooManyRequests } from '../../../schema/http/errors.ts'
 
 // After this many rejections, attempts are rejected from memory until the limit has room again, for this long at most.
 const FLOOD = 20

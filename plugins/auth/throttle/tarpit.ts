@@ -1,5 +1,5 @@
-import type { Client } from '../../../db/batching.ts'
-import { ClientDisconnected } from '../../../schema/errors.ts'
+import type { Client } from '../../../db/batching/batching.ts'
+import { ClientDisconnected } from '../../../schema/http/errors.ts'
 import type { Lifecycle } from '../../core.ts'
 
 // Long enough that a flood over a few hundred connections gets few responses, and short for somebody who mistypes a password.

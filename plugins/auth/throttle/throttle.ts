@@ -1,15 +1,15 @@
-import { batchCalls, type Client } from '../../../db/batching.ts'
+import { batchCalls, type Client } from '../../../db/batching/batching.ts'
 import { channelOf } from '../../../db/driver/channel.ts'
 import {
   clearLoginFailures, countLoginFailures, deleteLowestLoginFailures, deleteUnusedNetworks, readLoginState,
   type LoginFailure,
-} from '../../../db/login-failures.ts'
+} from '../../../db/throttle/login-failures.ts'
 import {
   charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, refund, type Attempt, type Limit,
-} from '../../../db/throttle.ts'
-import { foldEmail } from '../../../schema/address.ts'
-import { TooManyRequests } from '../../../schema/errors.ts'
-import { networkOf, networksOf, type Network } from '../../../schema/network.ts'
+} from '../../../db/throttle/throttle.ts'
+import { foldEmail } from '../../../schema/text/address.ts'
+import { TooManyRequests } from '../../../schema/http/errors.ts'
+import { networkOf, networksOf, type Network } from '../../../schema/http/network.ts'
 import { createRecentRejections } from './recent-rejections.ts'
 import { createTarpit } from './tarpit.ts'
 import { LIFETIME_SECONDS, PENDING } from '../links/sign-ups.ts'

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, onRouteHookHandler, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import { BodyStalled } from '../../../schema/errors.ts'
+import { BodyStalled } from '../../../schema/http/errors.ts'
 import { rejectionOfCoding } from '../content-coding.ts'
 
 /** Returns whether a request has a body (RFC 9112 6.3). An empty one counts as absent (contract 1.9). */

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { ClientDisconnected } from '../../../schema/errors.ts'
+import { ClientDisconnected } from '../../../schema/http/errors.ts'
 import { onceClosed } from './connections.ts'
 
 // How many requests of a connection run while an earlier response on it is still to be sent.

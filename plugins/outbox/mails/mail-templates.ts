@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commonMailValues, mailNames, mailValues, type MailContent, type MailName, type MailValues } from '../../../schema/mail.ts'
+import { commonMailValues, mailNames, mailValues, type MailContent, type MailName, type MailValues } from '../../../schema/options/mail.ts'
 import { escapeHtml, parseTemplate, type Template } from '../../support/template.ts'
 
 const DEFAULTS = join(import.meta.dirname, 'templates')

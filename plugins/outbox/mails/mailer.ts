@@ -1,11 +1,11 @@
-import { decrypt, encrypt, isEncrypted } from '../../../db/encryption.ts'
+import { decrypt, encrypt, isEncrypted } from '../../../db/auth/encryption.ts'
 import {
   findMailContent, MAIL, type MailBudget, type MailLimit, type NewMail, type StoredMail, type StoredMailDetails,
 } from '../../../db/outbox/mails.ts'
 import type { Counter } from '../../../db/telemetry/metrics.ts'
-import { deleteFreeLimits } from '../../../db/throttle.ts'
-import type { MailContent } from '../../../schema/mail.ts'
-import type { Mailer } from '../../../schema/options.ts'
+import { deleteFreeLimits } from '../../../db/throttle/throttle.ts'
+import type { MailContent } from '../../../schema/options/mail.ts'
+import type { Mailer } from '../../../schema/options/options.ts'
 import type { Core } from '../../core.ts'
 import { describeError } from '../describe-error.ts'
 import type { Outbox } from '../outbox.ts'

@@ -1,5 +1,5 @@
-import { textColorOn } from '../../../schema/color.ts'
-import type { MailContent, MailName, MailValues } from '../../../schema/mail.ts'
+import { textColorOn } from '../../../schema/options/color.ts'
+import type { MailContent, MailName, MailValues } from '../../../schema/options/mail.ts'
 import type { Core } from '../../core.ts'
 import { readMailTemplates } from './mail-templates.ts'
 

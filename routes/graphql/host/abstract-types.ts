@@ -1,7 +1,7 @@
 import type { GraphQLAbstractType, GraphQLResolveInfo } from 'graphql'
-import type { UsherAbstractType } from '../../../schema/host-graphql.ts'
+import type { UsherAbstractType } from '../../../schema/graphql/host-graphql.ts'
 import type { GraphQLContext } from '../context.ts'
-import { limitFailure } from '../failures.ts'
+import { limitFailure } from '../execution/failures.ts'
 import type { HostCall } from './context.ts'
 import { readHostError } from './errors.ts'
 

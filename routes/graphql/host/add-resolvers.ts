@@ -1,8 +1,8 @@
 import {
   isAbstractType, isEnumType, isInputObjectType, isScalarType, valueFromASTUntyped, type GraphQLScalarType,
 } from 'graphql'
-import type { AddedField, ExtendedSchema } from '../../../schema/extend-graphql.ts'
-import { extensionError, type HostGraphql, type UsherAbstractType, type UsherScalar, type UsherSubscriptionResolver } from '../../../schema/host-graphql.ts'
+import type { AddedField, ExtendedSchema } from '../../../schema/graphql/extend-graphql.ts'
+import { extensionError, type HostGraphql, type UsherAbstractType, type UsherScalar, type UsherSubscriptionResolver } from '../../../schema/graphql/host-graphql.ts'
 import { defineAbstractType } from './abstract-types.ts'
 import { createResolver, createSubscribe, requireEvent, requireToken, runResolver, type Run } from './field-resolver.ts'
 import { batchLoads } from './loaders.ts'

@@ -1,8 +1,8 @@
-import { defineError } from '../../../schema/errors.ts'
-import type { UsherGraphQLContext } from '../../../schema/host-graphql.ts'
-import type { Actor } from '../../../schema/policy.ts'
+import { defineError } from '../../../schema/http/errors.ts'
+import type { UsherGraphQLContext } from '../../../schema/graphql/host-graphql.ts'
+import type { Actor } from '../../../schema/options/policy.ts'
 import type { GraphQLContext } from '../context.ts'
-import { actorOfReads } from '../reading.ts'
+import { actorOfReads } from '../resolvers/reading.ts'
 
 export const ResolverTimeout = defineError('RESOLVER_TIMEOUT', 'The server took too long, try again', 503)
 

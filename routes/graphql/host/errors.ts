@@ -1,5 +1,5 @@
 import type { FastifyError } from 'fastify'
-import { InternalError, InvalidInput, UsherError } from '../../../schema/errors.ts'
+import { InternalError, InvalidInput, UsherError } from '../../../schema/http/errors.ts'
 
 /** An error of a resolver of the host whose message and extensions may be sent to clients. */
 export class HostError extends UsherError {

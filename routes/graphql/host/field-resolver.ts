@@ -1,12 +1,12 @@
 import {
   getNamedType, GraphQLError, isAbstractType, isLeafType, isNonNullType, type GraphQLFieldResolver, type GraphQLOutputType, type GraphQLResolveInfo,
 } from 'graphql'
-import { Unauthenticated } from '../../../schema/auth.ts'
-import { InternalError } from '../../../schema/errors.ts'
-import { hasRows } from '../../../schema/host-fields.ts'
-import type { UsherResolver, UsherSubscriptionResolver } from '../../../schema/host-graphql.ts'
+import { Unauthenticated } from '../../../schema/auth/login.ts'
+import { InternalError } from '../../../schema/http/errors.ts'
+import { hasRows } from '../../../schema/users/host-fields.ts'
+import type { UsherResolver, UsherSubscriptionResolver } from '../../../schema/graphql/host-graphql.ts'
 import type { GraphQLContext } from '../context.ts'
-import { limitFailure } from '../failures.ts'
+import { limitFailure } from '../execution/failures.ts'
 import { findTypes } from './abstract-types.ts'
 import { knownCall, openCall, type HostCall } from './context.ts'
 import { readHostError } from './errors.ts'

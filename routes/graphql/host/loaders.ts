@@ -1,5 +1,5 @@
-import { InternalError } from '../../../schema/errors.ts'
-import type { UsherLoader } from '../../../schema/host-graphql.ts'
+import { InternalError } from '../../../schema/http/errors.ts'
+import type { UsherLoader } from '../../../schema/graphql/host-graphql.ts'
 import type { HostCall } from './context.ts'
 import { readHostError } from './errors.ts'
 

@@ -1,11 +1,11 @@
 import { isListType, isNonNullType, type GraphQLOutputType, type GraphQLResolveInfo } from 'graphql'
-import type { UserRow } from '../../../db/tables.ts'
-import { InternalError } from '../../../schema/errors.ts'
-import { PostNotFound } from '../../../schema/post.ts'
-import { UserNotFound } from '../../../schema/user.ts'
+import type { UserRow } from '../../../db/tables/index.ts'
+import { InternalError } from '../../../schema/http/errors.ts'
+import { PostNotFound } from '../../../schema/posts/post.ts'
+import { UserNotFound } from '../../../schema/users/user.ts'
 import { clientOfReads, postReadsOf, type GraphQLContext } from '../context.ts'
-import { authorizeRead, countUsers } from '../reading.ts'
-import { countRows } from '../result-size.ts'
+import { authorizeRead, countUsers } from '../resolvers/reading.ts'
+import { countRows } from '../limits/result-size.ts'
 
 // The bytes of JSON around an item of a list, and of an instant.
 const ITEM_BYTES = 4

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { GraphQLError } from 'graphql'
-import { formatErrors } from '../format.ts'
+import { formatErrors } from '../execution/format.ts'
 import { readHostError } from '../host/errors.ts'
 import { ENOUGH_BYTES, type Sink } from './sink.ts'
 import { openSource, render } from './subscription.ts'

@@ -1,4 +1,4 @@
-import type { Network } from '../../../schema/network.ts'
+import type { Network } from '../../../schema/http/network.ts'
 import type { GraphQLFormattedError } from 'graphql'
 
 /** A subscriber with this many unread bytes needs no further events for now. */

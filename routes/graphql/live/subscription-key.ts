@@ -2,9 +2,9 @@ import {
   getOperationAST, Kind, print, separateOperations, TypeInfo, visit, visitWithTypeInfo, type DocumentNode, type GraphQLSchema,
 } from 'graphql'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { hostFieldOf } from '../../../schema/host-fields.ts'
-import type { Actor, ReadAction } from '../../../schema/policy.ts'
-import { actionsOf } from '../reading.ts'
+import { hostFieldOf } from '../../../schema/users/host-fields.ts'
+import type { Actor, ReadAction } from '../../../schema/options/policy.ts'
+import { actionsOf } from '../resolvers/reading.ts'
 
 /** A validated subscription, see `checkSubscription`. */
 export interface Subscription {

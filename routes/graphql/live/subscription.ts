@@ -3,10 +3,10 @@ import { createSourceEventStream, execute, type ExecutionResult, type GraphQLErr
 import type { FastifyInstance } from 'fastify'
 import type { PostStream } from '../../../plugins/posts/post-stream.ts'
 import type { GraphQLContext } from '../context.ts'
-import { isOutage } from '../failures.ts'
-import { formatExecution, rootOf } from '../format.ts'
+import { isOutage } from '../execution/failures.ts'
+import { formatExecution, rootOf } from '../execution/format.ts'
 import { serialize } from '../hooks.ts'
-import { textOf } from '../serialize.ts'
+import { textOf } from '../execution/serialize.ts'
 import { describe, type Subscription } from './subscription-key.ts'
 
 // The queue in which all events wait for their turn. Operations of clients wait in queues of their networks.

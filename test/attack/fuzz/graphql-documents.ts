@@ -6,7 +6,7 @@ import {
 import type { Random } from '../random.ts'
 import { hostileTexts } from '../values.ts'
 
-const schema = buildSchema(readFileSync(new URL('../../../schema/schema.graphql', import.meta.url), 'utf8'))
+const schema = buildSchema(readFileSync(new URL('../../../schema/graphql/schema.graphql', import.meta.url), 'utf8'))
 const DEPTH = 5
 const ROWS = 4
 

@@ -1,6 +1,6 @@
 import { sql, type Kysely } from 'kysely'
 import t from 'tap'
-import type { Tables } from '../../../db/tables.ts'
+import type { Tables } from '../../../db/tables/index.ts'
 import { openConnection } from '../../helpers/connection.ts'
 import { createPooler } from '../../helpers/pooler.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'

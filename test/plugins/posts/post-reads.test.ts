@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createTelemetry } from '../../../db/telemetry/telemetry.ts'
-import { authorPostsKey } from '../../../db/posts.ts'
+import { authorPostsKey } from '../../../db/posts/posts.ts'
 import { createPostReads } from '../../../plugins/posts/post-reads.ts'
 import { openConnection } from '../../helpers/connection.ts'
 import { slow } from '../../helpers/deadlines.ts'

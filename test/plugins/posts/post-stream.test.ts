@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import type { PostRow } from '../../../db/posts.ts'
+import type { PostRow } from '../../../db/posts/posts.ts'
 import { PostStream } from '../../../plugins/posts/post-stream.ts'
 import { positionOf } from '../../../plugins/posts/recent-posts.ts'
 import { postAt, PostSource } from '../../helpers/post-source.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import type { PostRow } from '../../../db/posts.ts'
+import type { PostRow } from '../../../db/posts/posts.ts'
 import { positionOf, RecentPosts } from '../../../plugins/posts/recent-posts.ts'
 import { postAt } from '../../helpers/post-source.ts'
 

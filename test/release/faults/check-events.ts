@@ -1,5 +1,5 @@
 import type { Sql } from 'postgres'
-import { encodePlace } from '../../../schema/cursor.ts'
+import { encodePlace } from '../../../schema/http/cursor.ts'
 
 /** A post as it is in the database. */
 export interface StoredPost {

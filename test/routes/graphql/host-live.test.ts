@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import type { GraphqlExtension, UsherGraphQLContext } from '../../../app.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { openEvents } from '../../helpers/events.ts'
-import { Overloaded } from '../../../schema/errors.ts'
+import { Overloaded } from '../../../schema/http/errors.ts'
 import { createPost, openSocket, protocols } from '../../helpers/graphql.ts'
 import { until } from '../../helpers/until.ts'
 

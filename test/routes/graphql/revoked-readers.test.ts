@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import t from 'tap'
 import { audiences, type UsherGraphQLContext } from '../../../app.ts'
-import { rotateSigningKey } from '../../../db/signing-keys.ts'
+import { rotateSigningKey } from '../../../db/auth/signing-keys.ts'
 import { createUsher, type LoggedIn, type TestUsher } from '../../helpers/app.ts'
 import { openConnection } from '../../helpers/connection.ts'
 import { testDatabaseUrl } from '../../helpers/database.ts'

@@ -7,7 +7,7 @@ import { SharedOperation, type Subscriber } from '../../../routes/graphql/live/s
 import type { Sink } from '../../../routes/graphql/live/sink.ts'
 import { postAt, PostSource } from '../../helpers/post-source.ts'
 import { until } from '../../helpers/until.ts'
-import { networksOf } from '../../../schema/network.ts'
+import { networksOf } from '../../../schema/http/network.ts'
 
 const MIB = 1024 * 1024
 

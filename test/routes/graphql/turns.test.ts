@@ -1,7 +1,7 @@
 import t from 'tap'
-import { DocumentBudget } from '../../../routes/graphql/document-budget.ts'
-import { OperationQueue } from '../../../routes/graphql/operation-queue.ts'
-import { networksOf } from '../../../schema/network.ts'
+import { DocumentBudget } from '../../../routes/graphql/limits/document-budget.ts'
+import { OperationQueue } from '../../../routes/graphql/limits/operation-queue.ts'
+import { networksOf } from '../../../schema/http/network.ts'
 
 const at = (name: string) => [{ name, factor: 1 }]
 

@@ -1,4 +1,4 @@
-import { isObject } from '../../operation.ts'
+import { isObject } from '../../execution/operation.ts'
 
 /** What a message of a client asks for. */
 export type Intent = 'initialise' | 'start' | 'stop' | 'ping' | 'ignore' | 'terminate'

@@ -1,4 +1,4 @@
-import type { Network } from '../../../../schema/network.ts'
+import type { Network } from '../../../../schema/http/network.ts'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Subscriptions } from '../subscriptions.ts'

@@ -1,0 +1,126 @@
+import { sql } from 'kysely'
+import type { AuditAction } from '../../schema/audit/audit.ts'
+import { anyOf } from '../batching/any-of.ts'
+import { lowestIdWithin, newId } from '../driver/ids.ts'
+import { replanned } from '../driver/replanned.ts'
+import { toPage, type Page } from '../tables/page.ts'
+import { isUuid } from '../driver/postgres.ts'
+import type { Database } from '../tables/index.ts'
+
+/** An entry to be written to the account log: an action that an actor took or attempted. */
+export interface NewAuditEntry {
+  action: AuditAction
+  actorId: string | null
+  userId: string | null
+  sessionId: string | null
+  address: string
+  userAgent: string
+}
+
+export interface AuditEntryRow extends NewAuditEntry {
+  id: string
+  at: Date
+}
+
+/** The origin of an entry that the statement of the change writes: the actor, the session and the client. */
+export type AuditContext = Omit<NewAuditEntry, 'action' | 'userId'>
+
+/** The columns to fill when a statement writes an entry along with its change. */
+export const auditColumns = ['id', 'action', 'actor_id', 'user_id', 'session_id', 'address', 'user_agent'] as const
+
+/** Writes entries to the account log, as one statement. Returns an array of `undefined`, one per entry, as a batch expects. */
+export async function insertAuditEntries (db: Database, entries: readonly NewAuditEntry[]): Promise<undefined[]> {
+  const all = <Name extends keyof NewAuditEntry> (name: Name) => entries.map((entry) => entry[name])
+  const given = sql<{ id: string, action: string, actor: string, user: string, session: string, address: string, agent: string }>`unnest(
+    ${entries.map(() => newId(db))}::uuid[], ${all('action')}::text[], ${all('actorId')}::uuid[], ${all('userId')}::uuid[],
+    ${all('sessionId')}::uuid[], ${all('address')}::text[], ${all('userAgent')}::text[]
+  )`.as<'given'>(sql`given(id, action, actor, "user", session, address, agent)`)
+  await db.insertInto('audit')
+    .columns(auditColumns)
+    .expression(({ selectFrom }) => selectFrom(given).select(['id', 'action', 'actor', 'user', 'session', 'address', 'agent']))
+    .execute()
+  return entries.map(() => undefined)
+}
+
+export interface ListAuditQuery {
+  /** The id of the user whose account was affected. */
+  userId?: string | undefined
+  action?: AuditAction | undefined
+  limit: number
+  /** The id of the last entry of the previous page. */
+  after?: string | undefined
+}
+
+/** Returns a page of the account log, newest first, by keyset. */
+export async function listAuditEntries (db: Database, { userId, action, limit, after }: ListAuditQuery): Promise<Page<AuditEntryRow>> {
+  if (userId !== undefined && !isUuid(userId)) return { rows: [], next: null }
+  const rows = await db.selectFrom('audit')
+    .select(['id', 'action', 'created_at as at', 'actor_id as actorId', 'user_id as userId', 'session_id as sessionId', 'address', 'user_agent as userAgent'])
+    .$narrowType<{ action: AuditAction }>()
+    .$if(userId !== undefined, (query) => query.where('user_id', '=', userId!))
+    .$if(action !== undefined, (query) => query.where('action', '=', action!))
+    .$if(after !== undefined, (query) => query.where('id', '<', after!))
+    .orderBy('id', 'desc').limit(limit + 1)
+    .execute()
+  return toPage(rows, limit)
+}
+
+/** Returns the seconds since the last backup was complete, or undefined if the account log has none. */
+export async function readBackupAge (db: Database): Promise<number | undefined> {
+  const { age } = await db.selectFrom('audit').select(sql<number | null>`extract(epoch from clock_timestamp() - max(created_at))::float8`.as('age'))
+    .where('action', '=', 'backup.create').executeTakeFirstOrThrow()
+  return age ?? undefined
+}
+
+/** Deletes at most `limit` entries that are older than `seconds`. Returns the number of deleted entries. */
+export async function deleteOldAuditEntries (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
+  const first = lowestIdWithin(db, seconds)
+  const { numDeletedRows } = await replanned(db)
+    .with('old', (cte) => cte.selectFrom('audit').select('id').where('id', '<', first).orderBy('id').limit(limit).forUpdate().skipLocked())
+    .deleteFrom('audit').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id')))
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}
+
+/** The entries about one user with one action. */
+export interface EntryKind { userId: string, action: string }
+
+// More entries than this are not looked at, so that a flood does not make the statement long. Those of the flood are
+// among them.
+const LOOKED_AT = 10_000
+// Users with fewer new entries of a kind are not looked at.
+const FEWEST = 3
+const DAY = 86_400
+
+/**
+ * Looks at the newest entries after the one with the id `after`. Returns the kinds that have several of them, and the
+ * newest id.
+ */
+export async function findFrequentEntries (db: Database, after: string): Promise<{ kinds: EntryKind[], newest: string }> {
+  const rows = await replanned(db)
+    .with('recent', (cte) => cte.selectFrom('audit').select(['id', 'user_id', 'action']).where('id', '>', after).orderBy('id', 'desc').limit(LOOKED_AT))
+    .selectFrom('recent').select(['user_id as userId', 'action', sql<string>`(array_agg(id order by id desc))[1]`.as('newest')])
+    .select(({ fn }) => fn.countAll<string>().as('count')).groupBy(['user_id', 'action']).execute()
+  return {
+    kinds: rows.flatMap(({ userId, action, count }) => userId !== null && Number(count) >= FEWEST ? [{ userId, action }] : []),
+    newest: rows.reduce((newest, row) => row.newest > newest ? row.newest : newest, after),
+  }
+}
+
+/**
+ * Deletes at most `limit` entries of a kind of the last 24 hours, so that `keep` remain: half are the first of them and
+ * half are the newest. Earlier entries and those of other kinds are not touched, so nobody can push them out. Returns
+ * the number of deleted entries.
+ */
+export async function thinAuditEntries (
+  db: Database, { userId, action }: EntryKind, { keep, limit }: { keep: number, limit: number }
+): Promise<number> {
+  const entries = db.selectFrom('audit').select('id')
+    .where('user_id', '=', userId).where('action', '=', action).where('id', '>=', lowestIdWithin(db, DAY))
+  const end = (order: 'asc' | 'desc') => sql<string>`(${entries.orderBy('id', order).offset(Math.ceil(keep / 2) - 1).limit(1)})`
+  const { numDeletedRows } = await replanned(db).deleteFrom('audit')
+    .where('id', '=', sql<string>`any(array(${entries.where('id', '>', end('asc')).where('id', '<', end('desc'))
+      .orderBy('id').limit(limit).forUpdate().skipLocked()}))`)
+    .executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}

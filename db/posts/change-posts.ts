@@ -1,0 +1,166 @@
+import { sql } from 'kysely'
+import { InvalidToken } from '../../schema/auth/login.ts'
+import type { Match } from '../../schema/http/entity-tag.ts'
+import { Overloaded, PreconditionFailed } from '../../schema/http/errors.ts'
+import type { ResultKey } from '../../schema/http/idempotency.ts'
+import { PostNotFound } from '../../schema/posts/post.ts'
+import { UserNotFound } from '../../schema/users/user.ts'
+import { newId } from '../driver/ids.ts'
+import { isInTime } from '../driver/write-in-time.ts'
+import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from '../idempotency/idempotency.ts'
+import { actorValue, storing } from '../outbox/store.ts'
+import {
+  confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, isolateEnded, rejectEnded, requireLiveSession,
+} from '../sessions/live-sessions.ts'
+import type { WriterToken } from '../sessions/live-tokens.ts'
+import { inOrder, isUuid, prepare } from '../driver/postgres.ts'
+import { postColumns, type PostRow } from './posts.ts'
+import { counting, findExceeded, joinCounted } from './rates.ts'
+import { hasVersion, versionsOf } from '../users/preconditions.ts'
+import { selectWritten } from '../idempotency/select-written.ts'
+import type { Database } from '../tables/index.ts'
+
+/**
+ * Returns where a statement finds the events of the posts that it changes.
+ * @param row the rows with the `id` and the `title` of each post
+ * @param author the column with the id of its author
+ */
+export function postData (row: string, author: string, actor: string | ReturnType<typeof actorValue>) {
+  return { subject: `${row}.id`, data: { postId: `${row}.id`, authorId: author, title: `${row}.title`, actorId: actor } }
+}
+
+export interface NewPost {
+  /** A UUIDv7. By default a new one. */
+  id?: string
+  authorId: string
+  title: string
+  content: string
+  /** The user who creates or changes it. Null, or absent, if it is not a user. */
+  actorId?: string | null | undefined
+  /** The token of the actor, which must still be valid. Null, or absent, if there is none. */
+  token?: WriterToken | null | undefined
+  /** Under what the result is stored. */
+  once?: ResultKey | undefined
+}
+
+/**
+ * Creates posts, as one statement. Returns the created posts in the order of their positions, which is the order of `posts`. In place of
+ * a post that was not created, there is an error, which does not affect the others: `InvalidToken` if the session of its actor has ended,
+ * `KeyTaken` if its key is taken, `UserNotFound` if its author is unknown. PostgreSQL notifies the nodes at the commit.
+ *
+ * The authors' rows are locked, so that no author is deleted before the commit. If another transaction has locked an author's row,
+ * such as a deletion that may still be rolled back, the post yields `Overloaded`. Waiting for that row would block all new posts:
+ * PostgreSQL first runs the trigger that takes the lock of `db/migrations/positions.ts`, and every insert waits for that lock.
+ *
+ * @param perHour the number of posts that each actor may create in an hour. A post beyond it yields `TooManyPosts`
+ * @param quiet suppresses the notification, for nodes that announce posts through an emitter
+ */
+export async function insertPosts (db: Database, posts: readonly NewPost[], { quiet = false, perHour = 0 } = {}): Promise<(PostRow | Error)[]> {
+  return isolateConflicts(db, posts, (posts) => isolateEnded(db, posts, (posts) => insertAll(db, posts, quiet, perHour)))
+}
+
+async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolean, perHour: number): Promise<(PostRow | Error)[]> {
+  const ids = posts.map(({ id }) => id ?? newId(db))
+  const authors = posts.map(({ authorId }) => isUuid(authorId) ? authorId : null)
+  const actors = posts.map(({ actorId = null }) => actorId)
+  const keyed = keyedOf(ids, posts.map(({ once }) => once))
+  const sessions = posts.map(({ token }) => token?.sessionId ?? null)
+  const isLimited = perHour > 0 && actors.some((actor) => actor !== null)
+  const admitted = keyed ? sql<boolean>`${hasLiveSession('session')} and ${isAdmitted('given.id')}` : hasLiveSession('session')
+  const given = (keyed ? admitting(db, keyed) : db)
+    .with('given', (cte) => cte.selectFrom(sql<Record<'id' | 'author' | 'title' | 'content' | 'actor' | 'session', string>>`unnest(
+      ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[],
+      ${actors}::uuid[], ${sessions}::uuid[]
+    )`.as<'posts'>(sql`posts(id, author, title, content, actor, session)`)).selectAll())
+    .with('authors', (cte) => cte.selectFrom('users').select('id')
+      .where('id', '=', sql<string>`any(${authors}::uuid[])`).orderBy('id').forKeyShare().skipLocked()) as unknown as Database
+  const statement = (isLimited ? counting(given, admitted) : given)
+    .with('created', (cte) => cte.insertInto('posts')
+      .columns(['id', 'author_id', 'title', 'content'])
+      .expression(sql`select given.id, author, title, content from given inner join authors on authors.id = author
+        ${isLimited ? joinCounted(perHour) : sql``} where ${isLimited ? sql`true` : admitted} ${quiet ? andQuiet : sql``} order by given.id`)
+      .returning(postColumns))
+  const from = 'created inner join given on given.id = created.id'
+  const query = storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
+  const condition = confirmSessions(db, from, 'given.session', posts.map(({ token }) => token))
+  const { written, refused } = await selectWritten<PostRow>(db, query, { from: 'created', kind: 'post', keyed, condition })
+  const created = inOrder(ids, written)
+  if (written.length === posts.length) return created as PostRow[]
+  const known = new Set((await findUserIds(db, authors)).map(({ id }) => id))
+  const ended = await findEndedSessions(db, sessions)
+  const exceeded = isLimited ? await findExceeded(db, actors, perHour) : undefined
+  return created.map((row, index) => {
+    if (row) return row
+    if (ended.has(sessions[index])) return new InvalidToken()
+    if (refused.has(ids[index]!)) return new KeyTaken()
+    if (!known.has(authors[index]?.toLowerCase() ?? '')) return new UserNotFound()
+    return exceeded?.get(actors[index]!) ?? new Overloaded()
+  })
+}
+
+// The condition is always true. It sets `usher.quiet` for this statement only.
+const andQuiet = sql`and (select set_config('usher.quiet', 'on', true)) is not null`
+
+const findUserIds = prepare((db, ids: readonly (string | null)[]) => db.selectFrom('users').select('id')
+  .where('id', '=', sql<string>`any(${ids}::uuid[])`))
+
+/** The conditions of a change of a post. */
+export interface PostConditions {
+  /** That of `isInTime`. */
+  until: string
+  /** The versions that the post may have. */
+  match?: Match
+  /** The key under which the result is stored. */
+  once?: ResultKey | undefined
+}
+
+/**
+ * Updates the title, the content or both. Throws `PostNotFound`, `PreconditionFailed`, `InvalidToken` if the session has ended, and
+ * `KeyTaken` if the key `once` is taken.
+ */
+export async function updatePost (
+  db: Database, id: string, { title, content, actorId = null, token }: Partial<NewPost>, { until, match, once }: PostConditions
+): Promise<PostRow> {
+  const versions = versionsOf(match)
+  const keyed = keyedOf([id], [once])
+  const statement = (keyed ? admitting(db, keyed) : db).with('updated', (cte) => cte.updateTable('posts')
+    .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
+    .where('id', '=', id).where(isInTime(until)).where(isLiveSession(token))
+    .$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
+    .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
+    .returning(postColumns))
+  const query = storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
+  const ending = { from: 'updated', kind: 'post-update', keyed, condition: confirmSession(db, 'updated', token) } as const
+  const { written: [post], refused } = await rejectEnded(() => selectWritten<PostRow>(db, query, ending))
+  if (refused.size > 0) throw new KeyTaken()
+  return post ?? await whyUnchanged(db, id, match, token)
+}
+
+/**
+ * Deletes a post. Throws what `updatePost` throws.
+ * @param actor the user who deletes it, and the token
+ */
+export async function deletePost (
+  db: Database, id: string, { actorId = null, token }: Pick<NewPost, 'actorId' | 'token'>, { until, match, once }: PostConditions
+): Promise<void> {
+  const versions = versionsOf(match)
+  const keyed = keyedOf([id], [once])
+  const statement = (keyed ? admitting(db, keyed) : db).with('deleted', (cte) => cte.deleteFrom('posts')
+    .where('id', '=', id).where(isInTime(until)).where(isLiveSession(token))
+    .$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
+    .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
+    .returning(['id', 'author_id', 'title']))
+  const query = storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
+    .with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
+  const ending = { from: 'known', kind: 'post-deletion', keyed, condition: confirmSession(db, 'known', token), hasVersion: false } as const
+  const { written, refused } = await rejectEnded(() => selectWritten(db, query, ending))
+  if (refused.size > 0) throw new KeyTaken()
+  if (written.length === 0) await whyUnchanged(db, id, match, token)
+}
+
+// Throws why a change has matched no row.
+async function whyUnchanged (db: Database, id: string, match: Match, token: NewPost['token']): Promise<never> {
+  await requireLiveSession(db, token?.sessionId)
+  if (versionsOf(match) === null) throw new PostNotFound()
+  throw await db.selectFrom('posts').select('id').where('id', '=', id).executeTakeFirst() ? new PreconditionFailed() : new PostNotFound()
+}

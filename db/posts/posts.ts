@@ -1,0 +1,156 @@
+import { sql, type Compilable, type ExpressionBuilder, type RawBuilder } from 'kysely'
+import { toPage, type Page } from '../tables/page.ts'
+import { inOrder, isUuid, prepare } from '../driver/postgres.ts'
+import type { Row } from '../tables/row.ts'
+import type { Database, Tables } from '../tables/index.ts'
+import type { PostsTable } from '../tables/content.ts'
+
+export type PostRow = Row<PostsTable, 'id' | 'position' | 'epoch' | 'author_id' | 'title' | 'content' | 'created_at' | 'row_version'>
+
+const columnOf = {
+  position: 'position',
+  epoch: 'epoch',
+  authorId: 'author_id as authorId',
+  title: 'title',
+  content: 'content',
+  createdAt: 'created_at as createdAt',
+  rowVersion: 'row_version as rowVersion',
+} as const
+/** The columns of a post. */
+export const postColumns = ['id', ...Object.values(columnOf)] as const
+
+/** A field that a list of posts reads only on request, because a content may be large. The id is always read. */
+export type PostField = keyof typeof columnOf
+export const postFields = Object.keys(columnOf) as readonly PostField[]
+
+/**
+ * A post in a list, with the requested fields. If the list has more than 64 KiB of contents, or its statement more than 1 MiB, `content` is
+ * null, and must be read afterwards.
+ */
+export type ListedPost = Pick<PostRow, 'id'> & Partial<Omit<PostRow, 'content'>> & {
+  readonly content?: string | null
+  /** The size of the content in bytes, if it was requested. */
+  readonly contentBytes?: number
+}
+
+function columnsOf (fields: ReadonlySet<string>) {
+  return ['id' as const, ...postFields.filter((field) => fields.has(field)).map((field) => columnOf[field])]
+}
+
+// The members of a post in a list. `content` is an expression for its content, or null.
+function membersOf (fields: ReadonlySet<string>, content?: RawBuilder<string | null>) {
+  const requested = postFields.filter((field) => fields.has(field))
+  return ['id' as const, ...requested.map((field) => field === 'content' ? content!.as(field) : field)]
+}
+
+// The condition that a post's author was not deleted. PostgreSQL hashes the subquery, which is nearly always empty, once per
+// statement. An anti-join would look it up once per post.
+const visible = (query: ExpressionBuilder<Tables, 'posts'>) =>
+  query('author_id', 'not in', query.selectFrom('deleted_users').select('user_id'))
+
+const selectPosts = prepare((db, ids: readonly string[]) => db.selectFrom('posts').select(postColumns)
+  .where('id', '=', sql<string>`any(${ids}::uuid[])`).where(visible))
+
+/** Returns the posts with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
+export async function findPosts (db: Database, ids: readonly string[]): Promise<(PostRow | undefined)[]> {
+  return inOrder(ids, await selectPosts(db, ids.filter(isUuid)))
+}
+
+export interface ListPostsQuery {
+  fields: readonly PostField[]
+  authorId?: string | undefined
+  limit: number
+  /** The position of the last post of the previous page. */
+  after?: string | undefined
+}
+
+// The most contents that a list and a statement read along with the posts, in bytes. Larger ones are read only when it is known that the
+// response has room for them.
+const BYTES_A_LIST = 64 * 1024
+/** The most contents that one statement reads for lists, in bytes, unless a single one is larger. */
+export const BYTES_A_STATEMENT = 1024 * 1024
+
+// PostgreSQL knows the size of a long text without reading it.
+const contentBytes = sql<number>`octet_length(content)`.as('contentBytes')
+
+const contentOfShortList = sql<string | null>`case when sum("contentBytes") over () <= ${sql.lit(BYTES_A_LIST)} then content end`
+
+/** Returns a page of posts, newest first, by keyset. */
+export async function listPosts (db: Database, { fields, authorId, limit, after }: ListPostsQuery): Promise<Page<ListedPost>> {
+  if (authorId !== undefined && !isUuid(authorId)) return { rows: [], next: null }
+  const requested = new Set<string>(fields)
+  const page = db.selectFrom('posts').select(columnsOf(requested)).where(visible)
+    .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
+    .$if(after !== undefined, (query) => query.where('position', '<', after!))
+    .orderBy('position', 'desc').limit(limit + 1)
+  if (!requested.has('content')) return toPage(await page.execute(), limit)
+  const rows = await db.selectFrom(page.select(contentBytes).as('post'))
+    .select([...membersOf(requested, contentOfShortList), 'contentBytes']).orderBy('position', 'desc').execute()
+  return toPage(rows, limit)
+}
+
+export interface ListPostsAfterQuery {
+  /** The position after which posts are listed. */
+  after: string
+  authorId?: string | undefined
+  limit: number
+}
+
+/** Returns at most `limit` posts that follow a position in commit order, oldest first. */
+export async function listPostsAfter (db: Database, { after, authorId, limit }: ListPostsAfterQuery): Promise<PostRow[]> {
+  if (authorId !== undefined && !isUuid(authorId)) return []
+  return db.selectFrom('posts').select(postColumns).where(visible)
+    .$if(authorId !== undefined, (query) => query.where('author_id', '=', authorId!))
+    .where('position', '>', after).orderBy('position').limit(limit)
+    .execute()
+}
+
+/** The key of an author's newest posts in a batch: the author's id, the number of posts and their fields. */
+export type AuthorPostsKey = `${string}:${number}:${string}`
+
+/** Returns the key to read the `first` newest posts of an author with. */
+export function authorPostsKey (authorId: string, first: number, fields: readonly PostField[]): AuthorPostsKey {
+  return `${authorId}:${first}:${fields.join()}`
+}
+
+// Prepared queries by the fields that they read. There are few combinations of fields.
+const selectsOfAuthors = new Map<string, ReturnType<typeof prepareSelectOfAuthors>>()
+
+function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
+  return prepare((db, places: readonly number[], authors: readonly string[], firsts: readonly string[]): Compilable<ListedPost & { place: number }> => {
+    const asked = sql<{ place: number, author: string, first: number }>`unnest(
+      ${places}::int[], ${authors}::uuid[], ${firsts}::int[]
+    )`.as<'asked'>(sql`asked(place, author, first)`)
+    const posts = db.selectFrom(asked)
+      .innerJoinLateral((lateral) => lateral.selectFrom('posts').select(columnsOf(fields)).select(['position as order', contentBytes])
+        .whereRef('author_id', '=', 'asked.author').orderBy('position', 'desc')
+        .limit(sql<number>`asked.first`).as('post'), (join) => join.onTrue())
+    if (!fields.has('content')) return posts.select(membersOf(fields)).select('place')
+    const listBytes = sql<string>`sum("contentBytes") over (partition by place)`.as('listBytes')
+    return db.selectFrom(posts.selectAll('post').select(['place', listBytes]).as('post'))
+      .select([...membersOf(fields, contentOfShortLists), 'contentBytes', 'place']).orderBy('place').orderBy('order', 'desc')
+  })
+}
+
+// The contents of lists that are short enough, until the statement has enough of them.
+const contentOfShortLists = sql<string | null>`case
+  when "listBytes" <= ${sql.lit(BYTES_A_LIST)}
+  and sum("contentBytes") filter (where "listBytes" <= ${sql.lit(BYTES_A_LIST)}) over (order by place) <= ${sql.lit(BYTES_A_STATEMENT)}
+  then content
+end`
+
+/**
+ * Returns the newest posts of several authors, as one statement. Each key has its own number of posts; the fields are those that
+ * any of the keys requests. It does not check whether an author is deleted, because callers have just read the authors.
+ */
+export async function listPostsOfAuthors (db: Database, keys: readonly AuthorPostsKey[]): Promise<ListedPost[][]> {
+  const asked = keys.map((key) => key.split(':') as [string, string, string])
+  const fields = new Set([...new Set(asked.map(([,, fields]) => fields))].join().split(','))
+  const name = postFields.filter((field) => fields.has(field)).join()
+  const select = selectsOfAuthors.get(name) ?? prepareSelectOfAuthors(fields)
+  selectsOfAuthors.set(name, select)
+  const rows = await select(db, keys.map((_, place) => place), asked.map(([author]) => author), asked.map(([,first]) => first))
+  const posts: ListedPost[][] = keys.map(() => [])
+  for (const row of rows) posts[row.place]!.push(row)
+  return posts
+}

@@ -1,0 +1,85 @@
+import { sql } from 'kysely'
+import type { AuditAction } from '../../schema/audit/audit.ts'
+import { anyOf } from '../batching/any-of.ts'
+import { auditColumns, type AuditContext } from '../audit/audit.ts'
+import { newId } from '../driver/ids.ts'
+import { replanned } from '../driver/replanned.ts'
+import { actorValue, sessionEndOf, storing } from '../outbox/store.ts'
+import { seconds } from './sessions.ts'
+import type { Database } from '../tables/index.ts'
+
+/** The data for the account log about the end of a session. */
+export interface EndContext extends Omit<AuditContext, 'sessionId'> {
+  action: AuditAction
+  /** Whether the actor is the session's user instead of `actorId`. For requests with only a cookie, the actor is not known before. */
+  byUser?: boolean
+}
+
+/**
+ * Ends a session and writes that to the account log, as one statement. If `secretHash` is passed, it must be that of the session.
+ * Returns the session's id, or undefined if there was no such session.
+ */
+export async function deleteSession (db: Database, { id, secretHash }: { id: string, secretHash?: Uint8Array }, note: EndContext): Promise<string | undefined> {
+  const { action, actorId, byUser = false, address, userAgent } = note
+  const statement = db
+    .with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', id)
+      .$if(secretHash !== undefined, (query) => query.where('secret_hash', '=', secretHash!))
+      .returning(['id', 'user_id']))
+    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+      .expression(({ selectFrom, val }) => selectFrom('ended').select(({ ref }) => [
+        val(newId(db)).as('entry'), val(action).as('action'), byUser ? ref('user_id').as('actor') : val(actorId).as('actor'),
+        'user_id as user', 'ended.id as session', val(address).as('address'), val(userAgent).as('agent'),
+      ])))
+  const actor = byUser ? 'ended.user_id' : actorValue(actorId)
+  const ended = await storing(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actor) })
+    .selectFrom('ended').select('id').executeTakeFirst()
+  return ended?.id
+}
+
+/**
+ * Ends the sessions of a user, except for `except` if it is passed. Returns the ids of the ended sessions.
+ * @param actorId the user who ends them; null if it is the operator
+ */
+export async function deleteSessionsOf (db: Database, userId: string, actorId: string | null, except?: string): Promise<string[]> {
+  const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').where('user_id', '=', userId)
+    .$if(except !== undefined, (query) => query.where('id', '<>', except!))
+    .returning(['id', 'user_id']))
+  const rows = await storing(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(actorId)) })
+    .selectFrom('ended').select('id').execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Ends every session of every user. Returns the number of ended sessions. */
+export async function deleteAllSessions (db: Database): Promise<number> {
+  const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').returning(['id', 'user_id']))
+  const { count } = await storing(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
+    .selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** Returns the sessions that ended within the last `within` seconds, oldest first. `age` is the seconds since then, by the database. */
+export async function listEndedSessions (db: Database, within: number): Promise<{ id: string, age: number }[]> {
+  return db.selectFrom('ended_sessions')
+    .select(['id', sql<number>`extract(epoch from now() - ended_at)::float8`.as('age')])
+    .where('ended_at', '>=', sql<Date>`now() - make_interval(secs => ${sql.lit(within)})`)
+    .orderBy('ended_at').execute()
+}
+
+/** Deletes at most `limit` expired sessions, except those that another node is deleting. Returns the number of deleted sessions. */
+export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
+  const statement = replanned(db).with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', ({ selectFrom }) =>
+    anyOf(selectFrom('sessions').select('id').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).returning(['id', 'user_id']))
+  const { count } = await storing(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
+    .selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/**
+ * Deletes at most `limit` records of sessions that ended more than `secondsAgo` seconds ago, except those that another node is
+ * deleting. Returns the number of deleted records.
+ */
+export async function deleteEndedSessions (db: Database, secondsAgo: number, limit: number): Promise<number> {
+  const { numDeletedRows } = await replanned(db).deleteFrom('ended_sessions').where('id', '=', ({ selectFrom }) =>
+    anyOf(selectFrom('ended_sessions').select('id').where('ended_at', '<', sql<Date>`now() - ${seconds(secondsAgo)}`).limit(limit).forUpdate().skipLocked())).executeTakeFirst()
+  return Number(numDeletedRows)
+}

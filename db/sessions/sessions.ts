@@ -1,0 +1,172 @@
+import { sql } from 'kysely'
+import { InvalidCredentials } from '../../schema/auth/login.ts'
+import { networkOf } from '../../schema/http/network.ts'
+import type { Role } from '../../schema/users/user.ts'
+import { noFields } from '../../schema/users/user-fields.ts'
+import { auditColumns } from '../audit/audit.ts'
+import { newId } from '../driver/ids.ts'
+import { sessionEndOf, storing } from '../outbox/store.ts'
+import type { Row } from '../tables/row.ts'
+import type { Database, UserRow } from '../tables/index.ts'
+import { userColumns } from '../users/columns.ts'
+import type { SessionsTable } from '../tables/auth.ts'
+
+// A rotated cookie still works for this long, for browser tabs that refresh at the same time and for responses that were lost.
+const GRACE_SECONDS = 10
+// When a user opens one more session, the oldest one ends.
+const SESSIONS_A_USER = 100
+const ROTATIONS_REMEMBERED = 32
+// When a user logs in from one more network, the least recently used one is deleted.
+const NETWORKS_A_USER = 100
+
+/** How long a session lives: `sessionIdleSeconds` without a refresh, and `sessionSeconds` in any case. */
+export interface Lifetime { sessionIdleSeconds: number, sessionSeconds: number }
+
+/** The client that uses a session. */
+export interface ClientInfo { address: string, userAgent: string }
+
+export interface NewSession extends ClientInfo {
+  userId: string
+  /**
+   * The hash against which the password was checked. If it was changed since, or the user was disabled, no session is created. Absent
+   * if the host has authenticated the user.
+   */
+  passwordHash?: string
+  secretHash: Uint8Array
+  rotationKey: Uint8Array
+  /** The session that the new one replaces, if it is live and its secret has this hash. */
+  replaced?: { id: string, secretHash: Uint8Array } | undefined
+}
+
+/** Returns an SQL interval of `count` seconds. */
+export const seconds = (count: number) => sql`make_interval(secs => ${count})`
+
+/**
+ * Creates a session, ends the one that it replaces, and writes both to the account log, as one statement. From now on the client's
+ * network is recognised. Returns the session's id, its expiry, the user's current role, and the id of the replaced session if that
+ * was live.
+ *
+ * The statement locks the user's row. If a concurrent change demotes, disables or deletes the user, or sets another password, it
+ * therefore takes place either before the statement, or after it and ends the new session. Throws `InvalidCredentials`, and changes
+ * nothing, if the user was deleted or disabled or the password was changed meanwhile.
+ */
+export async function insertSession (
+  db: Database, { userId, passwordHash, secretHash, rotationKey, address, userAgent, replaced }: NewSession, { sessionIdleSeconds, sessionSeconds }: Lifetime
+): Promise<{ id: string, role: Role, expiresAt: Date, replacedId: string | null }> {
+  const id = newId(db)
+  const network = networkOf(address)
+  const statement = db
+    .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role'])
+      .where('id', '=', userId).where('disabled', '=', false)
+      .$if(passwordHash !== undefined, (query) => query.where('password_hash', '=', passwordHash!)).forShare())
+    // Skips the sessions that another login is ending at the moment.
+    .with('oldest', (cte) => cte.selectFrom('sessions').select('id').where('id', 'in', ({ selectFrom }) =>
+      selectFrom('sessions').select('id').where('user_id', '=', userId)
+        .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(SESSIONS_A_USER - 1))
+      .where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id'))).forUpdate().skipLocked())
+    .with('evicted', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')).returning(['id', 'user_id']))
+    .with('replaced', (cte) => cte.deleteFrom('sessions')
+      .where('id', '=', replaced?.id ?? null).where('secret_hash', '=', replaced?.secretHash ?? null)
+      .where('expires_at', '>', sql<Date>`now()`).where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id')))
+      .returning(['id', 'user_id']))
+    .with('noted_end', (cte) => cte.insertInto('audit').columns(auditColumns)
+      .expression(({ selectFrom, val }) => selectFrom('replaced').select([
+        val(newId(db)).as('entry'), sql.lit('session.end').as('action'), val(userId).as('actor'), 'replaced.user_id as user',
+        'replaced.id as session', val(address).as('address'), val(userAgent).as('agent'),
+      ])))
+    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+      .expression(({ selectFrom, val }) => selectFrom('owner').select([
+        val(newId(db)).as('entry'), sql.lit('login').as('action'), 'owner.id as actor', 'owner.id as user',
+        val(id).as('session'), val(address).as('address'), val(userAgent).as('agent'),
+      ])))
+    .with('recognised', (cte) => cte.insertInto('recognised_networks').columns(['user_id', 'network'])
+      .expression(({ selectFrom, val }) => selectFrom('owner').select(['owner.id', val(network).as('network')])
+        // The host may start a session without saying where.
+        .$if(passwordHash === undefined && network === '', (query) => query.where(sql<boolean>`false`)))
+      .onConflict((conflict) => conflict.columns(['user_id', 'network']).doUpdateSet({ last_used_at: sql`now()` })))
+    .with('unused', (cte) => cte.selectFrom('recognised_networks').select('network').where('user_id', '=', userId).where('network', 'in', ({ selectFrom }) =>
+      selectFrom('recognised_networks').select('network').where('user_id', '=', userId).where('network', '<>', network)
+        .orderBy('last_used_at', 'desc').offset(NETWORKS_A_USER - 1)).forUpdate().skipLocked())
+    .with('forgotten', (cte) => cte.deleteFrom('recognised_networks').where('user_id', '=', userId)
+      .where('network', 'in', ({ selectFrom }) => selectFrom('unused').select('network')))
+  const from = '(select id, user_id from evicted union all select id, user_id from replaced) as ended'
+  const started = { userId: 'owner.id', sessionId: sql`${id}::uuid`, actorId: 'owner.id' }
+  return storing(storing(statement, db, 'session.ended', { from, ...sessionEndOf(sql`${userId}::uuid`) }), db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
+    .insertInto('sessions')
+    .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'expires_at'])
+    .expression(({ selectFrom, val }) => selectFrom('owner').select([
+      val(id).as('session'), 'owner.id', val(secretHash).as('secret'), val(rotationKey).as('rotation'),
+      val(address).as('address'), val(userAgent).as('agent'),
+      sql<Date>`now() + ${seconds(Math.min(sessionIdleSeconds, sessionSeconds))}`.as('expires'),
+    ]))
+    .returning(['id', 'expires_at as expiresAt',
+      ({ selectFrom }) => selectFrom('owner').select('role').$asScalar().$notNull().as('role'),
+      ({ selectFrom }) => selectFrom('replaced').select('replaced.id').$asScalar().as('replacedId')])
+    .executeTakeFirstOrThrow(() => new InvalidCredentials())
+}
+
+export type FoundSession = Row<SessionsTable, 'rotation_key' | 'rotations' | 'expires_at'> & {
+  /** The number of rotations within the grace period. */
+  recentRotations: number
+  user: UserRow
+}
+
+/** Returns the live session with this id and hash of the secret, together with its user, or undefined if there is none. */
+export async function findSession (
+  db: Database, { id, secretHash }: { id: string, secretHash: Uint8Array }, fields = noFields
+): Promise<FoundSession | undefined> {
+  const row = await db.selectFrom('sessions').innerJoin('users', 'users.id', 'sessions.user_id')
+    // The names have underscores, which names of fields cannot have.
+    .select([
+      'sessions.rotation_key', 'sessions.rotations as session_rotations', 'sessions.expires_at',
+      sql<number>`(select count(*)::int from unnest(sessions.rotated_at) as at where at > now() - ${seconds(GRACE_SECONDS)})`.as('recent_rotations'),
+    ])
+    .select(userColumns(fields))
+    .where('sessions.id', '=', id).where('sessions.secret_hash', '=', secretHash).where('sessions.expires_at', '>', sql<Date>`now()`)
+    .executeTakeFirst()
+  if (!row) return undefined
+  const { rotation_key: rotationKey, session_rotations: rotations, expires_at: expiresAt, recent_rotations: recentRotations, ...user } = row
+  return { rotationKey, rotations, expiresAt, recentRotations, user }
+}
+
+/** Counts a rotation. Returns the session's new expiry, or undefined if the session has ended or was rotated meanwhile. */
+export async function rotateSession (
+  db: Database, { id, rotations, address, userAgent }: ClientInfo & { id: string, rotations: number }, { sessionIdleSeconds, sessionSeconds }: Lifetime
+): Promise<Date | undefined> {
+  const row = await db.updateTable('sessions')
+    .set({
+      rotations: rotations + 1,
+      rotated_at: sql`(rotated_at || now())[cardinality(rotated_at) + 2 - ${sql.lit(ROTATIONS_REMEMBERED)}:]`,
+      last_used_at: sql`now()`,
+      expires_at: sql`least(created_at + ${seconds(sessionSeconds)}, now() + ${seconds(sessionIdleSeconds)})`,
+      address,
+      user_agent: userAgent,
+    })
+    .where('id', '=', id).where('rotations', '=', rotations).where('expires_at', '>', sql<Date>`now()`)
+    .returning('expires_at as expiresAt').executeTakeFirst()
+  return row?.expiresAt
+}
+
+export type SessionRow = Row<SessionsTable, 'id' | 'created_at' | 'last_used_at' | 'expires_at' | 'address' | 'user_agent'>
+
+/** Returns the live sessions of a user, newest first: at most 100, and as many more as logins of that user ran at the same time. */
+export async function listSessionsOf (db: Database, userId: string): Promise<SessionRow[]> {
+  return db.selectFrom('sessions')
+    .select(['id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])
+    .where('user_id', '=', userId).where('expires_at', '>', sql<Date>`now()`)
+    .orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
+}
+
+/** Returns the live sessions of all users, newest first. */
+export async function listSessions (db: Database, limit: number): Promise<(SessionRow & { userId: string })[]> {
+  return db.selectFrom('sessions')
+    .select(['user_id as userId', 'id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])
+    .where('expires_at', '>', sql<Date>`now()`).orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute()
+}
+
+/** Returns the id of the user who has a live session, or undefined if there is no such session. */
+export async function findSessionOwner (db: Database, id: string): Promise<string | undefined> {
+  const row = await db.selectFrom('sessions').select('user_id as userId')
+    .where('id', '=', id).where('expires_at', '>', sql<Date>`now()`).executeTakeFirst()
+  return row?.userId
+}

@@ -1,0 +1,46 @@
+import type { CurrentEpochView, PositionSequence } from './content.ts'
+import type { Tables } from './index.ts'
+
+/**
+ * What happens to the rows of a table in a backup (contract 14.4):
+ * - `kept`: they are backed up and restored.
+ * - `sessions`: they are backed up, and restored only if sessions are kept. Otherwise a session that was ended after the backup would
+ *   be live again, and a token that an old key has signed would be valid.
+ * - `left out`: they are not backed up, because they have no meaning later.
+ */
+export type BackupKind = 'kept' | 'sessions' | 'left out'
+
+type TableName = { [Name in keyof Tables]: Tables[Name] extends PositionSequence | CurrentEpochView ? never : Name }[keyof Tables]
+
+/** Every table of Usher. A table that is added to `Tables` must be added here as well. */
+export const backupTables: Readonly<Record<TableName, BackupKind>> = {
+  users: 'kept',
+  sessions: 'sessions',
+  ended_sessions: 'sessions',
+  signing_keys: 'sessions',
+  password_tokens: 'kept',
+  sign_ups: 'kept',
+  email_tokens: 'kept',
+  undo_tokens: 'kept',
+  // Limits of minutes, in a table that a crash empties, too.
+  throttle: 'left out',
+  audit: 'kept',
+  posts: 'kept',
+  uploads: 'kept',
+  deleted_users: 'kept',
+  recognised_networks: 'kept',
+  login_failures: 'kept',
+  event_consumers: 'kept',
+  outbox: 'kept',
+  failed_deliveries: 'kept',
+  // Limits of hours.
+  mail_limits: 'left out',
+  idempotency_keys: 'kept',
+  // Uploads are counted when their owner uploads next.
+  upload_usage: 'left out',
+  // The limits of an hour.
+  post_rates: 'left out',
+}
+
+/** Returns whether a name is that of a table of Usher. */
+export const isBackupTable = (name: string): name is TableName => Object.hasOwn(backupTables, name)

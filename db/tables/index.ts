@@ -1,0 +1,94 @@
+import type { Generated, GeneratedAlways, Kysely, Transaction } from 'kysely'
+import type { Role } from '../../schema/users/user.ts'
+import type { ColumnOf, Row } from './row.ts'
+import type {
+  EmailTokensTable, EndedSessionsTable, LoginFailuresTable, PasswordTokensTable, RecognisedNetworksTable, SessionsTable, SignUpsTable,
+  SigningKeysTable, ThrottleTable, UndoTokensTable,
+} from './auth.ts'
+import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './content.ts'
+import type { IdempotencyKeysTable } from './idempotency.ts'
+import type { EventConsumersTable, FailedDeliveriesTable, MailLimitsTable, OutboxTable } from './outbox.ts'
+import type { PostRatesTable, UploadUsageTable } from './quotas.ts'
+
+/** A user. `email` is unique, regardless of case. */
+export interface UsersTable {
+  id: string
+  name: string
+  email: string
+  role: Role
+  /** argon2id in PHC format; null for a user who has no password yet. */
+  password_hash: string | null
+  /** Whether a link that was sent to the current address was used. */
+  email_verified: Generated<boolean>
+  /** When the address was changed last; null if it never was. */
+  email_changed_at: Generated<Date | null>
+  /** Whether an admin has disabled the user. */
+  disabled: Generated<boolean>
+  created_at: Generated<Date>
+  updated_at: Generated<Date>
+  /** Every update changes it; a bigint, which is read as text. See `db/migrations/row-versions.ts`. */
+  row_version: GeneratedAlways<string>
+}
+
+/** The columns of a user's public data. `userColumns` adds the fields of the host. */
+export const ownUserColumns = [
+  'id', 'name', 'email', 'email_verified as emailVerified', 'role', 'disabled', 'created_at as createdAt', 'updated_at as updatedAt',
+  'row_version as rowVersion',
+] as const
+
+/**
+ * The columns that creating and replacing a user set, besides the fields of the host, with their types in SQL. Both statements are
+ * derived from this list. A value
+ * that is absent becomes null, except that a new user has the role `user` and a replacement without a role keeps it. The columns have
+ * the names of the members in requests, and texts as values.
+ */
+export const writableUserColumns = { name: 'text', email: 'text', role: 'text' } as const satisfies Partial<Record<keyof UsersTable, string>>
+
+/** The public data of a user. At runtime it also has the fields of the host (`db/users/columns.ts`). */
+export type UserRow = Row<UsersTable, ColumnOf<typeof ownUserColumns[number]>>
+
+/** An entry of the account log: who did what and when. It remains when the users it refers to are deleted. */
+export interface AuditTable {
+  /** A UUIDv7, so ids are in order of time. */
+  id: string
+  /** For example `login` or `password.change`. */
+  action: string
+  /** The id of the user who did it; null if unknown. */
+  actor_id: string | null
+  /** The id of the user whose account was affected; null if there is none, as for a failed login with an unknown address. */
+  user_id: string | null
+  session_id: string | null
+  address: string
+  user_agent: string
+  created_at: Generated<Date>
+}
+
+export interface Tables {
+  users: UsersTable
+  sessions: SessionsTable
+  ended_sessions: EndedSessionsTable
+  signing_keys: SigningKeysTable
+  password_tokens: PasswordTokensTable
+  sign_ups: SignUpsTable
+  email_tokens: EmailTokensTable
+  undo_tokens: UndoTokensTable
+  throttle: ThrottleTable
+  audit: AuditTable
+  posts: PostsTable
+  posts_position_seq: PositionSequence
+  current_epoch: CurrentEpochView
+  uploads: UploadsTable
+  deleted_users: DeletedUsersTable
+  recognised_networks: RecognisedNetworksTable
+  login_failures: LoginFailuresTable
+  event_consumers: EventConsumersTable
+  outbox: OutboxTable
+  failed_deliveries: FailedDeliveriesTable
+  mail_limits: MailLimitsTable
+  idempotency_keys: IdempotencyKeysTable
+  upload_usage: UploadUsageTable
+  post_rates: PostRatesTable
+}
+
+/** The first argument of every function in `db/`: the database, or a transaction on it. */
+export type Database = Kysely<Tables> | Transaction<Tables>

@@ -1,0 +1,196 @@
+import { sql, type RawBuilder, type SelectExpression, type SelectQueryBuilder } from 'kysely'
+import { toAsciiSearch } from '../../schema/text/address.ts'
+import type { Role } from '../../schema/users/user.ts'
+import type { UserSort } from '../../schema/users/user-list.ts'
+import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
+import { schemaOf } from '../driver/schema-of.ts'
+import type { Database, Tables, UserRow } from '../tables/index.ts'
+import { userColumns } from './columns.ts'
+import {
+  emailKey, hasEmail, hasPrefix, keyOfEmail, keyOfName, nameKey, searchFor, wordsOf,
+} from './user-keys.ts'
+import { findUsers } from './users.ts'
+
+/** The position of a user in a list: the id, and the name or address that the list is sorted by. */
+export interface UserPlace { readonly id: string, readonly key?: string | undefined }
+
+export interface ListUsersQuery {
+  role?: string | undefined
+  /** Only the user with this address. */
+  email?: string | undefined
+  /** Only users of whose name or address some word has this prefix. */
+  q?: string | undefined
+  /** Whose addresses `email` and `q` may find: everybody's, or only that of the user with this id. By default nobody's. */
+  addresses?: { readonly of: string } | undefined
+  sort?: UserSort | undefined
+  limit: number
+  /** The last user of the previous page. */
+  after?: UserPlace | undefined
+  /** The members to read; others are absent. By default all. The id, the version and the sort key are always read. */
+  members?: readonly string[] | undefined
+}
+
+/** The value of `addresses.of` if everybody's addresses may be found. */
+export const EVERYBODY = '*'
+
+/** A page of users. Do not modify it, because several requests may share it. */
+export interface UserPage {
+  readonly rows: readonly UserRow[]
+  /** The position of the last user if another page follows, otherwise null. */
+  readonly next: UserPlace | null
+}
+
+// The size of a page, in bytes of fields of the host. A page with larger ones has fewer rows.
+const PAGE_BYTES = 4 * 1024 * 1024
+
+// A search first looks through this many users for each one of the page, in the order of the list. This finds the page of a frequent
+// prefix. The page of a rare one is found by the index of words. If too many users have the words of a search, but few have them in its
+// order, it looks through a longer part of the list, and its next page begins where that part ends.
+const WINDOW = 20
+const CANDIDATES = 5000
+const LONG_WINDOW = 10_000
+
+/** Returns the position of a user in a list. */
+export const placeOf = ({ id, name, email }: UserRow, sort?: UserSort): UserPlace =>
+  sort?.endsWith('name') ? { id, key: name } : sort?.endsWith('email') ? { id, key: email } : { id }
+
+/** Returns a page of users, by default newest first, by keyset. Ids are UUIDv7, so they are in the order of creation. */
+export async function listUsers (db: Database, query: ListUsersQuery, fields = noFields): Promise<UserPage> {
+  const { limit, members, sort = '' } = query
+  const isRead = (name: string) => members === undefined || members.includes(name)
+  const read = members ? fields.filter(({ name }) => isRead(name)) : fields
+  if (read.reduce((sum, { bytes }) => sum + bytes, 0) * (limit + 1) > PAGE_BYTES) return listLargeUsers(db, query, fields, read)
+  const always = ['users.id', 'users.row_version as rowVersion', `users.${sort.replace('-', '')}`]
+  const columns = userColumns(read).filter((column) => typeof column !== 'string' || always.includes(column) || isRead(column.replace(/^users\.(.* as )?/, '')))
+  const { rows, end } = await select<UserRow>(db, query, columns)
+  return rows.length > limit ? { rows: rows.slice(0, limit), next: placeOf(rows[limit - 1]!, query.sort) } : { rows, next: end ?? null }
+}
+
+type Columns = readonly SelectExpression<Tables, 'users'>[]
+
+/** The rows of a page, and one more if there is one. `end` is where a search has stopped that has found fewer. */
+interface Found<Row> { rows: Row[], end?: UserPlace }
+
+async function select<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row>> {
+  const { q, email, limit } = query
+  if (q === undefined || email !== undefined) {
+    const all = selectFrom(db, query).$if(q !== undefined, (from) => from.where(isFound(db, query)))
+    return { rows: await inOrder(db, all, query).select(columns).limit(limit + 1).execute() as Row[] }
+  }
+  const first = inOrder(db, selectKeyed(db, query), query).limit(WINDOW * (limit + 1))
+  const near = await filter<Row>(db, query, columns, first)
+  if (near.length > limit) return { rows: near }
+  return await searchByWords<Row>(db, query, columns) ?? await searchInOrder<Row>(db, query, columns)
+}
+
+// Finds users by the index of words. Returns undefined if too many have the words of the search.
+async function searchByWords<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row> | undefined> {
+  const { key, direction } = orderOf(db, query)
+  // Without the first table expression, PostgreSQL would take the limit as a reason to walk through all users.
+  const rows = await db
+    .with((cte) => cte('matching').materialized(), (cte) =>
+      cte.selectFrom('users').selectAll().where(search(db, query)))
+    .with((cte) => cte('candidates').materialized(), (cte) => cte.selectFrom('matching').selectAll().limit(CANDIDATES + 1))
+    .selectFrom((from) => from.selectFrom('candidates').select(sql<number>`count(*)::int`.as('total_')).as('totals'))
+    .leftJoin((from) => restrict(db, from.selectFrom(sql<Tables['users']>`candidates`.as<'users'>(sql`users`)), query)
+      .select(columns).select(key.as('sort_key_')).where(isFound(db, query))
+      .orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).as('found'),
+    (join) => join.onTrue())
+    .selectAll('found').select('total_').orderBy('found.sort_key_', direction).orderBy('found.id' as never, direction).execute()
+  if (rows[0]!.total_ > CANDIDATES) return
+  return { rows: rows.filter((row) => row.sort_key_ !== null).map(({ total_: _, sort_key_: __, ...row }) => row as Row) }
+}
+
+// Looks through a part of the list. Its end is read first, because the users may change meanwhile.
+async function searchInOrder<Row> (db: Database, query: ListUsersQuery, columns: Columns): Promise<Found<Row>> {
+  const last = await inOrder(db, selectFrom(db, query), query).select(['id', 'name', 'email'])
+    .offset(LONG_WINDOW - 1).limit(1).executeTakeFirst()
+  const part = selectKeyed(db, query).$if(last !== undefined, (from) =>
+    from.where(orderOf(db, query).precedes(placeOf(last as UserRow, query.sort))))
+  const rows = await filter<Row>(db, query, columns, part)
+  return last && rows.length <= query.limit ? { rows, end: placeOf(last as UserRow, query.sort) } : { rows }
+}
+
+const selectKeyed = (db: Database, query: ListUsersQuery) =>
+  selectFrom(db, query).selectAll('users').select(orderOf(db, query).key.as('sort_key_'))
+
+// Returns the users of a part of the list that a search finds, and are on its page.
+async function filter<Row> (db: Database, query: ListUsersQuery, columns: Columns, from: ReturnType<typeof selectKeyed>): Promise<Row[]> {
+  const { direction } = orderOf(db, query)
+  return await db.selectFrom(from.as('users')).select(columns).where(isFound(db, query))
+    .orderBy('sort_key_', direction).orderBy('id', direction).limit(query.limit + 1).execute() as Row[]
+}
+
+const selectFrom = (db: Database, query: ListUsersQuery) => restrict(db, db.selectFrom('users'), query)
+
+function restrict<Output> (db: Database, from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) {
+  const { role, email, addresses, after } = query
+  return from
+    .$if(role !== undefined, (from) => from.where('role', '=', role as Role))
+    .$if(email !== undefined, (from) => from.where(ofVisible(addresses, hasEmail(email!))))
+    .$if(after !== undefined, (from) => from.where(orderOf(db, query).follows(after!)))
+}
+
+const inOrder = <Output>(db: Database, from: SelectQueryBuilder<Tables, 'users', Output>, query: ListUsersQuery) => {
+  const { key, direction, hasId } = orderOf(db, query)
+  return from.orderBy(key, direction).$if(hasId, (from) => from.orderBy('id', direction))
+}
+
+function orderOf (db: Database, { sort = '-createdAt' }: ListUsersQuery) {
+  const isDescending = sort.startsWith('-')
+  const direction = isDescending ? 'desc' as const : 'asc' as const
+  const [after, upTo] = isDescending ? [sql`<`, sql`>=`] : [sql`>`, sql`<=`]
+  const ordered = (key: RawBuilder<unknown>, hasId: boolean, compare: (operator: RawBuilder<unknown>, place: UserPlace) => RawBuilder<boolean>) => ({
+    key,
+    hasId,
+    direction,
+    /** Whether a user comes after a place. */
+    follows: (place: UserPlace) => compare(after, place),
+    /** Whether a user comes before a place or has it. */
+    precedes: (place: UserPlace) => compare(upTo, place),
+  })
+  if (sort.endsWith('name')) {
+    const schema = schemaOf(db)
+    const own = nameKey(schema)
+    return ordered(own, true, (operator, { id, key }) =>
+      sql`(${own}, id) ${operator} (${keyOfName(schema, sql`${key}::text`)}, ${id}::uuid)`)
+  }
+  // Addresses are unique.
+  if (sort.endsWith('email')) return ordered(emailKey, false, (operator, { key }) => sql`${emailKey} ${operator} ${keyOfEmail(sql`${key}::text`)}`)
+  return ordered(sql.ref('id'), false, (operator, { id }) => sql`id ${operator} ${id}::uuid`)
+}
+
+function ofVisible (addresses: ListUsersQuery['addresses'], condition: RawBuilder<boolean>): RawBuilder<boolean> {
+  if (!addresses) return sql`false`
+  return addresses.of === EVERYBODY ? condition : sql`(${condition} and id = ${addresses.of}::uuid)`
+}
+
+// Without a letter or digit, a search finds nobody, because the index has words only.
+function isFound (db: Database, { q = '', addresses }: ListUsersQuery): RawBuilder<boolean> {
+  const schema = schemaOf(db)
+  const found = (key: RawBuilder<unknown>, q: string) =>
+    sql<boolean>`(${searchFor(schema, q)} is not null and ${hasPrefix(schema, key, q)})`
+  return sql`(${found(nameKey(schema), q)} or ${ofVisible(addresses, found(emailKey, toAsciiSearch(q)))})`
+}
+
+function search (db: Database, { q = '', addresses }: ListUsersQuery): RawBuilder<boolean> {
+  const schema = schemaOf(db)
+  const found = (key: RawBuilder<unknown>, q: string) => sql<boolean>`${wordsOf(key)} @@ ${searchFor(schema, q)}`
+  const names = found(nameKey(schema), q)
+  if (!addresses) return names
+  const visible = addresses.of === EVERYBODY ? found(emailKey, toAsciiSearch(q)) : sql`id = ${addresses.of}::uuid`
+  return sql`(${names} or ${visible})`
+}
+
+// Reads the sizes of the rows first, so that a page of the largest values does not have to fit into memory.
+async function listLargeUsers (db: Database, query: ListUsersQuery, fields: UserFields, read: UserFields): Promise<UserPage> {
+  const sizes = read.map(({ name }) => sql`coalesce(octet_length(${sql.ref(`users.${name}`)}::text), 0)`)
+  const size = sql<number>`${sql.join(sizes, sql` + `)}`.as('bytes')
+  const { rows: found, end } = await select<UserRow & { bytes: number }>(db, query, ['users.id', 'users.name', 'users.email', size] as const)
+  let bytes = 0
+  const fitting = found.slice(0, query.limit).filter(({ bytes: more }, index) => (bytes += more) <= PAGE_BYTES || index === 0)
+  const rows = await findUsers(db, fitting.map(({ id }) => id), fields)
+  // A user who was deleted meanwhile is left out.
+  const next = fitting.length < found.length ? placeOf(fitting.at(-1)!, query.sort) : end ?? null
+  return { rows: rows.filter((row) => row !== undefined), next }
+}

@@ -1,0 +1,223 @@
+import { sql } from 'kysely'
+import { foldEmail } from '../../schema/text/address.ts'
+import type { AuditAction } from '../../schema/audit/audit.ts'
+import type { Match } from '../../schema/http/entity-tag.ts'
+import { EmailTaken, UserNotFound, type PatchUser, type ReplaceUser, type Role } from '../../schema/users/user.ts'
+import type { UserFields } from '../../schema/users/user-fields.ts'
+import { auditColumns, type AuditContext } from '../audit/audit.ts'
+import { newId } from '../driver/ids.ts'
+import { isInTime } from '../driver/write-in-time.ts'
+import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
+import { confirmSessions, rejectEnded } from '../sessions/live-sessions.ts'
+import { whileLocked } from './locked-users.ts'
+import { isConsumed } from '../outbox/consumed.ts'
+import { mailColumns, mailValues, type NewMail } from '../outbox/mails.ts'
+import { storing, userData } from '../outbox/store.ts'
+import { isEmailTaken, isUuid, prepare } from '../driver/postgres.ts'
+import { hasVersion, versionsOf, whyUnchanged } from './preconditions.ts'
+import type { Database, UserRow } from '../tables/index.ts'
+import { hasUndoRoom, isRestorable, undoColumns, undoExpiry } from '../auth/undo-tokens.ts'
+import { forFields, textOf, userColumns, writableColumns, type WritableColumn } from './columns.ts'
+import { isSameEmail } from './user-keys.ts'
+import { voidIssued, voidLinks } from '../auth/void-issued.ts'
+
+/** The members of a user to change. At runtime they may include fields of the host. */
+export type Changes = { [Name in keyof PatchUser]?: PatchUser[Name] | null }
+
+/** Returns the changes that replace a user: members that are absent become null, but without a role, the role remains. */
+export function replacementOf (user: ReplaceUser, fields?: UserFields): Changes {
+  return Object.fromEntries(writableColumns(fields).map(({ name }) => [name, user[name as keyof ReplaceUser] ?? (name === 'role' ? undefined : null)]))
+}
+
+// The columns that a change can set. Creating and replacing a user do not set all of them.
+const changeableColumns = forFields((fields) => [...writableColumns(fields), { name: 'disabled', sqlType: 'boolean' }])
+
+/** How a change of a user is made. */
+export interface ChangeContext extends AuditContext {
+  /** That of `isInTime`. */
+  until: string
+  /**
+   * The hash of a token that undoes a change of the address; null if it is not the user's own change, or no mails can
+   * be sent.
+   */
+  undo: Uint8Array | null
+  /**
+   * The mails to a former address: one with that token, if there is one, and one without; null if no mails can be
+   * sent.
+   */
+  mails: { linked: NewMail | null, plain: NewMail } | null
+}
+
+/** Does something else in the transaction of a change. If it throws, the transaction is rolled back. */
+export type AlsoChange = (trx: Database, user: UserRow) => Promise<void>
+
+/** A user after a change. */
+export interface ChangedUser {
+  user: UserRow
+  /** The ids of the sessions that it has ended. */
+  ended: string[]
+}
+
+export interface UpdateOptions {
+  /** The fields of the host. */
+  fields?: UserFields | undefined
+  /** Runs in the same transaction, after the change. */
+  also?: AlsoChange | undefined
+  /** The versions that the user may have. */
+  match?: Match
+}
+
+/**
+ * Changes the data of a user. Members that are undefined remain as they are. The same statement writes to the account
+ * log what it changes of the address, the role and whether the user is disabled, and stores the token that undoes a
+ * change of the address, the mail about it, and the event. A demotion of an admin ends the user's sessions, because
+ * their tokens still contain the role `admin`. Disabling a user and making one an admin void everything that was
+ * issued to the user, and another address by somebody else all links. Throws `UserNotFound`, `EmailTaken`,
+ * `LastAdmin` or `PreconditionFailed`, and `InvalidToken` if the actor's session has ended, as it does when an
+ * earlier change is undone.
+ *
+ * @param confirm runs before the transaction is committed, and throws if it must not take effect
+ */
+export async function updateUser (
+  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>, { fields, also, match }: UpdateOptions = {}
+): Promise<ChangedUser> {
+  if (!isUuid(id)) throw new UserNotFound()
+  try {
+    if (!user.disabled) {
+      // Most updates demote no admin, so the first attempt locks no other row.
+      const changed = await updateOnly()
+      if (changed) return changed
+      if (user.role !== 'user') throw await whyUnchanged(db, id, user.email)
+    }
+    return await whileLocked(db, id, async (trx) => {
+      const updated = await update(trx, true)
+      if (!updated) throw await whyUnchanged(trx, id, user.email)
+      const changed = await voidFor(trx, updated, true)
+      await also?.(trx, changed.user)
+      await confirm()
+      return changed
+    })
+  } catch (error) {
+    throw isEmailTaken(db, error) ? new EmailTaken() : error
+  }
+
+  // The statement may wait for a lock. It is in a transaction because that has a connection of its own: on a shared one, statements of
+  // other requests would wait behind it.
+  async function updateOnly (): Promise<ChangedUser | undefined> {
+    return db.transaction().execute(async (trx) => {
+      const updated = await update(trx, user.role !== 'user')
+      if (!updated) return undefined
+      const changed = await voidFor(trx, updated, false)
+      await also?.(trx, changed.user)
+      await confirm()
+      return changed
+    })
+  }
+
+  // Voids what a change makes void. Returns the user and the ended sessions.
+  async function voidFor (trx: Database, { former_email: email, former_role: role, ...changed }: UpdatedUser, endsSessions: boolean): Promise<ChangedUser> {
+    const isPromoted = changed.role === 'admin' && role !== 'admin'
+    if (user.disabled || isPromoted) return { user: changed, ended: await voidIssued(trx, changed.id, context.actorId) }
+    if (context.actorId !== changed.id && foldEmail(changed.email) !== foldEmail(email)) await voidLinks(trx, changed.id)
+    return { user: changed, ended: endsSessions ? await deleteSessionsOf(trx, changed.id, context.actorId) : [] }
+  }
+
+  async function update (db: Database, anyRole: boolean): Promise<UpdatedUser | undefined> {
+    const { actorId, sessionId, address, userAgent, until, undo, mails } = context
+    const changeable = changeableColumns(fields)
+    const values = changeable.map((column) => textOf(column, user[column.name as keyof Changes]))
+    const kept = changeable.map(({ name }) => name).filter((name) => user[name as keyof Changes] === undefined)
+    const entries = notable.map(() => newId(db))
+    const change = (isConsumed(db, 'user.updated') ? changeAndStore : changeOnly)(fields)
+    const [row] = await rejectEnded(() => (mails ? change.withMail : change.plain)(
+      db, id, anyRole, versionsOf(match), until, values, kept, sessionId, undo, actorId,
+      mails?.linked?.id ?? null, mails?.linked?.content ?? null, mails?.plain.id ?? null, mails?.plain.content ?? null,
+      mails?.plain.seconds ?? null, address, userAgent, entries
+    ))
+    return row
+  }
+}
+
+/**
+ * A user after a change, with what changes of it void. The names have underscores, which names of fields cannot have.
+ */
+type UpdatedUser = UserRow & { former_email: string, former_role: Role }
+
+// Returns the value that `change` gives a column.
+const newValueOf = ({ name, sqlType }: WritableColumn, index: number) =>
+  sql`case when ${sql.lit(name)} = any(given.kept) then ${sql.ref(`users.${name}`)} else given.values[${sql.lit(index + 1)}]::${sql.raw(sqlType)} end`
+
+// The changes that the account log records, each with the condition under which it took place.
+const notable: [action: AuditAction, condition: string][] = [
+  ['user.email-change', 'updated.email <> former.email'],
+  ['user.role-change', 'updated.role <> former.role'],
+  ['user.disable', 'updated.disabled > former.disabled'],
+  ['user.enable', 'updated.disabled < former.disabled'],
+]
+
+// A condition: the new address is that of another mailbox.
+const newEmail = sql`given.values[${sql.lit(writableColumns().findIndex(({ name }) => name === 'email') + 1)}]`
+const otherMailbox = sql<boolean>`not ('email' = any(given.kept) or ${isSameEmail(newEmail, sql`former.email`)})`
+
+// Changes the data of a user, and logs what is notable. Without `anyRole`, it only matches users with the role `user`. The actor's
+// session is read at the end and not locked: it may have ended while the statement waited, and its end must not wait for the statement.
+const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => prepare((
+  db, id: string, anyRole: boolean, versions: readonly string[] | null, until: string, values: readonly (string | null)[], kept: readonly string[],
+  session: string | null, undo: Uint8Array | null, actor: string | null, linked: string | null, linkedContent: string | null,
+  plain: string | null, plainContent: string | null, seconds: number | null, address: string, agent: string, entries: readonly string[]
+) => {
+  const statement = db
+    // The row is locked, so that it is the state that this statement changes, even if a concurrent statement has just changed it.
+    .with('former', (cte) => cte.selectFrom('users')
+      .select(['id', 'email', 'role', 'disabled', 'email_verified', 'email_changed_at', 'password_hash'])
+      .where('id', '=', id).where(sql<boolean>`(${anyRole}::boolean or role = 'user')`)
+      .where(hasVersion(sql.ref('row_version'), sql`${versions}`)).where(isInTime(until)).forNoKeyUpdate())
+    .with('given', (cte) => cte.selectNoFrom([
+      sql<string[]>`${values}::text[]`.as('values'), sql<string[]>`${kept}::text[]`.as('kept'), sql<string | null>`${session}::uuid`.as('session'),
+      sql<Uint8Array>`${undo}::bytea`.as('undo'), sql<string | null>`${actor}::uuid`.as('actor'),
+      sql<string | null>`${linked}::uuid`.as('linked'), sql<string | null>`${linkedContent}::text`.as('linked_content'),
+      sql<string | null>`${plain}::uuid`.as('plain'), sql<string | null>`${plainContent}::text`.as('plain_content'),
+      sql<number | null>`${seconds}::integer`.as('seconds'),
+    ]))
+    .with('updated', (cte) => cte.updateTable('users').from(['former', 'given']).whereRef('users.id', '=', 'former.id')
+      .set({ ...Object.fromEntries(changeableColumns(fields).map((column, index) => [column.name, newValueOf(column, index)])), updated_at: sql`now()` })
+      .returning(userColumns(fields)))
+    .with('undoable', (cte) => cte.insertInto('undo_tokens').columns(undoColumns)
+      .expression((query) => query.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
+        .select(['given.undo', 'former.id', 'former.email', 'former.email_verified', 'former.email_changed_at', 'former.password_hash', undoExpiry.as('expires')])
+        .where(otherMailbox).where('given.undo', 'is not', null).where(hasUndoRoom(query, 'former.id'))
+        .where(query.not(isRestorable(query, 'former.id', sql`updated.email`))))
+      .returning('hash'))
+    .with('noted', (cte) => cte.insertInto('audit').columns(auditColumns)
+      .expression(({ selectFrom, val }) => selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').innerJoin('given', (join) => join.onTrue())
+        .innerJoin(sql<{ entry: string, action: string }>`unnest(
+          ${entries}::uuid[], array[${sql.join(notable.map(([action]) => sql.lit(action)))}]
+        )`.as<'note'>(sql`note(entry, action)`), (join) => join.on(sql<boolean>`
+          case note.action ${sql.raw(notable.map(([action, condition]) => `when '${action}' then ${condition}`).join(' '))} end`))
+        .select([
+          'note.entry', 'note.action', 'given.actor', 'updated.id as user',
+          'given.session', val(address).as('address'), val(agent).as('agent'),
+        ])))
+  const mailed = mails ? withMail(statement) : statement
+  const from = 'updated cross join given'
+  const stored = stores ? storing(mailed, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor') }) : mailed
+  return stored.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').selectAll('updated')
+    .select(['former.email as former_email', 'former.role as former_role']).where(confirmSessions(db, from, 'given.session'))
+})
+
+// Stores the mail to a former address, with the link if its token was stored.
+function withMail<Query extends object> (statement: Query): Query {
+  const rows = sql`(select former.email, former.id as user_id, seconds,
+    case when is_linked then linked else plain end as mail, case when is_linked then linked_content else plain_content end as content
+    from updated inner join former on former.id = updated.id cross join given
+    cross join (select exists (select from undoable) as is_linked) as link where ${otherMailbox})`.as<'mail'>(sql`mail`)
+  return (statement as Database).with('mailed', (cte) => cte.insertInto('outbox').columns(mailColumns)
+    .expression(({ selectFrom }) => selectFrom(rows).select(mailValues(
+      { id: sql`mail.mail`, content: sql`mail.content`, seconds: sql`mail.seconds` }, sql`mail.email`, sql`mail.user_id`
+    )))) as unknown as Query
+}
+
+// Whether a statement stores events and mails does not change between two equal calls, so each kind is built once.
+const kindsOf = (stores: boolean) => forFields((fields) =>
+  ({ plain: prepareChange(fields, stores, false), withMail: prepareChange(fields, stores, true) }))
+const [changeOnly, changeAndStore] = [kindsOf(false), kindsOf(true)]

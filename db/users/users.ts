@@ -1,0 +1,158 @@
+import { sql } from 'kysely'
+import { InvalidToken } from '../../schema/auth/login.ts'
+import type { ResultKey } from '../../schema/http/idempotency.ts'
+import { EmailTaken, type ReplaceUser } from '../../schema/users/user.ts'
+import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
+import { auditColumns, type AuditContext } from '../audit/audit.ts'
+import { newId } from '../driver/ids.ts'
+import { storing, userData } from '../outbox/store.ts'
+import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from '../idempotency/idempotency.ts'
+import { confirmSessions, findEndedSessions, hasLiveSession, isolateEnded } from '../sessions/live-sessions.ts'
+import type { WriterToken } from '../sessions/live-tokens.ts'
+import { inOrder, isEmailTaken, isUuid, prepare } from '../driver/postgres.ts'
+import type { Row } from '../tables/row.ts'
+import { selectWritten } from '../idempotency/select-written.ts'
+import type { Database, UserRow, UsersTable, writableUserColumns } from '../tables/index.ts'
+import { forFields, textOf, userColumns, writableColumns } from './columns.ts'
+import { emailKey, hasEmail, isSameEmail } from './user-keys.ts'
+
+const selectUsers = forFields((fields) => prepare((db, ids: readonly string[]) =>
+  db.selectFrom('users').select(userColumns(fields)).where('id', '=', sql<string>`any(${ids}::uuid[])`)))
+
+/** Returns the users with these ids, in the same order. An id that is unknown or malformed yields `undefined`. */
+export async function findUsers (db: Database, ids: readonly string[], fields?: UserFields): Promise<(UserRow | undefined)[]> {
+  return inOrder(ids, await selectUsers(fields)(db, ids.filter(isUuid)))
+}
+
+const selectVersions = prepare((db, ids: readonly string[]) =>
+  db.selectFrom('users').select(['id', 'row_version as rowVersion']).where('id', '=', sql<string>`any(${ids}::uuid[])`))
+
+export type UserVersion = Pick<UserRow, 'id' | 'rowVersion'>
+
+/** Returns the versions of the users with these ids, like `findUsers`. */
+export async function findUserVersions (db: Database, ids: readonly string[]): Promise<(UserVersion | undefined)[]> {
+  return inOrder(ids, await selectVersions(db, ids.filter(isUuid)))
+}
+
+/** Returns the users with these e-mail addresses, regardless of case, in the same order. An unknown address yields `undefined`. */
+export async function findUsersByEmail (db: Database, emails: readonly string[], fields = noFields): Promise<(UserRow | undefined)[]> {
+  const rows = await db
+    // The names have underscores, which names of fields cannot have.
+    .selectFrom(sql<{ given_email: string, given_place: number }>`unnest(
+      ${emails}::text[], ${emails.map((_, place) => place)}::int[]
+    )`.as<'asked'>(sql`asked(given_email, given_place)`))
+    .innerJoin('users', (join) => join.on(isSameEmail(sql`users.email`, sql`asked.given_email`)))
+    .select(userColumns(fields)).select('asked.given_place')
+    .execute()
+  const found: (UserRow | undefined)[] = emails.map(() => undefined)
+  for (const { given_place: place, ...user } of rows) found[place] = user
+  return found
+}
+
+export type Credentials = UserRow & Row<UsersTable, 'password_hash'>
+
+/** Returns the user with this e-mail address, regardless of case, and the password hash to check a login against. */
+export async function findCredentials (db: Database, email: string, fields = noFields): Promise<Credentials | undefined> {
+  return db.selectFrom('users').select([...userColumns(fields), 'password_hash as passwordHash'])
+    .where(hasEmail(email))
+    .executeTakeFirst()
+}
+
+/**
+ * Locks a user until the transaction ends, so that changes of the same user run one after the other. Every transaction that changes an
+ * account takes this lock first. Returns undefined if there is no such user.
+ */
+export async function lockUser (trx: Database, id: string): Promise<Row<UsersTable, 'email' | 'email_verified' | 'disabled'> | undefined> {
+  return trx.selectFrom('users').select(['email', 'email_verified as emailVerified', 'disabled'])
+    .where('id', '=', id).forNoKeyUpdate().executeTakeFirst()
+}
+
+/** Replaces a user's password hash, unless it is no longer `from`. Returns whether it was replaced. */
+export async function updatePasswordHash (db: Database, id: string, from: string, to: string): Promise<boolean> {
+  const { numUpdatedRows } = await db.updateTable('users').set({ password_hash: to })
+    .where('id', '=', id).where('password_hash', '=', from).executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
+export interface NewUser extends ReplaceUser {
+  passwordHash?: string | null | undefined
+}
+
+/** A user to be created, and who does it, with what token. With `once`, the result is stored under that key. */
+export type UserCreation = NewUser & { context: AuditContext, token?: WriterToken | null, once?: ResultKey | undefined }
+
+const defaultOf = (name: string) => name === 'role' ? 'user' : null
+
+/**
+ * Creates users, their entries in the account log and their events, as one statement. Returns the users in the order of `users`. A user whose
+ * address is taken yields `EmailTaken`, one whose key is taken yields `KeyTaken`, one whose session has ended yields `InvalidToken`, and none
+ * of them affects the others.
+ */
+export async function insertUsers (db: Database, users: readonly UserCreation[], fields = noFields): Promise<(UserRow | Error)[]> {
+  return isolateConflicts(db, users, (users) => isolateEnded(db, users, (users) =>
+    isolateTaken(db, users, (users) => insertAll(db, users, fields))))
+}
+
+// There are two unique indexes of addresses, and `on conflict` looks at one of them. If another transaction has just
+// written the same address, the insertion may violate the other one, which the previous release uses. That transaction
+// has committed by then, so the next attempt finds the address taken.
+async function isolateTaken (
+  db: Database, users: readonly UserCreation[],
+  insert: (users: readonly UserCreation[]) => Promise<(UserRow | Error)[]>, isRepeated = false
+): Promise<(UserRow | Error)[]> {
+  try {
+    return await insert(users)
+  } catch (error) {
+    if (!isEmailTaken(db, error)) throw error
+    // The transaction has failed as well.
+    if (db.isTransaction) throw new EmailTaken()
+    if (!isRepeated) return isolateTaken(db, users, insert, true)
+    if (users.length === 1) return [new EmailTaken()]
+  }
+  const results: (UserRow | Error)[] = []
+  for (const user of users) results.push(...await isolateTaken(db, [user], insert))
+  return results
+}
+
+async function insertAll (db: Database, users: readonly UserCreation[], fields: UserFields): Promise<(UserRow | Error)[]> {
+  const ids = users.map(() => newId(db))
+  const keyed = keyedOf(ids, users.map(({ once }) => once))
+  const columns = writableColumns(fields)
+  // Their types are only known at runtime.
+  const names = columns.map(({ name }) => name) as (keyof typeof writableUserColumns)[]
+  const context = <Name extends keyof AuditContext> (name: Name) => users.map((user) => user.context[name])
+  const values = columns.map((column) =>
+    sql`${users.map((user) => textOf(column, user[column.name as 'name']) ?? defaultOf(column.name))}::${sql.raw(column.sqlType)}[]`)
+  // The names have underscores, which names of fields cannot have.
+  type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'> &
+    Record<'entry_id' | 'actor_id' | 'session_id' | 'client_address' | 'user_agent', string>
+  const statement = (keyed ? admitting(db, keyed) : db)
+    .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
+      ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => newId(db))}::uuid[],
+      ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
+      ${sql.join(values)}
+    )`.as<'given'>(sql`given(id, password_hash, entry_id, actor_id, session_id, client_address, user_agent, ${sql.join(names.map(sql.ref))})`)).selectAll())
+    .with('created', (cte) => cte.insertInto('users')
+      .columns(['id', 'password_hash', ...names])
+      .expression(({ selectFrom }) => selectFrom('given').select(['id', 'password_hash', ...names]).where(hasLiveSession('session_id'))
+        .$if(keyed !== undefined, (query) => query.where(isAdmitted('given.id'))))
+      .onConflict((conflict) => conflict.expression(emailKey).doNothing())
+      .returning(userColumns(fields)))
+    .with('noted', (cte) => cte.insertInto('audit')
+      .columns(auditColumns)
+      .expression(({ selectFrom }) => selectFrom('given').innerJoin('created', 'created.id', 'given.id').select([
+        'given.entry_id', sql.lit('user.create').as('action'), 'given.actor_id', 'given.id', 'given.session_id', 'given.client_address', 'given.user_agent',
+      ])))
+  const from = 'created inner join given on given.id = created.id'
+  const created = storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
+  const condition = confirmSessions(db, from, 'given.session_id', users.map(({ token }) => token))
+  const { written, refused } = await selectWritten<UserRow>(db, created, { from: 'created', kind: 'user', keyed, condition })
+  const rows = inOrder(ids, written)
+  if (written.length === users.length) return rows as UserRow[]
+  const ended = await findEndedSessions(db, context('sessionId'))
+  return rows.map((row, index) => {
+    if (row) return row
+    if (ended.has(users[index]!.context.sessionId)) return new InvalidToken()
+    return refused.has(ids[index]!) ? new KeyTaken() : new EmailTaken()
+  })
+}

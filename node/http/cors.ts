@@ -1,0 +1,39 @@
+import cors, { type FastifyCorsOptions } from '@fastify/cors'
+import type { FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import { createOriginCheck } from '../../schema/http/origin.ts'
+
+// All headers of docs/endpoints.md, which a test compares. From another origin, a browser sends only those that the
+// response to the preflight request names. Many clients pass on the context of a trace.
+const REQUEST_HEADERS = [
+  'Accept', 'Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-Modified-Since', 'If-None-Match',
+  'If-Range', 'If-Unmodified-Since', 'Last-Event-ID', 'Prefer', 'Range', 'traceparent', 'tracestate', 'X-Request-Id',
+]
+// Scripts of other origins can read no others, except for those that every response may show, such as `Cache-Control`.
+const RESPONSE_HEADERS = [
+  'Accept-Encoding', 'Accept-Patch', 'Accept-Ranges', 'Allow', 'Content-Disposition', 'Content-Range', 'ETag',
+  'Idempotency-Replayed', 'Link', 'Location', 'Preference-Applied', 'Retry-After', 'Vary', 'WWW-Authenticate',
+  'X-Request-Id',
+]
+
+/** Adds CORS for pages of some origins, or of any with `*`. */
+export default fp<{ origins: readonly string[] }>(async function crossOrigin (app, { origins }) {
+  const any = origins.includes('*')
+  const isNamed = createOriginCheck(origins)
+  const options: FastifyCorsOptions = {
+    // A browser compares this with what it has sent.
+    origin: any ? '*' : (origin, done) => done(null, origin !== undefined && isNamed(origin) ? origin : []),
+    // Only origins that are named may use the session cookie.
+    credentials: !any,
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+    allowedHeaders: REQUEST_HEADERS,
+    exposedHeaders: RESPONSE_HEADERS,
+    maxAge: 7200,
+  }
+  const plain = { ...options, preflight: false }
+  await app.register(cors, {
+    // An OPTIONS request that is not a preflight is handled like any other method.
+    delegator: ({ headers }: FastifyRequest, done: (error: null, options: FastifyCorsOptions) => void) =>
+      done(null, headers.origin && headers['access-control-request-method'] ? options : plain),
+  })
+}, { name: 'usher-cors' })

@@ -1,0 +1,58 @@
+import type { UsherOptions } from '../../schema/options/options.ts'
+import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
+import type { Settings } from './settings.ts'
+
+/**
+ * Returns the options of the plugin that settings give to nodes and to commands alike. A command with another
+ * lifetime of tokens, for example, would delete signing keys and ended sessions while nodes need them.
+ */
+export function serviceOptions (settings: Settings) {
+  return {
+    notificationsUrl: settings.NOTIFICATIONS_URL,
+    // A failover may begin when the database has answered.
+    deadlines: {
+      ...multiplyDeadlines(settings.DEADLINE_FACTOR),
+      databaseFailover: Math.max(1, settings.DATABASE_WAIT_SECONDS * 1000),
+    },
+    pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
+    passwordUrl: settings.PASSWORD_URL,
+    publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, ''),
+    signingAlgorithm: settings.SIGNING_ALGORITHM,
+    issuer: settings.TOKEN_ISSUER,
+    accessTokenSeconds: settings.ACCESS_TOKEN_SECONDS,
+    sessionSeconds: settings.SESSION_SECONDS,
+    sessionIdleSeconds: settings.SESSION_IDLE_SECONDS,
+    signingKeySeconds: settings.SIGNING_KEY_SECONDS,
+    passwordTokenSeconds: settings.PASSWORD_TOKEN_SECONDS,
+    auditSeconds: settings.AUDIT_SECONDS,
+    passwordHash: passwordHashOf(settings),
+    throttle: throttleOf(settings),
+    live: {
+      connectionsPerNetwork: settings.LIVE_CONNECTIONS_PER_NETWORK,
+      connections: settings.LIVE_CONNECTIONS,
+      subscriptionsPerNetwork: settings.LIVE_SUBSCRIPTIONS_PER_NETWORK,
+      subscriptions: settings.LIVE_SUBSCRIPTIONS,
+    },
+  } satisfies UsherOptions
+}
+
+/** Returns the cost of password hashes. */
+export function passwordHashOf ({ PASSWORD_HASH_MEMORY_KIB: memoryKiB, PASSWORD_HASH_PASSES: passes }: Settings) {
+  return { memoryKiB, passes }
+}
+
+function throttleOf (settings: Settings) {
+  return {
+    account: { burst: settings.THROTTLE_ACCOUNT_BURST, perMinute: settings.THROTTLE_ACCOUNT_PER_MINUTE },
+    consecutiveFailures: settings.THROTTLE_CONSECUTIVE_FAILURES,
+    address: { burst: settings.THROTTLE_ADDRESS_BURST, perMinute: settings.THROTTLE_ADDRESS_PER_MINUTE },
+    refresh: { burst: settings.THROTTLE_REFRESH_BURST, perMinute: settings.THROTTLE_REFRESH_PER_MINUTE },
+    reset: { burst: settings.THROTTLE_RESET_BURST, perMinute: settings.THROTTLE_RESET_PER_MINUTE },
+    signUp: { burst: settings.THROTTLE_SIGN_UP_BURST, perMinute: settings.THROTTLE_SIGN_UP_PER_MINUTE },
+    mail: { burst: settings.THROTTLE_MAIL_BURST, perMinute: settings.THROTTLE_MAIL_PER_MINUTE },
+    verifiedMail: {
+      burst: settings.THROTTLE_VERIFIED_MAIL_BURST,
+      perMinute: settings.THROTTLE_VERIFIED_MAIL_PER_MINUTE,
+    },
+  }
+}

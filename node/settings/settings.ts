@@ -1,0 +1,335 @@
+import { Type, type Static, type TInteger, type TNumber } from '@sinclair/typebox'
+import { Ajv } from 'ajv'
+import { explainDatabaseUrl } from '../../schema/options/database-url.ts'
+import { Settings as Options } from '../../schema/options/options.ts'
+import { MINIMUM_KIB, RECOMMENDED } from '../../schema/options/password-hash.ts'
+import { PUBLIC_URL_FORMAT } from '../../schema/options/public-url.ts'
+import { signingAlgorithms, type SigningAlgorithm } from '../../schema/options/signing-algorithm.ts'
+import { addSettingFormats } from './formats.ts'
+import { webhooksOf } from '../webhooks.ts'
+import { connectionsOfNode } from '../workers/count.ts'
+
+const MIB = 1024 * 1024
+
+const AUDIENCES = { anyone: 'anyone', members: 'members (everyone with a token)', owners: 'owners (the owner and admins)' }
+
+/** A setting that says who may read something. */
+const visibleTo = <Name extends keyof typeof AUDIENCES> (...names: Name[]) => Type.Unsafe<Name>({
+  type: 'string',
+  enum: names,
+  default: 'anyone',
+  description: names.map((name) => AUDIENCES[name]).join(' or '),
+})
+
+/** A setting that limits something. */
+const limit = (usual: number, of: string) => Type.Integer({
+  default: usual,
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: `a whole number ${of}, or 0 for no limit`,
+})
+
+const { accessTokenSeconds, sessionSeconds, sessionIdleSeconds, signingKeySeconds } = Options.properties
+const { passwordTokenSeconds, auditSeconds } = Options.properties
+const { issuer, poolSize, passwordHash: { properties: passwordHash } } = Options.properties
+const { throttle: { properties: throttle }, live: { properties: live } } = Options.properties
+
+/**
+ * A setting with the default and the limits of an option. A smaller limit is given where an operator could otherwise
+ * make the node useless by mistake, for example with days in place of seconds.
+ */
+const integer = ({ default: usual, minimum, maximum }: TInteger, { min = minimum, of = '' } = {}) => Type.Integer({
+  default: usual,
+  minimum: min!,
+  maximum: maximum!,
+  description: `a whole number ${of && `of ${of} `}from ${min} to ${maximum}`,
+})
+
+const seconds = (option: TInteger, min?: number) => integer(option, { of: 'seconds', ...min !== undefined && { min } })
+
+const burst = ({ properties: { burst } }: { properties: { burst: TInteger } }) => integer(burst)
+
+const perMinute = ({ properties }: { properties: { perMinute: TNumber } }) => {
+  const { default: usual, minimum, maximum } = properties.perMinute
+  return Type.Number({
+    default: usual, minimum: minimum!, maximum: maximum!, description: `a number from ${minimum} to ${maximum}`,
+  })
+}
+
+// The cost of a password hash is its memory times its passes. The greatest one takes about a second.
+const MAX_COST_KIB = 1024 * 1024
+// The memory of the weakest alternative that OWASP recommends.
+const MIN_MEMORY_KIB = 7 * 1024
+
+// More would cost an embedded PostgreSQL its memory.
+const MAX_EMBEDDED_CONNECTIONS = 1000
+
+const DatabaseUrl = Type.String({ format: 'postgres', description: 'an address such as postgres://user:password@host:5432/database' })
+
+// A description says what a setting must be. It is part of the error message for an invalid value.
+const Settings = Type.Object({
+  HOST: Type.String({
+    default: '127.0.0.1',
+    description: 'an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them',
+  }),
+  PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535' }),
+  WORKERS: Type.Union([Type.Literal('auto'), Type.Integer({ minimum: 1, maximum: 256 })], {
+    default: 1,
+    description: 'a whole number of processes from 1 to 256, or auto for one per core',
+  }),
+  DATABASE_URL: Type.Optional(DatabaseUrl),
+  NOTIFICATIONS_URL: Type.Optional(DatabaseUrl),
+  DATABASE_WAIT_SECONDS: Type.Integer({ default: 60, minimum: 0, maximum: 3600, description: 'a whole number of seconds from 0 to 3600' }),
+  DEADLINE_FACTOR: Type.Integer({ default: 1, minimum: 1, maximum: 100, description: 'a whole number from 1 to 100' }),
+  DATA_DIR: Type.String({ default: './data', description: 'a folder' }),
+  PUBLIC_URL: Type.Optional(Type.String({ format: 'web', description: PUBLIC_URL_FORMAT })),
+  ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', maxLength: 254, description: 'an email address of at most 254 characters' })),
+  ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, maxLength: 256, description: 'a password of 8 to 256 characters' })),
+  LOG_LEVEL: Type.Unsafe<Level>({
+    type: 'string',
+    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    default: 'info',
+    description: 'one of fatal, error, warn, info, debug, trace and silent',
+  }),
+  ACCESS_LOG: Type.Number({
+    default: 0,
+    minimum: 0,
+    maximum: 1,
+    description: 'a number from 0 (no requests) to 1 (all), such as 0.01',
+  }),
+  SLOW_STATEMENT_MS: Type.Optional(Type.Integer({
+    minimum: 1,
+    maximum: 3_600_000,
+    description: 'a whole number of milliseconds from 1 to 3600000',
+  })),
+  CORS_ORIGIN: Type.Array(Type.String({ format: 'origin' }), {
+    default: [],
+    description: 'a comma-separated list of origins such as https://app.example.com or capacitor://localhost, ' +
+      'without wildcards, or only * for any',
+  }),
+  TRUST_PROXY: Type.Array(Type.String({ format: 'network' }), {
+    default: [],
+    description: 'true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8',
+  }),
+  SECRET: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })),
+  SMTP_URL: Type.Optional(Type.String({ format: 'smtp', description: 'an address such as smtps://user:password@mail.example.com' })),
+  MAIL_FROM: Type.Optional(Type.String({
+    format: 'mailbox',
+    description: 'an email address, or one with a name such as Usher <usher@example.com>',
+  })),
+  PASSWORD_URL: Type.Optional(Type.String({
+    format: 'page',
+    description: 'an address without a fragment, such as https://app.example.com/set-password',
+  })),
+  SIGN_UP: Type.Optional(Type.Boolean({ description: 'true or false' })),
+  MAIL_TEMPLATES: Type.Optional(Type.String({ description: 'a folder of mail templates' })),
+  PRODUCT_NAME: Type.String({
+    default: 'Usher',
+    maxLength: 100,
+    format: 'name',
+    description: 'a name of up to 100 characters',
+  }),
+  PRODUCT_COLOR: Type.Optional(Type.String({ format: 'color', description: 'a color such as #1d4ed8' })),
+  PRINT_SECRETS: Type.Optional(Type.Boolean({ description: 'true or false' })),
+  WEBHOOK_URL: Type.Optional(Type.String({ description: 'an address such as https://example.com/events' })),
+  WEBHOOK_SECRET: Type.Optional(Type.Array(Type.String(), { description: 'a comma-separated list of secrets such as whsec_…' })),
+  WEBHOOK_EVENTS: Type.Optional(Type.Array(Type.String(), { description: 'a comma-separated list of events' })),
+  WEBHOOK_ALLOW_PRIVATE: Type.Optional(Type.Boolean({ description: 'true or false' })),
+  USERS_VISIBLE_TO: visibleTo('anyone', 'members'),
+  POSTS_VISIBLE_TO: visibleTo('anyone', 'members'),
+  EMAILS_VISIBLE_TO: visibleTo('anyone', 'members', 'owners'),
+  UPLOADS_VISIBLE_TO: visibleTo('anyone', 'members', 'owners'),
+  NODE_ENV: Type.String({ default: 'development', description: 'production, or another word' }),
+  METRICS_PORT: Type.Optional(Type.Integer({ minimum: 0, maximum: 65535, description: 'a whole number from 0 (any free port) to 65535' })),
+  METRICS_HOST: Type.String({ default: '127.0.0.1', description: 'an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them' }),
+  UPLOAD_MAX_BYTES: Type.Integer({
+    default: 10 * MIB,
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'a whole number of bytes, at least 1',
+  }),
+  UPLOAD_QUOTA_BYTES: limit(1024 * MIB, 'of bytes'),
+  UPLOAD_QUOTA_FILES: limit(10_000, 'of files'),
+  POSTS_PER_HOUR: limit(10_000, 'of posts'),
+  SIGNING_ALGORITHM: Type.Optional(Type.Unsafe<SigningAlgorithm>({
+    type: 'string',
+    enum: signingAlgorithms,
+    description: signingAlgorithms.join(' or '),
+  })),
+  TOKEN_ISSUER: Type.String({
+    default: issuer.default,
+    maxLength: 200,
+    format: 'issuer',
+    description: 'a name or an address of up to 200 characters without spaces, such as https://api.example.com',
+  }),
+  ACCESS_TOKEN_SECONDS: seconds(accessTokenSeconds, 60),
+  SESSION_SECONDS: seconds(sessionSeconds, 600),
+  SESSION_IDLE_SECONDS: seconds(sessionIdleSeconds, 600),
+  SIGNING_KEY_SECONDS: seconds(signingKeySeconds, 3600),
+  PASSWORD_TOKEN_SECONDS: seconds(passwordTokenSeconds, 300),
+  AUDIT_SECONDS: seconds(auditSeconds),
+  PASSWORD_HASH_MEMORY_KIB: integer(passwordHash.memoryKiB, { of: 'KiB', min: MIN_MEMORY_KIB }),
+  PASSWORD_HASH_PASSES: integer(passwordHash.passes),
+  // Its default depends on `WORKERS`.
+  POOL_SIZE: Type.Optional(Type.Integer({
+    minimum: poolSize.minimum!,
+    maximum: poolSize.maximum!,
+    description: `a whole number of connections from ${poolSize.minimum} to ${poolSize.maximum}`,
+  })),
+  THROTTLE_ACCOUNT_BURST: burst(throttle.account),
+  THROTTLE_ACCOUNT_PER_MINUTE: perMinute(throttle.account),
+  THROTTLE_CONSECUTIVE_FAILURES: integer(throttle.consecutiveFailures),
+  THROTTLE_ADDRESS_BURST: burst(throttle.address),
+  THROTTLE_ADDRESS_PER_MINUTE: perMinute(throttle.address),
+  THROTTLE_REFRESH_BURST: burst(throttle.refresh),
+  THROTTLE_REFRESH_PER_MINUTE: perMinute(throttle.refresh),
+  THROTTLE_RESET_BURST: burst(throttle.reset),
+  THROTTLE_RESET_PER_MINUTE: perMinute(throttle.reset),
+  THROTTLE_SIGN_UP_BURST: burst(throttle.signUp),
+  THROTTLE_SIGN_UP_PER_MINUTE: perMinute(throttle.signUp),
+  THROTTLE_MAIL_BURST: burst(throttle.mail),
+  THROTTLE_MAIL_PER_MINUTE: perMinute(throttle.mail),
+  THROTTLE_VERIFIED_MAIL_BURST: burst(throttle.verifiedMail),
+  THROTTLE_VERIFIED_MAIL_PER_MINUTE: perMinute(throttle.verifiedMail),
+  LIVE_CONNECTIONS_PER_NETWORK: integer(live.connectionsPerNetwork),
+  LIVE_CONNECTIONS: integer(live.connections),
+  LIVE_SUBSCRIPTIONS_PER_NETWORK: integer(live.subscriptionsPerNetwork),
+  LIVE_SUBSCRIPTIONS: integer(live.subscriptions),
+})
+
+type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
+type Name = keyof typeof Settings.properties
+
+/** The validated settings of the node (contract 8), with their defaults. */
+export type Settings = Readonly<Static<typeof Settings>>
+
+// A setting that is given needs another one.
+const required: Readonly<Partial<Record<Name, Name>>> = {
+  ADMIN_EMAIL: 'ADMIN_PASSWORD',
+  ADMIN_PASSWORD: 'ADMIN_EMAIL',
+  SMTP_URL: 'MAIL_FROM',
+  NOTIFICATIONS_URL: 'DATABASE_URL',
+  WEBHOOK_URL: 'WEBHOOK_SECRET',
+  WEBHOOK_SECRET: 'WEBHOOK_URL',
+  WEBHOOK_EVENTS: 'WEBHOOK_URL',
+  WEBHOOK_ALLOW_PRIVATE: 'WEBHOOK_URL',
+}
+
+// The first has no effect beyond the second.
+const bounds: readonly (readonly [Name, Name])[] = [
+  ['SESSION_IDLE_SECONDS', 'SESSION_SECONDS'],
+  ['ACCESS_TOKEN_SECONDS', 'SESSION_SECONDS'],
+  ['ACCESS_TOKEN_SECONDS', 'SESSION_IDLE_SECONDS'],
+  ['LIVE_CONNECTIONS_PER_NETWORK', 'LIVE_CONNECTIONS'],
+  ['LIVE_SUBSCRIPTIONS_PER_NETWORK', 'LIVE_SUBSCRIPTIONS'],
+]
+
+const ajv = new Ajv({ coerceTypes: true })
+addSettingFormats(ajv)
+
+const lists: readonly string[] = ['CORS_ORIGIN', 'TRUST_PROXY', 'WEBHOOK_SECRET', 'WEBHOOK_EVENTS']
+
+/** The names of all settings. */
+export const settingNames: readonly string[] = Object.keys(Settings.properties)
+
+// Each setting has a validator of its own, because compiling those of settings that are not given would take a tenth of the start.
+const properties = Object.entries(Settings.properties)
+const schemas = Object.fromEntries(properties.map(([name, schema]) => [name, Type.Object({ [name]: schema })]))
+const defaults = Object.fromEntries(properties.filter(([, schema]) => 'default' in schema).map(([name, schema]) => [name, schema.default]))
+
+/**
+ * Reads the settings from an environment. An empty variable counts as absent, and unknown variables are ignored. Throws an
+ * `Error` whose message has a sentence for each invalid setting, one per line, that names it. It contains no values
+ * except numbers, because they may be secrets.
+ */
+export function parseSettings (environment: Readonly<Record<string, string | undefined>>): Settings {
+  const { settings, errors } = checkSettings(environment)
+  if (errors.length > 0) throw new Error(errors.join('\n'))
+  return settings
+}
+
+/**
+ * Reads the settings from an environment like `parseSettings`, but returns the sentences about invalid settings, which begin with their
+ * names. The values of those are then not what their types say.
+ */
+export function checkSettings (environment: Readonly<Record<string, string | undefined>>): { settings: Settings, errors: string[] } {
+  const given = settingNames.filter((name) => environment[name]) as Name[]
+  const parsed = Object.fromEntries(given.map((name) => [name, parse(name, environment[name]!)]))
+  const settings = { ...structuredClone(defaults), ...parsed } as unknown as Settings
+  const errors = given.filter((name) => required[name] && !given.includes(required[name])).map((name) => `${required[name]} is required with ${name}.`)
+  // This also turns the text into a number or a boolean.
+  for (const name of given) if (!ajv.validate(schemas[name]!, settings)) errors.push(describe(name, environment[name]!))
+  const { SMTP_URL, PUBLIC_URL, PASSWORD_URL, SIGN_UP } = settings
+  // The others would have no effect.
+  const { CORS_ORIGIN: origins, TRUST_PROXY: proxies } = settings
+  if (origins.length > 1 && origins.includes('*')) errors.push(describe('CORS_ORIGIN', ''))
+  if (proxies.length > 1 && proxies.some((item) => item === 'true' || item === 'false')) {
+    errors.push(describe('TRUST_PROXY', ''))
+  }
+  if (SIGN_UP === true && !SMTP_URL) errors.push('SMTP_URL is required with SIGN_UP.')
+  if (SIGN_UP === true && !PUBLIC_URL) errors.push('PUBLIC_URL is required with SIGN_UP.')
+  // Links in mails need a public address. The address at which the node listens is usually not reachable for their readers.
+  if (SMTP_URL && !PUBLIC_URL && !PASSWORD_URL) errors.push('PUBLIC_URL or PASSWORD_URL is required with SMTP_URL.')
+  const { ACCESS_LOG, LOG_LEVEL } = settings
+  if (ACCESS_LOG > 0 && ['fatal', 'error', 'warn', 'silent'].includes(LOG_LEVEL)) {
+    errors.push('ACCESS_LOG needs LOG_LEVEL info, debug or trace.')
+  }
+  if (settings.PORT === settings.METRICS_PORT && settings.PORT !== 0) errors.push('PORT and METRICS_PORT must differ.')
+  if (!errors.some((error) => error.startsWith('WEBHOOK_'))) errors.push(...checkWebhooks(settings))
+  const isValid = (name: Name) => !errors.some((error) => error.startsWith(`${name} `))
+  errors.push(...checkEffects(settings, (name) => given.includes(name) && isValid(name)))
+  return { settings: Object.freeze(settings), errors: [...new Set(errors)] }
+}
+
+/** Yields a sentence for each setting that can have no effect or that others forbid. */
+function * checkEffects (settings: Settings, isGiven: (name: Name) => boolean): Generator<string> {
+  const { SIGN_UP, DATABASE_URL, POOL_SIZE, PASSWORD_HASH_MEMORY_KIB: memory, PASSWORD_HASH_PASSES: passes } = settings
+  for (const name of ['THROTTLE_SIGN_UP_BURST', 'THROTTLE_SIGN_UP_PER_MINUTE'] as const) {
+    if (SIGN_UP === true || !isGiven(name)) continue
+    yield `${name} has no effect without SIGN_UP: set SIGN_UP to true, or remove ${name}.`
+  }
+  for (const [name, other] of bounds) {
+    const [value, bound] = [settings[name], settings[other]]
+    if (isGiven(name) && typeof bound === 'number' && typeof value === 'number' && value > bound) {
+      yield `${name} ${value} has no effect beyond ${other}, which is ${bound}: set at most that.`
+    }
+  }
+  const cost = memory * passes
+  const isCostGiven = isGiven('PASSWORD_HASH_MEMORY_KIB') || isGiven('PASSWORD_HASH_PASSES')
+  if (isCostGiven && (cost < MINIMUM_KIB || cost > MAX_COST_KIB)) {
+    yield `PASSWORD_HASH_MEMORY_KIB times PASSWORD_HASH_PASSES must be from ${MINIMUM_KIB} to ${MAX_COST_KIB}, ` +
+      `such as ${RECOMMENDED.memoryKiB} times ${RECOMMENDED.passes}, not ${memory} times ${passes}.`
+  }
+  if (isGiven('POOL_SIZE') && !DATABASE_URL) {
+    const connections = connectionsOfNode(settings, POOL_SIZE)
+    if (connections > MAX_EMBEDDED_CONNECTIONS) {
+      yield `POOL_SIZE ${POOL_SIZE} takes up to ${connections} connections, and the embedded PostgreSQL has ` +
+        `${MAX_EMBEDDED_CONNECTIONS} at most: set a smaller POOL_SIZE or fewer WORKERS.`
+    }
+  }
+}
+
+function checkWebhooks (settings: Settings): string[] {
+  try {
+    webhooksOf(settings)
+    return []
+  } catch (error) {
+    return [(error as Error).message]
+  }
+}
+
+function parse (name: string, text: string): string | string[] {
+  // Ajv takes an infinite number for an integer within all limits.
+  if (isNumeric(name as Name) && !Number.isFinite(Number(text))) return 'not a number'
+  return lists.includes(name) ? text.split(',').map((item) => item.trim()) : text
+}
+
+const isNumeric = (name: Name) => ['integer', 'number'].includes(Settings.properties[name].type)
+
+function describe (name: Name, text: string): string {
+  const { description, format } = Settings.properties[name]
+  const advice = (format === 'postgres' && explainDatabaseUrl(text)) || ''
+  // A number is no secret.
+  const found = isNumeric(name) && /^[-+]?\d{1,20}(\.\d{1,20})?$/.test(text) ? `, not ${text}` : ''
+  return `${name} must be ${description}${found}.${advice && ` ${advice}`}`
+}

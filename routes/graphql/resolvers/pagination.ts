@@ -1,0 +1,50 @@
+import { Type } from '@sinclair/typebox'
+import type { Page } from '../../../db/tables/page.ts'
+import type { UserListRequest } from '../../../plugins/users/list-users.ts'
+import { decodeCursor } from '../../../schema/http/cursor.ts'
+import { ListArguments, USUAL_PAGE } from '../../../schema/posts/post.ts'
+import { ListUsers, userFilters, type UserFilters } from '../../../schema/users/user-list.ts'
+import { createParser } from '../../../schema/http/validator.ts'
+
+const parse = createParser(ListArguments)
+
+export interface PageArguments {
+  first?: number | null | undefined
+  after?: string | null | undefined
+}
+
+/** Returns the validated arguments of a list. Null is treated like an absent argument. Throws `InvalidInput`. */
+export function readPage ({ first, after }: PageArguments, decode = decodeCursor): { first: number, after?: string } {
+  const cursor = after == null ? {} : { after: decode(after) }
+  return { ...parse({ first: first ?? USUAL_PAGE }), ...cursor }
+}
+
+const parseUsers = createParser(Type.Object({ ...ListArguments.properties, ...userFilters, after: ListUsers.properties.after }))
+
+/** Returns the validated arguments of `users`. Null is treated like an absent argument. Throws `InvalidInput`. */
+export function readUsersPage (args: PageArguments & { [Name in keyof UserFilters]?: string | null | undefined }): UserListRequest {
+  const given = Object.fromEntries(Object.entries({ ...args, first: args.first ?? USUAL_PAGE }).filter(([, value]) => value != null))
+  const { first: limit, ...query } = parseUsers(given)
+  return { limit, ...query }
+}
+
+/**
+ * Returns a page of rows as a Relay connection.
+ * @param page its rows, and the cursor of the next page or null
+ * @param after the argument that the page was requested with
+ */
+export function toConnection<Row> ({ rows, next }: Pick<Page<Row>, 'rows' | 'next'>, after: string | undefined, cursorOf: (row: Row) => string) {
+  const edges = rows.map((node) => ({ node, cursor: cursorOf(node) }))
+  return {
+    nodes: [...rows],
+    edges,
+    pageInfo: {
+      hasNextPage: next !== null,
+      // The row of the cursor `after` is on an earlier page.
+      hasPreviousPage: after !== undefined,
+      startCursor: edges.at(0)?.cursor ?? null,
+      // A search may stop after the last user that it has found.
+      endCursor: next ?? edges.at(-1)?.cursor ?? null,
+    },
+  }
+}

@@ -1,0 +1,179 @@
+import type { FastifyInstance } from 'fastify'
+import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
+import { authorPostsKey, type ListedPost } from '../../../db/posts/posts.ts'
+import type { Caller } from '../../../plugins/auth/caller.ts'
+import type { Steps } from '../../../plugins/idempotency/index.ts'
+import { listUsersFor } from '../../../plugins/users/list-users.ts'
+import type { PostEvent } from '../../../plugins/posts/post-stream.ts'
+import { decodePlace, encodePlace } from '../../../schema/http/cursor.ts'
+import { entityTag } from '../../../schema/http/entity-tag.ts'
+import { Forbidden } from '../../../schema/http/errors.ts'
+import { UserNotFound } from '../../../schema/users/user.ts'
+import { toConnection, readPage, readUsersPage } from './pagination.ts'
+import { clientOfReads, postReadsOf, type GraphQLContext } from '../context.ts'
+import { limitFailure } from '../execution/failures.ts'
+import { performOnce } from '../idempotency.ts'
+import { actorOfReads, authorizeRead, countUsers, etagOfUser, fieldScalars, hidingResolvers, readerOfUsers } from './reading.ts'
+import { countRows, showsContents } from '../limits/result-size.ts'
+import { selectedPostFields } from './selection.ts'
+import type { Resolvers } from '../types.ts'
+
+/**
+ * The resolvers of `schema/graphql/schema.graphql`. Relations use the batched reads, which join the reads of all concurrent requests:
+ * fifty users with their posts are two statements (contract 7.8).
+ */
+const resolvers = {
+  DateTime: new GraphQLScalarType({ name: 'DateTime', serialize: (value) => (value instanceof Date ? value : new Date(value as string)).toISOString() }),
+
+  Query: {
+    async user (_, { id }, context, info) {
+      await authorizeRead(context, 'users:read', id.toLowerCase())
+      const user = await context.usher.usherUsers.read(id, context.client)
+      if (!user) throw new UserNotFound()
+      await countUsers(context, info, [user])
+      return user
+    },
+
+    async users (_, args, context, info) {
+      await authorizeRead(context, 'users:list')
+      const query = readUsersPage(args)
+      const { page, next, cursorOf } = await listUsersFor(context.usher, query, await readerOfUsers(context), context.client)
+      await countUsers(context, info, page.rows)
+      return toConnection({ rows: page.rows, next }, query.after, cursorOf)
+    },
+
+    async post (_, { id }, context, info) {
+      const post = await postReadsOf(context).read(id, clientOfReads(context))
+      await authorizeRead(context, 'posts:read', post?.authorId)
+      if (post) countRows(context, info, [post])
+      return post
+    },
+
+    async posts (_, { authorId, ...args }, context, info) {
+      await authorizeRead(context, 'posts:read', authorId?.toLowerCase())
+      const { first: limit, after } = readPage(args, (cursor) => decodePlace(cursor).position)
+      const fields = [...selectedPostFields(info), 'position' as const, 'epoch' as const]
+      const query = { fields, authorId: authorId ?? undefined, limit, after }
+      const { rows: listed, next } = await postReadsOf(context).list(query, clientOfReads(context))
+      const rows = await countAndComplete(context, info, listed)
+      return toConnection({ rows, next: next && cursorOf(listed.at(-1)!) }, after, cursorOf)
+    },
+
+    async me (_, __, context, info) {
+      const authenticated = await actorOfReads(context)
+      const user = authenticated && await context.usher.usherUsers.read(authenticated.id, context.client)
+      if (user) await countUsers(context, info, [user])
+      return user
+    },
+  },
+
+  User: {
+    etag: etagOfUser,
+
+    async posts ({ id }, args, context, info) {
+      try {
+        await authorizeRead(context, 'posts:read', id)
+        const key = authorPostsKey(id, readPage(args).first, selectedPostFields(info))
+        return await countAndComplete(context, info, await postReadsOf(context).listOfAuthor(key, clientOfReads(context)))
+      } catch (error) {
+        throw limitFailure(context, error)
+      }
+    },
+  },
+
+  Post: {
+    cursor: cursorOf,
+    etag: ({ rowVersion }) => entityTag(rowVersion!),
+
+    async author ({ authorId }, _, context, info) {
+      try {
+        await authorizeRead(context, 'users:read', authorId)
+        const author = await context.usher.usherUsers.read(authorId!, context.client)
+        // The author was deleted, together with the post, after the post was read.
+        if (!author) throw new UserNotFound()
+        await countUsers(context, info, [author])
+        return author
+      } catch (error) {
+        throw limitFailure(context, error)
+      }
+    },
+  },
+
+  Mutation: {
+    async createPost (_, { input }, context, info) {
+      const { changes } = context.usher.usherPosts
+      return perform(context, info, (caller) => ({
+        isQuick: changes.isQuick,
+        operate: (key) => changes.create(caller, input, key),
+        restore: (stored) => changes.restoreCreated(caller, input, stored),
+      }))
+    },
+
+    async updatePost (_, { id, input, ifMatch }, context, info) {
+      const { changes } = context.usher.usherPosts
+      return perform(context, info, (caller) => ({
+        isQuick: true,
+        operate: (key) => changes.update(caller, id, input, { ifMatch, once: key }),
+        restore: (stored) => changes.restoreChanged(caller, 'posts:update', stored),
+      }))
+    },
+
+    async deletePost (_, { id, ifMatch }, context, info) {
+      const { changes } = context.usher.usherPosts
+      return perform(context, info, (caller) => ({
+        isQuick: true,
+        operate: (key) => changes.delete(caller, id, { ifMatch, once: key }),
+        restore: (stored) => changes.restoreChanged(caller, 'posts:delete', stored).id,
+      }))
+    },
+  },
+
+  Subscription: {
+    postCreated: {
+      async subscribe (_, { authorId: author, after }, context) {
+        const cursor = context.lastEventId ?? after
+        const authorId = author?.toLowerCase()
+        await authorizeRead(context, 'posts:read', authorId)
+        return context.usher.usherPosts.events!.open({ authorId, after: cursor == null ? undefined : decodePlace(cursor) })
+      },
+      resolve ({ postCreated }: Partial<PostEvent>, _: unknown, context: GraphQLContext, info: GraphQLResolveInfo) {
+        if (!postCreated) {
+          throw new GraphQLError('Subscriptions need a WebSocket or server-sent events', { extensions: { code: 'BAD_REQUEST' } })
+        }
+        countRows(context, info, [postCreated])
+        return postCreated
+      },
+    },
+  },
+} satisfies Resolvers<GraphQLContext>
+
+/** Returns the resolvers of the parts that a mount has. */
+export function createResolvers (usher: FastifyInstance) {
+  const { DateTime, Query: { user, users, me }, User } = resolvers
+  if (usher.usherOptions.without.includes('posts')) return { DateTime, ...fieldScalars(usher), Query: { user, users, me }, User: { etag: User.etag, ...hidingResolvers(usher) } }
+  return { ...resolvers, ...fieldScalars(usher), User: { ...User, ...hidingResolvers(usher) } }
+}
+
+function cursorOf ({ position, epoch }: ListedPost): string {
+  return encodePlace({ position: position!, epoch: epoch! })
+}
+
+// Counts the posts of a list before the contents of a long one are read. A response that is too large costs nearly nothing that way.
+async function countAndComplete<Posts extends readonly ListedPost[]> (context: GraphQLContext, info: GraphQLResolveInfo, posts: Posts): Promise<Posts | ListedPost[]> {
+  countRows(context, info, posts)
+  return showsContents(info) ? postReadsOf(context).complete(posts, clientOfReads(context)) : posts
+}
+
+// Runs a mutation, and adds its rejection to the account log. In REST routes the error handler does that (`plugins/http/errors.ts`), but
+// errors of resolvers do not reach it, and the status of GraphQL responses is always 200.
+async function perform<Result> (context: GraphQLContext, info: GraphQLResolveInfo, stepsOf: (caller: Caller) => Steps<Result>): Promise<Result> {
+  const { usher, request, client, actor } = context
+  const caller = usher.usherAuth.callerOf(request!, { actor: await actor(), client, via: 'graphql' })
+  try {
+    return await performOnce(context, info, caller, stepsOf(caller))
+  } catch (error) {
+    const rejection = await usher.usherAuth.rejectionOf(error as Error, caller.actor, client)
+    if (rejection instanceof Forbidden) usher.usherAudit.addRejection(caller, 403)
+    throw rejection
+  }
+}

@@ -1,0 +1,40 @@
+import { Type } from '@sinclair/typebox'
+import { pageQuery } from '../http/params.ts'
+import { Id, Instant, nullable } from '../text/text.ts'
+
+/** The actions that the account log records. */
+export const auditActions = [
+  'login', 'login.failed', 'logout',
+  'session.refresh-reuse', 'session.end',
+  'password.change', 'password.change-failed', 'password.reset-request', 'password.reset',
+  'user.create', 'user.sign-up', 'user.invite', 'user.email-change', 'user.email-verify', 'user.undo-change', 'user.role-change', 'user.disable',
+  'user.enable', 'user.delete',
+  'keys.rotate', 'backup.create',
+  // A request that got 403 or 429. The log records at most one a minute from the same source.
+  'access.denied', 'access.throttled',
+] as const
+
+export type AuditAction = typeof auditActions[number]
+
+const Action = Type.Unsafe<AuditAction>({ type: 'string', enum: auditActions })
+
+/** An entry of the account log. */
+export const AuditEntry = Type.Object({
+  id: Id,
+  action: Action,
+  at: Instant,
+  actorId: nullable('The user who did it; null if the request was not authenticated'),
+  userId: nullable('The user whose account it concerns; null if there is no such account'),
+  sessionId: nullable('The session in which it happened, or which it concerns'),
+  address: Type.String({ description: 'The client address; empty if the reader may not see it' }),
+  userAgent: Type.String({ description: 'The `User-Agent` of the client; empty if the reader may not see it' }),
+}, { title: 'AuditEntry', description: 'An entry of the account log: who did what and when' })
+
+/** The query of GET /api/audit. */
+export const ListAudit = Type.Object({
+  user: Type.Optional(Type.String({ description: 'Only entries about the account of this user. Only an admin may name another user' })),
+  action: Type.Optional(Action),
+  ...pageQuery('Entries'),
+})
+
+export const AuditList = Type.Array(AuditEntry, { description: 'Entries, newest first' })

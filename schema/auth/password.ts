@@ -1,0 +1,46 @@
+import { Type } from '@sinclair/typebox'
+import { toAsciiAddress } from '../text/address.ts'
+import { defineError, InvalidInput } from '../http/errors.ts'
+import { MailToken } from './mail-token.ts'
+import { exampleUser, KnownEmail, line, NewPassword, Password } from '../text/text.ts'
+
+export const WrongPassword = defineError('WRONG_PASSWORD', 'The current password is wrong', 403)
+export const PasswordIsSet = defineError('PASSWORD_IS_SET', 'The user already has a password', 409)
+export const NoMailer = defineError('NO_MAILER', 'No mail can be sent: the service has no mailer', 409)
+
+/** The body of PUT /api/auth/password (contract 4.6). */
+export const ChangePassword = Type.Object({
+  currentPassword: Password,
+  password: NewPassword,
+}, { title: 'ChangePassword', examples: [{ currentPassword: exampleUser.password, password: 'quiet lantern river' }] })
+
+/** The body of POST /api/auth/password-reset (contract 4.7). An address that cannot exist gets the same response as any other. */
+export const RequestReset = Type.Object({
+  email: KnownEmail,
+}, { title: 'RequestPasswordReset', examples: [{ email: exampleUser.email }] })
+
+/** The body of POST /api/auth/password-reset/confirm (contract 4.7). */
+export const ConfirmReset = Type.Object({
+  token: MailToken,
+  password: NewPassword,
+}, { title: 'ConfirmPasswordReset', examples: [{ token: 'the-token-of-the-link', password: exampleUser.password }] })
+
+/** The body of POST /api/auth/password-reset/check. */
+export const CheckReset = Type.Object({
+  token: line({ maxLength: 1024, description: 'The token in the link of the mail, after `#token=`' }),
+}, { title: 'CheckPasswordReset', examples: [{ token: 'the-token-of-the-link' }] })
+
+/** The 202 response. It does not reveal whether a mail is sent, because that is decided after it. */
+export const MailReply = Type.Object({ message: Type.String() }, {
+  title: 'MailReply',
+  description: 'Accepted; if the user is entitled to a link, it is mailed afterwards',
+})
+
+/** Throws `InvalidInput` if a password is the user's name or address (context-specific words of NIST 800-63B 3.1.1.2). */
+export function rejectPersonalWords (password: string, { name, email }: { name: string, email: string }): void {
+  const fold = (text: string) => toAsciiAddress(text.normalize('NFC')).toLowerCase()
+  const known = [name, email, email.slice(0, email.lastIndexOf('@'))]
+  if (known.some((word) => fold(word) === fold(password))) {
+    throw new InvalidInput('password must not be the name or the email address')
+  }
+}

@@ -1,0 +1,19 @@
+import { Type } from '@sinclair/typebox'
+import { Id, Instant } from '../text/text.ts'
+import { defineError } from '../http/errors.ts'
+
+export const InvalidSession = defineError('INVALID_SESSION', 'The session has ended: log in again', 401)
+export const SessionNotFound = defineError('SESSION_NOT_FOUND', 'Session not found', 404)
+
+/** A session, as lists of sessions show it (contract 4.4, 11.4). */
+export const Session = Type.Object({
+  id: Id,
+  createdAt: Instant,
+  lastUsedAt: Instant,
+  expiresAt: Instant,
+  address: Type.String({ description: 'The IP address of the last login or refresh' }),
+  userAgent: Type.String({ description: 'The `User-Agent` of the last login or refresh; empty if there was none' }),
+  current: Type.Boolean({ description: 'Whether the access token of this request belongs to it' }),
+}, { title: 'Session', description: 'A session that has neither ended nor expired' })
+
+export const SessionList = Type.Array(Session, { description: 'Sessions, newest first' })

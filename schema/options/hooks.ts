@@ -1,0 +1,111 @@
+import { defineError } from '../http/errors.ts'
+import type { Actor } from './policy.ts'
+import type { CreateUser, PatchUser, UsherUser } from '../users/user.ts'
+import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts'
+
+/**
+ * What performs an operation: a request to a route, an operation of GraphQL, the host through `app.usher`, a sign-up and the use of its
+ * link, the use of another link of a mail, or the start of a node that creates the first admin.
+ */
+export type CallSource = 'rest' | 'graphql' | 'api' | 'sign-up' | 'sign-up-confirmation' | 'mail-link' | 'first-admin' | 'command'
+
+/** What a hook knows about the operation. */
+export interface HookContext {
+  /** The user who performs the operation. Null if it is the host, or somebody without a token. */
+  readonly actor: Actor | null
+  readonly via: CallSource
+  /** Aborts when the time of the hooks is over. The operation has failed then. */
+  readonly signal: AbortSignal
+}
+
+/** What a hook that changes a user knows. */
+export interface UpdateContext extends HookContext {
+  /** The user before the change. */
+  readonly user: UsherUser
+}
+
+/** What a hook inside a transaction knows. */
+export interface TransactionContext extends HookContext {
+  /**
+   * Runs a statement in the transaction and resolves with its rows. Values in the template are bound as parameters. Statements that
+   * begin or end a transaction are rejected, and so is everything after the hook has ended.
+   */
+  readonly sql: <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]) => Promise<Row[]>
+}
+
+/** A post to be created. */
+export interface HookPost { title: string, content: string, authorId: string }
+
+/** An upload to be kept. A hook may change its name and its description. */
+export interface HookUpload {
+  filename: string
+  description: string
+  readonly userId: string
+  readonly mediaType: string
+  /** Bytes. */
+  readonly size: number
+  readonly sha256: string
+}
+
+/** A post as it is stored. */
+export interface UsherPost {
+  id: string
+  authorId: string
+  title: string
+  content: string
+  createdAt: Date
+}
+
+type Changed<Input> = Input | undefined | void
+type MayChange<Input, Context = HookContext> = (input: Input, context: Context) => Changed<Input> | Promise<Changed<Input>>
+type MayReject<Input, Context = HookContext> = (input: Input, context: Context) => void | Promise<void>
+
+/**
+ * The hooks of a host. Those that begin with `before` run before anything is written; they may return a changed input. Those that begin
+ * with `on` run inside the transaction. Throwing rejects the operation: an error with a `statusCode` from 400 to 499 is the response to
+ * the client, with its message and its `code`; anything else is a 500 and logged.
+ */
+export interface Hooks {
+  /** Without a password, the user gets a link to set one, or has one already, as when a sign-up is confirmed. */
+  beforeUserCreate?: MayChange<CreateUser & NewFieldValues> | undefined
+  beforeUserUpdate?: MayChange<PatchUser & ChangedFieldValues, UpdateContext> | undefined
+  beforeUserDelete?: MayReject<UsherUser> | undefined
+  /** Runs when the password is right, and before the session starts. */
+  beforeLogin?: MayReject<UsherUser> | undefined
+  beforePostCreate?: MayChange<HookPost> | undefined
+  beforeUploadKeep?: MayChange<HookUpload> | undefined
+  onUserCreate?: MayReject<UsherUser, TransactionContext> | undefined
+  /** Gets the user after the change. */
+  onUserUpdate?: MayReject<UsherUser, TransactionContext> | undefined
+  /** Runs before the row is deleted, so that the host can delete rows that refer to it. */
+  onUserDelete?: MayReject<UsherUser, TransactionContext> | undefined
+  /** Runs before the row is inserted, because every new post waits for the transaction from then on. */
+  onPostCreate?: MayReject<UsherPost, TransactionContext> | undefined
+}
+
+export type HookName = keyof Hooks
+
+const names: Record<HookName, true> = {
+  beforeUserCreate: true,
+  beforeUserUpdate: true,
+  beforeUserDelete: true,
+  beforeLogin: true,
+  beforePostCreate: true,
+  beforeUploadKeep: true,
+  onUserCreate: true,
+  onUserUpdate: true,
+  onUserDelete: true,
+  onPostCreate: true,
+}
+
+export const HookTimeout = defineError('HOOK_TIMEOUT', 'The server did not finish in time, try again', 503)
+
+/** Returns the option `hooks`. Throws an `Error` if it is invalid. */
+export function readHooks (given: unknown = {}): Hooks {
+  if (typeof given !== 'object' || given === null) throw new Error('usher: hooks must be an object')
+  for (const [name, hook] of Object.entries(given)) {
+    if (!Object.hasOwn(names, name)) throw new Error(`usher: hooks has no hook ${name}: there are ${Object.keys(names).join(', ')}`)
+    if (hook !== undefined && typeof hook !== 'function') throw new Error(`usher: hooks must have a function for ${name}`)
+  }
+  return Object.freeze({ ...given })
+}

@@ -1,0 +1,93 @@
+import type { Register } from './register.ts'
+import type { ActorClaims } from '../auth/claims.ts'
+import type { Role } from '../users/user.ts'
+
+/** The user behind a verified access token, with the session to which the token belongs. */
+export interface Actor {
+  readonly id: string
+  readonly role: Role
+  readonly sessionId: string
+  /** What the option `claims` has added to the token. */
+  readonly claims: ActorClaims
+}
+
+/** Returns whether an actor may perform an action on something that `ownerId` owns. A user record is owned by its user. */
+export type Rule = (actor: Actor, ownerId?: string) => boolean
+
+/** Returns whether a reader may read something that `ownerId` owns. The reader is null without a token. */
+export type ReadRule = (reader: Actor | null, ownerId?: string) => boolean
+
+const member: Rule = () => true
+const admin: Rule = (actor) => actor.role === 'admin'
+const owner: Rule = (actor, ownerId) => actor.role === 'admin' || actor.id === ownerId
+
+/** Who may read something: anyone, everyone with a token, or its owner and admins. */
+export const audiences = {
+  anyone: () => true,
+  members: (reader) => reader !== null,
+  owners: (reader, ownerId) => reader !== null && owner(reader, ownerId),
+} as const satisfies Record<string, ReadRule>
+
+export type Audience = keyof typeof audiences
+
+/** The rules of reads, whose actor may be null (contract 11.1). */
+const readRules = {
+  'users:list': audiences.anyone,
+  'users:read': audiences.anyone,
+  // Also the members that concern the account: whether the address is verified and whether the user is disabled.
+  'users:read-email': audiences.anyone,
+  'posts:read': audiences.anyone,
+  'uploads:read': audiences.anyone,
+} satisfies Record<string, ReadRule>
+
+/** The rules of everything that requires an actor (contract 2). */
+const rules = {
+  'users:create': admin,
+  'users:replace': owner,
+  'users:delete': owner,
+  'users:grant-role': admin,
+  'users:disable': admin,
+  'users:invite': admin,
+  'users:verify-email': owner,
+  'sessions:list': member,
+  'sessions:list-of-another': admin,
+  'sessions:end': owner,
+  'passwords:change': member,
+  'audit:read': owner,
+  'uploads:create': member,
+  // Only through `app.usher`: there is no route for it.
+  'uploads:delete': owner,
+  'posts:create': member,
+  'posts:create-for-another': admin,
+  'posts:update': owner,
+  'posts:delete': owner,
+} satisfies Record<string, Rule>
+
+/** The whole policy: one rule per action. Everything that is not listed here is public. A host can replace rules with the option `policy`. */
+export const policy: Policy = { ...readRules, ...rules }
+
+export type ReadAction = keyof typeof readRules
+export type Action = keyof typeof rules
+export type Policy = Record<ReadAction, ReadRule> & Record<Action, Rule>
+
+/**
+ * The names of the host's own actions, such as `bookmarks:create`: those that it has added to `Register` as `policy`, which is either a
+ * union of names or the type of the rules.
+ */
+export type HostAction = Register extends { policy: infer Own } ? Own extends string ? Own : Extract<keyof Own, string> : never
+
+/** The option `policy`: rules that replace those of Usher, and the rules of the host's own actions. */
+export type GivenPolicy = Partial<Policy> & { [Name in HostAction]?: Rule }
+
+/** Returns whether an action only reads, so that its rule also applies to readers without a token. */
+export const isReadAction = (action: string): action is ReadAction => Object.hasOwn(readRules, action)
+
+const resources = new Set(Object.keys(policy).map((action) => action.split(':')[0]!))
+
+/**
+ * Returns whether a host may give one of its own actions this name. The names of Usher's resources are reserved, so that a name with a
+ * typing error is not taken for an action of the host.
+ */
+export function isHostAction (name: string): boolean {
+  return /^[a-z][\w-]{0,39}:[a-z][\w-]{0,39}$/.test(name) && !resources.has(name.split(':')[0]!)
+}

@@ -1,0 +1,137 @@
+import { Type, type TSchema } from '@sinclair/typebox'
+import type { RegisterOptions } from 'fastify'
+import type { Sql } from 'postgres'
+import { explainDatabaseUrl } from './database-url.ts'
+import { readHooks } from './hooks.ts'
+import { readGraphql } from '../graphql/host-graphql.ts'
+import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
+import { dropToolOptions } from './option-names.ts'
+import { normalizeOrigin } from '../http/origin.ts'
+import { isPublicUrl, pathOf, PUBLIC_URL_FORMAT } from './public-url.ts'
+import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
+import { readUserFields } from '../users/read-user-fields.ts'
+import { createParser } from '../http/validator.ts'
+import { readWebhooks } from './webhooks.ts'
+
+/** Returns the options with their defaults. Throws an `Error` that says what is wrong if an option is invalid or unknown. */
+export function readOptions (given: UsherOptions): Options & Pick<RegisterOptions, 'logLevel' | 'logSerializers'> {
+  const {
+    prefix, logLevel, logSerializers, databaseUrl, sql, notificationsUrl, emitter, policy: rules, mailer, mailTemplates, webhooks, onFirstAdmin, onNoAdmin,
+    onAdminIgnored, hooks, userFields, claims, ...rest
+  } = dropToolOptions(given, Object.keys(Settings.properties), optionError)
+  if (emitter !== undefined && !isEmitter(emitter)) throw optionError('emitter must be an mqemitter')
+  if (mailer !== undefined && typeof mailer !== 'function') throw optionError('mailer must be a function')
+  if (rest.signUp === true && mailer === undefined) throw optionError('signUp needs the option mailer, because users are created by a link in a mail')
+  if (mailTemplates !== undefined && typeof mailTemplates !== 'function') throw optionError('mailTemplates must be a function')
+  if (typeof rest.publicUrl === 'string' && !isPublicUrl(rest.publicUrl)) {
+    throw optionError(`publicUrl must be ${PUBLIC_URL_FORMAT}`)
+  }
+  const { limits, host: hostGraphql } = readGraphql(rest.graphql)
+  if (ofFastify.has(String(rest.actorName))) throw optionError(`actorName ${rest.actorName} is a member of Fastify's requests: choose another name`)
+  if (onFirstAdmin !== undefined && typeof onFirstAdmin !== 'function') throw optionError('onFirstAdmin must be a function')
+  if (onNoAdmin !== undefined && typeof onNoAdmin !== 'function') throw optionError('onNoAdmin must be a function')
+  if (onAdminIgnored !== undefined && typeof onAdminIgnored !== 'function') throw optionError('onAdminIgnored must be a function')
+  if (claims !== undefined && typeof claims !== 'function') throw optionError('claims must be a function')
+  const isOrigin = (text: string) => text === '*' || normalizeOrigin(text) !== undefined
+  if (Array.isArray(rest.origins) && !rest.origins.every((origin) => isOrigin(`${origin}`))) {
+    throw optionError('origins must be origins such as https://app.example.com or capacitor://localhost, ' +
+      'without wildcards, or *')
+  }
+  const parsed = parseLimits({ ...rest, graphql: limits })
+  const path = readPrefix(prefix)
+  return Object.freeze({
+    ...parsed,
+    prefix: path,
+    publicPath: `${pathOf(parsed.publicUrl)}${path}`,
+    database: readDatabase(databaseUrl, sql),
+    notificationsUrl: notificationsUrl === undefined ? undefined : readDatabaseUrl('notificationsUrl', notificationsUrl),
+    emitter,
+    policy: readPolicy(rules),
+    hostGraphql,
+    hooks: readHooks(hooks),
+    userFields: readUserFields(userFields),
+    claims,
+    logLevel,
+    logSerializers,
+    mailer,
+    mailTemplates,
+    webhooks: readWebhooks(webhooks),
+    onFirstAdmin,
+    onNoAdmin,
+    onAdminIgnored,
+  })
+}
+
+// Members that Fastify sets on each request, so it would not notice that a decorator replaces them.
+const ofFastify: ReadonlySet<string> = new Set(['id', 'params', 'raw', 'query', 'log', 'body', 'headers', 'server', 'validationContext'])
+
+const optionError = (message: string) => new Error(`usher: ${message}`)
+
+// Compiled when an option is given for the first time, because compiling all of them would take a tenth of the start, and kept, because
+// a process may register the plugin many times.
+const parsers = new Map<string, ReturnType<typeof createParser>>()
+
+function parseLimits (given: object): Given {
+  const problems: string[] = []
+  const options = Object.entries(Settings.properties).map(([name, schema]) => {
+    const value: unknown = given[name as never]
+    if (value === undefined) return [name, defaultOf(schema)]
+    const parse = parsers.get(name) ?? createParser(Type.Object({ [name]: schema }))
+    parsers.set(name, parse)
+    try {
+      return [name, parse({ [name]: value })[name]]
+    } catch (error) {
+      problems.push((error as Error).message)
+      return [name]
+    }
+  })
+  if (problems.length > 0) throw optionError(problems.join('; '))
+  return Object.fromEntries(options) as Given
+}
+
+function defaultOf ({ default: value, properties }: TSchema): unknown {
+  const members = Object.entries((value === undefined ? {} : properties ?? {}) as Record<string, TSchema>)
+  if (members.length === 0) return structuredClone(value)
+  const defaults = members.map(([name, schema]) => [name, defaultOf(schema)]).filter(([, value]) => value !== undefined)
+  return { ...Object.fromEntries(defaults), ...value as object }
+}
+
+// As in Fastify, the leading slash is optional, and a trailing slash makes no difference.
+function readPrefix (prefix: unknown = ''): string {
+  if (typeof prefix === 'string' && /^\/?([\w.~-]+\/)*[\w.~-]*$/.test(prefix)) return prefix.replace(/^(?=[^/])/, '/').replace(/\/$/, '')
+  throw optionError('prefix must be a path such as /accounts')
+}
+
+function readDatabase (databaseUrl: unknown, sql: Sql | undefined): string | Sql {
+  if (sql !== undefined && databaseUrl !== undefined) throw optionError('databaseUrl and sql exclude each other: pass only one of them')
+  if (sql !== undefined) return readClient(sql)
+  if (databaseUrl === undefined || databaseUrl === '') throw optionError('databaseUrl or sql is required')
+  return readDatabaseUrl('databaseUrl', databaseUrl)
+}
+
+function readDatabaseUrl (name: string, given: unknown): string {
+  const problem = typeof given === 'string' ? explainDatabaseUrl(given) : ''
+  if (typeof given === 'string' && problem === undefined) return given
+  // The message does not contain the value, because it may contain a password.
+  const advice = problem && `. ${problem}`
+  throw optionError(`${name} must be a URL such as postgres://user:password@host:5432/database${advice}`)
+}
+
+function isEmitter (given: unknown): boolean {
+  if (typeof given !== 'object' || given === null) return false
+  return ['on', 'removeListener', 'emit'].every((name) => typeof given[name as never] === 'function')
+}
+
+function readClient (sql: Sql): Sql {
+  const isClient = typeof sql === 'function' && typeof sql.unsafe === 'function' && sql.options
+  if (!isClient) throw optionError('sql must be a client created by postgres.js')
+  return sql
+}
+
+function readPolicy (rules: GivenPolicy = {}): Policy {
+  for (const [action, rule] of Object.entries(rules)) {
+    if (!Object.hasOwn(policy, action) && !isHostAction(action)) throw optionError(`policy has no action ${action}`)
+    if (typeof rule !== 'function') throw optionError(`policy must have a function for ${action}`)
+  }
+  return { ...policy, ...rules }
+}

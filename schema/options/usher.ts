@@ -1,0 +1,192 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { EventHandler, EventName, FailedDelivery } from '../outbox/events.ts'
+import type { UsherPost } from './hooks.ts'
+import type { UsherMetric } from './metrics.ts'
+import type { Action, Actor, HostAction, ReadAction } from './policy.ts'
+import type { CreateUser, PatchUser, Role, ShownUser, UsherUser } from '../users/user.ts'
+import type { UserFilters } from '../users/user-list.ts'
+import type { ChangedFieldValues, NewFieldValues } from '../users/user-fields.ts'
+
+/** A request of any host, also of one with HTTP/2. */
+export type AnyRequest = FastifyRequest<any, any, any, any, any, any, any>
+type AnyReply = FastifyReply<any, any, any, any, any, any, any>
+
+/** Who performs an operation of `app.usher`. */
+export interface CallOptions {
+  /**
+   * The actor of a request, on whose behalf the operation runs: the policy decides, and the actor's session must not have ended. Null
+   * is somebody without a token, who may do what a request without a token may do. Without this member, the host acts with full
+   * permission.
+   */
+  actor: Actor | null | undefined
+}
+
+/** A page of a list, newest first. */
+export interface UsherPage<Item> {
+  readonly data: Item[]
+  readonly page: {
+    /** The cursor of the next page, to be passed as `after`, or null if this is the last page. */
+    readonly next: string | null
+    readonly limit: number
+  }
+}
+
+/** The page of a list that is requested. */
+export interface PageQuery {
+  /** The maximum number of items, from 1 to 1,000; by default 100. */
+  limit?: number | undefined
+  /** The cursor of a page, from the previous page. */
+  after?: string | undefined
+}
+
+/** A session that has neither ended nor expired. */
+export interface UsherSession {
+  id: string
+  createdAt: Date
+  lastUsedAt: Date
+  expiresAt: Date
+  /** The IP address and the `User-Agent` of the last login or refresh. */
+  address: string
+  userAgent: string
+  /** Whether it is the session of the actor. */
+  current: boolean
+}
+
+/** What a new session consists of. */
+export interface StartedSession {
+  /** The access token. Send it as `Authorization: Bearer`. */
+  readonly token: string
+  /** The value of a `Set-Cookie` header, with which the browser can refresh the session. */
+  readonly cookie: string
+  /** When the session expires if it is not refreshed. */
+  readonly expiresAt: Date
+}
+
+/** Where a new session is used. */
+export interface StartOptions {
+  /** The request of the user. Its address and user agent are recorded, and its protocol decides whether the cookie is `Secure`. */
+  request?: AnyRequest | undefined
+}
+
+export interface UserOperations {
+  /** Creates a user. Throws 400 `INVALID_INPUT` and 409 `EMAIL_TAKEN`. */
+  create (user: CreateUser & NewFieldValues): Promise<UsherUser>
+  create (user: CreateUser & NewFieldValues, options: CallOptions): Promise<ShownUser>
+  /** Returns a user. Throws 404 `USER_NOT_FOUND`. */
+  get (id: string): Promise<UsherUser>
+  get (id: string, options: CallOptions): Promise<ShownUser>
+  /** Returns the user who has an address, regardless of case, or undefined if there is none, or if the actor may not see it. */
+  find (email: string): Promise<UsherUser | undefined>
+  find (email: string, options: CallOptions): Promise<ShownUser | undefined>
+  /** Returns a page of users. Throws 400 `INVALID_INPUT`. */
+  list (query?: PageQuery & UserFilters): Promise<UsherPage<UsherUser>>
+  list (query: PageQuery & UserFilters, options: CallOptions): Promise<UsherPage<ShownUser>>
+  /** Changes the members that are given. Throws 400 `INVALID_INPUT`, 404 `USER_NOT_FOUND`, 409 `EMAIL_TAKEN` and `LAST_ADMIN`. */
+  update (id: string, changes: PatchUser & ChangedFieldValues): Promise<UsherUser>
+  update (id: string, changes: PatchUser & ChangedFieldValues, options: CallOptions): Promise<ShownUser>
+  /** Deletes a user with their sessions, posts and uploads. Throws 404 `USER_NOT_FOUND`, 409 `LAST_ADMIN` and `USER_IN_USE`. */
+  delete (id: string, options?: CallOptions): Promise<void>
+}
+
+export interface SessionOperations {
+  /**
+   * Starts a session without a password, for a user whom the host has authenticated. Only the host itself can do that. Throws
+   * 404 `USER_NOT_FOUND` and 409 `USER_DISABLED`.
+   */
+  start (userId: string, options?: StartOptions): Promise<StartedSession>
+  /** Returns the sessions of a user. Throws 404 `USER_NOT_FOUND`. */
+  list (userId: string, options?: CallOptions): Promise<UsherSession[]>
+  /** Ends a session on every node. Throws 404 `SESSION_NOT_FOUND`. */
+  end (id: string, options?: CallOptions): Promise<void>
+  /** Ends all sessions of a user on every node. Throws 404 `USER_NOT_FOUND`. */
+  endAll (userId: string, options?: CallOptions): Promise<void>
+}
+
+/** A file, without its bytes, which `fileUrl` has. */
+export interface UsherUpload {
+  id: string
+  fileUrl: string
+  userId: string
+  filename: string
+  mediaType: string
+  /** Bytes. */
+  size: number
+  sha256: string
+  description: string
+  createdAt: Date
+}
+
+export interface PostOperations {
+  /**
+   * Creates a post. Without an author, it is the actor's own; the host itself has to name one. Throws 400 `INVALID_INPUT` and
+   * 404 `USER_NOT_FOUND`.
+   */
+  create (post: { title: string, content: string, authorId?: string | undefined }, options?: CallOptions): Promise<UsherPost>
+  /** Returns a post. Throws 404 `POST_NOT_FOUND`. */
+  get (id: string, options?: CallOptions): Promise<UsherPost>
+  /** Returns a page of posts, of an author if one is given. A page has at most 100 posts, by default 50. */
+  list (query?: PageQuery & { author?: string | undefined }, options?: CallOptions): Promise<UsherPage<UsherPost>>
+  /** Changes the members that are given. Throws 400 `INVALID_INPUT` and 404 `POST_NOT_FOUND`. */
+  update (id: string, changes: { title?: string | undefined, content?: string | undefined }, options?: CallOptions): Promise<UsherPost>
+  /** Deletes a post. Throws 404 `POST_NOT_FOUND`. */
+  delete (id: string, options?: CallOptions): Promise<void>
+}
+
+export interface UploadOperations {
+  /** Returns the record of an upload. Throws 404 `UPLOAD_NOT_FOUND`. */
+  get (id: string, options?: CallOptions): Promise<UsherUpload>
+  /** Returns a page of the uploads of a user, or of all users. */
+  list (query?: PageQuery & { user?: string | undefined }, options?: CallOptions): Promise<UsherPage<UsherUpload>>
+  /** Deletes an upload and its file. Throws 404 `UPLOAD_NOT_FOUND`, also for one that the actor may not delete. */
+  delete (id: string, options?: CallOptions): Promise<void>
+}
+
+/** The deliveries of events that were given up after three days. */
+export interface EventOperations {
+  /** Returns up to `limit` of them, by default 100, oldest first, after the one with the id `after`. They are kept for 30 days. */
+  failed (query?: { limit?: number | undefined, after?: string | undefined }): Promise<FailedDelivery[]>
+  /** Delivers one again, with new attempts for three days. Returns whether there is one with that id. */
+  retry (id: string): Promise<boolean>
+}
+
+type Hook = (request: AnyRequest, reply: AnyReply) => Promise<void>
+
+/** The one decorator that a host gets. */
+export interface Usher {
+  /**
+   * An `onRequest` hook that sets `request.actor` to the user behind the bearer token. If there is no valid token, it
+   * sets `WWW-Authenticate` and throws an error with a `statusCode` of 401 and a `code` (contract 1.5). A route that
+   * reads a body uses it as its `preHandler` as well, because the session may end while the body arrives (contract 1.12).
+   */
+  readonly authenticate: Hook
+  /** As `authenticate`, but a request without a token passes, and `request.actor` remains null. An invalid token is still a 401. */
+  readonly identify: Hook
+  /**
+   * Returns an `onRequest` hook that authenticates the request and checks the policy: 401 or 403 if the action is not permitted. The
+   * action is one of Usher's, or one of the host's own, which the option `policy` defines.
+   * @param ownerOf returns the id of the user who owns what the request is about, if the rule depends on it
+   */
+  allow (action: Action | ReadAction | HostAction, ownerOf?: (request: AnyRequest) => string | undefined): Hook
+  /** Returns an `onRequest` hook that authenticates the request: 403 unless the actor has the role. Admins have every role. */
+  requireRole (role: Role): Hook
+  /** The PostgreSQL schema of Usher's tables. */
+  readonly schema: string
+  readonly users: Readonly<UserOperations>
+  readonly sessions: Readonly<SessionOperations>
+  readonly posts: Readonly<PostOperations>
+  readonly uploads: Readonly<UploadOperations>
+  /**
+   * Calls a handler for every event of these names: at least once, and in order per subject, on one of the nodes that have the handler
+   * (contract 12.5). An event is delivered again if the handler throws or takes longer than 30 seconds. Throws an `Error` if a name is
+   * unknown or taken.
+   *
+   * @param options its `name` identifies the handler on all nodes and across restarts. By default it consists of the names of the events
+   */
+  on<Name extends EventName> (names: Name | readonly Name[], handler: EventHandler<Name>, options?: { name?: string | undefined }): void
+  readonly events: Readonly<EventOperations>
+  /**
+   * Returns what this mount measures, with the present values (contract 14.2). It takes half a second at most, and may be called as
+   * often as a monitoring system asks.
+   */
+  metrics (): Promise<UsherMetric[]>
+}

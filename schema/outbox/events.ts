@@ -1,0 +1,83 @@
+import { Type, type Static, type TObject, type TProperties } from '@sinclair/typebox'
+import { roles, type Role } from '../users/user.ts'
+import { Id, Instant } from '../text/text.ts'
+
+const ActorId = Type.Union([Type.String(), Type.Null()], {
+  description: 'The id of the user who did it; null if it was the host, the operator or Usher itself',
+})
+const Email = Type.String({ description: 'The address of the user' })
+const TheRole = Type.Unsafe<Role>({ type: 'string', enum: roles })
+
+const data = <Properties extends TProperties>(properties: Properties) => Type.Object({ ...properties, actorId: ActorId })
+
+const ofUser = { userId: Id, name: Type.String(), email: Email, role: TheRole, disabled: Type.Boolean(), emailVerified: Type.Boolean() }
+const ofSession = { userId: Id, sessionId: Id }
+const ofUpload = { uploadId: Id, userId: Id, filename: Type.String(), mediaType: Type.String(), size: Type.Number({ description: 'Bytes' }) }
+const ofPost = { postId: Id, authorId: Id, title: Type.String() }
+
+/**
+ * What the events of each name carry as `data` (contract 12.5). They never carry passwords, hashes, tokens, addresses of clients or
+ * the contents of posts and uploads.
+ */
+export const eventData = {
+  'user.created': data(ofUser),
+  'user.updated': data(ofUser),
+  'user.deleted': data({ userId: Id }),
+  'session.started': data(ofSession),
+  'session.ended': data(ofSession),
+  'password.changed': data({ userId: Id }),
+  'upload.created': data(ofUpload),
+  'upload.deleted': data(ofUpload),
+  'post.created': data(ofPost),
+  'post.updated': data(ofPost),
+  'post.deleted': data(ofPost),
+} satisfies Record<string, TObject>
+
+export type EventName = keyof typeof eventData
+
+export const eventNames = Object.keys(eventData) as EventName[]
+
+/** The `data` of an event. */
+export type EventData<Name extends EventName> = Static<typeof eventData[Name]>
+
+/** What a webhook receives as its JSON body. */
+export const WebhookBody = Type.Union(eventNames.map((name) => Type.Object({ type: Type.Literal(name), timestamp: Instant, data: eventData[name] })))
+
+/** An event, as handlers get it. */
+export type UsherEvent<Name extends EventName = EventName> = {
+  [Each in Name]: {
+    /** The same in every attempt to deliver it to this consumer. */
+    readonly id: string
+    readonly type: Each
+    /** When it happened, by the clock of the database. */
+    readonly timestamp: Date
+    /** The id of the user, the post or the upload. Events of a subject are delivered in order. */
+    readonly subject: string
+    readonly data: EventData<Each>
+  }
+}[Name]
+
+/** What a handler gets besides the event. */
+export interface DeliveryContext {
+  /** Aborts when the attempt takes longer than 30 seconds, or the app closes. */
+  readonly signal: AbortSignal
+  /** 1 in the first attempt. */
+  readonly attempt: number
+}
+
+/** Handles an event. If it throws or rejects, the event is delivered again later. */
+export type EventHandler<Name extends EventName> = (event: UsherEvent<Name>, context: DeliveryContext) => unknown
+
+/** A delivery that was given up. */
+export interface FailedDelivery {
+  readonly id: string
+  readonly consumer: string
+  readonly type: EventName
+  readonly subject: string
+  readonly data: unknown
+  readonly timestamp: Date
+  readonly attempts: number
+  /** The message of the last error, without addresses and tokens. */
+  readonly error: string
+  readonly failedAt: Date
+}

@@ -1,0 +1,74 @@
+import { Type } from '@sinclair/typebox'
+import { content } from '../http/reply.ts'
+import { block, Id, line } from '../text/text.ts'
+import { defineError } from '../http/errors.ts'
+
+export const UploadNotFound = defineError('UPLOAD_NOT_FOUND', 'Upload not found', 404)
+export const QuotaExceeded = defineError('QUOTA_EXCEEDED', 'Your uploads would take more space than you have, or are too many', 413)
+export const StorageFull = defineError('STORAGE_FULL', 'There is no space for the file', 507)
+export const StorageFailed = defineError('STORAGE_FAILED', 'The file cannot be stored now', 507)
+
+const file = { contentMediaType: 'application/octet-stream', description: 'The file' }
+const description = block({ maxLength: 2000, description: 'What the file is', examples: ['A greeting'] })
+
+/** The form of POST /api/uploads (contract 5.1), for the API reference. */
+export const UploadForm = Type.Object({ file: Type.String(file), description }, { title: 'UploadForm' })
+
+/** The fields that are read from the form, for their validation. */
+export const UploadInput = Type.Object({
+  file: Type.Unknown(file),
+  filename: Type.Optional(line({ maxLength: 255 })),
+  description,
+})
+
+/**
+ * The maximum number of bytes that is read of a description. 2,000 characters never have more, so a description that is cut
+ * off here is too long in any case.
+ */
+export const MAX_DESCRIPTION_BYTES = 8192
+
+/** The response to an upload. */
+export const Upload = Type.Object({
+  fileUrl: Type.String({ description: 'The address of the bytes; absolute if the public URL is set' }),
+  id: Id,
+  filename: Type.String({ description: 'The name that the client sent' }),
+  mediaType: Type.String({ description: 'Found out from the bytes' }),
+  size: Type.Integer({ description: 'Size in bytes' }),
+  sha256: Type.String({ description: 'Hash of the bytes, hexadecimal' }),
+  description: Type.String(),
+}, { title: 'Upload', description: 'The file and its record are stored' })
+
+const quota = (what: string) => Type.Union([Type.Integer(), Type.Null()], { description: `How many ${what} they may take; null if there is no limit` })
+
+/** The response of GET /api/uploads/usage (contract 13.4). */
+export const UploadUsage = Type.Object({
+  bytes: Type.Integer({ description: 'Bytes that the uploads of the actor take' }),
+  files: Type.Integer({ description: 'How many there are' }),
+  quotaBytes: quota('bytes'),
+  quotaFiles: quota('files'),
+}, { title: 'UploadUsage', description: 'What the uploads of the actor take, and may take' })
+
+/** The responses of GET /api/uploads/{id} (contract 5.2): the bytes, a range of them, or 304. */
+const bytes = {
+  '*/*': Type.String({ contentMediaType: 'application/octet-stream', description: 'In the media type of the file' }),
+}
+export const UploadBytes = content('The bytes', bytes)
+export const UploadRange = content('A range of the bytes', bytes)
+
+/**
+ * Returns the name that a client gave a file, without the part up to the last separator, since a name must never become
+ * part of a path. Returns `file` if no name remains.
+ */
+export function basename (given: string | undefined): string {
+  const name = given?.split(/[/\\]/).at(-1) ?? ''
+  return /^\s*\.*\s*$/.test(name) ? 'file' : name
+}
+
+// Types that a browser shows without executing anything. SVG and HTML are missing because they may contain scripts, PDF
+// because no browser shows it in a sandbox.
+const inline = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'text/plain'])
+
+/** Returns whether a browser may show files of this type. All other types are sent as attachments (contract 5.2). */
+export function isShown (mediaType: string): boolean {
+  return inline.has(mediaType)
+}

@@ -1,0 +1,38 @@
+import { SignUp } from '../auth/sign-up.ts'
+import { CreateUser, PatchUser, ReplaceUser, User } from './user.ts'
+import type { UserField, UserFields } from './user-fields.ts'
+
+/**
+ * Returns a function that adds the fields of the host to the schemas of users and of requests about them, wherever they occur in a schema.
+ * The types of the result do not know the fields.
+ */
+export function createExtension (fields: UserFields): <Schema>(schema: Schema) => Schema {
+  if (fields.length === 0) return (schema) => schema
+  const inputs = propertiesOf(fields, 'input')
+  const extended = new Map<unknown, object>([[User, extend(User, propertiesOf(fields, 'output'))]])
+  for (const schema of [CreateUser, ReplaceUser, PatchUser]) extended.set(schema, extend(schema, inputs))
+  extended.set(SignUp, extend(SignUp, propertiesOf(fields.filter(({ write }) => write === 'owner'), 'input')))
+  return (schema) => replace(schema, (node) => extended.get(node))
+}
+
+function propertiesOf (fields: UserFields, kind: keyof Pick<UserField, 'input' | 'output'>): object {
+  return Object.fromEntries(fields.map((field) => [field.name, field[kind]]))
+}
+
+const extend = (schema: { properties: object }, properties: object): object => ({ ...schema, properties: { ...schema.properties, ...properties } })
+
+/**
+ * Returns a schema of a response for the serializer. It writes what is stored, which may not match the schema of a field any more: texts
+ * without regard to their format, and JSON with every member.
+ */
+export function forSerializer<Schema> (schema: Schema): Schema {
+  return replace(schema, ({ userField }: { userField?: string }) => userField === undefined ? undefined : userField === 'json' ? {} : { type: userField })
+}
+
+function replace<Node> (node: Node, replacementOf: (node: object) => object | undefined): Node {
+  if (typeof node !== 'object' || node === null) return node
+  const replacement = replacementOf(node)
+  if (replacement) return replacement as Node
+  if (Array.isArray(node)) return node.map((one) => replace(one, replacementOf)) as Node
+  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, replace(value, replacementOf)])) as Node
+}
