@@ -20,6 +20,7 @@ import { addRowVersions } from './row-versions.ts'
 import { addSignUpFields } from './sign-up-fields.ts'
 import { createSignUps } from './sign-ups.ts'
 import { userListIndexes } from './user-lists.ts'
+import { addWaysToSignIn } from './ways-to-sign-in.ts'
 import { addColumns, listMissingColumns } from '../users/field-columns.ts'
 import { buildIndexes, createIndexes, type IndexesOf } from './indexes.ts'
 import { defineTogether } from '../batching/together.ts'
@@ -213,6 +214,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0022-outbox-owners': { indexes: outboxOwnerIndexes },
   '0023-audit-indexes': { indexes: auditIndexes, afterwards: dropAuditLogins },
   '0024-case-folding': foldCases,
+  '0025-ways-to-sign-in': addWaysToSignIn,
 }
 
 const logOf = (db: Kysely<Tables>, schema: string) => db.withSchema(schema).withTables<{ migrations: { name: string, timestamp: string } }>()

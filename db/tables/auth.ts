@@ -19,6 +19,10 @@ export interface SessionsTable {
   last_used_at: Generated<Date>
   /** The idle expiry or the absolute expiry, whichever is sooner. */
   expires_at: Date
+  /** How the user was authenticated (RFC 8176); null if a node of the previous release has started the session. */
+  amr: string[] | null
+  /** When the user was authenticated last; null if that was when the session was started. */
+  auth_time: Date | null
 }
 
 /** An ended session whose access tokens may not have expired. Rows are kept for the lifetime of a token. */
@@ -61,6 +65,11 @@ export interface SignUpsTable {
   password_hash: string
   /** The values of the host's fields, by name; null if there are none. */
   fields: unknown
+  /**
+   * SHA-256 of the secret of the browser or client that has sent the password. Null if a node of the previous release has
+   * stored the sign-up.
+   */
+  binding_hash: Uint8Array | null
   created_at: Generated<Date>
   expires_at: Date
 }
@@ -119,4 +128,65 @@ export interface LoginFailuresTable {
   key: Uint8Array
   count: number
   last_failed_at: Generated<Date>
+}
+
+/** A public key with which its user signs in (WebAuthn). */
+export interface PasskeysTable {
+  id: string
+  user_id: string
+  /** The id that the authenticator has given it. */
+  credential_id: Uint8Array
+  /** A COSE_Key (RFC 9052 7). */
+  public_key: Uint8Array
+  /** The highest signature counter seen; a bigint, which is read as text. Synced passkeys have none, which is 0. */
+  counter: string
+  /** How browsers reach the authenticator, such as `internal` or `usb`. */
+  transports: string[]
+  name: string
+  /** Whether the provider of the passkey keeps a copy of it, as of its last use. */
+  backed_up: boolean
+  created_at: Generated<Date>
+  last_used_at: Date | null
+}
+
+/** The secret from which a user's authenticator app computes codes (RFC 6238). */
+export interface TotpTable {
+  user_id: string
+  /** In base32; encrypted if the node that stored it has a secret. */
+  secret: string
+  /** When the user has proved to have the secret. Before that, it is no second factor. */
+  confirmed_at: Date | null
+  /** The time step of the last accepted code; a bigint, which is read as text. Codes of this and earlier steps are rejected. */
+  last_step: Generated<string>
+  created_at: Generated<Date>
+}
+
+/** A code that replaces the second factor once. It is deleted when it is used. */
+export interface RecoveryCodesTable {
+  user_id: string
+  /** SHA-256 of the code. */
+  hash: Uint8Array
+  created_at: Generated<Date>
+}
+
+/** A login whose first factor was right, and that waits for the second one. */
+export interface LoginChallengesTable {
+  /** SHA-256 of the challenge that the client has. */
+  hash: Uint8Array
+  user_id: string
+  /** The hash against which the password was checked; null if the first factor was another one. */
+  password_hash: string | null
+  /** How the user was authenticated so far (RFC 8176). */
+  amr: string[]
+  /** How many second factors were tried. */
+  attempts: Generated<number>
+  created_at: Generated<Date>
+  expires_at: Date
+}
+
+/** A challenge of WebAuthn that was used, until it expires. Challenges that are issued are not stored. */
+export interface UsedCeremoniesTable {
+  /** SHA-256 of the challenge. */
+  hash: Uint8Array
+  expires_at: Date
 }

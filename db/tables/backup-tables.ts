@@ -40,6 +40,12 @@ export const backupTables: Readonly<Record<TableName, BackupKind>> = {
   upload_usage: 'left out',
   // The limits of an hour.
   post_rates: 'left out',
+  passkeys: 'kept',
+  totp: 'kept',
+  recovery_codes: 'kept',
+  // Logins of five minutes.
+  login_challenges: 'left out',
+  used_ceremonies: 'sessions',
 }
 
 /** Returns whether a name is that of a table of Usher. */

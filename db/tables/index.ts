@@ -2,8 +2,9 @@ import type { Generated, GeneratedAlways, Kysely, Transaction } from 'kysely'
 import type { Role } from '../../schema/users/user.ts'
 import type { ColumnOf, Row } from './row.ts'
 import type {
-  EmailTokensTable, EndedSessionsTable, LoginFailuresTable, PasswordTokensTable, RecognisedNetworksTable, SessionsTable, SignUpsTable,
-  SigningKeysTable, ThrottleTable, UndoTokensTable,
+  EmailTokensTable, EndedSessionsTable, LoginChallengesTable, LoginFailuresTable, PasskeysTable, PasswordTokensTable,
+  RecognisedNetworksTable, RecoveryCodesTable, SessionsTable, SignUpsTable, SigningKeysTable, ThrottleTable, TotpTable,
+  UndoTokensTable, UsedCeremoniesTable,
 } from './auth.ts'
 import type { CurrentEpochView, DeletedUsersTable, PositionSequence, PostsTable, UploadsTable } from './content.ts'
 import type { IdempotencyKeysTable } from './idempotency.ts'
@@ -88,6 +89,11 @@ export interface Tables {
   idempotency_keys: IdempotencyKeysTable
   upload_usage: UploadUsageTable
   post_rates: PostRatesTable
+  passkeys: PasskeysTable
+  totp: TotpTable
+  recovery_codes: RecoveryCodesTable
+  login_challenges: LoginChallengesTable
+  used_ceremonies: UsedCeremoniesTable
 }
 
 /** The first argument of every function in `db/`: the database, or a transaction on it. */

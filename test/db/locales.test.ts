@@ -160,6 +160,6 @@ t.test('14.3 a Turkish database with two accounts of an address stops the start 
   t.equal((await insert('OTHER@example.com', 'Ünal')).length, 0)
   t.equal((await inject('GET', '/api/users?q=%C3%9CNAL', { headers })).json().length, 1, 'is found')
   await t.rejects(insert('info@example.com'), { code: '23505' }, 'and can no longer be a second account')
-  const { rows } = await raw<{ name: string }>`select name from usher.migrations order by name desc limit 1`.execute(db)
-  t.equal(rows[0]!.name, '0024-case-folding')
+  const { rows } = await raw`select name from usher.migrations where name = '0024-case-folding'`.execute(db)
+  t.equal(rows.length, 1)
 })
