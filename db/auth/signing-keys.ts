@@ -37,7 +37,7 @@ export interface Rotation {
   /** Whether all other keys are deleted, so that the tokens they have signed become invalid. */
   revoke?: boolean
   /** Runs in the same transaction, if the key is rotated. */
-  also?: (trx: Database) => Promise<unknown>
+  inTransaction?: (trx: Database) => Promise<unknown>
 }
 
 /** Returns all keys, in descending order of the time from which they sign. */
@@ -79,7 +79,7 @@ export async function insertFirstSigningKey (
 export async function rotateSigningKey (
   db: Database,
   {
-    secret, algorithm, leadSeconds = LEAD_SECONDS, tokenSeconds, ageSeconds = -Infinity, revoke = false, also,
+    secret, algorithm, leadSeconds = LEAD_SECONDS, tokenSeconds, ageSeconds = -Infinity, revoke = false, inTransaction,
   }: Rotation
 ): Promise<string | undefined> {
   return db.transaction().execute(async (trx) => {
@@ -88,7 +88,7 @@ export async function rotateSigningKey (
     if (newest && -newest.activeIn < ageSeconds) return undefined
     if (revoke) await trx.deleteFrom('signing_keys').execute()
     else await deleteSupersededSigningKeys(trx, tokenSeconds)
-    await also?.(trx)
+    await inTransaction?.(trx)
     return insertSigningKey(trx, { leadSeconds, secret, algorithm: algorithm ?? newestAlgorithm(newest) })
   })
 }

@@ -20,23 +20,23 @@ const USERS_A_STEP = 100
  * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
  * invisible; `purgeDeletedUsers` removes them. Throws `UserNotFound`, `LastAdmin` or `PreconditionFailed`, and `UserInUse` if a foreign key of the host forbids
  * it, perhaps only at the commit.
- * @param also runs in the same transaction, after the deletion
- * @param options.first runs in the same transaction, before the deletion
+ * @param inTransaction runs in the same transaction, after the deletion
+ * @param options.beforeDelete runs in the same transaction, before the deletion
  * @param options.match the versions that the user may have
  */
 export async function deleteUser (
-  db: Database, id: string, actorId: string | null, also: (trx: Database) => Promise<void>,
-  { first, match }: { first?: ((trx: Database) => Promise<void>) | undefined, match?: Match } = {}
+  db: Database, id: string, actorId: string | null, inTransaction: (trx: Database) => Promise<void>,
+  { beforeDelete, match }: { beforeDelete?: ((trx: Database) => Promise<void>) | undefined, match?: Match } = {}
 ): Promise<string[]> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
     return await whileLocked(db, id, async (trx) => {
       if (Array.isArray(match)) await requireVersion(trx, id, match)
-      await first?.(trx)
+      await beforeDelete?.(trx)
       const ended = await deleteSessionsOf(trx, id, actorId)
       await trx.deleteFrom('users').where('id', '=', id).execute()
       await storeUserEvent(trx, 'user.deleted', id, actorId)
-      await also(trx)
+      await inTransaction(trx)
       return ended
     })
   } catch (error) {

@@ -17,10 +17,10 @@ export interface FirstAdmin {
   name?: string
   email: string
   passwordHash: string
-  /** The fields of the host, which `also` gets with their defaults. */
+  /** The fields of the host, which `inTransaction` gets with their defaults. */
   fields?: UserFields
   /** Runs in the transaction, if an existing user becomes the admin or if there is a new one. */
-  also?: ((trx: Database, user: UserRow, isNew: boolean) => Promise<void>) | undefined
+  inTransaction?: ((trx: Database, user: UserRow, isNew: boolean) => Promise<void>) | undefined
 }
 
 /** The first admin that was created. */
@@ -40,7 +40,7 @@ const context: AuditContext = { actorId: null, sessionId: null, address: '', use
  * everybody can set their own address to one that is not theirs.
  */
 export async function insertFirstAdmin (
-  db: Database, { name = 'Admin', email, passwordHash, fields = noFields, also }: FirstAdmin
+  db: Database, { name = 'Admin', email, passwordHash, fields = noFields, inTransaction }: FirstAdmin
 ): Promise<CreatedAdmin | undefined> {
   return db.transaction().execute(async (trx) => {
     // While a node starts, its event loop may be busy with other plugins.
@@ -64,7 +64,7 @@ export async function insertFirstAdmin (
     if (!isNew) await storeUserEvent(trx, 'password.changed', user.id, null)
     const actions = isNew ? ['user.create'] as const : ['user.role-change', 'password.change'] as const
     await insertAuditEntries(trx, actions.map((action) => ({ ...context, action, userId: user.id })))
-    await also?.(trx, user, isNew)
+    await inTransaction?.(trx, user, isNew)
     if (!isNew) await restartLoginLimits(trx, { userId: user.id, email })
     return { ended }
   })

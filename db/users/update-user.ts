@@ -48,9 +48,6 @@ export interface ChangeContext extends AuditContext {
   mails: { linked: NewMail | null, plain: NewMail } | null
 }
 
-/** Does something else in the transaction of a change. If it throws, the transaction is rolled back. */
-export type AlsoChange = (trx: Database, user: UserRow) => Promise<void>
-
 /** A user after a change. */
 export interface ChangedUser {
   user: UserRow
@@ -61,8 +58,8 @@ export interface ChangedUser {
 export interface UpdateOptions {
   /** The fields of the host. */
   fields?: UserFields | undefined
-  /** Runs in the same transaction, after the change. */
-  also?: AlsoChange | undefined
+  /** Runs in the same transaction, after the change. If it throws, the transaction is rolled back. */
+  inTransaction?: ((trx: Database, user: UserRow) => Promise<void>) | undefined
   /** The versions that the user may have. */
   match?: Match
 }
@@ -79,7 +76,8 @@ export interface UpdateOptions {
  * @param confirm runs before the transaction is committed, and throws if it must not take effect
  */
 export async function updateUser (
-  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>, { fields, also, match }: UpdateOptions = {}
+  db: Database, id: string, user: Changes, context: ChangeContext, confirm: () => Promise<void>,
+  { fields, inTransaction, match }: UpdateOptions = {}
 ): Promise<ChangedUser> {
   if (!isUuid(id)) throw new UserNotFound()
   try {
@@ -93,7 +91,7 @@ export async function updateUser (
       const updated = await update(trx, true)
       if (!updated) throw await whyUnchanged(trx, id, user.email)
       const changed = await voidFor(trx, updated, true)
-      await also?.(trx, changed.user)
+      await inTransaction?.(trx, changed.user)
       await confirm()
       return changed
     })
@@ -108,7 +106,7 @@ export async function updateUser (
       const updated = await update(trx, user.role !== 'user')
       if (!updated) return undefined
       const changed = await voidFor(trx, updated, false)
-      await also?.(trx, changed.user)
+      await inTransaction?.(trx, changed.user)
       await confirm()
       return changed
     })

@@ -22,7 +22,7 @@ export default {
       algorithm: options.signingAlgorithm,
       ...now === true && { leadSeconds: 0, revoke: true },
       tokenSeconds: longestLifeOf(options),
-      also: (trx) => insertAuditEntries(trx, [{ ...terminalContext, action: 'keys.rotate' }]),
+      inTransaction: (trx) => insertAuditEntries(trx, [{ ...terminalContext, action: 'keys.rotate' }]),
     })
     return {
       text: now ? `Key ${id} signs from now on. All others are revoked.` : `Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`,

@@ -90,7 +90,7 @@ export function createAccounts (dependencies: Dependencies) {
       if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
       const { changes, sendLink } = await deferEmail(caller, id, wanted)
       const hook = hooks.during('onUserUpdate', caller)
-      const also = (hook ?? sendLink) && (async (trx: Database, user: UserRow) => {
+      const inTransaction = (hook ?? sendLink) && (async (trx: Database, user: UserRow) => {
         await hook?.(trx, user)
         await sendLink?.(trx)
       })
@@ -98,14 +98,14 @@ export function createAccounts (dependencies: Dependencies) {
       async function updateAlone (): Promise<UserRow> {
         const isOwn = caller.actor?.id === id.toLowerCase()
         const context = { ...audit.contextOf(caller), ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn) }
-        const options = { fields: userFields, also, match }
+        const options = { fields: userFields, inTransaction, match }
         const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, options), mayAct)
         sessions.markEnded(ended)
         return user
       }
 
       const change = { id: id.toLowerCase(), changes, actorId: caller.actor?.id ?? null, sessionId: caller.actor?.sessionId ?? null, match }
-      return also ? updateAlone() : update(change, caller, updateAlone)
+      return inTransaction ? updateAlone() : update(change, caller, updateAlone)
     },
 
     /**
@@ -120,7 +120,7 @@ export function createAccounts (dependencies: Dependencies) {
         await audit.add(caller, { action: 'user.delete', userId: id }, trx)
         // Last in the transaction, because it may have waited for locks (contract 1.12).
         await caller.confirm()
-      }, { first: updates.beforeDeletion(caller, id), match })
+      }, { beforeDelete: updates.beforeDelete(caller, id), match })
       sessions.markEnded(ended)
       await deletedUsers.purge()
     },
@@ -152,13 +152,13 @@ export function createAccounts (dependencies: Dependencies) {
     async resetPassword (caller: Caller, user: Account, hash: Uint8Array, passwordHash: string): Promise<void> {
       const undo = undoLinks.create()
       // It also verifies the address, so it is a change of the user.
-      const also = updates.during(caller)
+      const inTransaction = updates.during(caller)
       // The token permits it, whatever actor the request has.
       const changed = await db.transaction().execute(async (trx) => {
         const changed = await resetPassword(trx, { hash, userId: user.id, passwordHash, undo: undo?.hash })
         await audit.add(caller, { action: 'password.reset', actorId: user.id }, trx)
         await notifyPasswordChanged(trx, user.id, changed, undo)
-        await also?.(trx, user.id)
+        await inTransaction?.(trx, user.id)
         await restartLoginLimits(trx, { userId: user.id, email: changed.email, network: networkOf(caller.address) })
         return changed
       })
@@ -174,14 +174,14 @@ export function createAccounts (dependencies: Dependencies) {
       const { userId, email } = await getEmailToken(db, hash)
       if (hooks.has('beforeUserUpdate')) await updates.checkEmail(caller, userId, email)
       const { undo, mails } = createUndo(true)
-      const also = updates.during(caller)
+      const inTransaction = updates.during(caller)
       await db.transaction().execute(async (trx) => {
         const verified = await verifyEmail(trx, { hash, userId, undo })
         const actions = verified.changed ? ['user.email-change', 'user.email-verify'] as const : ['user.email-verify'] as const
         for (const action of actions) await audit.add(caller, { action, actorId: userId, userId }, trx)
         const mail = verified.isUndoable ? mails?.linked : mails?.plain
         if (mail && verified.changed) await insertMail(trx, mail, verified.former, userId)
-        await also?.(trx, userId)
+        await inTransaction?.(trx, userId)
       })
     },
 
@@ -194,12 +194,12 @@ export function createAccounts (dependencies: Dependencies) {
      */
     async undo (caller: Caller, hash: Uint8Array): Promise<void> {
       const userId = await getUndoTokenOwner(db, hash)
-      const also = updates.during(caller)
+      const inTransaction = updates.during(caller)
       const attempt = () => db.transaction().execute(async (trx) => {
         const undone = await undoChange(trx, { hash, userId })
         await audit.add(caller, { action: 'user.undo-change', actorId: userId, userId }, trx)
         await notifyUndone(trx, userId, undone)
-        await also?.(trx, userId)
+        await inTransaction?.(trx, userId)
         await restartLoginLimits(trx, { userId, email: undone.email, network: networkOf(caller.address) })
         return undone
       })

@@ -56,7 +56,7 @@ async function create (
     email,
     passwordHash: await passwords.hash(password),
     fields: userFields,
-    also: async (trx, user, isNew) => {
+    inTransaction: async (trx, user, isNew) => {
       if (!isNew) await undoLinks.notifyPasswordChanged(trx, user.email, undefined, user.id)
       await (isNew ? onCreate : onUpdate)?.(trx, user)
     },

@@ -65,13 +65,13 @@ export function createNewUsers ({ database: { db }, users, passwords, audit, hoo
       const { password, ...user } = wanted
       const passwordHash = password === undefined ? null : await passwords.hash(password, caller.client)
       const row = { ...user, passwordHash, context: audit.contextOf(caller), token: caller.token, once }
-      const also = hooks.during('onUserCreate', caller)
+      const inTransaction = hooks.during('onUserCreate', caller)
       // Without a hook, users that are created at the same time share a statement.
-      if (!also) return users.create(row, caller)
+      if (!inTransaction) return users.create(row, caller)
       return db.transaction().execute(async (trx) => {
         const [created] = await insertUsers(trx, [row], userFields)
         if (created instanceof Error) throw created
-        await also(trx, created!)
+        await inTransaction(trx, created!)
         await caller.confirm()
         return created!
       })
@@ -94,8 +94,8 @@ export function createNewUsers ({ database: { db }, users, passwords, audit, hoo
     /** Creates the user of a sign-up with the token from the mail. Throws `InvalidInput`, `EmailTaken`, and what a hook of the host throws. */
     async confirmSignUp (caller: Caller, token: string): Promise<UserRow> {
       const hash = hashSecret(token)
-      const also = hooks.during('onUserCreate', caller)
-      if (!also && !hooks.has('beforeUserCreate')) return confirmSignUp(db, hash, caller, userFields)
+      const inTransaction = hooks.during('onUserCreate', caller)
+      if (!inTransaction && !hooks.has('beforeUserCreate')) return confirmSignUp(db, hash, caller, userFields)
       const { fields, ...pending } = await getSignUp(db, hash)
       if (await users.find(pending.email)) throw new EmailTaken()
       const given = withoutProtected(userFields, creation.pick({ ...fields, ...pending }), 'owner')
@@ -105,10 +105,10 @@ export function createNewUsers ({ database: { db }, users, passwords, audit, hoo
         return user
       })
       const wanted = { name: changed.name, role: changed.role, fields: fieldsOf(changed) }
-      if (!also) return confirmSignUp(db, hash, caller, userFields, wanted)
+      if (!inTransaction) return confirmSignUp(db, hash, caller, userFields, wanted)
       return db.transaction().execute(async (trx) => {
         const user = await confirmSignUp(trx, hash, caller, userFields, wanted)
-        await also(trx, user)
+        await inTransaction(trx, user)
         return user
       })
     },

@@ -36,7 +36,7 @@ export function createUpdateHooks ({ hooks, users, options: { userFields } }: De
     },
 
     /** Returns a function that runs the hook in the transaction of a deletion, before it, if there is such a hook. */
-    beforeDeletion (caller: Caller, id: string): ((trx: Database) => Promise<void>) | undefined {
+    beforeDelete (caller: Caller, id: string): ((trx: Database) => Promise<void>) | undefined {
       const hook = hooks.during('onUserDelete', caller)
       return hook && (async (trx) => {
         const [user] = await findUsers(trx, [id], userFields)
@@ -46,10 +46,10 @@ export function createUpdateHooks ({ hooks, users, options: { userFields } }: De
 
     /** Returns a function that runs the hook in the transaction of a change that a link of a mail makes, if there is such a hook. */
     during (caller: Caller): ((trx: Database, id: string) => Promise<void>) | undefined {
-      const also = hooks.during('onUserUpdate', caller)
-      return also && (async (trx, id) => {
+      const inTransaction = hooks.during('onUserUpdate', caller)
+      return inTransaction && (async (trx, id) => {
         const [user] = await findUsers(trx, [id], userFields)
-        await also(trx, user!)
+        await inTransaction(trx, user!)
       })
     },
   }

@@ -1,26 +1,27 @@
 import { batchCalls } from '../../db/batching/batching.ts'
 
-type Holds = () => boolean | Promise<boolean>
+type IsStillAllowed = () => boolean | Promise<boolean>
 
 // A batch of reads accepts a limited number of items.
 const VERIFIED_AT_ONCE = 1000
 
 /** What ends when a condition does not hold any more: sockets, event streams and downloads, when their actor may not act any more. */
 export class ActorWatch {
-  readonly #conditions = new Map<() => void, Holds>()
+  readonly #conditions = new Map<() => void, IsStillAllowed>()
   // All who ask before a verification begins share it.
   readonly #verifyAll = batchCalls(async (_: 'all'[]) => {
     const all = [...this.#conditions]
     for (let from = 0; from < all.length; from += VERIFIED_AT_ONCE) {
-      await Promise.all(all.slice(from, from + VERIFIED_AT_ONCE).map(([end, holds]) => this.#verify(end, holds)))
+      const some = all.slice(from, from + VERIFIED_AT_ONCE)
+      await Promise.all(some.map(([end, isStillAllowed]) => this.#verify(end, isStillAllowed)))
     }
     return [undefined]
   }, { inFlight: 1, timeoutMs: Infinity })
 
   /** Calls `end` if the condition does not hold now or in a later verification. Returns a function that stops watching. */
-  add (holds: Holds, end: () => void): () => void {
-    this.#conditions.set(end, holds)
-    ignoreOutage(this.#verify(end, holds))
+  add (isStillAllowed: IsStillAllowed, end: () => void): () => void {
+    this.#conditions.set(end, isStillAllowed)
+    ignoreOutage(this.#verify(end, isStillAllowed))
     return () => this.#conditions.delete(end)
   }
 
@@ -34,8 +35,8 @@ export class ActorWatch {
     return this.#verifyAll('all')
   }
 
-  async #verify (end: () => void, holds: Holds): Promise<void> {
-    if (!await holds() && this.#conditions.has(end)) end()
+  async #verify (end: () => void, isStillAllowed: IsStillAllowed): Promise<void> {
+    if (!await isStillAllowed() && this.#conditions.has(end)) end()
   }
 }
 

@@ -27,7 +27,7 @@ export type Identity = ReturnType<typeof createIdentity>
 
 /** Identifies the actor of a request and checks what the actor may do (contract 1.5, 1.6). */
 export function createIdentity ({ lifecycle, database: { notifications }, options: { policy }, actors, tokens, sessions, signingKeys }: Dependencies) {
-  const watched = new ActorWatch()
+  const actorWatch = new ActorWatch()
 
   /**
    * Returns the actor of an `Authorization` header (RFC 6750 2.1). Throws `Unauthenticated` if it has no bearer token,
@@ -81,16 +81,18 @@ export function createIdentity ({ lifecycle, database: { notifications }, option
   }
 
   // Calls `onEnd` when a session ends, and when something does not hold. Returns a function that stops watching.
-  function watchWhile (holds: () => boolean | Promise<boolean>, sessionId: string, onEnd: () => void): () => void {
+  function watchWhile (
+    isStillAllowed: () => boolean | Promise<boolean>, sessionId: string, onEnd: () => void
+  ): () => void {
     // Several watchers may have the same callback.
     const end = () => onEnd()
-    const stops = [sessions.watch(sessionId, end), watched.add(holds, end)]
+    const stops = [sessions.watch(sessionId, end), actorWatch.add(isStillAllowed, end)]
     return () => { for (const stop of stops) stop() }
   }
 
-  const timer = setInterval(() => { if (!notifications.listening) watched.verifyLater() }, VERIFY_MS).unref()
+  const timer = setInterval(() => { if (!notifications.listening) actorWatch.verifyLater() }, VERIFY_MS).unref()
   lifecycle.addHook('onClose', async () => clearInterval(timer))
-  signingKeys.onRead(() => watched.verifyLater())
+  signingKeys.onRead(() => actorWatch.verifyLater())
 
   const allowsReading: Permissions['allowsReading'] = (reader, action, ownerId) => policy[action](reader, ownerId)
   const permissions: Permissions = { tokenOf: tokens.tokenOf, mayAct, allows, allowsReading }
@@ -135,7 +137,7 @@ export function createIdentity ({ lifecycle, database: { notifications }, option
      * Ends everything that is watched and whose actor may not act any more. A node that receives notifications knows who that is, any other
      * one asks the database. Rejects with `DatabaseUnavailable`.
      */
-    verifyWatched: (): Promise<void> => watched.verifyAll(),
+    verifyWatched: (): Promise<void> => actorWatch.verifyAll(),
 
     /**
      * Checks again that the reader may act, because a read may have waited. Somebody without an account always may, and so may an actor

@@ -42,9 +42,9 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
   const revocations = metrics.counter('usher_revocations_total', 'Sessions of which this node has learned that they have ended')
   metrics.gauge('usher_revoked_sessions', 'Ended sessions whose tokens may not have expired yet', () => ended.size, { combine: 'max' })
 
-  notifications.listen(channelOf(options.schema, 'session_ended'), (id) => remember(id), reload)
+  notifications.listen(channelOf(options.schema, 'session_ended'), (id) => record(id), reload)
 
-  function remember (id: string, secondsAgo = 0): void {
+  function record (id: string, secondsAgo = 0): void {
     for (const [known, forgetAt] of ended) {
       if (forgetAt > performance.now()) break
       ended.delete(known)
@@ -58,12 +58,12 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
 
   // Reads what was missed while the connection was lost.
   async function reload (): Promise<void> {
-    for (const { id, age } of await listEndedSessions(db, tokenSeconds)) remember(id, age)
+    for (const { id, age } of await listEndedSessions(db, tokenSeconds)) record(id, age)
   }
 
   /** Rejects sessions that this node has ended from now on, since the notification has not arrived yet. */
   function markEnded (ids: readonly string[]): void {
-    for (const id of ids) remember(id)
+    for (const id of ids) record(id)
   }
 
   purgeRegularly(lifecycle, 'expired sessions', PURGE_SECONDS, () => deleteExpiredSessions(db, ROWS_A_PURGE))

@@ -79,11 +79,11 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
       const { title, content } = parsePost(given)
       const post = { title, content, authorId }
       const wanted = hooks.has('beforePostCreate') ? await askHook(caller, post) : post
-      const also = hooks.during('onPostCreate', caller)
+      const inTransaction = hooks.during('onPostCreate', caller)
       // Without a hook, posts that are created at the same time share a statement.
-      if (!also) return posts.create({ ...wanted, ...actorOf(caller), once }, caller)
+      if (!inTransaction) return posts.create({ ...wanted, ...actorOf(caller), once }, caller)
       return posts.createAfter({ ...wanted, ...actorOf(caller), once }, async (trx, id, createdAt) => {
-        await also(trx, { ...wanted, id, createdAt })
+        await inTransaction(trx, { ...wanted, id, createdAt })
         await caller.confirm()
       })
     },

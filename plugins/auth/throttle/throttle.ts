@@ -100,7 +100,7 @@ export function createThrottle (core: Core) {
     const chargeTo = createCharge(name, { ...toLimit(limit), share: share && toLimit(share) })
     return async (address: string): Promise<Charged> => {
       const networks = networksOf(address)
-      recallAny(name, networks)
+      throwIfAnyRejected(name, networks)
       // One after the other, so that a flood from a narrow network takes nothing from its neighbours.
       const chargeFrom = (index: number): Promise<Charged> => {
         const { name, factor } = networks[index]!
@@ -116,10 +116,10 @@ export function createThrottle (core: Core) {
     const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.refund') })
 
     return async (factor: number, ...subject: string[]): Promise<Charged> => {
-      rejections.recall(name, ...subject)
+      rejections.throwIfRejected(name, ...subject)
       const attempt = { key: limitKey(name, subject, factor), factor }
       await take(attempt).catch((error) => {
-        if (error instanceof TooManyRequests) rejections.remember(error, name, ...subject)
+        if (error instanceof TooManyRequests) rejections.record(error, name, ...subject)
         throw error
       })
       const refund = () => putBack(attempt)
@@ -128,8 +128,8 @@ export function createThrottle (core: Core) {
   }
 
   // Before any of them is charged.
-  function recallAny (limit: string, networks: readonly Network[]): void {
-    for (const { name } of networks) rejections.recall(limit, name)
+  function throwIfAnyRejected (limit: string, networks: readonly Network[]): void {
+    for (const { name } of networks) rejections.throwIfRejected(limit, name)
   }
 
   // Counts and delays a rejection.
@@ -157,7 +157,7 @@ export function createThrottle (core: Core) {
   return {
     /** Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read. */
     rejectFlood: ({ address, client }: Source): Promise<void> =>
-      withTarpit('login', client, (async () => recallAny(LOGIN_OF_NETWORK, networksOf(address)))()),
+      withTarpit('login', client, (async () => throwIfAnyRejected(LOGIN_OF_NETWORK, networksOf(address)))()),
 
     /**
      * Charges a login to its network and its account, before the password is checked. A recognised network has a separate
