@@ -23,9 +23,8 @@ const schema = {
 /** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
 const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAudit: audit, usherAuth: { actorOf, authenticate, authorize, confirmReader }, usherOptions: { publicPath, policy },
+    usherAudit: audit, usherAuth: { actorOf, authenticate, callerOf, confirmReader, policy }, usherOptions: { publicPath },
   } = app
-  const readsAll = policy['audit:read']
   describeTag(app, 'audit', 'The account log')
   forbidStoring(app)
 
@@ -33,13 +32,13 @@ const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function authorizeUser (request: FastifyRequest): Promise<void> {
     const { user } = request.query as { user?: unknown }
-    if (typeof user === 'string') authorize(actorOf(request), 'audit:read', user.toLowerCase())
+    if (typeof user === 'string') callerOf(request).authorize('audit:read', user.toLowerCase())
   }
 
   async function onList (request: RequestOf<typeof schema>, reply: ReplyOf<typeof schema>) {
     const { user, action, limit, after } = request.query
     const actor = actorOf(request)
-    const all = readsAll(actor)
+    const all = policy.allows(actor, 'audit:read')
     const userId = user ?? (all ? undefined : actor.id)
     const { rows, next } = await audit.list(actor.id, { userId, action, limit, after: after && decodeCursor(after) })
     await confirmReader(actor, request.socket)

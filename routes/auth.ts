@@ -43,7 +43,7 @@ const schemas = {
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { clock }, usherUsers: users, usherAudit: audit,
-    usherAuth: { actors, actorOf, authenticate, callerOf, claims, confirmReader, login, sessions, throttle, tokens, visibility },
+    usherAuth: { actors, actorOf, authenticate, callerOf, claims, confirmReader, login, sessions, throttle, tokens, policy },
   } = app
   const cookies = await createCookies(app)
   describeTag(app, 'auth', 'Login, sessions, passwords and tokens')
@@ -100,7 +100,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     await confirmReader(actor, request.socket)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
-    return { user: visibility.show(user, actor) }
+    return { user: policy.viewOf(actor, user.id).show(user) }
   }
 
   async function rejectFlood ({ ip: address, socket: client }: FastifyRequest): Promise<void> {
@@ -114,7 +114,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   function show ({ token, expiresAt, user, actor }: Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>) {
     const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000))
-    return { token, tokenType: 'Bearer', expiresIn, user: visibility.show(user, actor) }
+    return { token, tokenType: 'Bearer', expiresIn, user: policy.viewOf(actor, user.id).show(user) }
   }
 
   // Either a bearer token or the cookie is enough. An `Authorization` that is unusable, such as an expired token or the

@@ -57,11 +57,12 @@ const schemas = {
 /** Adds the routes that list and end the actor's sessions (contract 4.4, 4.5), and those of any user (contract 11.4). */
 const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { usherAuth: { actorOf, allow, authenticate, callerOf, confirmReader, userSessions: sessions } } = app
+  const ownId = (request: FastifyRequest) => actorOf(request).id
   forbidStoring(app)
 
-  app.get('/auth/sessions', { schema: schemas.list, exposeHeadRoute: true, onRequest: allow('sessions:list', (_, { id }) => id) }, onList)
+  app.get('/auth/sessions', { schema: schemas.list, exposeHeadRoute: true, onRequest: allow('sessions:list', ownId) }, onList)
   app.delete('/auth/sessions/:id', { schema: schemas.end, onRequest: authenticate }, onEnd)
-  app.delete('/auth/sessions', { schema: schemas.endOthers, onRequest: allow('sessions:end', (_, { id }) => id) }, onEndOthers)
+  app.delete('/auth/sessions', { schema: schemas.endOthers, onRequest: allow('sessions:end', ownId) }, onEndOthers)
   app.get('/users/:id/sessions', { schema: schemas.listOfUser, exposeHeadRoute: true, onRequest: allow('sessions:list', idOf) }, onListOfUser)
   app.delete('/users/:id/sessions', { schema: schemas.endAllOfUser, onRequest: allow('sessions:end', idOf) }, onEndAllOfUser)
   app.delete('/users/:id/sessions/:sessionId', { schema: schemas.endOfUser, onRequest: allow('sessions:end', idOf) }, onEndOfUser)

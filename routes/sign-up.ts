@@ -34,7 +34,7 @@ const schemas = {
 /** Adds the routes for signing up, if the option `signUp` is set (contract 11.2). */
 const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherOptions: { signUp, publicPath, userFields }, usherAuth: { callerOf, signUps, throttle, visibility }, usherAccounts: { newUsers },
+    usherOptions: { signUp, publicPath, userFields }, usherAuth: { callerOf, signUps, throttle, policy }, usherAccounts: { newUsers },
   } = app
   if (!signUp) return
   forbidStoring(app)
@@ -58,9 +58,9 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
     const user = await newUsers.confirmSignUp(callerOf(request, { actor: null, via: 'sign-up-confirmation' }), request.body.token)
-    const etag = visibility.tagOf(user, { id: user.id, role: user.role, sessionId: '', claims: {} })
+    const etag = policy.viewOf({ id: user.id, role: user.role, sessionId: '', claims: {} }, user.id).tagOf(user)
     const location = `${publicPath}/api/users/${user.id}`
-    return reply.code(201).headers({ location, etag }).send(visibility.showOwn(user))
+    return reply.code(201).headers({ location, etag }).send(policy.showOwn(user))
   }
 
   // Before the validation, because the values of fields that are ignored do not matter.

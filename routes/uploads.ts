@@ -56,7 +56,7 @@ const schemas = {
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAuth: { actors, actorOf, allow, authenticate, callerOf, confirmReader, visibility, watchSession }, usherUploads: uploads, usherOptions,
+    usherAuth: { actors, actorOf, allow, authenticate, callerOf, confirmReader, identifies, policy, watchSession }, usherUploads: uploads, usherOptions,
   } = app
   const { storage } = uploads
   const { uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions
@@ -70,9 +70,9 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post('/uploads', { schema: schemas.create, onRequest: [...allow('uploads:create'), mustBeForm] }, onCreate)
   app.get('/uploads/usage', { schema: schemas.usage, exposeHeadRoute: true, onRequest: authenticate }, onUsage)
   app.get('/uploads/:id', {
-    schema: { ...schemas.download, ...visibility.securityOf('uploads:read') },
+    schema: { ...schemas.download, ...policy.securityOf('uploads:read') },
     exposeHeadRoute: true,
-    onRequest: visibility.identifies('uploads:read'),
+    onRequest: identifies('uploads:read'),
   }, onDownload)
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
@@ -166,7 +166,7 @@ const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   // Checks the session of the reader again before the response, and during a download, which is cut off when the session ends, but not when
   // the token expires, because a large file may take longer.
   async function requireSession (request: FastifyRequest, reply: FastifyReply, isSent: boolean): Promise<void> {
-    const reader = visibility.isOpen('uploads:read') ? null : actors.in(request)
+    const reader = policy.isOpen('uploads:read') ? null : actors.in(request)
     if (!reader) return
     await confirmReader(reader, request.socket)
     if (isSent) onceClosed(reply, watchSession(reader, () => reply.raw.destroy()))

@@ -36,14 +36,14 @@ interface Rendered { readonly etag: string, payload?: string | Buffer }
 
 /** Adds the list of users (contract 2.1, 3 and 10.5). */
 const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
-  const { usherAuth: { actors, visibility }, usherOptions: { publicPath } } = app
+  const { usherAuth: { actors, allow, policy }, usherOptions: { publicPath } } = app
   const path = `${publicPath}/api/users`
   const rendered = new WeakMap<UserPage, Map<string, Rendered>>()
 
   app.get('/users', {
-    schema: { ...schema, ...visibility.securityOf('users:list', EMAIL) },
+    schema: { ...schema, ...policy.securityOf('users:list', EMAIL) },
     exposeHeadRoute: true,
-    onRequest: [...visibility.reads('users:list', EMAIL), negotiateVersion],
+    onRequest: [...allow('users:list', undefined, EMAIL), negotiateVersion],
     ...strictParameters(Object.keys(ListUsers.properties)),
   }, onList)
 
@@ -65,7 +65,7 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
 
     async function read (options?: { onlyVersions: boolean }) {
       const list = await listUsersFor(app, query, reader, socket, options)
-      const view = viewOf(list, `${type} ${limit} ${visibility.audienceOf(reader, EMAIL)}`, reader)
+      const view = renderedFor(list, `${type} ${limit} ${policy.audienceOf(reader, EMAIL)}`, reader)
       linkNextPage(reply, path, query, list.next)
       return { list, view, isCurrent: revalidate(request, reply, view.etag) }
     }
@@ -76,19 +76,19 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   // Concurrent requests for the same page share one `UserPage`, which is rendered once for all readers who see the same of it.
-  function viewOf ({ page, next, members }: ListedUsers, key: string, reader: Actor | null): Rendered {
+  function renderedFor ({ page, next, members }: ListedUsers, key: string, reader: Actor | null): Rendered {
     const views = rendered.get(page) ?? new Map<string, Rendered>()
     rendered.set(page, views)
     const name = `${key} ${members} ${next}`
     const known = views.get(name)
     if (known) return known
-    const view = { etag: combinedTag(['users 1', key, `${members}`, `${next}`, ...page.rows.flatMap((user) => [user.id, visibility.tagOf(user, reader)])]) }
+    const view = { etag: combinedTag(['users 1', key, `${members}`, `${next}`, ...page.rows.flatMap((user) => [user.id, policy.viewOf(reader, user.id).tagOf(user)])]) }
     views.set(name, view)
     return view
   }
 
   function serialize ({ page, next, members }: ListedUsers, limit: number, type: MediaType, reader: Actor | null, reply: FastifyReply): string {
-    const rows = page.rows.map((user) => visibility.show(user, reader))
+    const rows = page.rows.map((user) => policy.viewOf(reader, user.id).show(user))
     if (!members) return reply.getSerializationFunction('200', type)!(represent(type, rows, { next, limit }) as never)
     const chosen = rows.map((row) => Object.fromEntries(members.filter((name) => name in row).map((name) => [name, row[name as 'id']])))
     return JSON.stringify(represent(type, chosen, { next, limit }))

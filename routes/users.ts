@@ -4,14 +4,14 @@ import { restoreUser } from '../db/idempotency/idempotency.ts'
 import type { UserRow } from '../db/tables/index.ts'
 import { replacementOf } from '../db/users/update-user.ts'
 import { addJsonParser } from '../plugins/http/requests.ts'
-import { authorizeChange, authorizeCreation, writerOf } from '../plugins/accounts/permissions.ts'
+import { authorizeCreation, authorizeMembers, authorizeNewRole, withoutIgnored, writerOf } from '../plugins/accounts/permissions.ts'
 import { permits, readIfMatch, readIfNoneMatch, type Match } from '../schema/http/entity-tag.ts'
 import { IDEMPOTENT } from '../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../schema/http/params.ts'
 import type { ReadAction } from '../schema/options/policy.ts'
 import { failures, HEADERS, NoContent, NotModified } from '../schema/http/reply.ts'
 import { CreateUser, PatchUser, ReplaceUser, User } from '../schema/users/user.ts'
-import { withoutProtected } from '../schema/users/user-fields.ts'
+import { writableFields } from '../schema/users/user-fields.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import { createOnce } from './idempotency.ts'
 import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
@@ -66,7 +66,7 @@ const schemas = {
 /** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherUsers: users, usherAuth: { actors, allow, callerOf, confirmReader, visibility }, usherAccounts: accounts,
+    usherUsers: users, usherAuth: { actors, allow, authenticate, callerOf, confirmReader, policy }, usherAccounts: accounts,
     usherOptions: { publicPath, userFields },
   } = app
   const { newUsers } = accounts
@@ -76,22 +76,22 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   await app.register(userListRoute)
   app.get('/users/:id', {
-    schema: { ...schemas.read, ...visibility.securityOf('users:read', EMAIL) },
+    schema: { ...schemas.read, ...policy.securityOf('users:read', EMAIL) },
     exposeHeadRoute: true,
-    onRequest: visibility.reads('users:read', EMAIL, idOf),
+    onRequest: allow('users:read', idOf, EMAIL),
   }, onRead)
-  app.post('/users', { schema: schemas.create, onRequest: allow('users:create'), preValidation: [authorizeBody, ignoreProtected] }, onCreate)
+  app.post('/users', { schema: schemas.create, onRequest: [authenticate, allowCreation], preValidation: readNewUser }, onCreate)
   app.put('/users/:id', {
     schema: schemas.replace,
     onRequest: allow('users:replace', idOf),
-    preValidation: [authorizeReplacement, ignoreProtected],
+    preValidation: readReplacement,
   }, onReplace)
   await app.register(async (app) => {
     addJsonParser(app, MERGE_PATCH)
     app.patch('/users/:id', {
       schema: schemas.patch,
       onRequest: [...allow('users:replace', idOf), requirePatchType],
-      preValidation: [authorizePatch, ignoreProtected],
+      preValidation: readPatch,
     }, onPatch)
   })
   app.delete('/users/:id', { schema: schemas.delete, onRequest: allow('users:delete', idOf) }, onDelete)
@@ -103,12 +103,13 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (headers['if-none-match'] !== undefined && headers['if-match'] === undefined) {
       const version = await users.versionOf(id, socket)
       if (reader) await confirmReader(reader, socket)
-      if (revalidate(request, reply, visibility.tagOf(version, reader))) return sendNotModified(request, reply)
+      if (revalidate(request, reply, policy.viewOf(reader, version.id).tagOf(version))) return sendNotModified(request, reply)
     }
     const user = await users.get(id, socket)
     if (reader) await confirmReader(reader, socket)
-    if (revalidate(request, reply, visibility.tagOf(user, reader))) return sendNotModified(request, reply)
-    return visibility.show(user, reader)
+    const view = policy.viewOf(reader, user.id)
+    if (revalidate(request, reply, view.tagOf(user))) return sendNotModified(request, reply)
+    return view.show(user)
   }
 
   async function onCreate (request: RequestOf<typeof schemas.create>, reply: ReplyOf<typeof schemas.create>) {
@@ -124,7 +125,9 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function onReplace (request: RequestOf<typeof schemas.replace>, reply: ReplyOf<typeof schemas.replace>) {
     const match = await matchOf(request)
     const { body, params: { id } } = request
-    const user = await accounts.update(callerOf(request), id, replacementOf(body, userFields), match)
+    const caller = callerOf(request)
+    const changes = replacementOf(body, writableFields(userFields, writerOf(caller, id)))
+    const user = await accounts.update(caller, id, changes, match)
     return showTagged(user, request, reply)
   }
 
@@ -152,31 +155,37 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   // Returns what the actor sees of a user who was changed, and sets the entity tag of it.
   function showTagged (user: UserRow, request: FastifyRequest, reply: FastifyReply) {
-    const reader = actors.in(request)
-    reply.header('etag', visibility.tagOf(user, reader))
-    return visibility.show(user, reader)
+    const view = policy.viewOf(actors.in(request), user.id)
+    reply.header('etag', view.tagOf(user))
+    return view.show(user)
   }
 
-  // The operations authorize as well. This runs before the body is validated, because 403 comes before 400 (contract 1.7).
-  async function authorizeBody (request: FastifyRequest): Promise<void> {
-    authorizeCreation(callerOf(request), request.body)
+  async function allowCreation (request: FastifyRequest): Promise<void> {
+    authorizeCreation(callerOf(request))
+  }
+
+  // The following run before the body is validated, because 403 comes before 400 (contract 1.7). What does not depend on the body was asked
+  // before it arrived. The operations ask everything again when they write.
+  async function readNewUser (request: FastifyRequest): Promise<void> {
+    const caller = callerOf(request)
+    authorizeNewRole(caller, request.body)
+    request.body = withoutIgnored(userFields, caller, request.body)
   }
 
   // PUT ignores the member `disabled`.
-  async function authorizeReplacement (request: FastifyRequest): Promise<void> {
+  async function readReplacement (request: FastifyRequest): Promise<void> {
     const { role } = (request.body ?? {}) as { role?: unknown }
-    authorizeChange(callerOf(request), idOf(request), { role })
+    readChange(request, { role })
   }
 
-  async function authorizePatch (request: FastifyRequest): Promise<void> {
-    authorizeChange(callerOf(request), idOf(request), request.body)
+  async function readPatch (request: FastifyRequest): Promise<void> {
+    readChange(request, request.body)
   }
 
-  // Before the validation, because the values of fields that are ignored do not matter.
-  async function ignoreProtected (request: FastifyRequest): Promise<void> {
-    const { body, params } = request
-    if (typeof body !== 'object' || body === null || Array.isArray(body)) return
-    request.body = withoutProtected(userFields, body, writerOf(callerOf(request), (params as { id?: string }).id))
+  function readChange (request: FastifyRequest, authorized: unknown): void {
+    const caller = callerOf(request)
+    authorizeMembers(caller, idOf(request), authorized)
+    request.body = withoutIgnored(userFields, caller, request.body, idOf(request))
   }
 }
 

@@ -25,5 +25,5 @@ export interface Client {
    * Returns whether the client may still act. The permission for a write may end while the write waits to be sent, so it is
    * checked again when it is sent. Absent for clients that need no permission, such as a socket that reads.
    */
-  mayAct? (): boolean | Promise<boolean>
+  isStillAllowed? (): boolean | Promise<boolean>
 }

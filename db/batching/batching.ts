@@ -134,7 +134,7 @@ export function batchCalls<Item, Result> (
   async function rejectRevoked (sent: Map<Item, Waiting<Result>>): Promise<void> {
     const checks: Promise<void>[] = []
     for (const [item, entry] of sent) {
-      const may = entry.client?.mayAct?.()
+      const may = entry.client?.isStillAllowed?.()
       if (typeof may === 'object') checks.push(may.then((may) => { if (!may) revoke(item, entry) }, (error) => revoke(item, entry, error)))
       else if (may === false) revoke(item, entry)
     }

@@ -24,7 +24,10 @@ import { voidIssued, voidLinks } from '../auth/void-issued.ts'
 /** The members of a user to change. At runtime they may include fields of the host. */
 export type Changes = { [Name in keyof PatchUser]?: PatchUser[Name] | null }
 
-/** Returns the changes that replace a user: members that are absent become null, but without a role, the role remains. */
+/**
+ * Returns the changes that replace a user: members that are absent become null, but without a role, the role remains.
+ * @param fields those of the host that the writer may set
+ */
 export function replacementOf (user: ReplaceUser, fields?: UserFields): Changes {
   return Object.fromEntries(writableColumns(fields).map(({ name }) => [name, user[name as keyof ReplaceUser] ?? (name === 'role' ? undefined : null)]))
 }

@@ -53,7 +53,7 @@ export async function withService<Result> (work: (context: ServiceContext) => Pr
     const scope = scopes.find((scope) => scope.hasDecorator('usherAccounts'))!
     // No request waits for the command, which should not fail on a busy machine.
     scope.usherDatabase.setServing(false)
-    const caller = scope.usherAuth.createCaller({ via: 'command', ...terminalContext, isHost: true, actor: null })
+    const caller = scope.usherAuth.createHostCaller({ via: 'command', ...terminalContext })
     return await work({ app: scope, db: scope.usherDatabase.db, caller, settings, sendsMails: mailer !== undefined })
   } catch (error) {
     throw new Error(explain(error as Error, settings), { cause: error })

@@ -11,7 +11,6 @@ import { permits, type Match } from '../../schema/http/entity-tag.ts'
 import { PreconditionFailed } from '../../schema/http/errors.ts'
 import { networkOf } from '../../schema/http/network.ts'
 import { EmailTaken } from '../../schema/users/user.ts'
-import { withoutProtected } from '../../schema/users/user-fields.ts'
 import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { UndoLink } from '../auth/links/undo-links.ts'
@@ -21,7 +20,7 @@ import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { Users } from '../users/index.ts'
 import type { DeletedUsers } from './deleted-users.ts'
-import { authorizeChange, writerOf } from './permissions.ts'
+import { authorizeChange } from './permissions.ts'
 import { createDeferEmail } from './deferred-email.ts'
 import { createUpdateHooks } from './update-hooks.ts'
 import { createUserUpdates } from './update-user.ts'
@@ -73,20 +72,20 @@ export function createAccounts (dependencies: Dependencies) {
 
   return {
     /**
-     * Changes a user. Fields that the caller may not write keep their values. Demoting or disabling a user, or making
+     * Changes a user. Demoting or disabling a user, or making
      * the user an admin, ends the user's sessions. If the address changes, the former one gets a mail, with a link
      * that restores it if it is the user's own change. If the actor may not see the addresses of others, the address
      * changes when a link that is sent to it is used. Without a member to change, not even the time of the last
      * change is set. Throws `Unauthenticated`, `Forbidden`, `UserNotFound`, `EmailTaken`, `LastAdmin`,
      * `PreconditionFailed`, `InvalidToken`, `NoMailer`.
+     * @param given what the schema `PatchUser` accepts, of what `withoutIgnored` has returned
      * @param match the versions that the user may have
      */
     async update (caller: Caller, id: string, given: Changes, match?: Match): Promise<UserRow> {
       authorizeChange(caller, id, given)
-      const permitted = withoutProtected(userFields, given, writerOf(caller, id))
-      if (!patch.isIn(permitted)) return getUnchanged(id, caller, match)
-      const mayAct = () => caller.confirm()
-      const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, permitted) : permitted
+      if (!patch.isIn(given)) return getUnchanged(id, caller, match)
+      const confirm = () => caller.confirm()
+      const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, given) : given
       if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
       const { changes, sendLink } = await deferEmail(caller, id, wanted)
       const hook = hooks.during('onUserUpdate', caller)
@@ -99,7 +98,7 @@ export function createAccounts (dependencies: Dependencies) {
         const isOwn = caller.actor?.id === id.toLowerCase()
         const context = { ...audit.contextOf(caller), ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn) }
         const options = { fields: userFields, inTransaction, match }
-        const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, mayAct, options), mayAct)
+        const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, confirm, options), confirm)
         sessions.markEnded(ended)
         return user
       }

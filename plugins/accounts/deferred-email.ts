@@ -19,11 +19,11 @@ export function createDeferEmail ({ users, emailLinks: links, throttle }: Depend
     caller: Caller, id: string, { email, ...others }: Changes
   ): Promise<{ changes: Changes, sendLink?: (trx: Database) => Promise<void> }> {
     const given = { changes: { ...email !== undefined && { email }, ...others } }
-    if (email == null || caller.allowsReading('users:read-email')) return given
+    if (email == null || caller.allows('users:read-email')) return given
     const { client, actor } = caller
     const user = await users.get(id, client)
     // Only for those who see the present address. To others it would say whether a guess is right.
-    if (caller.allowsReading('users:read-email', user.id) && foldEmail(email) === foldEmail(user.email)) return given
+    if (caller.allows('users:read-email', user.id) && foldEmail(email) === foldEmail(user.email)) return given
     const sendLink = links.prepare(user.id, { email, sessionId: actor!.sessionId })
     await throttle.verification({ userId: user.id, email, client })
     return { changes: others, sendLink }

@@ -11,7 +11,7 @@ const parse = createParser(CreateUser)
 
 type GivenAdmin = CreateUser & { password: string }
 
-interface Dependencies extends Core, Pick<Auth, 'createCaller' | 'passwords' | 'sessions' | 'undoLinks'> {
+interface Dependencies extends Core, Pick<Auth, 'createHostCaller' | 'passwords' | 'sessions' | 'undoLinks'> {
   users: Users
   hooks: HookRunner
 }
@@ -42,9 +42,9 @@ export async function createFirstAdmin (dependencies: Dependencies): Promise<voi
 
 // Creates the admin with the hooks of the host. Returns the credentials, or undefined if another node was faster.
 async function create (
-  { database: { db }, passwords, hooks, users, createCaller, sessions, undoLinks, options: { userFields } }: Dependencies, given: GivenAdmin
+  { database: { db }, passwords, hooks, users, createHostCaller, sessions, undoLinks, options: { userFields } }: Dependencies, given: GivenAdmin
 ): Promise<{ email: string, password: string } | undefined> {
-  const caller = createCaller({ via: 'first-admin' })
+  const caller = createHostCaller({ via: 'first-admin' })
   const existing = hooks.has('beforeUserCreate') || hooks.has('beforeUserUpdate') ? await users.find(given.email) : undefined
   const wanted = existing
     ? await hooks.change('beforeUserUpdate', { role: 'admin', disabled: false }, caller, rejectChange, { user: existing }).then(() => given)

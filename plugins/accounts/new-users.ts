@@ -14,7 +14,7 @@ import type { Auth } from '../auth/index.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { Users } from '../users/index.ts'
-import { authorizeCreation, writerOf } from './permissions.ts'
+import { authorizeCreation } from './permissions.ts'
 
 interface Dependencies extends Pick<Core, 'database' | 'options'>, Pick<Auth, 'passwords' | 'signUps'> {
   users: Users
@@ -50,18 +50,17 @@ export function createNewUsers ({ database: { db }, users, passwords, audit, hoo
     },
 
     /**
-     * Creates a user. Fields that the caller may not write are ignored. Throws `Unauthenticated`, `Forbidden`, `InvalidInput` if the password is the name or the address, `EmailTaken`,
+     * Creates a user. Throws `Unauthenticated`, `Forbidden`, `InvalidInput` if the password is the name or the address, `EmailTaken`,
      * `InvalidToken` if the caller may no longer act, and what a hook of the host throws.
-     * @param given what the schema `CreateUser` accepts
+     * @param given what the schema `CreateUser` accepts, of what `withoutIgnored` has returned
      * @param once under what the result is stored. If the key is taken, it throws `KeyTaken`
      */
     async create (caller: Caller, given: CreateUser, once?: ResultKey): Promise<UserRow> {
       authorizeCreation(caller, given)
       rejectOwnWords(given)
-      const permitted = withoutProtected(userFields, given, writerOf(caller))
       const wanted = hooks.has('beforeUserCreate')
-        ? await hooks.change('beforeUserCreate', creation.pick(permitted), caller, check(creation.parse))
-        : permitted
+        ? await hooks.change('beforeUserCreate', creation.pick(given), caller, check(creation.parse))
+        : given
       const { password, ...user } = wanted
       const passwordHash = password === undefined ? null : await passwords.hash(password, caller.client)
       const row = { ...user, passwordHash, context: audit.contextOf(caller), token: caller.token, once }

@@ -1,4 +1,4 @@
-import { writerOf as writerOfActor, type Writer } from '../../schema/users/user-fields.ts'
+import { withoutProtected, writerOf as writerOfActor, type UserFields, type Writer } from '../../schema/users/user-fields.ts'
 import { EmailsHidden } from '../../schema/users/user.ts'
 import type { Caller } from '../auth/caller.ts'
 
@@ -13,24 +13,44 @@ export function writerOf ({ isHost, actor }: Caller, id?: string): Writer {
 }
 
 /**
- * Throws `Unauthenticated` or `Forbidden` if a caller may not create this user. Granting a role takes a permission of
- * its own. Throws `EmailsHidden` for a caller who may not see the addresses of others, because a conflict would tell
- * that an address is taken.
+ * Returns an input without the fields of the host that a caller may not write (contract 12.3). Call it before the input is validated: the
+ * values of fields that are ignored do not matter. Whatever is no object is returned as it is.
+ * @param id the user who is changed, or undefined for a new one
  */
-export function authorizeCreation (caller: Caller, given: unknown): void {
-  caller.authorize('users:create')
-  if (!caller.allowsReading('users:read-email')) throw new EmailsHidden()
+export function withoutIgnored (fields: UserFields, caller: Caller, given: unknown, id?: string): unknown {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
+  return withoutProtected(fields, given, writerOf(caller, id))
+}
+
+/** Throws `Unauthenticated` or `Forbidden` if a caller may not give a new user the role in `given`. */
+export function authorizeNewRole (caller: Caller, given: unknown): void {
   const { role = 'user' } = membersOf(given)
   if (role !== 'user') caller.authorize('users:grant-role')
 }
 
-/** Throws `Unauthenticated` or `Forbidden` if a caller may not change a user like this. */
-export function authorizeChange (caller: Caller, id: string, given: unknown): void {
+/**
+ * Throws `Unauthenticated` or `Forbidden` if a caller may not create this user. Granting a role takes a permission of
+ * its own. Throws `EmailsHidden` for a caller who may not see the addresses of others, because a conflict would tell
+ * that an address is taken.
+ */
+export function authorizeCreation (caller: Caller, given?: unknown): void {
+  caller.authorize('users:create')
+  if (!caller.allows('users:read-email')) throw new EmailsHidden()
+  authorizeNewRole(caller, given)
+}
+
+/** Throws `Unauthenticated` or `Forbidden` if a caller who may replace a user may not set these members. */
+export function authorizeMembers (caller: Caller, id: string, given: unknown): void {
   const { role, disabled } = membersOf(given)
   const isOwn = caller.actor?.id === id.toLowerCase()
-  caller.authorize('users:replace', id.toLowerCase())
   if (role !== undefined && !(isOwn && role === caller.actor.role)) caller.authorize('users:grant-role')
   // Disabling and enabling are one permission, which users do not have over their own record. Actors are not disabled, so in their
   // own record `false` changes nothing, and a response can be sent back.
   if (disabled !== undefined && !(isOwn && disabled === false)) caller.authorize('users:disable', id.toLowerCase())
+}
+
+/** Throws `Unauthenticated` or `Forbidden` if a caller may not change a user like this. */
+export function authorizeChange (caller: Caller, id: string, given: unknown): void {
+  caller.authorize('users:replace', id.toLowerCase())
+  authorizeMembers(caller, id, given)
 }

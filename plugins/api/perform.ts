@@ -19,18 +19,18 @@ export interface Perform {
  * and a `code`, and add rejections to the account log. They throw a `TypeError` for options that are none.
  */
 export function createPerform (app: FastifyInstance): Perform {
-  const { usherAuth: { createCaller, rejectionOf, tokens }, usherAudit: audit } = app
+  const { usherAuth: { createCaller, createHostCaller, rejectionOf, tokens }, usherAudit: audit, log } = app
 
   function callerOf (options: CallOptions | undefined): Caller {
-    if (options === undefined) return createCaller({ via: 'api' })
+    if (options === undefined) return createHostCaller({ via: 'api' })
     if (typeof options !== 'object' || options === null || Object.keys(options).some((name) => name !== 'actor')) {
       throw new TypeError('usher: the options of an operation are an object with the member actor')
     }
     // An actor that is undefined by mistake must not have the permissions of the host.
-    if (!('actor' in options)) return createCaller({ via: 'api' })
+    if (!('actor' in options)) return createHostCaller({ via: 'api' })
     const actor = options.actor ?? null
     if (actor && !tokens.isOurs(actor)) throw new InvalidToken()
-    return createCaller({ via: 'api', actor, isHost: false })
+    return createCaller({ via: 'api', actor, address: '', userAgent: '', log })
   }
 
   const write: Run = async (options, operate) => {

@@ -31,7 +31,7 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
 
     get: (id, options) => perform.read(options, async (caller) => {
       const post = await posts.records.read(idOf(id))
-      caller.authorizeReading('posts:read', post?.authorId)
+      caller.authorize('posts:read', post?.authorId)
       if (!post) throw new PostNotFound()
       return show(post)
     }),
@@ -39,7 +39,7 @@ export function createPostOperations (app: FastifyInstance, perform: Perform): P
     list: (query = {}, options) => perform.read(options, async (caller) => {
       const { author, limit, after } = parseQuery(query)
       const authorId = author?.toLowerCase()
-      caller.authorizeReading('posts:read', authorId)
+      caller.authorize('posts:read', authorId)
       const { rows, next } = await posts.records.list({ fields: postFields, authorId, limit, after: after && decodePlace(after).position })
       const data = await posts.records.complete(rows) as readonly PostRow[]
       return { data: data.map(show), page: { next: next && encodePlace(rows.at(-1) as PostRow), limit } }

@@ -5,7 +5,7 @@ import { idOf, type Perform } from './perform.ts'
 
 /** Creates the operations on sessions, which do what the routes do, and start sessions without a password. */
 export function createSessionOperations (app: FastifyInstance, perform: Perform): SessionOperations {
-  const { createCaller, login, userSessions: sessions } = app.usherAuth
+  const { createHostCaller, login, userSessions: sessions } = app.usherAuth
 
   return {
     async start (userId, options = {}) {
@@ -13,7 +13,7 @@ export function createSessionOperations (app: FastifyInstance, perform: Perform)
       // An actor may not start sessions, so an option of that name is a mistake.
       if (Object.keys(others).length > 0) throw new TypeError('usher: sessions.start has no other option than request')
       return perform.write(undefined, (host) => {
-        const caller = request ? createCaller({ via: 'api', ...clientInfoOf(request) }) : host
+        const caller = request ? createHostCaller({ via: 'api', ...clientInfoOf(request) }) : host
         return login.forHost(caller, idOf(userId), request?.protocol)
       })
     },

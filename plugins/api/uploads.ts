@@ -26,7 +26,7 @@ export function createUploadOperations (app: FastifyInstance, perform: Perform):
     list: (query = {}, options) => perform.read(options, async (caller) => {
       const { user, limit, after } = parseQuery(query)
       const userId = user?.toLowerCase()
-      caller.authorizeReading('uploads:read', userId)
+      caller.authorize('uploads:read', userId)
       const { rows, next } = await uploads.list({ userId, limit, after: after && decodeCursor(after) })
       return { data: rows.map(show), page: { next: next && encodeCursor(next), limit } }
     }),

@@ -5,12 +5,11 @@ import type { UserRow } from '../../db/tables/index.ts'
 import { KnownEmail } from '../../schema/text/text.ts'
 import type { CreateUser, PatchUser, ShownUser, UsherUser } from '../../schema/users/user.ts'
 import { ListUsers } from '../../schema/users/user-list.ts'
-import { withoutProtected } from '../../schema/users/user-fields.ts'
 import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { CallOptions, UserOperations } from '../../schema/options/usher.ts'
 import { createParser } from '../../schema/http/validator.ts'
 import type { Caller } from '../auth/caller.ts'
-import { authorizeChange, authorizeCreation, writerOf } from '../accounts/permissions.ts'
+import { authorizeChange, authorizeCreation, withoutIgnored } from '../accounts/permissions.ts'
 import { listUsersFor } from '../users/list-users.ts'
 import { idOf, type Perform } from './perform.ts'
 
@@ -20,31 +19,33 @@ const parseAddress = createParser(Type.Object({ email: KnownEmail }))
 
 /** Creates the operations on users, which do what the routes do. */
 export function createUserOperations (app: FastifyInstance, perform: Perform): UserOperations {
-  const { usherUsers: users, usherAccounts: accounts, usherAuth: { visibility }, usherOptions: { userFields } } = app
+  const { usherUsers: users, usherAccounts: accounts, usherAuth: { policy }, usherOptions: { userFields } } = app
   const { newUsers } = accounts
   const { creation, patch } = userInputs(userFields)
 
-  const show = (user: UserRow, { isHost, actor }: Caller): UsherUser => copyRow(isHost ? visibility.showAll(user) : visibility.show(user, actor)) as UsherUser
+  const show = (user: UserRow, { isHost, actor }: Caller): UsherUser =>
+    copyRow(isHost ? policy.showAll(user) : policy.viewOf(actor, user.id).show(user)) as UsherUser
 
   return {
     create: (given: CreateUser, options?: CallOptions) => perform.write(options, async (caller) => {
       authorizeCreation(caller, given)
-      return show(await newUsers.create(caller, creation.parse(withoutProtected(userFields, given, writerOf(caller)))), caller)
+      const user = creation.parse(withoutIgnored(userFields, caller, given))
+      return show(await newUsers.create(caller, user), caller)
     }),
 
     get: (id: string, options?: CallOptions) => perform.read(options, async (caller) => {
-      caller.authorizeReading('users:read', idOf(id))
+      caller.authorize('users:read', idOf(id))
       return show(await users.get(idOf(id)), caller)
     }),
 
     find: (email: string, options?: CallOptions): Promise<UsherUser> => perform.read(options, async (caller) => {
       const user = await users.find(parseAddress({ email }).email)
-      const isVisible = user && caller.allowsReading('users:read', user.id) && caller.allowsReading('users:read-email', user.id)
+      const isVisible = user && caller.allows('users:read', user.id) && caller.allows('users:read-email', user.id)
       return (isVisible ? show(user, caller) : undefined) as UsherUser
     }),
 
     list: (query: object = {}, options?: CallOptions) => perform.read(options, async (caller) => {
-      caller.authorizeReading('users:list')
+      caller.authorize('users:list')
       const { role, email, q, sort, limit, after } = parseQuery(query)
       const { page, next } = await listUsersFor(app, { role, email, q, sort, limit, after }, caller.isHost ? undefined : caller.actor)
       return { data: page.rows.map((user) => show(user, caller)), page: { next, limit } }
@@ -52,7 +53,8 @@ export function createUserOperations (app: FastifyInstance, perform: Perform): U
 
     update: (id: string, changes: PatchUser, options?: CallOptions) => perform.write(options, async (caller) => {
       authorizeChange(caller, idOf(id), changes)
-      return show(await accounts.update(caller, idOf(id), patch.parse(withoutProtected(userFields, changes, writerOf(caller, idOf(id))))), caller)
+      const wanted = patch.parse(withoutIgnored(userFields, caller, changes, idOf(id)))
+      return show(await accounts.update(caller, idOf(id), wanted), caller)
     }),
 
     delete: (id: string, options?: CallOptions) => perform.write(options, (caller) => accounts.delete(caller, idOf(id))),

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Forbidden, UsherError } from '../../schema/http/errors.ts'
-import { isReadAction, type Action } from '../../schema/options/policy.ts'
+import { isReadAction, type Action, type ReadAction } from '../../schema/options/policy.ts'
 import type { Usher } from '../../schema/options/usher.ts'
 import type { Caller } from '../auth/caller.ts'
 import { createPerform } from './perform.ts'
@@ -43,9 +43,7 @@ export function createUsher (app: FastifyInstance): Usher {
       return async (request, reply) => {
         await (isRead ? identify : authenticate)(request, reply)
         check(request, (caller) => {
-          const ownerId = ownerOf?.(request)
-          if (isRead) caller.authorizeReading(action, ownerId)
-          else caller.authorize(action as Action, ownerId)
+          caller.authorize(action as Action | ReadAction, ownerOf?.(request))
         })
       }
     },

@@ -6,13 +6,13 @@ import { InvalidToken, Unauthenticated } from '../../schema/auth/login.ts'
 import { Forbidden } from '../../schema/http/errors.ts'
 import type { CallSource } from '../../schema/options/hooks.ts'
 import type { Action, Actor, ReadAction } from '../../schema/options/policy.ts'
+import type { AccessPolicy } from './policy.ts'
 
-/** What a caller asks authentication and the policy. */
-export interface Permissions {
+/** What a caller asks: the policy, and whether the token and the session of the actor have not ended. */
+export interface Access {
+  readonly policy: Pick<AccessPolicy, 'allows'>
   tokenOf (actor: Actor): WriterToken
-  mayAct (actor: Actor, client?: Client): boolean | Promise<boolean>
-  allows (actor: Actor, action: Action, ownerId?: string): boolean
-  allowsReading (reader: Actor | null, action: ReadAction, ownerId?: string): boolean
+  isStillAllowed (actor: Actor, client?: Client): boolean | Promise<boolean>
 }
 
 /** What is known about a caller when the operation begins. The request may be gone when the operation ends. */
@@ -40,9 +40,9 @@ export class Caller implements Client, CallerDetails {
   readonly address: string
   readonly userAgent: string
   readonly log: FastifyBaseLogger
-  readonly #permissions: Permissions
+  readonly #access: Access
 
-  constructor ({ actor, isHost = false, via, client, address, userAgent, log }: CallerDetails, permissions: Permissions) {
+  constructor ({ actor, isHost = false, via, client, address, userAgent, log }: CallerDetails, access: Access) {
     this.actor = actor
     this.isHost = isHost
     this.via = via
@@ -50,12 +50,12 @@ export class Caller implements Client, CallerDetails {
     this.address = address
     this.userAgent = userAgent
     this.log = log
-    this.#permissions = permissions
+    this.#access = access
   }
 
   /** The token of the user, with which a write checks that the user may still act. Null without a user. */
   get token (): WriterToken | null {
-    return this.actor && this.#permissions.tokenOf(this.actor)
+    return this.actor && this.#access.tokenOf(this.actor)
   }
 
   get destroyed (): boolean {
@@ -63,8 +63,8 @@ export class Caller implements Client, CallerDetails {
   }
 
   /** Returns whether the caller may still act. Somebody without an account, such as the owner of a token of a mail, always may. */
-  mayAct (): boolean | Promise<boolean> {
-    return this.actor === null || this.#permissions.mayAct(this.actor, this.client)
+  isStillAllowed (): boolean | Promise<boolean> {
+    return this.actor === null || this.#access.isStillAllowed(this.actor, this.client)
   }
 
   /**
@@ -73,7 +73,7 @@ export class Caller implements Client, CallerDetails {
    * notifications. Throws `InvalidToken`, `DatabaseUnavailable`.
    */
   async confirm (): Promise<void> {
-    if (!await this.mayAct()) throw new InvalidToken()
+    if (!await this.isStillAllowed()) throw new InvalidToken()
   }
 
   /** Returns the actor. Throws `Unauthenticated` if there is none. */
@@ -87,23 +87,13 @@ export class Caller implements Client, CallerDetails {
     if (!this.isHost) this.getActor()
   }
 
-  /** Returns whether the policy permits an action. The host may do everything, somebody without an account nothing. */
-  allows (action: Action, ownerId?: string): boolean {
-    return this.isHost || (this.actor !== null && this.#permissions.allows(this.actor, action, ownerId))
+  /** Returns whether the policy permits an action. The host may do everything, somebody without an account at most read. */
+  allows (action: Action | ReadAction, ownerId?: string): boolean {
+    return this.isHost || this.#access.policy.allows(this.actor, action, ownerId)
   }
 
   /** Throws `Unauthenticated` or `Forbidden` if the policy does not permit an action. */
-  authorize (action: Action, ownerId?: string): void {
+  authorize (action: Action | ReadAction, ownerId?: string): void {
     if (!this.allows(action, ownerId)) throw this.actor ? new Forbidden() : new Unauthenticated()
-  }
-
-  /** Returns whether the policy permits reading something. */
-  allowsReading (action: ReadAction, ownerId?: string): boolean {
-    return this.isHost || this.#permissions.allowsReading(this.actor, action, ownerId)
-  }
-
-  /** Throws `Unauthenticated` or `Forbidden` if the policy does not permit reading something. */
-  authorizeReading (action: ReadAction, ownerId?: string): void {
-    if (!this.allowsReading(action, ownerId)) throw this.actor ? new Forbidden() : new Unauthenticated()
   }
 }

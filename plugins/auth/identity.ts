@@ -1,14 +1,16 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Client } from '../../db/batching/batching.ts'
-import { Forbidden } from '../../schema/http/errors.ts'
+import type { ClientInfo } from '../../db/sessions/sessions.ts'
 import { challengeOf, InvalidToken, Unauthenticated } from '../../schema/auth/login.ts'
-import type { Action, Actor } from '../../schema/options/policy.ts'
+import { isReadAction, type Action, type Actor, type ReadAction } from '../../schema/options/policy.ts'
 import { hasBody } from '../http/raw/body-deadline.ts'
 import type { Core } from '../core.ts'
 import { clientInfoOf } from '../http/client-info.ts'
+import { addVary } from '../http/vary.ts'
 import { ActorWatch } from './actor-watch.ts'
 import type { Actors } from './actors.ts'
-import { Caller, type CallerDetails, type Permissions } from './caller.ts'
+import { Caller, type Access, type CallerDetails } from './caller.ts'
+import type { AccessPolicy } from './policy.ts'
 import type { Sessions } from './sessions.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import type { Tokens } from './tokens.ts'
@@ -18,6 +20,7 @@ const VERIFY_MS = 1000
 
 interface Dependencies extends Core {
   actors: Actors
+  policy: AccessPolicy
   tokens: Tokens
   sessions: Sessions
   signingKeys: SigningKeys
@@ -26,7 +29,9 @@ interface Dependencies extends Core {
 export type Identity = ReturnType<typeof createIdentity>
 
 /** Identifies the actor of a request and checks what the actor may do (contract 1.5, 1.6). */
-export function createIdentity ({ lifecycle, database: { notifications }, options: { policy }, actors, tokens, sessions, signingKeys }: Dependencies) {
+export function createIdentity (
+  { lifecycle, database: { notifications }, actors, policy, tokens, sessions, signingKeys }: Dependencies
+) {
   const actorWatch = new ActorWatch()
 
   /**
@@ -41,14 +46,11 @@ export function createIdentity ({ lifecycle, database: { notifications }, option
     return actor
   }
 
-  /** Returns whether the policy permits an action. */
-  const allows = (actor: Actor, action: Action, ownerId?: string): boolean => policy[action](actor, ownerId)
-
   /** Returns whether an actor may still act: the token is valid and its session has not ended. Rejects with `DatabaseUnavailable`. */
   const mayAct = (actor: Actor, client?: Client): boolean | Promise<boolean> => tokens.isValid(actor) && isLive(actor, client)
 
   // Returns true also without an actor, and for one of another mount, which a hook of the host has set: this mount cannot end its session.
-  const mayStillAct = (actor: Actor | null | undefined, client?: Client): boolean | Promise<boolean> =>
+  const isStillAllowed = (actor: Actor | null | undefined, client?: Client): boolean | Promise<boolean> =>
     !actor || !tokens.isOurs(actor) || mayAct(actor, client)
 
   // Returns whether the session has not ended and the key has not been revoked. Only a node that does not receive
@@ -75,9 +77,37 @@ export function createIdentity ({ lifecycle, database: { notifications }, option
     return actor
   }
 
-  /** Throws `Forbidden` if the policy does not permit an action. */
-  function authorize (actor: Actor, action: Action, ownerId?: string): void {
-    if (!allows(actor, action, ownerId)) throw new Forbidden()
+  // An `onRequest` hook that sets `request.actor` to the reader, or to null without a token.
+  async function identifyReader (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    // The response depends on the reader, so caches must not use it for others.
+    reply.header('cache-control', 'private, no-cache')
+    addVary(reply, 'Authorization')
+    actors.set(request, null)
+    if (request.headers.authorization !== undefined) await authenticate(request, reply)
+  }
+
+  /**
+   * Returns `onRequest` hooks that identify the reader, who may be nobody. If anyone may do all of `actions`, there are none: tokens are
+   * ignored, and reads cost no more than without a policy.
+   */
+  const identifies = (...actions: readonly ReadAction[]) => policy.isOpen(...actions) ? [] : [identifyReader]
+
+  const access: Access = { policy, tokenOf: tokens.tokenOf, isStillAllowed: mayAct }
+  const callers = new WeakMap<FastifyRequest, Caller>()
+
+  /**
+   * Returns who performs the operation of a request: its actor, if there is one, with the connection and the origin. A request has one
+   * caller, which is made when it is first needed.
+   * @param details the actor of an operation that does not depend on the one of the request, and what performs it
+   */
+  function callerOf (request: FastifyRequest, { actor = actors.in(request), via }: Partial<Pick<CallerDetails, 'actor' | 'via'>> = {}): Caller {
+    const made = callers.get(request)
+    // A hook of the host may have identified somebody else since.
+    if (made?.actor === actor && (via === undefined || made.via === via)) return made
+    const { socket: client, log } = request
+    const caller = new Caller({ actor, client, log, via: via ?? 'rest', ...clientInfoOf(request) }, access)
+    callers.set(request, caller)
+    return caller
   }
 
   // Calls `onEnd` when a session ends, and when something does not hold. Returns a function that stops watching.
@@ -94,25 +124,17 @@ export function createIdentity ({ lifecycle, database: { notifications }, option
   lifecycle.addHook('onClose', async () => clearInterval(timer))
   signingKeys.onRead(() => actorWatch.verifyLater())
 
-  const allowsReading: Permissions['allowsReading'] = (reader, action, ownerId) => policy[action](reader, ownerId)
-  const permissions: Permissions = { tokenOf: tokens.tokenOf, mayAct, allows, allowsReading }
-
   return {
     identify,
-    allows,
+    identifies,
+    callerOf,
 
-    /**
-     * Returns who performs the operation of a request: its actor, if there is one, with the connection and the origin.
-     * @param details members that differ, such as the actor of an operation over a socket
-     */
-    callerOf (request: FastifyRequest, details: Partial<CallerDetails> = {}): Caller {
-      const { socket: client, log } = request
-      return new Caller({ actor: actors.in(request), client, log, via: 'rest', ...clientInfoOf(request), ...details }, permissions)
-    },
+    /** Returns the caller of an operation that is not the only one of its request, or has none. */
+    createCaller: (details: CallerDetails): Caller => new Caller(details, access),
 
-    /** Returns the caller of an operation that no request performs. By default, that is the host. */
-    createCaller: (details: Partial<CallerDetails> & Pick<CallerDetails, 'via'>): Caller =>
-      new Caller({ actor: null, isHost: true, address: '', userAgent: '', log: lifecycle.log, ...details }, permissions),
+    /** Returns the caller of an operation of the host. */
+    createHostCaller: (details: Pick<CallerDetails, 'via'> & Partial<ClientInfo>): Caller =>
+      new Caller({ actor: null, isHost: true, address: '', userAgent: '', log: lifecycle.log, ...details }, access),
 
     /**
      * Calls `onEnd` when the actor's session ends, when its signing key is revoked, and when the token expires, also if that has happened
@@ -144,10 +166,10 @@ export function createIdentity ({ lifecycle, database: { notifications }, option
      * of another mount, which a hook of the host has set. Throws `InvalidToken`, `DatabaseUnavailable`.
      */
     async confirmReader (reader: Actor | null | undefined, client?: Client): Promise<void> {
-      if (!await mayStillAct(reader, client)) throw new InvalidToken()
+      if (!await isStillAllowed(reader, client)) throw new InvalidToken()
     },
 
-    mayStillAct,
+    isStillAllowed,
 
     /**
      * Returns the error of an operation that has failed, which is `InvalidToken` in place of another rejection if the actor may not act any
@@ -158,7 +180,7 @@ export function createIdentity ({ lifecycle, database: { notifications }, option
     ): Failure | FastifyError | Promise<Failure | FastifyError> {
       const { statusCode = 500 } = error
       if (statusCode < 400 || statusCode === 401 || statusCode >= 500) return error
-      const may = mayStillAct(actor, client)
+      const may = isStillAllowed(actor, client)
       const choose = (may: boolean) => may ? error : new InvalidToken()
       return typeof may === 'boolean' ? choose(may) : may.then(choose)
     },
@@ -167,13 +189,20 @@ export function createIdentity ({ lifecycle, database: { notifications }, option
     actorOf,
 
     /**
-     * Returns `onRequest` hooks that authenticate the request and check the policy.
+     * Returns `onRequest` hooks that identify the actor, and ask the policy before the body of the request arrives. Operations ask it again
+     * when they write. An action that reads needs no actor, so if anyone may perform it, nobody is asked.
      * @param ownerOf returns the id of the user whose resource the request is about, if the rule depends on it
+     * @param others further actions on which the response depends
      */
-    allow: (action: Action, ownerOf?: (request: FastifyRequest, actor: Actor) => string | undefined) => [authenticate, async (request: FastifyRequest) => {
-      const actor = actorOf(request)
-      authorize(actor, action, ownerOf?.(request, actor))
-    }],
+    allow (
+      action: Action | ReadAction, ownerOf?: (request: FastifyRequest) => string | undefined, others: readonly ReadAction[] = []
+    ) {
+      if (!isReadAction(action)) {
+        return [authenticate, async (request: FastifyRequest) => callerOf(request).authorize(action, ownerOf?.(request))]
+      }
+      const authorize = async (request: FastifyRequest) => policy.authorize(actors.in(request), action, ownerOf?.(request))
+      return [...identifies(action, ...others), ...policy.isOpen(action) ? [] : [authorize]]
+    },
 
     /**
      * A `preValidation` hook that checks the actor again when the body of the request is complete (contract 1.12). It has
@@ -181,12 +210,10 @@ export function createIdentity ({ lifecycle, database: { notifications }, option
      */
     reconfirm (request: FastifyRequest, _: FastifyReply, done: (error?: Error) => void): void {
       const { raw, socket } = request
-      const may = !hasBody(raw) || mayStillAct(actors.in(request), socket)
+      const may = !hasBody(raw) || isStillAllowed(actors.in(request), socket)
       if (may === true) return done()
       Promise.resolve(may).then((may) => done(may ? undefined : new InvalidToken()), done)
     },
-
-    authorize,
   }
 }
 

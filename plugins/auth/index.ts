@@ -10,7 +10,7 @@ import { createSignUps, type SignUps } from './links/sign-ups.ts'
 import { createUndoLinks, type UndoLinks } from './links/undo-links.ts'
 import { createLogin, type LoginFunctions } from './login.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
-import { createVisibility, type Visibility } from './policy.ts'
+import { createPolicy, type AccessPolicy } from './policy.ts'
 import { createSessions, type Sessions } from './sessions.ts'
 import { createSigningKeys, type SigningKeys } from './signing-keys.ts'
 import { createThrottle, type Throttle } from './throttle/throttle.ts'
@@ -31,6 +31,7 @@ export interface Auth extends Identity {
   readonly login: LoginFunctions
   readonly passwordLinks: PasswordLinks
   readonly passwords: Passwords
+  readonly policy: AccessPolicy
   readonly sessions: Sessions
   readonly signingKeys: SigningKeys
   readonly signUps: SignUps
@@ -38,7 +39,6 @@ export interface Auth extends Identity {
   readonly tokens: Tokens
   readonly undoLinks: UndoLinks
   readonly userSessions: UserSessions
-  readonly visibility: Visibility
 }
 
 /** Accounts from the outside: logins, sessions, tokens and permissions (contract 4, 11). */
@@ -54,7 +54,8 @@ export default fp(async function auth (app) {
   const sessions = createSessions({ ...core, signingKeys })
   const passwords = createPasswords(core)
   const links = createMailLinks(app, options)
-  const identity = createIdentity({ ...core, actors, tokens, sessions, signingKeys })
+  const policy = createPolicy(options)
+  const identity = createIdentity({ ...core, actors, policy, tokens, sessions, signingKeys })
   app.decorate('usherAuth', {
     ...identity,
     actors,
@@ -63,6 +64,7 @@ export default fp(async function auth (app) {
     login: createLogin({ ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle }),
     passwordLinks: createPasswordLinks({ ...core, links, mails, audit }),
     passwords,
+    policy,
     sessions,
     signingKeys,
     signUps: createSignUps({ ...core, links, mails }),
@@ -70,7 +72,6 @@ export default fp(async function auth (app) {
     tokens,
     undoLinks: createUndoLinks({ ...core, links, mails }),
     userSessions: createUserSessions({ sessions, users, audit }),
-    visibility: createVisibility({ options, actors, identity }),
   })
 }, {
   name: 'usher-auth',

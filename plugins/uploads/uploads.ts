@@ -54,7 +54,7 @@ export function createUploads ({ database: { db }, telemetry: { batch }, options
     async get (caller: Caller, id: string): Promise<UploadRow> {
       const upload = await storage.find(id)
       // A reader who may not read the upload does not learn whether it exists.
-      caller.authorizeReading('uploads:read', upload?.userId ?? undefined)
+      caller.authorize('uploads:read', upload?.userId ?? undefined)
       if (!upload) throw new UploadNotFound()
       return upload
     },

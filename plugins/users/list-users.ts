@@ -31,12 +31,12 @@ export interface ListedUsers {
  * @param onlyVersions whether only the ids and the versions of the users are read, besides what they are sorted by
  */
 export async function listUsersFor (
-  { usherUsers: users, usherAuth: { confirmReader, visibility }, usherOptions: { userFields } }: FastifyInstance,
+  { usherUsers: users, usherAuth: { confirmReader, policy }, usherOptions: { userFields } }: FastifyInstance,
   { limit, after, fields, ...filters }: UserListRequest, reader: Actor | null | undefined, client?: Client, { onlyVersions = false } = {}
 ): Promise<ListedUsers> {
   const { role, email, q, sort } = filters
-  const mayRead = (ownerId?: string) => reader === undefined || visibility.allows(reader, 'users:read-email', ownerId)
-  if (sort?.endsWith('email') && !mayRead()) visibility.authorize(reader!, 'users:read-email')
+  const mayRead = (ownerId?: string) => reader === undefined || policy.allows(reader, 'users:read-email', ownerId)
+  if (sort?.endsWith('email') && !mayRead()) policy.authorize(reader!, 'users:read-email')
   const members = readMembers(fields, [...Object.keys(User.properties), ...userFields.map(({ name }) => name)])
   const query: ListUsersQuery = { role, email, q, sort, limit, members: onlyVersions ? [] : members, after: after === undefined ? undefined : decodeUserCursor(after, filters) }
   if (email !== undefined || q !== undefined) {

@@ -49,7 +49,7 @@ export function addLimits (app: FastifyInstance): void {
 
   // The session may have ended while the operation read. The result of a mutation is sent, because it says what was written.
   function withhold (execution: ExecutionResult, { verified, isQuery, client }: GraphQLContext): Promise<void> | undefined {
-    const may = !verified || !isQuery || app.usherAuth.mayStillAct(verified, client)
+    const may = !verified || !isQuery || app.usherAuth.isStillAllowed(verified, client)
     return may === true ? undefined : failUnless(may, execution)
   }
 

@@ -83,6 +83,10 @@ export function withoutProtected<Input extends object> (fields: UserFields, inpu
   return Object.fromEntries(Object.entries(input).filter(([name]) => !names.has(name))) as Input
 }
 
+/** Returns the fields that a writer may set. */
+export const writableFields = (fields: UserFields, writer: Writer): UserFields =>
+  writer === 'admin' ? fields : fields.filter((field) => mayWrite(field, writer))
+
 /** Returns the fields that a reader may see in the record of a user. */
 export function readableFields (fields: UserFields, reader: Person | null, userId: string): UserFields {
   if (reader?.role === 'admin') return fields

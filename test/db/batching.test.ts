@@ -112,7 +112,7 @@ t.test('1.12 a write is rejected if its client is no longer allowed to act when 
     await new Promise<void>((resolve) => { release = resolve })
     return rows
   }, { inFlight: 1 })
-  const client = (mayAct: () => boolean | Promise<boolean>) => ({ destroyed: false, mayAct })
+  const client = (isStillAllowed: () => boolean | Promise<boolean>) => ({ destroyed: false, isStillAllowed })
   let live = true
   const first = write('first', client(() => live))
   await turns()

@@ -372,7 +372,7 @@ class World {
   // --- repairs ---
 
   operator () {
-    return this.node.scope.usherAuth.createCaller({ via: 'command', isHost: true, actor: null })
+    return this.node.scope.usherAuth.createHostCaller({ via: 'command' })
   }
 
   async asHost<Result> (work: () => Promise<Result>): Promise<Result> {

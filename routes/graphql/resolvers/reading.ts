@@ -14,13 +14,13 @@ import { countRows } from '../limits/result-size.ts'
  * for if anyone may, since a list calls this for each of its rows.
  */
 export function authorizeRead (context: GraphQLContext, action: ReadAction, ownerId?: string): Promise<void> | undefined {
-  return context.usher.usherAuth.visibility.isOpen(action) ? undefined : authorize(context, action, ownerId)
+  return context.usher.usherAuth.policy.isOpen(action) ? undefined : authorize(context, action, ownerId)
 }
 
 async function authorize (context: GraphQLContext, action: ReadAction, ownerId: string | undefined): Promise<void> {
-  const { usher: { usherAudit: audit, usherAuth: { callerOf, visibility } }, request } = context
+  const { usher: { usherAudit: audit, usherAuth: { callerOf, policy } }, request } = context
   const reader = await actorOfReads(context)
-  if (visibility.allows(reader, action, ownerId)) return
+  if (policy.allows(reader, action, ownerId)) return
   if (!context.denial && reader && request) audit.addRejection(callerOf(request, { actor: reader }), 403)
   // All fields of an operation that may not be read throw the same error, since creating it takes longer than everything else about them.
   context.denial ??= reader ? new Forbidden() : new Unauthenticated()
@@ -45,20 +45,20 @@ async function verify (context: GraphQLContext): Promise<Actor | null> {
 
 /** Returns the reader of users, or null if all readers see the same of them. */
 export async function readerOfUsers (context: GraphQLContext): Promise<Actor | null> {
-  return context.usher.usherAuth.visibility.isOpen('users:read-email') ? null : actorOfReads(context)
+  return context.usher.usherAuth.policy.isOpen('users:read-email') ? null : actorOfReads(context)
 }
 
 const accountMember = <Name extends 'email' | 'emailVerified' | 'disabled'> (name: Name) =>
   async (user: UserRow, _: unknown, context: GraphQLContext): Promise<UserRow[Name] | null> => {
     const reader = await actorOfReads(context)
-    return context.usher.usherAuth.visibility.allows(reader, 'users:read-email', user.id) ? user[name] : null
+    return context.usher.usherAuth.policy.allows(reader, 'users:read-email', user.id) ? user[name] : null
   }
 
 /** Resolves the entity tag of a user, which depends on what the reader may see. */
 export function etagOfUser (user: UserRow, _: unknown, context: GraphQLContext): string | Promise<string> {
-  const { visibility } = context.usher.usherAuth
-  if (visibility.isOpen('users:read-email')) return visibility.tagOf(user, null)
-  return actorOfReads(context).then((reader) => visibility.tagOf(user, reader))
+  const { policy } = context.usher.usherAuth
+  if (policy.isOpen('users:read-email')) return policy.viewOf(null, user.id).tagOf(user)
+  return actorOfReads(context).then((reader) => policy.viewOf(reader, user.id).tagOf(user))
 }
 
 // A field of the host. Null without a value, and for readers who may not see it.
@@ -93,9 +93,9 @@ export function countUsers (context: GraphQLContext, info: GraphQLResolveInfo, u
 }
 
 async function countVisible (context: GraphQLContext, info: GraphQLResolveInfo, users: readonly UserRow[]): Promise<void> {
-  const { visibility } = context.usher.usherAuth
+  const { policy } = context.usher.usherAuth
   const reader = await readerOfUsers(context)
-  countRows(context, info, users.map((user) => visibility.show(user, reader)))
+  countRows(context, info, users.map((user) => policy.viewOf(reader, user.id).show(user)))
 }
 
 /** Returns the actions on which a document with these fields depends. Every subscription delivers posts. */

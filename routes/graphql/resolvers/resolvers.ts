@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { GraphQLError, GraphQLScalarType, type GraphQLResolveInfo } from 'graphql'
 import { authorPostsKey, type ListedPost } from '../../../db/posts/posts.ts'
 import type { Caller } from '../../../plugins/auth/caller.ts'
+import { clientInfoOf } from '../../../plugins/http/client-info.ts'
 import type { Steps } from '../../../plugins/idempotency/index.ts'
 import { listUsersFor } from '../../../plugins/users/list-users.ts'
 import type { PostEvent } from '../../../plugins/posts/post-stream.ts'
@@ -168,7 +169,10 @@ async function countAndComplete<Posts extends readonly ListedPost[]> (context: G
 // errors of resolvers do not reach it, and the status of GraphQL responses is always 200.
 async function perform<Result> (context: GraphQLContext, info: GraphQLResolveInfo, stepsOf: (caller: Caller) => Steps<Result>): Promise<Result> {
   const { usher, request, client, actor } = context
-  const caller = usher.usherAuth.callerOf(request!, { actor: await actor(), client, via: 'graphql' })
+  // Each mutation of a document is an operation of its own, and one over a socket has a connection of its own.
+  const caller = usher.usherAuth.createCaller({
+    actor: await actor(), client, via: 'graphql', log: request!.log, ...clientInfoOf(request!),
+  })
   try {
     return await performOnce(context, info, caller, stepsOf(caller))
   } catch (error) {
