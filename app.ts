@@ -142,9 +142,7 @@ async function rest (app: FastifyInstance): Promise<void> {
   if (has('docs')) await app.register(import('./routes/docs.ts'))
   await app.register(healthRoutes)
   await app.register(wellKnown)
-  // The pages run operations of the API, so they see its routes being registered.
-  const addPages = has('pages') ? (await import('./routes/account-pages/index.ts')).collectForPages(app) : undefined
-
+  if (has('pages')) await app.register(import('./routes/account-pages/index.ts'))
   await app.register(async (api) => {
     const methods = collectMethods(api)
     await api.register(authRoutes)
@@ -158,7 +156,6 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(redirect)
     addFallbacks(api, methods)
   }, { prefix: '/api' })
-  await addPages?.()
 }
 
 function createHas ({ usherOptions: { without } }: FastifyInstance) {

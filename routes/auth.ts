@@ -8,6 +8,7 @@ import { InvalidSession } from '../schema/auth/session.ts'
 import { OriginNotAllowed } from '../schema/http/errors.ts'
 import { failures, HEADERS, NoContent } from '../schema/http/reply.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
+import { createLogIn } from './log-in.ts'
 import { createCookies } from './session-cookie.ts'
 import { describeTag } from '../plugins/http/docs.ts'
 
@@ -46,6 +47,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     usherAuth: { actors, actorOf, authenticate, callerOf, claims, confirmReader, login, sessions, throttle, tokens, policy },
   } = app
   const cookies = await createCookies(app)
+  const { rejectFlood, logIn } = createLogIn(app, cookies)
   describeTag(app, 'auth', 'Login, sessions, passwords and tokens')
   forbidStoring(app)
 
@@ -55,11 +57,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.get('/protected', { schema: schemas.protected, onRequest: authenticate }, onReadProtected)
 
   async function onLogin (request: RequestOf<typeof schemas.login>, reply: ReplyOf<typeof schemas.login>) {
-    // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
-    const replaced = cookies.serves(request) ? cookies.read(request) : undefined
-    const loggedIn = await login.withPassword(callerOf(request, { actor: null }), { ...request.body, replaced })
-    cookies.set(reply, loggedIn.cookie, loggedIn.expiresAt)
-    return show(loggedIn)
+    return show(await logIn(request, reply, request.body))
   }
 
   async function onRefresh (request: RequestOf<typeof schemas.refresh>, reply: ReplyOf<typeof schemas.refresh>) {
@@ -101,10 +99,6 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
     return { user: policy.viewOf(actor, user.id).show(user) }
-  }
-
-  async function rejectFlood ({ ip: address, socket: client }: FastifyRequest): Promise<void> {
-    await throttle.rejectFlood({ address, client })
   }
 
   function invalidSession (reply: FastifyReply): Error {

@@ -91,9 +91,7 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   async function onRequestReset (request: RequestOf<typeof schemas.requestReset>, reply: ReplyOf<typeof schemas.requestReset>) {
-    const { body: { email }, ip: address, socket: client } = request
-    await throttle.reset({ email, address, client })
-    links.request(email, callerOf(request))
+    await links.request(callerOf(request), request.body.email)
     return reply.code(202).send({ message: 'If there is a user with this address, a link to set a password is on its way' })
   }
 

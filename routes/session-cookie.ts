@@ -4,6 +4,8 @@ import { createAllowedOrigins } from './allowed-origins.ts'
 import { readCookies, readSessionCookie, type SessionCookie } from '../plugins/auth/cookie-value.ts'
 import { attributesOf, SESSION_COOKIE } from '../plugins/auth/session-cookie.ts'
 
+export type Cookies = Awaited<ReturnType<typeof createCookies>>
+
 /** Returns functions that read, set and clear the session cookie, which only the auth routes receive (contract 4). */
 export async function createCookies (app: FastifyInstance) {
   // If the host has registered @fastify/cookie, that registration is used. Its options for hooks do not matter, because

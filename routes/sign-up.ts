@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { UseToken } from '../schema/auth/mail-token.ts'
-import { MailReply, rejectPersonalWords } from '../schema/auth/password.ts'
+import { MailReply } from '../schema/auth/password.ts'
 import { failures, NoContent } from '../schema/http/reply.ts'
 import { SignUp } from '../schema/auth/sign-up.ts'
 import { User } from '../schema/users/user.ts'
@@ -34,19 +34,16 @@ const schemas = {
 /** Adds the routes for signing up, if the option `signUp` is set (contract 11.2). */
 const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherOptions: { signUp, publicPath, userFields }, usherAuth: { callerOf, signUps, throttle, policy }, usherAccounts: { newUsers },
+    usherOptions: { signUp, publicPath }, usherAuth: { callerOf, signUps, policy }, usherAccounts: { newUsers },
   } = app
   if (!signUp) return
   forbidStoring(app)
 
-  app.post('/auth/sign-up', { schema: schemas.signUp, preValidation: ignoreProtected }, onSignUp)
+  app.post('/auth/sign-up', { schema: schemas.signUp, preValidation: createReadSignUp(app) }, onSignUp)
   app.post('/auth/sign-up/check', { schema: schemas.check }, onCheck)
   app.post('/auth/sign-up/confirm', { schema: schemas.confirm }, onConfirm)
 
   async function onSignUp (request: RequestOf<typeof schemas.signUp>, reply: ReplyOf<typeof schemas.signUp>) {
-    const { body: { name, email, password }, ip: address, socket: client } = request
-    rejectPersonalWords(password, { name, email })
-    await throttle.signUp({ email, address, client })
     await newUsers.signUp(callerOf(request, { actor: null, via: 'sign-up' }), request.body)
     return reply.code(202).send({ message: 'A mail to this address says how to go on' })
   }
@@ -62,11 +59,17 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const location = `${publicPath}/api/users/${user.id}`
     return reply.code(201).headers({ location, etag }).send(policy.showOwn(user))
   }
+}
 
-  // Before the validation, because the values of fields that are ignored do not matter.
-  async function ignoreProtected (request: FastifyRequest): Promise<void> {
+/**
+ * Returns a `preValidation` hook that removes the fields that users may not write. It runs before the validation, because the values of
+ * fields that are ignored do not matter.
+ */
+export function createReadSignUp ({ usherOptions: { userFields } }: FastifyInstance) {
+  return async (request: FastifyRequest): Promise<void> => {
     const { body } = request
-    if (typeof body === 'object' && body !== null && !Array.isArray(body)) request.body = withoutProtected(userFields, body, 'owner')
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) return
+    request.body = withoutProtected(userFields, body, 'owner')
   }
 }
 

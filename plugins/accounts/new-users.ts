@@ -16,14 +16,16 @@ import type { HookRunner } from '../hooks/index.ts'
 import type { Users } from '../users/index.ts'
 import { authorizeCreation } from './permissions.ts'
 
-interface Dependencies extends Pick<Core, 'database' | 'options'>, Pick<Auth, 'passwords' | 'signUps'> {
+interface Dependencies extends Pick<Core, 'database' | 'options'>, Pick<Auth, 'passwords' | 'signUps' | 'throttle'> {
   users: Users
   audit: Audit
   hooks: HookRunner
 }
 
 /** Creates users: one function for each way to become a user. */
-export function createNewUsers ({ database: { db }, users, passwords, audit, hooks, signUps, options: { userFields } }: Dependencies) {
+export function createNewUsers (
+  { database: { db }, users, passwords, audit, hooks, signUps, throttle, options: { userFields } }: Dependencies
+) {
   const { creation, signUp } = userInputs(userFields)
 
   // The values of the fields of the host, or undefined without fields.
@@ -65,8 +67,8 @@ export function createNewUsers ({ database: { db }, users, passwords, audit, hoo
       const passwordHash = password === undefined ? null : await passwords.hash(password, caller.client)
       const row = { ...user, passwordHash, context: audit.contextOf(caller), token: caller.token, once }
       const inTransaction = hooks.during('onUserCreate', caller)
-      // Without a hook, users that are created at the same time share a statement.
-      if (!inTransaction) return users.create(row, caller)
+      // Without a hook, users that are created at the same time share a statement, which checks their tokens.
+      if (!inTransaction) return users.create(row, caller.client)
       return db.transaction().execute(async (trx) => {
         const [created] = await insertUsers(trx, [row], userFields)
         if (created instanceof Error) throw created
@@ -77,14 +79,17 @@ export function createNewUsers ({ database: { db }, users, passwords, audit, hoo
     },
 
     /**
-     * Stores a sign-up, after the response. Throws `InvalidInput` if the password is the name or the address, and what a hook of the host
-     * throws, whether or not the address has an account.
+     * Stores a sign-up, after the response. Throws `InvalidInput` if the password is the name or the address, `TooManyRequests`, and what a
+     * hook of the host throws, whether or not the address has an account.
+     * @param given what the schema `SignUp` accepts, without the fields that users may not write
      */
     async signUp (caller: Caller, given: SignUp): Promise<void> {
-      const permitted = withoutProtected(userFields, given, 'owner')
+      rejectOwnWords(given)
+      const { address, client } = caller
+      await throttle.signUp({ email: given.email, address, ...client && { client } })
       const wanted = hooks.has('beforeUserCreate')
-        ? await hooks.change('beforeUserCreate', signUp.pick(permitted), caller, check(signUp.parse))
-        : permitted
+        ? await hooks.change('beforeUserCreate', signUp.pick(given), caller, check(signUp.parse))
+        : given
       const { name, email, password } = wanted as SignUp
       // Whatever the address, the password is hashed before the response, so that the response takes the same time.
       signUps.request({ name, email, passwordHash: await passwords.hash(password, caller.client), fields: fieldsOf(wanted) }, caller)

@@ -62,7 +62,7 @@ export default fp(async function auth (app) {
     claims,
     emailLinks: createEmailLinks({ ...core, links, mails }),
     login: createLogin({ ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle }),
-    passwordLinks: createPasswordLinks({ ...core, links, mails, audit }),
+    passwordLinks: createPasswordLinks({ ...core, links, mails, audit, throttle }),
     passwords,
     policy,
     sessions,

@@ -1,26 +1,55 @@
 import { isUtf8 } from 'node:buffer'
 import { parse } from 'node:querystring'
-import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keepConnection, reportError, translate } from '../../plugins/http/errors.ts'
-import { isResponding } from '../../plugins/http/response-isolation.ts'
+import { Login } from '../../schema/auth/login.ts'
+import { RequestReset } from '../../schema/auth/password.ts'
+import { SignUp } from '../../schema/auth/sign-up.ts'
 import { InvalidInput, OriginNotAllowed } from '../../schema/http/errors.ts'
 import { createAllowedOrigins } from '../allowed-origins.ts'
-import type { Page } from './page-list.ts'
+import { createLogIn } from '../log-in.ts'
+import type { RequestOf } from '../route-types.ts'
+import { createCookies } from '../session-cookie.ts'
+import { createReadSignUp } from '../sign-up.ts'
 
 const BODY_BYTES = 16 * 1024
 const FIELDS = 20
 
-/** The operations of the API that forms can run: the options of their routes by path below /api. */
-export type Operations = ReadonlyMap<string, RouteOptions>
+/** What the form of a page does if the browser runs no scripts. */
+export interface FormOperation {
+  /** The schema of its fields. */
+  body: object
+  /** Runs before the body arrives. */
+  onRequest?: (request: FastifyRequest) => Promise<void>
+  /** Runs before the body is validated. */
+  preValidation?: (request: FastifyRequest) => Promise<void>
+  submit (request: FastifyRequest, reply: FastifyReply): Promise<unknown>
+}
 
-/** Collects the POST routes below /api that are registered in a scope from now on. */
-export function collectOperations (app: FastifyInstance): Operations {
-  const base = `${app.usherOptions.prefix}/api`
-  const operations = new Map<string, RouteOptions>()
-  app.addHook('onRoute', (route) => {
-    if (route.method === 'POST' && route.url.startsWith(`${base}/`)) operations.set(route.url.slice(base.length), route)
-  })
-  return operations
+export type FormOperations = Awaited<ReturnType<typeof createFormOperations>>
+
+/** Returns what the forms of the pages do: the operations of the API, so limits, checks and the account log are the same. */
+export async function createFormOperations (app: FastifyInstance) {
+  const { usherAuth: { callerOf, passwordLinks }, usherAccounts: { newUsers } } = app
+  const { rejectFlood, logIn } = createLogIn(app, await createCookies(app))
+
+  return {
+    logIn: {
+      body: Login,
+      onRequest: rejectFlood,
+      submit: (request: RequestOf<{ body: typeof Login }>, reply) => logIn(request, reply, request.body),
+    },
+    requestReset: {
+      body: RequestReset,
+      submit: (request: RequestOf<{ body: typeof RequestReset }>) => passwordLinks.request(callerOf(request), request.body.email),
+    },
+    signUp: {
+      body: SignUp,
+      preValidation: createReadSignUp(app),
+      submit: (request: RequestOf<{ body: typeof SignUp }>) =>
+        newUsers.signUp(callerOf(request, { actor: null, via: 'sign-up' }), request.body),
+    },
+  } satisfies Record<string, FormOperation>
 }
 
 /** Replaces the parsers of a scope by one of forms. */
@@ -46,8 +75,9 @@ export function createOriginCheck (app: FastifyInstance) {
 }
 
 export interface FormOptions {
-  page: Page & { form: object }
-  operation: RouteOptions
+  /** The path of the page. */
+  path: string
+  operation: FormOperation
   checkOrigin: (request: FastifyRequest) => Promise<void>
   /** Returns where the browser goes after success. */
   nextOf: (request: FastifyRequest) => string
@@ -58,32 +88,28 @@ export interface FormOptions {
 }
 
 /**
- * Adds the route to which the form of a page is sent if the browser runs no scripts. The hooks and the handler of the API's operation
- * do the work, so that limits, checks and the account log are the same. Success leads to another page, and a failure to the same one.
+ * Adds the route to which the form of a page is sent if the browser runs no scripts. Success leads to another page, and a failure to the
+ * same one.
  */
-export function addForm (app: FastifyInstance, { page, operation, checkOrigin, nextOf, renderFailure, headersOf }: FormOptions): void {
-  const { handler, schema, onRequest = [], preValidation = [], preHandler = [] } = operation
+export function addForm (app: FastifyInstance, { path, operation, checkOrigin, nextOf, renderFailure, headersOf }: FormOptions): void {
+  const { body, onRequest, preValidation, submit } = operation
   app.route({
     method: 'POST',
-    url: page.path,
-    schema: { hide: true, body: schema!.body },
-    onRequest: [checkOrigin, ...[onRequest].flat()],
-    preValidation: [preValidation].flat(),
-    preHandler: [preHandler].flat(),
-    handler,
-    // The response of the operation, which may have a token, is not sent. A hook of the host may have responded
-    // instead.
-    onSend (request, reply, payload, done) {
-      if (reply.statusCode >= 300 || !isResponding(reply)) return done(null, payload)
-      for (const name of ['content-type', 'content-length']) reply.removeHeader(name)
-      reply.code(303).headers({ location: nextOf(request), 'cache-control': 'no-store' })
-      done(null, '')
+    url: path,
+    schema: { hide: true, body },
+    onRequest: [checkOrigin, ...onRequest ? [onRequest] : []],
+    preValidation: preValidation ? [preValidation] : [],
+    async handler (request, reply) {
+      await submit(request, reply)
+      // The result, which may have a token, is not sent.
+      return reply.code(303).headers({ location: nextOf(request), 'cache-control': 'no-store' }).send()
     },
     errorHandler (thrown, request, reply) {
       const error = translate(thrown)
       keepConnection(error, reply)
       reportError(error, request, reply)
-      reply.headers({ ...headersOf(request), 'cache-control': 'no-store' }).type('text/html; charset=utf-8').send(renderFailure(request, error))
+      reply.headers({ ...headersOf(request), 'cache-control': 'no-store' })
+        .type('text/html; charset=utf-8').send(renderFailure(request, error))
     },
   })
 }

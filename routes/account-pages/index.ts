@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { serveAssets } from './assets.ts'
-import { addForm, addFormParser, collectOperations, createOriginCheck, type Operations } from './forms.ts'
+import { addForm, addFormParser, createFormOperations, createOriginCheck } from './forms.ts'
 import { listPages, MAIL_LINK, type Page } from './page-list.ts'
 import { createRenderer, explain, type PageValues } from './render.ts'
 import { createReturnTo } from './return-to.ts'
@@ -9,7 +9,7 @@ import { createReturnTo } from './return-to.ts'
  * Adds the pages for login, forgotten passwords, sign-up and accounts (contract 15.2). With scripts they use the API. The
  * forms for login, a forgotten password and sign-up also work without.
  */
-const pages: FastifyPluginAsync<{ operations: Operations }> = async (app, { operations }) => {
+const pages: FastifyPluginAsync = async (app) => {
   const options = app.usherOptions
   if (!options.pages.enabled) return
   const { render, texts } = createRenderer(options, serveAssets(app))
@@ -17,18 +17,17 @@ const pages: FastifyPluginAsync<{ operations: Operations }> = async (app, { oper
   const checkOrigin = createOriginCheck(app)
   addFormParser(app)
 
-  for (const page of listPages(options)) {
+  for (const page of listPages(options, await createFormOperations(app))) {
     app.get(page.path, { schema: { hide: true } }, (request, reply) =>
       reply.headers(headersOf(page, request)).type('text/html; charset=utf-8').send(render(page, valuesOf(page, request))))
 
     if (page.script === MAIL_LINK) addEncodedLinks(app, page.path)
 
     const { form } = page
-    const operation = form && operations.get(form.operation)
-    if (!operation) continue
+    if (!form) continue
     addForm(app, {
-      page: { ...page, form },
-      operation,
+      path: page.path,
+      operation: form.operation,
       checkOrigin,
       nextOf: (request) => (form.returns ? returnToOf(request) : undefined) ?? form.next,
       headersOf: (request) => headersOf(page, request),
@@ -99,10 +98,4 @@ function typedIn ({ body }: FastifyRequest): PageValues {
   return { typedName: typeof name === 'string' ? name : '', typedEmail: typeof email === 'string' ? email : '' }
 }
 
-/**
- * Collects the operations that are registered from now on, and returns a function that registers the pages once all are there.
- */
-export function collectForPages (app: FastifyInstance): () => Promise<void> {
-  const operations = collectOperations(app)
-  return async () => { await app.register(pages, { operations }) }
-}
+export default pages

@@ -1,7 +1,8 @@
 import type { Options } from '../../schema/options/options.ts'
 import type { PageText } from '../../schema/options/page-texts.ts'
+import type { FormOperation, FormOperations } from './forms.ts'
 
-/** A page, with the operation of the API that its form runs if the browser runs no scripts. */
+/** A page, with the operation that its form runs if the browser runs no scripts. */
 export interface Page {
   /** The path below the prefix. */
   path: string
@@ -15,8 +16,7 @@ export interface Page {
   /** What the page says if its address has one of these parameters. */
   notices?: Readonly<Record<string, PageText>>
   form?: {
-    /** The path of the operation, below /api. */
-    operation: string
+    operation: FormOperation
     /** Where the browser goes after success, relative to the page. */
     next: string
     /** Whether it goes to the address in the parameter `returnTo` instead, if that is allowed. */
@@ -28,7 +28,9 @@ export interface Page {
 export const MAIL_LINK = 'mail-link.js'
 
 /** Returns the pages that the options ask for. */
-export function listPages ({ signUp, passwordUrl }: Pick<Options, 'signUp' | 'passwordUrl'>): Page[] {
+export function listPages (
+  { signUp, passwordUrl }: Pick<Options, 'signUp' | 'passwordUrl'>, operations: FormOperations
+): Page[] {
   return [
     {
       path: '/login',
@@ -36,7 +38,7 @@ export function listPages ({ signUp, passwordUrl }: Pick<Options, 'signUp' | 'pa
       title: 'logIn',
       script: 'login.js',
       notices: { out: 'loggedOut' },
-      form: { operation: '/auth/login', next: 'account', returns: true },
+      form: { operation: operations.logIn, next: 'account', returns: true },
     },
     {
       path: '/forgot-password',
@@ -44,7 +46,7 @@ export function listPages ({ signUp, passwordUrl }: Pick<Options, 'signUp' | 'pa
       title: 'forgotTitle',
       script: 'mail-form.js',
       notices: { sent: 'forgotSent' },
-      form: { operation: '/auth/password-reset', next: 'forgot-password?sent' },
+      form: { operation: operations.requestReset, next: 'forgot-password?sent' },
     },
     ...passwordUrl === undefined
       ? [{ path: '/set-password', template: 'set-password', title: 'setPasswordTitle', script: MAIL_LINK } as const]
@@ -57,7 +59,7 @@ export function listPages ({ signUp, passwordUrl }: Pick<Options, 'signUp' | 'pa
             title: 'signUpTitle',
             script: 'mail-form.js',
             notices: { sent: 'signUpSent' },
-            form: { operation: '/auth/sign-up', next: 'sign-up?sent' },
+            form: { operation: operations.signUp, next: 'sign-up?sent' },
           } as const,
           {
             path: '/sign-up/confirm',

@@ -11,6 +11,7 @@ import type { Audit } from '../../audit/index.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
+import type { Throttle } from '../throttle/throttle.ts'
 import type { LinkDependencies } from './mail-link.ts'
 
 // An invitation comes unexpectedly, so its recipient may not read it for days.
@@ -24,10 +25,13 @@ export type PasswordLinks = ReturnType<typeof createPasswordLinks>
 
 interface Dependencies extends LinkDependencies {
   audit: Audit
+  throttle: Throttle
 }
 
 /** Sends links by mail with which users set a password (contract 4.7). */
-export function createPasswordLinks ({ lifecycle, database: { db }, links, mails: { mailer, render }, audit, options: { passwordTokenSeconds } }: Dependencies) {
+export function createPasswordLinks (
+  { lifecycle, database: { db }, links, mails: { mailer, render }, audit, throttle, options: { passwordTokenSeconds } }: Dependencies
+) {
   const queue = fastq.promise(({ email, caller }: { email: string, caller: Caller }) => sendLink(email, caller), AT_ONCE)
   let hasWarned = false
   lifecycle.addHook('onClose', async () => { await queue.drained() })
@@ -57,9 +61,11 @@ export function createPasswordLinks ({ lifecycle, database: { db }, links, mails
   return {
     /**
      * Sends a link to the user of an address, if there is one. This happens after the response, which therefore takes the
-     * same time whether or not there is such a user. Never throws: failures are logged.
+     * same time whether or not there is such a user. Failures are logged. Throws `TooManyRequests`.
      */
-    request (email: string, caller: Caller): void {
+    async request (caller: Caller, email: string): Promise<void> {
+      const { address, client } = caller
+      await throttle.reset({ email, address, ...client && { client } })
       if (!mailer) {
         if (!hasWarned) lifecycle.log.warn('Links to set a password are not sent: there is no mailer')
         hasWarned = true
