@@ -80,8 +80,8 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
       const post = { title, content, authorId }
       const wanted = hooks.has('beforePostCreate') ? await askHook(caller, post) : post
       const inTransaction = hooks.during('onPostCreate', caller)
-      // Without a hook, posts that are created at the same time share a statement.
-      if (!inTransaction) return posts.create({ ...wanted, ...actorOf(caller), once }, caller)
+      // Without a hook, posts that are created at the same time share a statement, which checks their tokens.
+      if (!inTransaction) return posts.create({ ...wanted, ...actorOf(caller), once }, caller.client)
       return posts.createAfter({ ...wanted, ...actorOf(caller), once }, async (trx, id, createdAt) => {
         await inTransaction(trx, { ...wanted, id, createdAt })
         await caller.confirm()

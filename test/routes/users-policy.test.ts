@@ -1,5 +1,7 @@
 import t from 'tap'
+import type { Actor } from '../../app.ts'
 import { createUsher, type LoggedIn } from '../helpers/app.ts'
+import { beginRequest } from '../helpers/slow-request.ts'
 import { openSql } from '../helpers/sql.ts'
 
 const FORBIDDEN = { error: 'You may not do this', code: 'FORBIDDEN' }
@@ -144,4 +146,39 @@ t.test('2 a host may pass its own policy', async (t) => {
   })).statusCode
   t.same([await replace(admin, {}), await replace(admin, { role: 'user' }), await replace(user, { role: 'user' })], [200, 403, 200], 'and to take')
   t.equal((await inject('DELETE', `/api/users/${user.id}`, { headers: user.headers })).statusCode, 403)
+})
+
+t.test('12.2 a rule of the host is asked before the body arrives and when the change is made, and once for a read', async (t) => {
+  const asked = new Map<string, number>()
+  let isClosed = false
+  const rule = (action: string) => (actor: Actor | null) => {
+    asked.set(action, (asked.get(action) ?? 0) + 1)
+    return actor !== null && !isClosed
+  }
+  const actions = ['users:create', 'users:replace', 'users:grant-role', 'users:read', 'users:read-email']
+  const policy = Object.fromEntries(actions.map((action) => [action, rule(action)]))
+  const usher = await createUsher(t, { policy })
+  const { inject, admin: { headers, ...admin } } = usher
+  const path = `/api/users/${admin.id}`
+  const isAsked = async (expected: Record<string, number>, status: number, ...request: Parameters<typeof inject>) => {
+    asked.clear()
+    t.equal((await inject(...request)).statusCode, status, request.slice(0, 2).join(' '))
+    t.strictSame(Object.fromEntries(asked), expected, request.slice(0, 2).join(' '))
+  }
+  const payload = { name: 'A', email: 'a@example.com' }
+  await isAsked({ 'users:read': 1, 'users:read-email': 1 }, 200, 'GET', path, { headers })
+  await isAsked({ 'users:create': 2, 'users:read-email': 3 }, 201, 'POST', '/api/users', { headers, payload })
+  await isAsked({ 'users:replace': 2, 'users:read-email': 1 }, 200, 'PATCH', path, { headers, payload: { name: 'B' } })
+  await isAsked({ 'users:replace': 2, 'users:read-email': 2 }, 200, 'PUT', path, { headers, payload: { name: 'C', email: admin.email } })
+
+  const state = async () => (await openSql(t, usher)`select id, name from users order by id`).join()
+  const before = await state()
+  for (const [method, where, body] of [['POST', '/api/users', { ...payload, email: 'b@example.com' }], ['PATCH', path, { name: 'D' }]] as const) {
+    isClosed = false
+    const request = await beginRequest(t, usher, method, where, headers, body)
+    isClosed = true
+    request.finish()
+    t.match(await request.answer, /^HTTP\/1\.1 403 [^]*"FORBIDDEN"/, `${method}: the rule has changed while the body arrived`)
+  }
+  t.equal(await state(), before)
 })
