@@ -23,7 +23,8 @@ const schema = {
 /** Adds the route that reads the account log. Admins read all entries, other users those of their own account. */
 const auditRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAudit: audit, usherAuth: { actorOf, authenticate, callerOf, confirmReader, policy }, usherOptions: { publicPath },
+    usherAudit: audit, usherAuth: { actorOf, authenticate, callerOf, confirmReader, policy },
+    usherOptions: { publicPath },
   } = app
   describeTag(app, 'audit', 'The account log')
   forbidStoring(app)

@@ -44,7 +44,10 @@ const schemas = {
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
     usherDatabase: { clock }, usherUsers: users, usherAudit: audit,
-    usherAuth: { actors, actorOf, authenticate, callerOf, claims, confirmReader, login, sessions, throttle, tokens, policy },
+    usherAuth: {
+      actors, actorOf, authenticate, callerOf, claims, confirmReader, login, policy, sessions, throttle,
+      tokens,
+    },
   } = app
   const cookies = await createCookies(app)
   const { rejectFlood, logIn } = createLogIn(app, cookies)

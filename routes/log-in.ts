@@ -6,12 +6,18 @@ import type { Cookies } from './session-cookie.ts'
 /** Returns the login by address and password, which the API and the page share (contract 4.1, 15.2). */
 export function createLogIn ({ usherAuth: { callerOf, login, throttle } }: FastifyInstance, cookies: Cookies) {
   return {
-    /** An `onRequest` hook that rejects logins from a network that floods the node, before the body of the request is read. */
+    /**
+     * An `onRequest` hook that rejects logins from a network that floods the node, before the body of the request is
+     * read.
+     */
     async rejectFlood ({ ip: address, socket: client }: FastifyRequest): Promise<void> {
       await throttle.rejectFlood({ address, client })
     },
 
-    /** Logs a user in, and sets the session cookie. Throws `InvalidCredentials`, `TooManyRequests`, and what a hook of the host throws. */
+    /**
+     * Logs a user in, and sets the session cookie. Throws `InvalidCredentials`, `TooManyRequests`, and what a hook of
+     * the host throws.
+     */
     async logIn (request: FastifyRequest, reply: FastifyReply, credentials: Login): Promise<LoggedIn> {
       // The login ends the session of the cookie that the browser has. Only pages of allowed origins may cause that.
       const replaced = cookies.serves(request) ? cookies.read(request) : undefined

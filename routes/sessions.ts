@@ -60,7 +60,9 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const ownId = (request: FastifyRequest) => actorOf(request).id
   forbidStoring(app)
 
-  app.get('/auth/sessions', { schema: schemas.list, exposeHeadRoute: true, onRequest: allow('sessions:list', ownId) }, onList)
+  app.get('/auth/sessions', {
+    schema: schemas.list, exposeHeadRoute: true, onRequest: allow('sessions:list', ownId),
+  }, onList)
   app.delete('/auth/sessions/:id', { schema: schemas.end, onRequest: authenticate }, onEnd)
   app.delete('/auth/sessions', { schema: schemas.endOthers, onRequest: allow('sessions:end', ownId) }, onEndOthers)
   app.get('/users/:id/sessions', { schema: schemas.listOfUser, exposeHeadRoute: true, onRequest: allow('sessions:list', idOf) }, onListOfUser)

@@ -62,8 +62,8 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
 }
 
 /**
- * Returns a `preValidation` hook that removes the fields that users may not write. It runs before the validation, because the values of
- * fields that are ignored do not matter.
+ * Returns a `preValidation` hook that removes the fields that users may not write. It runs before the validation,
+ * because the values of fields that are ignored do not matter.
  */
 export function createReadSignUp ({ usherOptions: { userFields } }: FastifyInstance) {
   return async (request: FastifyRequest): Promise<void> => {

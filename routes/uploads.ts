@@ -56,7 +56,8 @@ const schemas = {
 /** Adds the routes for uploading and downloading files (contract 5). */
 const uploadRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherAuth: { actors, actorOf, allow, authenticate, callerOf, confirmReader, identifies, policy, watchSession }, usherUploads: uploads, usherOptions,
+    usherAuth: { actors, actorOf, allow, authenticate, callerOf, confirmReader, identifies, policy, watchSession },
+    usherUploads: uploads, usherOptions,
   } = app
   const { storage } = uploads
   const { uploadMaxBytes: maxBytes, uploadIdleSeconds, uploadMinBytesPerSecond } = usherOptions

@@ -82,7 +82,8 @@ const userListRoute: FastifyPluginAsyncTypebox = async (app) => {
     const name = `${key} ${members} ${next}`
     const known = views.get(name)
     if (known) return known
-    const view = { etag: combinedTag(['users 1', key, `${members}`, `${next}`, ...page.rows.flatMap((user) => [user.id, policy.viewOf(reader, user.id).tagOf(user)])]) }
+    const tags = page.rows.flatMap((user) => [user.id, policy.viewOf(reader, user.id).tagOf(user)])
+    const view = { etag: combinedTag(['users 1', key, `${members}`, `${next}`, ...tags]) }
     views.set(name, view)
     return view
   }

@@ -4,7 +4,9 @@ import { restoreUser } from '../db/idempotency/idempotency.ts'
 import type { UserRow } from '../db/tables/index.ts'
 import { replacementOf } from '../db/users/update-user.ts'
 import { addJsonParser } from '../plugins/http/requests.ts'
-import { authorizeCreation, authorizeMembers, authorizeNewRole, withoutIgnored, writerOf } from '../plugins/accounts/permissions.ts'
+import {
+  authorizeCreation, authorizeMembers, authorizeNewRole, withoutIgnored, writerOf,
+} from '../plugins/accounts/permissions.ts'
 import { permits, readIfMatch, readIfNoneMatch, type Match } from '../schema/http/entity-tag.ts'
 import { IDEMPOTENT } from '../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../schema/http/params.ts'
@@ -66,7 +68,8 @@ const schemas = {
 /** Adds the routes for user records (contract 2). Their list has versions (contract 3). */
 const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherUsers: users, usherAuth: { actors, allow, authenticate, callerOf, confirmReader, policy }, usherAccounts: accounts,
+    usherUsers: users, usherAuth: { actors, allow, authenticate, callerOf, confirmReader, policy },
+    usherAccounts: accounts,
     usherOptions: { publicPath, userFields },
   } = app
   const { newUsers } = accounts
@@ -80,7 +83,9 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     exposeHeadRoute: true,
     onRequest: allow('users:read', idOf, EMAIL),
   }, onRead)
-  app.post('/users', { schema: schemas.create, onRequest: [authenticate, allowCreation], preValidation: readNewUser }, onCreate)
+  app.post('/users', {
+    schema: schemas.create, onRequest: [authenticate, allowCreation], preValidation: readNewUser,
+  }, onCreate)
   app.put('/users/:id', {
     schema: schemas.replace,
     onRequest: allow('users:replace', idOf),
@@ -103,7 +108,8 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (headers['if-none-match'] !== undefined && headers['if-match'] === undefined) {
       const version = await users.versionOf(id, socket)
       if (reader) await confirmReader(reader, socket)
-      if (revalidate(request, reply, policy.viewOf(reader, version.id).tagOf(version))) return sendNotModified(request, reply)
+      const etag = policy.viewOf(reader, version.id).tagOf(version)
+      if (revalidate(request, reply, etag)) return sendNotModified(request, reply)
     }
     const user = await users.get(id, socket)
     if (reader) await confirmReader(reader, socket)
@@ -164,8 +170,8 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     authorizeCreation(callerOf(request))
   }
 
-  // The following run before the body is validated, because 403 comes before 400 (contract 1.7). What does not depend on the body was asked
-  // before it arrived. The operations ask everything again when they write.
+  // The following run before the body is validated, because 403 comes before 400 (contract 1.7). What does not depend
+  // on the body was asked before it arrived. The operations ask everything again when they write.
   async function readNewUser (request: FastifyRequest): Promise<void> {
     const caller = callerOf(request)
     authorizeNewRole(caller, request.body)

@@ -98,7 +98,8 @@ export function createAccounts (dependencies: Dependencies) {
         const isOwn = caller.actor?.id === id.toLowerCase()
         const context = { ...audit.contextOf(caller), ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn) }
         const options = { fields: userFields, inTransaction, match }
-        const { user, ended } = await writeInTime((until) => updateUser(db, id, changes, { ...context, until }, confirm, options), confirm)
+        const write = (until: string) => updateUser(db, id, changes, { ...context, until }, confirm, options)
+        const { user, ended } = await writeInTime(write, confirm)
         sessions.markEnded(ended)
         return user
       }

@@ -42,7 +42,8 @@ export async function createFirstAdmin (dependencies: Dependencies): Promise<voi
 
 // Creates the admin with the hooks of the host. Returns the credentials, or undefined if another node was faster.
 async function create (
-  { database: { db }, passwords, hooks, users, createHostCaller, sessions, undoLinks, options: { userFields } }: Dependencies, given: GivenAdmin
+  { database: { db }, passwords, hooks, users, createHostCaller, sessions, undoLinks, options: { userFields } }: Dependencies,
+  given: GivenAdmin
 ): Promise<{ email: string, password: string } | undefined> {
   const caller = createHostCaller({ via: 'first-admin' })
   const existing = hooks.has('beforeUserCreate') || hooks.has('beforeUserUpdate') ? await users.find(given.email) : undefined

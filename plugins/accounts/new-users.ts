@@ -52,8 +52,8 @@ export function createNewUsers (
     },
 
     /**
-     * Creates a user. Throws `Unauthenticated`, `Forbidden`, `InvalidInput` if the password is the name or the address, `EmailTaken`,
-     * `InvalidToken` if the caller may no longer act, and what a hook of the host throws.
+     * Creates a user. Throws `Unauthenticated`, `Forbidden`, `InvalidInput` if the password is the name or the address,
+     * `EmailTaken`, `InvalidToken` if the caller may no longer act, and what a hook of the host throws.
      * @param given what the schema `CreateUser` accepts, of what `withoutIgnored` has returned
      * @param once under what the result is stored. If the key is taken, it throws `KeyTaken`
      */
@@ -79,8 +79,8 @@ export function createNewUsers (
     },
 
     /**
-     * Stores a sign-up, after the response. Throws `InvalidInput` if the password is the name or the address, `TooManyRequests`, and what a
-     * hook of the host throws, whether or not the address has an account.
+     * Stores a sign-up, after the response. Throws `InvalidInput` if the password is the name or the address,
+     * `TooManyRequests`, and what a hook of the host throws, whether or not the address has an account.
      * @param given what the schema `SignUp` accepts, without the fields that users may not write
      */
     async signUp (caller: Caller, given: SignUp): Promise<void> {

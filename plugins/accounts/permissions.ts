@@ -1,4 +1,6 @@
-import { withoutProtected, writerOf as writerOfActor, type UserFields, type Writer } from '../../schema/users/user-fields.ts'
+import {
+  withoutProtected, writerOf as writerOfActor, type UserFields, type Writer,
+} from '../../schema/users/user-fields.ts'
 import { EmailsHidden } from '../../schema/users/user.ts'
 import type { Caller } from '../auth/caller.ts'
 
@@ -13,8 +15,8 @@ export function writerOf ({ isHost, actor }: Caller, id?: string): Writer {
 }
 
 /**
- * Returns an input without the fields of the host that a caller may not write (contract 12.3). Call it before the input is validated: the
- * values of fields that are ignored do not matter. Whatever is no object is returned as it is.
+ * Returns an input without the fields of the host that a caller may not write (contract 12.3). Call it before the input
+ * is validated: the values of fields that are ignored do not matter. Whatever is no object is returned as it is.
  * @param id the user who is changed, or undefined for a new one
  */
 export function withoutIgnored (fields: UserFields, caller: Caller, given: unknown, id?: string): unknown {

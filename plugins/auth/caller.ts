@@ -87,7 +87,10 @@ export class Caller implements Client, CallerDetails {
     if (!this.isHost) this.getActor()
   }
 
-  /** Returns whether the policy permits an action. The host may do everything, somebody without an account at most read. */
+  /**
+   * Returns whether the policy permits an action. The host may do everything, somebody without an account at most
+   * read.
+   */
   allows (action: Action | ReadAction, ownerId?: string): boolean {
     return this.isHost || this.#access.policy.allows(this.actor, action, ownerId)
   }

@@ -87,8 +87,8 @@ export function createIdentity (
   }
 
   /**
-   * Returns `onRequest` hooks that identify the reader, who may be nobody. If anyone may do all of `actions`, there are none: tokens are
-   * ignored, and reads cost no more than without a policy.
+   * Returns `onRequest` hooks that identify the reader, who may be nobody. If anyone may do all of `actions`, there are
+   * none: tokens are ignored, and reads cost no more than without a policy.
    */
   const identifies = (...actions: readonly ReadAction[]) => policy.isOpen(...actions) ? [] : [identifyReader]
 
@@ -96,11 +96,13 @@ export function createIdentity (
   const callers = new WeakMap<FastifyRequest, Caller>()
 
   /**
-   * Returns who performs the operation of a request: its actor, if there is one, with the connection and the origin. A request has one
-   * caller, which is made when it is first needed.
+   * Returns who performs the operation of a request: its actor, if there is one, with the connection and the origin. A
+   * request has one caller, which is made when it is first needed.
    * @param details the actor of an operation that does not depend on the one of the request, and what performs it
    */
-  function callerOf (request: FastifyRequest, { actor = actors.in(request), via }: Partial<Pick<CallerDetails, 'actor' | 'via'>> = {}): Caller {
+  function callerOf (
+    request: FastifyRequest, { actor = actors.in(request), via }: Partial<Pick<CallerDetails, 'actor' | 'via'>> = {}
+  ): Caller {
     const made = callers.get(request)
     // A hook of the host may have identified somebody else since.
     if (made?.actor === actor && (via === undefined || made.via === via)) return made
@@ -189,18 +191,22 @@ export function createIdentity (
     actorOf,
 
     /**
-     * Returns `onRequest` hooks that identify the actor, and ask the policy before the body of the request arrives. Operations ask it again
-     * when they write. An action that reads needs no actor, so if anyone may perform it, nobody is asked.
+     * Returns `onRequest` hooks that identify the actor, and ask the policy before the body of the request arrives.
+     * Operations ask it again when they write. An action that reads needs no actor, so if anyone may perform it, nobody
+     * is asked.
      * @param ownerOf returns the id of the user whose resource the request is about, if the rule depends on it
      * @param others further actions on which the response depends
      */
     allow (
-      action: Action | ReadAction, ownerOf?: (request: FastifyRequest) => string | undefined, others: readonly ReadAction[] = []
+      action: Action | ReadAction, ownerOf?: (request: FastifyRequest) => string | undefined,
+      others: readonly ReadAction[] = []
     ) {
       if (!isReadAction(action)) {
-        return [authenticate, async (request: FastifyRequest) => callerOf(request).authorize(action, ownerOf?.(request))]
+        const authorize = async (request: FastifyRequest) => callerOf(request).authorize(action, ownerOf?.(request))
+        return [authenticate, authorize]
       }
-      const authorize = async (request: FastifyRequest) => policy.authorize(actors.in(request), action, ownerOf?.(request))
+      const authorize = async (request: FastifyRequest) =>
+        policy.authorize(actors.in(request), action, ownerOf?.(request))
       return [...identifies(action, ...others), ...policy.isOpen(action) ? [] : [authorize]]
     },
 

@@ -3,7 +3,9 @@ import { Unauthenticated } from '../../schema/auth/login.ts'
 import { createEntityTag } from '../../schema/http/entity-tag.ts'
 import { Forbidden } from '../../schema/http/errors.ts'
 import type { Options } from '../../schema/options/options.ts'
-import { audiences, isReadAction, type Action, type Actor, type ReadAction, type ReadRule } from '../../schema/options/policy.ts'
+import {
+  audiences, isReadAction, type Action, type Actor, type ReadAction, type ReadRule,
+} from '../../schema/options/policy.ts'
 import { areOpen, readableFields, type UserFields } from '../../schema/users/user-fields.ts'
 
 /** A user as a reader sees it: without the members of the account if the reader may not see them. */
@@ -15,7 +17,8 @@ export interface UserView {
   /** Returns the user without what these readers may not see. */
   show (user: UserRow): VisibleUser
   /**
-   * Returns the entity tag of what they see (contract 10.1). All mounts with the same fields have the same tags, and another view has others.
+   * Returns the entity tag of what they see (contract 10.1). All mounts with the same fields have the same tags, and
+   * another view has others.
    */
   tagOf (user: Pick<UserRow, 'rowVersion'>): string
 }
@@ -33,7 +36,8 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
   const views = new Map<string, UserView>()
 
   /** Returns whether anyone may do all of these. Then readers need not be identified, and all get the same responses. */
-  const isOpen = (...actions: readonly ReadAction[]): boolean => actions.every((action) => isFor(action, audiences.anyone))
+  const isOpen = (...actions: readonly ReadAction[]): boolean =>
+    actions.every((action) => isFor(action, audiences.anyone))
 
   // Everything that shows a user depends on `users:read-email`, and therefore also on who may see the fields of the host.
   const isFor = (action: ReadAction, audience: ReadRule): boolean =>

@@ -28,7 +28,10 @@ export interface FormOperation {
 
 export type FormOperations = Awaited<ReturnType<typeof createFormOperations>>
 
-/** Returns what the forms of the pages do: the operations of the API, so limits, checks and the account log are the same. */
+/**
+ * Returns what the forms of the pages do: the operations of the API, so limits, checks and the account log are the
+ * same.
+ */
 export async function createFormOperations (app: FastifyInstance) {
   const { usherAuth: { callerOf, passwordLinks }, usherAccounts: { newUsers } } = app
   const { rejectFlood, logIn } = createLogIn(app, await createCookies(app))
@@ -41,7 +44,8 @@ export async function createFormOperations (app: FastifyInstance) {
     },
     requestReset: {
       body: RequestReset,
-      submit: (request: RequestOf<{ body: typeof RequestReset }>) => passwordLinks.request(callerOf(request), request.body.email),
+      submit: (request: RequestOf<{ body: typeof RequestReset }>) =>
+        passwordLinks.request(callerOf(request), request.body.email),
     },
     signUp: {
       body: SignUp,
@@ -88,10 +92,12 @@ export interface FormOptions {
 }
 
 /**
- * Adds the route to which the form of a page is sent if the browser runs no scripts. Success leads to another page, and a failure to the
- * same one.
+ * Adds the route to which the form of a page is sent if the browser runs no scripts. Success leads to another page, and
+ * a failure to the same one.
  */
-export function addForm (app: FastifyInstance, { path, operation, checkOrigin, nextOf, renderFailure, headersOf }: FormOptions): void {
+export function addForm (
+  app: FastifyInstance, { path, operation, checkOrigin, nextOf, renderFailure, headersOf }: FormOptions
+): void {
   const { body, onRequest, preValidation, submit } = operation
   app.route({
     method: 'POST',

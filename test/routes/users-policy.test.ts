@@ -148,7 +148,7 @@ t.test('2 a host may pass its own policy', async (t) => {
   t.equal((await inject('DELETE', `/api/users/${user.id}`, { headers: user.headers })).statusCode, 403)
 })
 
-t.test('12.2 a rule of the host is asked before the body arrives and when the change is made, and once for a read', async (t) => {
+t.test('12.2 a rule of the host is asked before the body arrives and when the change is made', async (t) => {
   const asked = new Map<string, number>()
   let isClosed = false
   const rule = (action: string) => (actor: Actor | null) => {
@@ -169,16 +169,18 @@ t.test('12.2 a rule of the host is asked before the body arrives and when the ch
   await isAsked({ 'users:read': 1, 'users:read-email': 1 }, 200, 'GET', path, { headers })
   await isAsked({ 'users:create': 2, 'users:read-email': 3 }, 201, 'POST', '/api/users', { headers, payload })
   await isAsked({ 'users:replace': 2, 'users:read-email': 1 }, 200, 'PATCH', path, { headers, payload: { name: 'B' } })
-  await isAsked({ 'users:replace': 2, 'users:read-email': 2 }, 200, 'PUT', path, { headers, payload: { name: 'C', email: admin.email } })
+  const replacement = { name: 'C', email: admin.email }
+  await isAsked({ 'users:replace': 2, 'users:read-email': 2 }, 200, 'PUT', path, { headers, payload: replacement })
 
   const state = async () => (await openSql(t, usher)`select id, name from users order by id`).join()
   const before = await state()
-  for (const [method, where, body] of [['POST', '/api/users', { ...payload, email: 'b@example.com' }], ['PATCH', path, { name: 'D' }]] as const) {
+  const slow = [['POST', '/api/users', { ...payload, email: 'b@example.com' }], ['PATCH', path, { name: 'D' }]] as const
+  for (const [method, where, body] of slow) {
     isClosed = false
     const request = await beginRequest(t, usher, method, where, headers, body)
     isClosed = true
     request.finish()
-    t.match(await request.answer, /^HTTP\/1\.1 403 [^]*"FORBIDDEN"/, `${method}: the rule has changed while the body arrived`)
+    t.match(await request.answer, /^HTTP\/1\.1 403 [^]*"FORBIDDEN"/, `${method}: the rule has changed meanwhile`)
   }
   t.equal(await state(), before)
 })

@@ -30,7 +30,9 @@ interface Dependencies extends LinkDependencies {
 
 /** Sends links by mail with which users set a password (contract 4.7). */
 export function createPasswordLinks (
-  { lifecycle, database: { db }, links, mails: { mailer, render }, audit, throttle, options: { passwordTokenSeconds } }: Dependencies
+  {
+    lifecycle, database: { db }, links, mails: { mailer, render }, audit, throttle, options: { passwordTokenSeconds },
+  }: Dependencies
 ) {
   const queue = fastq.promise(({ email, caller }: { email: string, caller: Caller }) => sendLink(email, caller), AT_ONCE)
   let hasWarned = false
