@@ -68,7 +68,7 @@ export function createNewUsers (
       const row = { ...user, passwordHash, context: audit.contextOf(caller), token: caller.token, once }
       const inTransaction = hooks.during('onUserCreate', caller)
       // Without a hook, users that are created at the same time share a statement, which checks their tokens.
-      if (!inTransaction) return users.create(row, caller.client)
+      if (!inTransaction) return users.create(row, caller)
       return db.transaction().execute(async (trx) => {
         const [created] = await insertUsers(trx, [row], userFields)
         if (created instanceof Error) throw created

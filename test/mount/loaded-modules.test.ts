@@ -11,7 +11,7 @@ type Part = NonNullable<UsherOptions['without']>[number]
 const modulesOf: Record<Part, RegExp> = {
   uploads: /plugins\/uploads|routes\/uploads|\/@fastify\/multipart\/|\/file-type\//,
   posts: /plugins\/posts\/(posts|events)\./,
-  graphql: /routes\/graphql|\/(mercurius|graphql|graphql-jit|ws)\/|plugins\/posts\/events\./,
+  graphql: /routes\/graphql|node_modules\/(mercurius|graphql|graphql-jit|ws)\/|plugins\/posts\/events\./,
   docs: /routes\/docs\./,
   pages: /routes\/account-pages/,
 }
