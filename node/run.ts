@@ -1,7 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import type { AddressInfo } from 'node:net'
 import { resolve } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import pipelining from '../plugins/http/raw/pipelining.ts'
@@ -26,6 +25,7 @@ import { stopOnSignals } from './process/stop-on-signals.ts'
 import { stopWithParent } from './process/stop-with-parent.ts'
 import { waitForDatabase } from './wait-for-database.ts'
 import { audiences, type Policy } from '../schema/options/policy.ts'
+import { settlesWithin } from '../schema/runtime/in-time.ts'
 import { PROGRAM } from '../schema/runtime/program.ts'
 import { serviceOptions } from './settings/service-options.ts'
 import type { Settings } from './settings/settings.ts'
@@ -88,7 +88,7 @@ export async function run (settings: Settings): Promise<void> {
   // and the next start continues it. The database is stopped last, because requests in flight need it.
   async function stop (): Promise<void> {
     manager.stopping()
-    const hasEnded = await Promise.race([serving.then(() => true, () => true), delay(START_MS, false)])
+    const hasEnded = await settlesWithin(serving, START_MS, { ref: true })
     if (hasEnded) await app.close()
     await opening.then((data) => data.stop(), () => {})
     await manager.sent()

@@ -1,5 +1,6 @@
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import type { Row, RowList } from 'postgres'
+import { inTime } from '../../schema/runtime/in-time.ts'
 import type { Backends } from './backends.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import type { Failure } from './sockets.ts'
@@ -25,9 +26,9 @@ export interface Outages {
   /**
    * Called when a heartbeat was answered.
    * @param query runs a statement on the connection of heartbeats
-   * @param patience milliseconds after which unanswered statements may have stalled
+   * @param timeoutMs milliseconds after which unanswered statements may have stalled
    */
-  onAnswer (query: (statement: string) => Promise<RowList<Row[]>>, patience: number): void | Promise<void>
+  onAnswer (query: (statement: string) => Promise<RowList<Row[]>>, timeoutMs: number): void | Promise<void>
   /**
    * Called when the database does not answer, or cannot be connected to.
    * @param answers the value of `answers` when it stopped answering
@@ -61,28 +62,27 @@ export function failStatements ({ breaker, backends, renew, probe, statementTime
 
   // Heartbeats are answered although statements are not. Finds out whether the statements are merely slow, or whether their
   // connections or PostgreSQL processes stall (docs/decisions/outages-and-failover.md).
-  async function detectStall (query: (statement: string) => Promise<RowList<Row[]>>, patience: number): Promise<void> {
+  async function detectStall (query: (statement: string) => Promise<RowList<Row[]>>, timeoutMs: number): Promise<void> {
     const { answers } = breaker
     isChecking = true
     const areIdle = await backends.areIdle(query).finally(() => { isChecking = false })
     // Answers of statements may have arrived together with this answer. They are read in this turn of the event loop.
     await turn()
-    if (!areIdle || isStalled || breaker.answers !== answers || breaker.longestWait < patience) return
+    if (!areIdle || isStalled || breaker.answers !== answers || breaker.longestWait < timeoutMs) return
     log.warn({ waited: Math.round(breaker.longestWait) }, 'The database answers heartbeats, but no statements')
     breaker.expire(0)
-    void restore(patience)
+    void restore(timeoutMs)
   }
 
   // Replaces all connections until the new ones answer. If these do not answer either, new statements fail until they do.
-  async function restore (patience: number): Promise<void> {
-    const options = { signal: closing, ref: false }
+  async function restore (timeoutMs: number): Promise<void> {
+    const noAnswer = () => new Error('the new connections do not answer')
     isStalled = true
     while (!closing.aborted) {
       renew(0)
-      const answered = Promise.race([probe().then(() => true), delay(patience, false, options)])
-      if (await answered.catch(() => false)) break
+      if (await inTime(probe(), timeoutMs, noAnswer).then(() => true, () => false)) break
       breaker.setClosed(false)
-      await delay(RETRY_MS, undefined, options).catch(() => {})
+      await delay(RETRY_MS, undefined, { signal: closing, ref: false }).catch(() => {})
     }
     isStalled = false
     if (!closing.aborted) closeBreaker('The database answers statements again')
@@ -97,9 +97,9 @@ export function failStatements ({ breaker, backends, renew, probe, statementTime
     get answers () { return breaker.answers },
     get isWaiting () { return breaker.longestWait > 0 },
 
-    onAnswer (query, patience) {
+    onAnswer (query, timeoutMs) {
       expire(statementTimeout + GRACE_MS)
-      if (!isChecking && breaker.longestWait >= patience) return detectStall(query, patience)
+      if (!isChecking && breaker.longestWait >= timeoutMs) return detectStall(query, timeoutMs)
     },
 
     onOutage (err, answers, deadline) {

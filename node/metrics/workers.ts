@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster'
+import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import { ofProcesses } from './processes.ts'
 import { combine, lastingOf, toText, type PrometheusMetric } from './prometheus.ts'
 import type { MetricsAddress } from './address.ts'
@@ -103,9 +104,6 @@ export function answerPrimary (read: () => Promise<PrometheusMetric[]>): () => P
 
   return async () => {
     process.off('message', onMessage)
-    const { promise: late, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, GOODBYE_MS)
-    if (process.connected) await Promise.race([send(), late])
-    clearTimeout(timer)
+    if (process.connected) await settlesWithin(send(), GOODBYE_MS, { ref: true })
   }
 }

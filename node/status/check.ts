@@ -1,3 +1,5 @@
+import { inTime } from '../../schema/runtime/in-time.ts'
+
 /** How a part of the service is. What cannot be checked, because something else has failed or is not used, is skipped. */
 export type State = 'ok' | 'warning' | 'failed' | 'skipped'
 
@@ -16,15 +18,12 @@ export const warning = (detail: string): Result => ({ state: 'warning', detail }
 export const failed = (detail: string): Result => ({ state: 'failed', detail })
 export const skipped = (detail: string): Result => ({ state: 'skipped', detail })
 
-/** Runs a check. If it throws or takes longer than `ms`, it has failed. */
-export async function check (name: string, run: () => Promise<Result> | Result, ms = 15_000): Promise<Check> {
-  const late = Promise.withResolvers<Result>()
-  const timer = setTimeout(() => late.resolve(failed(`no answer within ${ms / 1000} seconds`)), ms)
+/** Runs a check. If it throws or takes longer than `timeoutMs`, it has failed. */
+export async function check (name: string, run: () => Promise<Result> | Result, timeoutMs = 15_000): Promise<Check> {
+  const isLate = () => new Error(`no answer within ${timeoutMs / 1000} seconds`)
   try {
-    return { name, ...await Promise.race([run(), late.promise]) }
+    return { name, ...await inTime((async () => run())(), timeoutMs, isLate, { ref: true }) }
   } catch (error) {
     return { name, ...failed((error as Error).message) }
-  } finally {
-    clearTimeout(timer)
   }
 }

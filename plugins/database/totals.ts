@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { readTotals, type Totals } from '../../db/users/totals.ts'
 import { DatabaseUnavailable } from '../../schema/http/errors.ts'
+import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import type { Core } from '../core.ts'
 
 const LEAST_PAUSE_MS = 1000
@@ -33,7 +33,7 @@ export function addTotals ({ lifecycle, database: { db }, telemetry: { metrics }
 
   metrics.beforeRead(async () => {
     if (!isClosing && !reading && performance.now() >= nextAt) reading = read()
-    await Promise.race([reading, delay(deadlines.metrics, undefined, { ref: false })])
+    if (reading) await settlesWithin(reading, deadlines.metrics)
   })
   // The database closes next. Metrics can still be read, such as the last values of a worker, and show the last known totals.
   lifecycle.addHook('onClose', async () => {

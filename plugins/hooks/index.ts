@@ -3,6 +3,7 @@ import postgres from 'postgres'
 import { copyRow } from '../../db/tables/row.ts'
 import type { Database } from '../../db/tables/index.ts'
 import { ClientDisconnected, InternalError, InvalidInput, UsherError } from '../../schema/http/errors.ts'
+import { inTime } from '../../schema/runtime/in-time.ts'
 import { HookTimeout, type HookContext, type HookName, type Hooks, type TransactionContext } from '../../schema/options/hooks.ts'
 import type { Options } from '../../schema/options/options.ts'
 import { withoutEmpty } from '../../schema/users/user-fields.ts'
@@ -35,18 +36,15 @@ function createHooks ({ hooks, hookSeconds, userFields }: Options) {
   async function run (name: HookName, caller: Caller, call: (context: HookContext) => unknown): Promise<unknown> {
     const deadline = deadlines.get(caller) ?? { at: performance.now() + hookSeconds * 1000, controller: new AbortController() }
     deadlines.set(caller, deadline)
-    const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => {
-      reject(new HookTimeout())
-      deadline.controller.abort()
-    }, Math.max(0, deadline.at - performance.now()))
     const { actor, via } = caller
+    const work = (async () => call({ actor, via, signal: deadline.controller.signal }))()
     try {
-      return await Promise.race([(async () => call({ actor, via, signal: deadline.controller.signal }))(), late])
+      return await inTime(work, Math.max(0, deadline.at - performance.now()), () => {
+        deadline.controller.abort()
+        return new HookTimeout()
+      })
     } catch (error) {
       throw reportFailure(error, name, caller)
-    } finally {
-      clearTimeout(timer)
     }
   }
 

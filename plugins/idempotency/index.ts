@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import { batchCalls } from '../../db/batching/batching.ts'
 import { deleteExpiredResults, findResults, KeyTaken, type StoredResult } from '../../db/idempotency/idempotency.ts'
 import { ByteBudget } from '../../schema/text/byte-budget.ts'
+import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import {
   createToResultKey, Gone, IdempotencyKeyInUse, IdempotencyKeyReused, isSameRequest, type KeyedRequest, type ResultKey,
 } from '../../schema/http/idempotency.ts'
@@ -71,10 +72,7 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
   // Resolves when no request of this node with the key is in progress. The next step must follow in the same turn.
   async function settle (key: string, until: number): Promise<void> {
     for (let busy = inProgress.get(key); busy; busy = inProgress.get(key)) {
-      const timer = new AbortController()
-      const late = delay(Math.max(0, until - performance.now()), true, { signal: timer.signal }).catch(() => false)
-      if (await Promise.race([busy, late])) throw new IdempotencyKeyInUse()
-      timer.abort()
+      if (!await settlesWithin(busy, Math.max(0, until - performance.now()))) throw new IdempotencyKeyInUse()
     }
   }
 

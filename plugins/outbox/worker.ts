@@ -3,6 +3,7 @@ import { batchCalls } from '../../db/batching/batching.ts'
 import { claimDeliveries, deleteDeliveries, findDelay, postponeDelivery, type Attempt, type Delivery } from '../../db/outbox/deliveries.ts'
 import { failDelivery } from '../../db/outbox/failures.ts'
 import { DatabaseUnavailable } from '../../schema/http/errors.ts'
+import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import type { Core } from '../core.ts'
 
 /** Pauses and time limits, which tests shorten. */
@@ -116,6 +117,7 @@ export function createWorker (
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(new Error(`the attempt did not finish within ${attemptMs} ms`)), attemptMs).unref()
     const signal = AbortSignal.any([late.signal, closing.signal])
+    // Not `inTime`, because the end of the app ends an attempt as well.
     const { promise: aborted, reject } = Promise.withResolvers<never>()
     const abort = () => reject(signal.reason)
     signal.addEventListener('abort', abort, { once: true })
@@ -144,7 +146,7 @@ export function createWorker (
       wake()
       await loop
       if (target.atClose) await fill().catch(() => {})
-      await Promise.race([Promise.all(running), pause(drainMs, undefined, { ref: false })])
+      await settlesWithin(Promise.all(running), drainMs)
       closing.abort(new Error('the app has closed'))
       await Promise.allSettled(running)
     },

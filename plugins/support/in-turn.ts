@@ -1,4 +1,5 @@
 import { Overloaded } from '../../schema/http/errors.ts'
+import { settlesWithin } from '../../schema/runtime/in-time.ts'
 
 const MAX_WAITING = 10_000
 
@@ -42,11 +43,8 @@ export function createInTurn ({ timeoutMs, waiting: maxWaiting = MAX_WAITING }: 
   // Waits for the end of a task. Returns false if that takes too long.
   async function isOver (task: Promise<void>): Promise<boolean> {
     waiting++
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<false>((resolve) => { timer = setTimeout(() => resolve(false), timeoutMs) })
-    const inTime = await Promise.race([task.then(() => true as const), late])
-    clearTimeout(timer)
+    const hasEnded = await settlesWithin(task, timeoutMs, { ref: true })
     waiting--
-    return inTime
+    return hasEnded
   }
 }
