@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import fp from 'fastify-plugin'
 import { batchCalls } from '../../db/batching/batching.ts'
 import { deleteExpiredResults, findResults, KeyTaken, type StoredResult } from '../../db/idempotency/idempotency.ts'
-import { ByteBudget } from '../../schema/text/byte-budget.ts'
 import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import {
   createToResultKey, Gone, IdempotencyKeyInUse, IdempotencyKeyReused, isSameRequest, type KeyedRequest, type ResultKey,
 } from '../../schema/http/idempotency.ts'
 import type { Caller } from '../auth/caller.ts'
 import { coreOf, type Core } from '../core.ts'
+import { TokenBuckets } from '../support/token-bucket.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
 
 // How long a repeated request waits before it first asks whether another node has finished the first one.
@@ -17,7 +17,7 @@ const PURGE_SECONDS = 600
 // How many bytes the results of changes may have that an actor makes on this node in a day. A creation stores its record anyway, and
 // its result at most doubles that, but changes of one record could fill the disk.
 const CHANGE_BYTES = 64 * 1024 * 1024
-const DAY_MS = 86_400_000
+const DAY_MINUTES = 1440
 // Rejections after which the first request may nevertheless have succeeded. One that denies a permission is never replaced by a result.
 const CONFLICTS: ReadonlySet<unknown> = new Set([400, 404, 409, 412, 413, 422, 429])
 
@@ -116,7 +116,7 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
     toResultKey,
 
     /** How many bytes the results of an actor's changes may have. */
-    changes: new ByteBudget(CHANGE_BYTES, DAY_MS),
+    changes: new TokenBuckets({ burst: CHANGE_BYTES, perMinute: CHANGE_BYTES / DAY_MINUTES }),
 
     /**
      * Performs a request with a key, or returns the stored result of the first request with it (contract 10.4). Throws

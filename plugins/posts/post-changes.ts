@@ -102,7 +102,7 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
       if (!once) return posts.update(post.id, { ...changes, ...actorOf(caller) }, () => caller.confirm(), { match })
       budget.require(caller.getActor().id)
       const updated = await posts.update(post.id, { ...changes, ...actorOf(caller) }, () => caller.confirm(), { match, once })
-      budget.add(caller.getActor().id, Buffer.byteLength(updated.content) + OTHER_BYTES)
+      budget.of(caller.getActor().id).take(Buffer.byteLength(updated.content) + OTHER_BYTES)
       return updated
     },
 

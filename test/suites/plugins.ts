@@ -1,3 +1,6 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('plugins/{bounded-rows,dependencies,event-loop-load,in-turn,mail-limits,mails,mailer,retries,void-mails}.test.ts', 'plugins/outbox/*.test.ts')
+runTogether(
+  'plugins/{bounded-rows,dependencies,event-loop-load,in-turn,mail-limits,mails,mailer,recent-rejections,retries,token-bucket,void-mails}.test.ts',
+  'plugins/outbox/*.test.ts'
+)

@@ -10,16 +10,18 @@ import {
 import { foldEmail } from '../../../schema/text/address.ts'
 import { TooManyRequests } from '../../../schema/http/errors.ts'
 import { networkOf, networksOf, type Network } from '../../../schema/http/network.ts'
-import { createRecentRejections } from './recent-rejections.ts'
 import { createTarpit } from './tarpit.ts'
 import { LIFETIME_SECONDS, PENDING } from '../links/sign-ups.ts'
 import type { Core } from '../../core.ts'
 import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import { createRecentRejections } from '../../support/recent-rejections.ts'
 import { createRetries } from '../../support/retries.ts'
 
 const LOGIN_OF_NETWORK = 'login.address'
 const OPERATIONS = ['login', 'refresh', 'reset', 'verification', 'sign-up'] as const
 const ROWS = 100_000
+// In a flood on one subject, a node rejects from memory until the limit has room again, for five seconds at most.
+const FLOOD = { after: 20, maxMs: 5000 }
 const PURGE_SECONDS = 10
 const PURGE_NETWORKS_SECONDS = 3600
 // It is not known when a locked account accepts passwords again, so `Retry-After` is an arbitrary value.
@@ -68,7 +70,7 @@ export function createThrottle (core: Core) {
     ...inTurn, telemetry: batch('login-failures.count'),
   })
   const throttled = metrics.counter('usher_throttled_attempts_total', 'Attempts that were rejected because a limit is used up', { label: 'operation', values: OPERATIONS })
-  const rejections = createRecentRejections()
+  const rejections = createRecentRejections({ Rejection: TooManyRequests, ...FLOOD })
   const delay = createTarpit(lifecycle)
   const retry = createRetries(core)
   const loginOfNetwork = createNetworkLimit(LOGIN_OF_NETWORK, throttle.address)
@@ -116,10 +118,11 @@ export function createThrottle (core: Core) {
     const putBack = batchCalls((attempts: Attempt[]) => refund(db, limit, attempts), { ...inTurn, telemetry: batch('throttle.refund') })
 
     return async (factor: number, ...subject: string[]): Promise<Charged> => {
-      rejections.throwIfRejected(name, ...subject)
+      const key = subjectKey(name, ...subject)
+      rejections.throwIfRejected(key)
       const attempt = { key: limitKey(name, subject, factor), factor }
       await take(attempt).catch((error) => {
-        if (error instanceof TooManyRequests) rejections.record(error, name, ...subject)
+        if (error instanceof TooManyRequests) rejections.record(key, error)
         throw error
       })
       const refund = () => putBack(attempt)
@@ -129,7 +132,7 @@ export function createThrottle (core: Core) {
 
   // Before any of them is charged.
   function throwIfAnyRejected (limit: string, networks: readonly Network[]): void {
-    for (const { name } of networks) rejections.throwIfRejected(limit, name)
+    for (const { name } of networks) rejections.throwIfRejected(subjectKey(limit, name))
   }
 
   // Counts and delays a rejection.
@@ -210,6 +213,8 @@ export function createThrottle (core: Core) {
     purge,
   }
 }
+
+const subjectKey = (...subject: string[]): string => subject.join(' ')
 
 const toLimit = ({ burst, perMinute }: { burst: number, perMinute: number }): Limit => ({ burst, interval: 60e6 / perMinute })
 

@@ -2,20 +2,19 @@ import type { FastifyInstance } from 'fastify'
 import type { DocumentWork } from '../../../schema/graphql/document-work.ts'
 import { TooManyDocuments } from '../../../schema/graphql/limits.ts'
 import { limitOf, type Network } from '../../../schema/http/network.ts'
-import { TokenBucket, type TokenBucketOptions } from './token-bucket.ts'
-
-const NETWORKS_KEPT = 10_000
+import { TokenBucket, TokenBuckets, type TokenBucketOptions } from '../../../plugins/support/token-bucket.ts'
 
 /** Limits the time that validating and compiling new documents takes, for each network and for all networks together. */
 export class DocumentBudget {
   readonly #perNetwork: TokenBucketOptions
   readonly #ofAll: TokenBucketOptions
   readonly #total: TokenBucket
-  readonly #networks = new Map<string, TokenBucket>()
+  readonly #networks: TokenBuckets
 
   constructor ({ documents, allDocuments }: FastifyInstance['usherOptions']['graphql']) {
     this.#perNetwork = documents
     this.#ofAll = allDocuments
+    this.#networks = new TokenBuckets(documents)
     this.#total = new TokenBucket(allDocuments)
   }
 
@@ -30,11 +29,7 @@ export class DocumentBudget {
 
   #bucketOf (network: Network): TokenBucket {
     const limit = (name: 'burst' | 'perMinute') => limitOf(network, this.#perNetwork[name], this.#ofAll[name])
-    const bucket = this.#networks.get(network.name) ?? new TokenBucket({ burst: limit('burst'), perMinute: limit('perMinute') })
-    this.#networks.delete(network.name)
-    this.#networks.set(network.name, bucket)
-    if (this.#networks.size > NETWORKS_KEPT) this.#networks.delete(this.#networks.keys().next().value!)
-    return bucket
+    return this.#networks.of(network.name, { burst: limit('burst'), perMinute: limit('perMinute') })
   }
 }
 

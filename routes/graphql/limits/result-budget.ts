@@ -2,7 +2,7 @@ import { Overloaded } from '../../../schema/http/errors.ts'
 import { ResponseTooLarge } from '../../../schema/graphql/limits.ts'
 import { clientNetworksOf } from '../../../plugins/http/client-info.ts'
 import type { Network } from '../../../schema/http/network.ts'
-import { ByteBudget } from '../live/quotas.ts'
+import { BytePool } from './byte-pool.ts'
 
 // Responses of at most this many bytes are not counted in the total.
 const SMALL = 64 * 1024
@@ -25,14 +25,14 @@ export interface ResultSize {
 export class ResultBudget {
   readonly maxBytes: number
   readonly #small: number
-  readonly #total: ByteBudget
+  readonly #total: BytePool
   readonly #share: number
   readonly #networks = new Map<string, number>()
 
   constructor ({ maxResponseBytes, bufferedBytes }: { maxResponseBytes: number, bufferedBytes: number }) {
     this.maxBytes = maxResponseBytes
     this.#small = Math.min(SMALL, maxResponseBytes)
-    this.#total = new ByteBudget(bufferedBytes)
+    this.#total = new BytePool(bufferedBytes)
     this.#share = Math.max(maxResponseBytes, NETWORK_SHARE * bufferedBytes)
   }
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { UnreadBytes } from './quotas.ts'
+import type { UnreadBytes } from './unread-bytes.ts'
 import type { Transport } from './sink.ts'
 
 /** Adds the metrics of connections and subscriptions. Returns functions that count one until the returned function is called. */

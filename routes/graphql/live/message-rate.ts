@@ -1,4 +1,4 @@
-import { TokenBucket, type TokenBucketOptions } from '../limits/token-bucket.ts'
+import { TokenBucket, type TokenBucketOptions } from '../../../plugins/support/token-bucket.ts'
 
 /** The rate at which a client may send messages. */
 export type MessageRateOptions = TokenBucketOptions

@@ -3,7 +3,7 @@ import type { PostRow } from '../../../db/posts/posts.ts'
 import type { PostEvent, PostStream } from '../../../plugins/posts/post-stream.ts'
 import { positionOf } from '../../../plugins/posts/recent-posts.ts'
 import { encodePlace } from '../../../schema/http/cursor.ts'
-import type { ByteBudget } from './quotas.ts'
+import type { BytePool } from '../limits/byte-pool.ts'
 import { ENOUGH_BYTES, type Sink } from './sink.ts'
 import { waitForTimeSlice } from './time-slice.ts'
 
@@ -28,7 +28,7 @@ export interface Work {
   /** Called when an event could not be rendered. It must call `fail`, so that the subscribers receive no later event. */
   onFailed (operation: SharedOperation, error: unknown): void
   /** The bytes that events rendered ahead and posts read ahead may have, in all operations together. */
-  readonly ahead: ByteBudget
+  readonly ahead: BytePool
 }
 
 /** A subscription that is executed once for all its subscribers. Each event is rendered once. */

@@ -5,7 +5,9 @@ import { encodePlace } from '../../../schema/http/cursor.ts'
 import { TooManyConnections, TooManySubscriptions } from '../../../schema/graphql/limits.ts'
 import type { Network } from '../../../schema/http/network.ts'
 import { formatErrors } from '../execution/format.ts'
-import { ByteBudget, Quota, UnreadBytes } from './quotas.ts'
+import { BytePool } from '../limits/byte-pool.ts'
+import { ClientQuota } from './client-quota.ts'
+import { UnreadBytes } from './unread-bytes.ts'
 import { SharedOperation, type Subscriber } from './shared-operation.ts'
 import { measureSubscriptions } from './measure.ts'
 import type { Sink, Transport } from './sink.ts'
@@ -22,9 +24,9 @@ export type Subscriptions = ReturnType<typeof createSubscriptions>
 export function createSubscriptions (usher: FastifyInstance) {
   const { live } = usher.usherOptions
   const running = new Map<string, Set<SharedOperation>>()
-  const connections = new Quota({ perNetwork: live.connectionsPerNetwork, total: live.connections, Exceeded: TooManyConnections })
-  const different = new Quota({ perNetwork: live.subscriptionsPerNetwork, total: live.subscriptions, Exceeded: TooManySubscriptions })
-  const ahead = new ByteBudget(live.bufferedBytes)
+  const connections = new ClientQuota({ perNetwork: live.connectionsPerNetwork, total: live.connections, Exceeded: TooManyConnections })
+  const different = new ClientQuota({ perNetwork: live.subscriptionsPerNetwork, total: live.subscriptions, Exceeded: TooManySubscriptions })
+  const ahead = new BytePool(live.bufferedBytes)
   const unread = new UnreadBytes(live.unreadBytes)
   const counts = measureSubscriptions(usher, unread, () => [...running.values()].reduce((sum, { size }) => sum + size, 0))
   const { tracing } = usher.usherTelemetry

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { PostStream } from '../../../plugins/posts/post-stream.ts'
 import { positionOf } from '../../../plugins/posts/recent-posts.ts'
-import { ByteBudget } from '../../../routes/graphql/live/quotas.ts'
+import { BytePool } from '../../../routes/graphql/limits/byte-pool.ts'
 import { SharedOperation, type Subscriber } from '../../../routes/graphql/live/shared-operation.ts'
 import type { Sink } from '../../../routes/graphql/live/sink.ts'
 import { postAt, PostSource } from '../../helpers/post-source.ts'
@@ -43,10 +43,10 @@ class Reader implements Sink {
   }
 }
 
-interface Setup { ahead?: ByteBudget, size?: number, render?: (position: number) => Promise<string> }
+interface Setup { ahead?: BytePool, size?: number, render?: (position: number) => Promise<string> }
 
 /** Runs an operation for readers that all begin at the present. */
-function start (t: Test, readers: readonly Reader[], { ahead = new ByteBudget(MIB), size = 10, render }: Setup = {}) {
+function start (t: Test, readers: readonly Reader[], { ahead = new BytePool(MIB), size = 10, render }: Setup = {}) {
   const source = new PostSource()
   const stream = new PostStream(source, { position: 0, epoch: 1, authorId: undefined, isLatest: true })
   const [slow, failures, rendered]: [Subscriber[], unknown[], number[]] = [[], [], []]
@@ -100,7 +100,7 @@ t.test('7.7 a subscriber that reads slower than others is removed, so that they 
 })
 
 t.test('1.13 if nobody reads, only a few events are rendered, and all follow later', async (t) => {
-  const ahead = new ByteBudget(MIB)
+  const ahead = new BytePool(MIB)
   const reader = new Reader()
   reader.reads = false
   const { create, rendered } = start(t, [reader], { ahead, size: 50_000 })

@@ -1,0 +1,33 @@
+import t from 'tap'
+import { createRecentRejections } from '../../plugins/support/recent-rejections.ts'
+import { TooManyPosts } from '../../schema/posts/post.ts'
+
+const minute = new TooManyPosts(60)
+
+t.test('a key that was rejected often enough is rejected from memory, with the same error', async (t) => {
+  const rejections = createRecentRejections({ Rejection: TooManyPosts, after: 2, maxMs: 60_000 })
+  rejections.record('eve', minute)
+  rejections.throwIfRejected('eve')
+  rejections.record('eve', minute)
+  t.throws(() => rejections.throwIfRejected('eve'), { code: 'TOO_MANY_POSTS', retryAfter: 60 })
+  rejections.throwIfRejected('ada')
+  rejections.clear()
+  rejections.throwIfRejected('eve')
+})
+
+t.test('a key is not rejected from memory for longer than that', async () => {
+  const rejections = createRecentRejections({ Rejection: TooManyPosts, after: 1, maxMs: 0 })
+  rejections.record('eve', minute)
+  rejections.throwIfRejected('eve')
+})
+
+t.test('of many rejected keys, those that were rejected last are remembered', async (t) => {
+  const rejections = createRecentRejections({ Rejection: TooManyPosts, after: 1, maxMs: 60_000 })
+  rejections.record('first', minute)
+  for (let index = 1; index < 10_000; index++) rejections.record(`other ${index}`, minute)
+  rejections.record('first', minute)
+  rejections.record('last', minute)
+  t.throws(() => rejections.throwIfRejected('first'))
+  t.throws(() => rejections.throwIfRejected('last'))
+  rejections.throwIfRejected('other 1')
+})
