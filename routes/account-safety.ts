@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
 import { getEmailTokenOwner } from '../db/auth/email-tokens.ts'
 import { findAccount } from '../db/auth/password-tokens.ts'
 import { getUndoTokenOwner } from '../db/auth/undo-tokens.ts'
@@ -10,6 +9,7 @@ import { IdParams } from '../schema/http/params.ts'
 import { MailReply } from '../schema/auth/password.ts'
 import { failures, NoContent } from '../schema/http/reply.ts'
 import { UserNotFound } from '../schema/users/user.ts'
+import { idOf } from './params.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const schemas = {
@@ -89,7 +89,5 @@ const accountSafetyRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.code(204).send(null)
   }
 }
-
-const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()
 
 export default accountSafetyRoutes

@@ -7,6 +7,7 @@ import { pageTag } from '../schema/http/entity-tag.ts'
 import { failures, NoContent, NotModified } from '../schema/http/reply.ts'
 import { SessionList } from '../schema/auth/session.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
+import { idOf } from './params.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 
 const tags = ['auth']
@@ -107,7 +108,5 @@ const sessionRoutes: FastifyPluginAsyncTypebox = async (app) => {
     return reply.code(204).send(null)
   }
 }
-
-const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()
 
 export default sessionRoutes

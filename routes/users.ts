@@ -17,6 +17,7 @@ import { writableFields } from '../schema/users/user-fields.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
 import { createOnce } from './idempotency.ts'
 import { MERGE_PATCH, PATCH_TYPES, requirePatchType } from './merge-patch.ts'
+import { idOf } from './params.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
 import userListRoute from './user-list.ts'
 import { describeTag } from '../plugins/http/docs.ts'
@@ -155,7 +156,7 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     const noneMatch = readIfNoneMatch(headers['if-none-match'])
     if (noneMatch === undefined) return match
     if (noneMatch === '*') return []
-    const { rowVersion } = await users.versionOf((params as { id: string }).id, socket)
+    const { rowVersion } = await users.versionOf(idOf({ params }), socket)
     return permits(noneMatch, rowVersion) ? [] : match
   }
 
@@ -194,7 +195,5 @@ const userRoutes: FastifyPluginAsyncTypebox = async (app) => {
     request.body = withoutIgnored(userFields, caller, request.body, idOf(request))
   }
 }
-
-const idOf = ({ params }: FastifyRequest): string => (params as { id: string }).id.toLowerCase()
 
 export default userRoutes
