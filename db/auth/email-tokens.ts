@@ -2,8 +2,7 @@ import { sql } from 'kysely'
 import { EmailVerified } from '../../schema/auth/email-verification.ts'
 import { invalidMailToken } from '../../schema/auth/mail-token.ts'
 import { EmailTaken } from '../../schema/users/user.ts'
-import { anyOf } from '../batching/any-of.ts'
-import { replanned } from '../driver/replanned.ts'
+import { deleteExpired } from '../batching/delete-expired.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'
 import { storeUserEvent } from '../outbox/store.ts'
 import { isEmailTaken } from '../driver/postgres.ts'
@@ -121,8 +120,5 @@ async function setEmail (trx: Database, userId: string, email: string): Promise<
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
-export async function deleteExpiredEmailTokens (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('email_tokens').where('hash', '=', ({ selectFrom }) =>
-    anyOf(selectFrom('email_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
-  return Number(numDeletedRows)
-}
+export const deleteExpiredEmailTokens = (db: Database, limit: number): Promise<number> =>
+  deleteExpired(db, 'email_tokens', { column: 'expires_at', limit })

@@ -3,9 +3,8 @@ import { InvalidToken } from '../../schema/auth/login.ts'
 import { invalidMailToken } from '../../schema/auth/mail-token.ts'
 import { WrongPassword } from '../../schema/auth/password.ts'
 import { UserNotFound } from '../../schema/users/user.ts'
-import { anyOf } from '../batching/any-of.ts'
+import { deleteExpired } from '../batching/delete-expired.ts'
 import { insertAuditEntries, type NewAuditEntry } from '../audit/audit.ts'
-import { replanned } from '../driver/replanned.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'
 import { storeUserEvent } from '../outbox/store.ts'
@@ -155,8 +154,5 @@ export async function replacePassword (
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
-export async function deleteExpiredPasswordTokens (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('password_tokens').where('hash', '=', ({ selectFrom }) =>
-    anyOf(selectFrom('password_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
-  return Number(numDeletedRows)
-}
+export const deleteExpiredPasswordTokens = (db: Database, limit: number): Promise<number> =>
+  deleteExpired(db, 'password_tokens', { column: 'expires_at', limit })

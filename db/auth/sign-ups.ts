@@ -2,10 +2,9 @@ import { sql } from 'kysely'
 import { invalidMailToken } from '../../schema/auth/mail-token.ts'
 import { EmailTaken, type Role } from '../../schema/users/user.ts'
 import { noFields, type UserField } from '../../schema/users/user-fields.ts'
-import { anyOf } from '../batching/any-of.ts'
+import { deleteExpired } from '../batching/delete-expired.ts'
 import { auditColumns } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
-import { replanned } from '../driver/replanned.ts'
 import { mailColumns, mailValues, type NewMail } from '../outbox/mails.ts'
 import { storing, userData } from '../outbox/store.ts'
 import { seconds, type ClientInfo } from '../sessions/sessions.ts'
@@ -128,8 +127,5 @@ export async function confirmSignUp (
 }
 
 /** Deletes at most `limit` expired sign-ups. Returns the number of deleted rows. */
-export async function deleteExpiredSignUps (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('sign_ups').where('hash', '=', ({ selectFrom }) =>
-    anyOf(selectFrom('sign_ups').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
-  return Number(numDeletedRows)
-}
+export const deleteExpiredSignUps = (db: Database, limit: number): Promise<number> =>
+  deleteExpired(db, 'sign_ups', { column: 'expires_at', limit })

@@ -2,8 +2,7 @@ import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../../schema/auth/mail-token.ts'
 import { foldEmail } from '../../schema/text/address.ts'
 import { EmailTaken } from '../../schema/users/user.ts'
-import { anyOf } from '../batching/any-of.ts'
-import { replanned } from '../driver/replanned.ts'
+import { deleteExpired } from '../batching/delete-expired.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
 import { storeUserEvent } from '../outbox/store.ts'
 import { isEmailTaken } from '../driver/postgres.ts'
@@ -134,8 +133,5 @@ export async function undoChange (trx: Database, { hash, userId }: { hash: Uint8
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */
-export async function deleteExpiredUndoTokens (db: Database, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('undo_tokens').where('hash', '=', ({ selectFrom }) =>
-    anyOf(selectFrom('undo_tokens').select('hash').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).executeTakeFirstOrThrow()
-  return Number(numDeletedRows)
-}
+export const deleteExpiredUndoTokens = (db: Database, limit: number): Promise<number> =>
+  deleteExpired(db, 'undo_tokens', { column: 'expires_at', limit })

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { AuditAction } from '../../schema/audit/audit.ts'
-import { anyOf } from '../batching/any-of.ts'
+import { ctid } from '../batching/any-of.ts'
+import { deleteExpired, placesOfExpired } from '../batching/delete-expired.ts'
 import { auditColumns, type AuditContext } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
 import { replanned } from '../driver/replanned.ts'
@@ -67,8 +68,8 @@ export async function listEndedSessions (db: Database, within: number): Promise<
 
 /** Deletes at most `limit` expired sessions, except those that another node is deleting. Returns the number of deleted sessions. */
 export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
-  const statement = replanned(db).with('ended', (cte) => cte.deleteFrom('sessions').where('id', '=', ({ selectFrom }) =>
-    anyOf(selectFrom('sessions').select('id').where('expires_at', '<=', sql<Date>`now()`).limit(limit).forUpdate().skipLocked())).returning(['id', 'user_id']))
+  const statement = replanned(db).with('ended', (cte) => cte.deleteFrom('sessions')
+    .where(ctid, '=', placesOfExpired(db, 'sessions', { column: 'expires_at', limit })).returning(['id', 'user_id']))
   const { count } = await storing(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
     .selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
   return Number(count)
@@ -78,8 +79,6 @@ export async function deleteExpiredSessions (db: Database, limit: number): Promi
  * Deletes at most `limit` records of sessions that ended more than `secondsAgo` seconds ago, except those that another node is
  * deleting. Returns the number of deleted records.
  */
-export async function deleteEndedSessions (db: Database, secondsAgo: number, limit: number): Promise<number> {
-  const { numDeletedRows } = await replanned(db).deleteFrom('ended_sessions').where('id', '=', ({ selectFrom }) =>
-    anyOf(selectFrom('ended_sessions').select('id').where('ended_at', '<', sql<Date>`now() - ${seconds(secondsAgo)}`).limit(limit).forUpdate().skipLocked())).executeTakeFirst()
-  return Number(numDeletedRows)
+export function deleteEndedSessions (db: Database, secondsAgo: number, limit: number): Promise<number> {
+  return deleteExpired(db, 'ended_sessions', { column: 'ended_at', until: sql`now() - ${seconds(secondsAgo)}`, limit })
 }

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { foldEmail } from '../../schema/text/address.ts'
-import { anyOf, ctid } from '../batching/any-of.ts'
+import { anyOf } from '../batching/any-of.ts'
+import { deleteExpired } from '../batching/delete-expired.ts'
 import { replanned } from '../driver/replanned.ts'
 import type { Database } from '../tables/index.ts'
 import { hasEmail } from '../users/user-keys.ts'
@@ -63,12 +64,10 @@ export async function deleteLowestLoginFailures (db: Database, { keep, limit }: 
 }
 
 /** Deletes at most `limit` recognised networks that were not used for a login for `seconds`. Returns the number of deleted networks. */
-export async function deleteUnusedNetworks (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
-  const { numDeletedRows } = await replanned(db)
-    .deleteFrom('recognised_networks').where(ctid, '=', ({ selectFrom }) => anyOf(selectFrom('recognised_networks').select(ctid.as('ctid'))
-      .where('last_used_at', '<', sql<Date>`now() - make_interval(secs => ${seconds})`).limit(limit).forUpdate().skipLocked()))
-    .executeTakeFirstOrThrow()
-  return Number(numDeletedRows)
+export function deleteUnusedNetworks (db: Database, { seconds, limit }: { seconds: number, limit: number }): Promise<number> {
+  return deleteExpired(db, 'recognised_networks', {
+    column: 'last_used_at', until: sql`now() - make_interval(secs => ${seconds})`, limit,
+  })
 }
 
 // Returns a hash, because an address that belongs to no user must not be stored.

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { purgeDeletedUsers } from '../../db/users/deleted-users.ts'
 import { isConsequence } from '../../db/driver/circuit-breaker.ts'
 import type { Core } from '../core.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 
 // This interval matters for purges that a stopped node has left unfinished, and for users who were deleted by SQL.
 const PURGE_SECONDS = 30
@@ -18,9 +18,9 @@ interface Dependencies extends Core {
 export function createDeletedUsers ({ lifecycle, database: { db }, options: { deadlines }, sweep }: Dependencies) {
   const { log } = lifecycle
   const continueNow = purgeRegularly(lifecycle, 'deleted users', PURGE_SECONDS, async () => {
-    const { more, uploads } = await purgeDeletedUsers(db, ROWS_A_PURGE)
+    const { more, uploads } = await purgeDeletedUsers(db, PURGE_BATCH_SIZE)
     if (uploads > 0) await sweep?.()
-    return more ? ROWS_A_PURGE : 0
+    return more ? PURGE_BATCH_SIZE : 0
   })
 
   const running = new Set<Promise<void>>()
@@ -42,7 +42,7 @@ export function createDeletedUsers ({ lifecycle, database: { db }, options: { de
 
   async function purgeBatch (): Promise<void> {
     try {
-      const { more } = await purgeDeletedUsers(db, ROWS_A_PURGE)
+      const { more } = await purgeDeletedUsers(db, PURGE_BATCH_SIZE)
       if (more) continueNow()
     } catch (err) {
       log[isConsequence(err) ? 'debug' : 'error']({ err }, 'The rows of deleted users could not be deleted')

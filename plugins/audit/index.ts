@@ -11,7 +11,7 @@ import { widestNetworkOf } from '../../schema/http/network.ts'
 import type { Actor } from '../../schema/options/policy.ts'
 import { coreOf, type Core } from '../core.ts'
 import { createInTurn } from '../support/in-turn.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import { createSampler } from '../support/sampler.ts'
 
 const PURGE_SECONDS = 3600
@@ -102,8 +102,8 @@ function createAudit ({ lifecycle, database: { db }, telemetry: { batch, metrics
       newest = found.newest
       for (const kind of found.kinds) {
         let entries = 0
-        for (let count = ROWS_A_PURGE; count === ROWS_A_PURGE; entries += count) {
-          count = await thinAuditEntries(db, kind, { keep: ENTRIES_A_DAY, limit: ROWS_A_PURGE })
+        for (let count = PURGE_BATCH_SIZE; count === PURGE_BATCH_SIZE; entries += count) {
+          count = await thinAuditEntries(db, kind, { keep: ENTRIES_A_DAY, limit: PURGE_BATCH_SIZE })
         }
         dropped.add(entries)
         if (entries > 0) log.warn({ ...kind, entries }, 'Entries of the account log were dropped, because one user has too many in a day')
@@ -114,8 +114,8 @@ function createAudit ({ lifecycle, database: { db }, telemetry: { batch, metrics
     /** Returns a page for a reader, whose other reads wait meanwhile. Rejects with `Overloaded` if they take too long. */
     list: (readerId: string, query: ListAuditQuery) => reads.run(readerId, () => listAuditEntries(db, query)),
 
-    /** Deletes at most `ROWS_A_PURGE` entries that are older than `auditSeconds`. Returns the number of deleted entries. */
-    purge: (): Promise<number> => deleteOldAuditEntries(db, { seconds: auditSeconds, limit: ROWS_A_PURGE }),
+    /** Deletes at most `PURGE_BATCH_SIZE` entries that are older than `auditSeconds`. Returns the number of deleted entries. */
+    purge: (): Promise<number> => deleteOldAuditEntries(db, { seconds: auditSeconds, limit: PURGE_BATCH_SIZE }),
   }
 }
 

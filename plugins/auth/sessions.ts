@@ -13,7 +13,7 @@ import {
 import type { Database, UserRow } from '../../db/tables/index.ts'
 import { DatabaseUnavailable, UsherError } from '../../schema/http/errors.ts'
 import type { Core } from '../core.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import { createSecrets, hashSecret, isGenuine, writeSessionCookie, type SessionCookie } from './cookie-value.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { longestLifeOf } from './token-lifetime.ts'
@@ -66,8 +66,8 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
     for (const id of ids) record(id)
   }
 
-  purgeRegularly(lifecycle, 'expired sessions', PURGE_SECONDS, () => deleteExpiredSessions(db, ROWS_A_PURGE))
-  purgeRegularly(lifecycle, 'ended sessions', PURGE_SECONDS, () => deleteEndedSessions(db, tokenSeconds, ROWS_A_PURGE))
+  purgeRegularly(lifecycle, 'expired sessions', PURGE_SECONDS, () => deleteExpiredSessions(db, PURGE_BATCH_SIZE))
+  purgeRegularly(lifecycle, 'ended sessions', PURGE_SECONDS, () => deleteEndedSessions(db, tokenSeconds, PURGE_BATCH_SIZE))
 
   return {
     /**

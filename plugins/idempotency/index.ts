@@ -9,7 +9,7 @@ import {
 import type { Caller } from '../auth/caller.ts'
 import { coreOf, type Core } from '../core.ts'
 import { TokenBuckets } from '../support/token-bucket.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 
 // How long a repeated request waits before it first asks whether another node has finished the first one.
 const POLL_MS = 25
@@ -163,5 +163,5 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
 /** Performs requests with an idempotency key once (contract 10.4). docs/decisions/idempotency.md explains how. */
 export default fp(async function idempotency (app) {
   app.decorate('usherIdempotency', createIdempotency(coreOf(app)))
-  purgeRegularly(app, 'results of requests with an idempotency key', PURGE_SECONDS, () => deleteExpiredResults(app.usherDatabase.db, ROWS_A_PURGE))
+  purgeRegularly(app, 'results of requests with an idempotency key', PURGE_SECONDS, () => deleteExpiredResults(app.usherDatabase.db, PURGE_BATCH_SIZE))
 }, { name: 'usher-idempotency', dependencies: ['usher-options', 'usher-telemetry', 'usher-database'] })

@@ -7,7 +7,7 @@ import { deleteOldFailures, giveUpExpired, listFailedDeliveries, retryFailedDeli
 import type { DeliveryContext, EventHandler, EventName, FailedDelivery, UsherEvent } from '../../schema/outbox/events.ts'
 import { isConsumerName, readEventNames, type Webhook } from '../../schema/options/webhooks.ts'
 import type { Core } from '../core.ts'
-import { ROWS_A_PURGE } from '../support/purge.ts'
+import { PURGE_BATCH_SIZE } from '../support/purge.ts'
 import { createRetries } from '../support/retries.ts'
 import { createSampler } from '../support/sampler.ts'
 import type { Resolve } from './addresses.ts'
@@ -104,7 +104,7 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
   }
 
   async function boundConsumer (consumer: string): Promise<void> {
-    const dropped = await deleteAll(() => trimConsumer(db, consumer, { keep: EVENTS_A_CONSUMER, limit: ROWS_A_PURGE }))
+    const dropped = await deleteAll(() => trimConsumer(db, consumer, { keep: EVENTS_A_CONSUMER, limit: PURGE_BATCH_SIZE }))
     if (dropped === 0) return
     addDropped(consumer, dropped)
     log.error({ consumer, events: dropped }, 'The oldest events were dropped, because too many wait for this consumer')
@@ -113,7 +113,7 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
   // Returns the number of rows that were deleted.
   async function deleteAll (deleteSome: () => Promise<number>): Promise<number> {
     const count = await deleteSome()
-    return count < ROWS_A_PURGE || stopped ? count : count + await deleteAll(deleteSome)
+    return count < PURGE_BATCH_SIZE || stopped ? count : count + await deleteAll(deleteSome)
   }
 
   return {
@@ -125,11 +125,11 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
       const { backlogs, last, more } = await findLargeBacklogs(db, { after: lookedAt, keep: EVENTS_A_USER })
       lookedAt = last
       for (const backlog of backlogs) {
-        const dropped = await deleteAll(() => trimBacklog(db, backlog, { keep: EVENTS_A_USER, limit: ROWS_A_PURGE }))
+        const dropped = await deleteAll(() => trimBacklog(db, backlog, { keep: EVENTS_A_USER, limit: PURGE_BATCH_SIZE }))
         addDropped(backlog.consumer, dropped)
         if (dropped > 0) log.error({ ...backlog, events: dropped }, 'Events were dropped, because too many about one user wait for this consumer')
       }
-      return more ? ROWS_A_PURGE : 0
+      return more ? PURGE_BATCH_SIZE : 0
     },
 
     /**
@@ -192,12 +192,12 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
     async purge (): Promise<number> {
       if (ready) await recordConsumers(db, [...targets.values()].filter(isConsumer))
       await loadConsumed(db)
-      const { consumers, deliveries } = await deleteOldConsumers(db, { days: CONSUMER_DAYS, limit: ROWS_A_PURGE })
+      const { consumers, deliveries } = await deleteOldConsumers(db, { days: CONSUMER_DAYS, limit: PURGE_BATCH_SIZE })
       for (const { name, types } of consumers) log.warn({ consumer: name, events: types }, 'A consumer of events is forgotten, because no node has had it for a week')
-      const { events, mails } = await giveUpExpired(db, ROWS_A_PURGE)
+      const { events, mails } = await giveUpExpired(db, PURGE_BATCH_SIZE)
       if (events + mails > 0) log.error({ events, mails }, 'Events and mails were given up, because no node has attempted them in time')
       for (const consumer of new Set([...targets.values()].filter(isConsumer).map(({ name }) => name))) await boundConsumer(consumer)
-      const failures = await deleteOldFailures(db, { days: FAILURE_DAYS, keep: FAILURES, limit: ROWS_A_PURGE })
+      const failures = await deleteOldFailures(db, { days: FAILURE_DAYS, keep: FAILURES, limit: PURGE_BATCH_SIZE })
       return Math.max(deliveries, events + mails, failures)
     },
   }

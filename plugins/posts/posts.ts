@@ -9,7 +9,7 @@ import type { Database } from '../../db/tables/index.ts'
 import { TooManyPosts } from '../../schema/posts/post.ts'
 import type { Core } from '../core.ts'
 import { createRecentRejections } from '../support/recent-rejections.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import { createPostReads } from './post-reads.ts'
 
 // Posts may be large, so fewer of them than other rows fit into one statement.
@@ -21,7 +21,7 @@ export type PostRecords = ReturnType<typeof createPosts>
 /** Reads and writes posts, with statements that concurrent requests share (docs/speed.md, points 2 and 3). */
 export function createPosts ({ lifecycle, database: { db, newId, writeInTime }, telemetry: { batch }, options }: Core) {
   const { schema, emitter, postsPerHour: perHour, deadlines } = options
-  purgeRegularly(lifecycle, 'numbers of posts in past hours', PURGE_SECONDS, () => deleteOldRates(db, ROWS_A_PURGE))
+  purgeRegularly(lifecycle, 'numbers of posts in past hours', PURGE_SECONDS, () => deleteOldRates(db, PURGE_BATCH_SIZE))
   // A client that does not stop costs one statement a second rather than one for each post.
   const rejections = createRecentRejections({ Rejection: TooManyPosts, after: 1, maxMs: 1000 })
 

@@ -2,7 +2,7 @@ import { isConsequence } from '../../db/driver/circuit-breaker.ts'
 import type { Lifecycle } from '../core.ts'
 
 /** How many rows one statement deletes. A statement that runs longer would delay others. */
-export const ROWS_A_PURGE = 1000
+export const PURGE_BATCH_SIZE = 1000
 
 /**
  * Deletes old rows when the app is ready, and then at random intervals, so that nodes that start together do not all purge
@@ -12,7 +12,7 @@ export const ROWS_A_PURGE = 1000
  *
  * @param data names the rows in the log
  * @param seconds the average time between two purges
- * @param purge deletes up to `ROWS_A_PURGE` rows and returns their number. If there were that many, it is called again
+ * @param purge deletes up to `PURGE_BATCH_SIZE` rows and returns their number. If there were that many, it is called again
  */
 export function purgeRegularly (lifecycle: Lifecycle, data: string, seconds: number, purge: () => Promise<number>): () => void {
   let timer: NodeJS.Timeout | undefined
@@ -22,7 +22,7 @@ export function purgeRegularly (lifecycle: Lifecycle, data: string, seconds: num
   async function run (): Promise<void> {
     clearTimeout(timer)
     try {
-      while (!closing.signal.aborted && await purge() === ROWS_A_PURGE);
+      while (!closing.signal.aborted && await purge() === PURGE_BATCH_SIZE);
     } catch (err) {
       lifecycle.log[isConsequence(err) ? 'debug' : 'warn']({ err, data }, 'Old data could not be deleted')
     }

@@ -2,7 +2,7 @@ import { deleteExpiredEmailTokens, insertEmailToken, type EmailChange } from '..
 import { NoMailer } from '../../../schema/auth/password.ts'
 import { UserNotFound } from '../../../schema/users/user.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Database } from '../../../db/tables/index.ts'
 import type { Caller } from '../caller.ts'
 import type { LinkDependencies } from './mail-link.ts'
@@ -14,7 +14,7 @@ export type EmailLinks = ReturnType<typeof createEmailLinks>
 
 /** Sends links by mail with which users verify their addresses (contract 11.3). */
 export function createEmailLinks ({ lifecycle, database: { db }, links, mails: { mailer, render } }: LinkDependencies) {
-  purgeRegularly(lifecycle, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(db, ROWS_A_PURGE))
+  purgeRegularly(lifecycle, 'links to verify addresses', PURGE_SECONDS, () => deleteExpiredEmailTokens(db, PURGE_BATCH_SIZE))
 
   /**
    * Returns a function that sends, with the transaction that it gets, a link to verify the current address of a user, or one to the address

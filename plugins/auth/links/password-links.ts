@@ -9,7 +9,7 @@ import type { ResultKey } from '../../../schema/http/idempotency.ts'
 import { NoMailer } from '../../../schema/auth/password.ts'
 import type { Audit } from '../../audit/index.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
 import type { Throttle } from '../throttle/throttle.ts'
 import type { LinkDependencies } from './mail-link.ts'
@@ -37,7 +37,7 @@ export function createPasswordLinks (
   const queue = fastq.promise(({ email, caller }: { email: string, caller: Caller }) => sendLink(email, caller), AT_ONCE)
   let hasWarned = false
   lifecycle.addHook('onClose', async () => { await queue.drained() })
-  purgeRegularly(lifecycle, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(db, ROWS_A_PURGE))
+  purgeRegularly(lifecycle, 'password links', PURGE_SECONDS, () => deleteExpiredPasswordTokens(db, PURGE_BATCH_SIZE))
 
   /**
    * Creates a link with which a user can set a password once, and stores it with an entry of the account log and a mail. If there is no

@@ -1,7 +1,7 @@
 import fastq from 'fastq'
 import { checkSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../../db/auth/sign-ups.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
 import { hashSecret } from '../cookie-value.ts'
 import type { LinkDependencies } from './mail-link.ts'
@@ -23,7 +23,7 @@ export type SignUps = ReturnType<typeof createSignUps>
 export function createSignUps ({ lifecycle, database: { db }, links, mails: { mailer, render } }: LinkDependencies) {
   const queue = fastq.promise(store, AT_ONCE)
   lifecycle.addHook('onClose', async () => { await queue.drained() })
-  purgeRegularly(lifecycle, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(db, ROWS_A_PURGE))
+  purgeRegularly(lifecycle, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(db, PURGE_BATCH_SIZE))
 
   async function store ({ given, log }: { given: Given } & Pick<Caller, 'log'>): Promise<void> {
     const { hash, link } = links.create('/sign-up/confirm')

@@ -2,7 +2,7 @@ import { insertMail, type NewMail } from '../../../db/outbox/mails.ts'
 import type { Database } from '../../../db/tables/index.ts'
 import { deleteExpiredUndoTokens, UNDO_DAYS } from '../../../db/auth/undo-tokens.ts'
 import type { MailContent } from '../../../schema/options/mail.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
 import type { LinkDependencies, MailLink } from './mail-link.ts'
 
@@ -16,7 +16,7 @@ export type UndoLinks = ReturnType<typeof createUndoLinks>
 
 /** Sends links by mail that undo a change of the address or the password (contract 11.3). */
 export function createUndoLinks ({ lifecycle, database: { db }, links, mails: { mailer, render: renderMail } }: LinkDependencies) {
-  purgeRegularly(lifecycle, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(db, ROWS_A_PURGE))
+  purgeRegularly(lifecycle, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(db, PURGE_BATCH_SIZE))
   const duration = durationOf(SECONDS)
 
   // The notice is sent even if its link is void by then (contract 11.3).

@@ -13,7 +13,7 @@ import { networkOf, networksOf, type Network } from '../../../schema/http/networ
 import { createTarpit } from './tarpit.ts'
 import { LIFETIME_SECONDS, PENDING } from '../links/sign-ups.ts'
 import type { Core } from '../../core.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import { createRecentRejections } from '../../support/recent-rejections.ts'
 import { createRetries } from '../../support/retries.ts'
 
@@ -149,13 +149,13 @@ export function createThrottle (core: Core) {
   /** Deletes limits that have all their room again, and those beyond 100,000. Returns the number of deleted rows. */
   async function purge (): Promise<number> {
     rejections.clear()
-    return deleteFreeLimits(db, { keep: ROWS, limit: ROWS_A_PURGE })
+    return deleteFreeLimits(db, { keep: ROWS, limit: PURGE_BATCH_SIZE })
   }
 
   purgeRegularly(lifecycle, 'limits of attempts', PURGE_SECONDS, purge)
-  purgeRegularly(lifecycle, 'counts of failed logins', PURGE_SECONDS, () => deleteLowestLoginFailures(db, { keep: ROWS, limit: ROWS_A_PURGE }))
+  purgeRegularly(lifecycle, 'counts of failed logins', PURGE_SECONDS, () => deleteLowestLoginFailures(db, { keep: ROWS, limit: PURGE_BATCH_SIZE }))
   purgeRegularly(lifecycle, 'recognised networks', PURGE_NETWORKS_SECONDS, () =>
-    deleteUnusedNetworks(db, { seconds: options.auditSeconds, limit: ROWS_A_PURGE }))
+    deleteUnusedNetworks(db, { seconds: options.auditSeconds, limit: PURGE_BATCH_SIZE }))
 
   return {
     /** Throws `TooManyRequests` for logins from a network that floods the node, before the body of the request is read. */

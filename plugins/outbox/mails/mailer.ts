@@ -10,7 +10,7 @@ import type { Core } from '../../core.ts'
 import { describeError } from '../describe-error.ts'
 import type { Outbox } from '../outbox.ts'
 import { undelivered } from '../worker.ts'
-import { purgeRegularly, ROWS_A_PURGE } from '../../support/purge.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import { createSampler } from '../../support/sampler.ts'
 import { isRefusedForGood } from './smtp-reply.ts'
 
@@ -47,7 +47,7 @@ export function createMailer ({ lifecycle, database: { db, newId }, outbox, send
   const { log } = lifecycle
   const limits = { verified: limitOf(throttle.verifiedMail), unverified: limitOf(throttle.mail) }
   const isNew = createSampler()
-  const forget = () => deleteFreeLimits(db, { table: 'mail_limits', keep: RECIPIENTS, limit: ROWS_A_PURGE })
+  const forget = () => deleteFreeLimits(db, { table: 'mail_limits', keep: RECIPIENTS, limit: PURGE_BATCH_SIZE })
   purgeRegularly(lifecycle, 'limits of mails', PURGE_SECONDS, forget)
 
   function open (id: string, content: string): MailContent {
