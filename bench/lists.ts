@@ -7,7 +7,7 @@ import { round, verdict, type Report } from './report.ts'
 import type { Stage } from './stage.ts'
 
 const AT_MOST = 1.2
-const ROWS_A_PAGE = 50
+const ROWS_PER_PAGE = 50
 const FAR_PAGE = 10_000
 // The far pages begin one row apart, so that few requests for the same page share a statement. So do the first pages of the users with
 // each of these many prefixes.
@@ -23,12 +23,12 @@ const orders: Record<UserSort & ('-createdAt' | 'name' | 'email'), (schema: stri
 export async function lists (stage: Stage): Promise<Report> {
   const { many, rounds, seconds } = stage.options
   const schema = 'usher_lists'
-  const farPage = Math.min(FAR_PAGE, Math.floor(many / ROWS_A_PAGE / 2))
+  const farPage = Math.min(FAR_PAGE, Math.floor(many / ROWS_PER_PAGE / 2))
   await stage.fill(schema, { users: many, posts: 0 })
   const queries: Record<string, string[]> = {}
   for (const sort of Object.keys(orders) as (keyof typeof orders)[]) {
     queries[`${sort}, page 1`] = [queryOf({ sort })]
-    queries[`${sort}, page ${farPage}`] = (await placesFrom(stage.databaseUrl, schema, sort, ROWS_A_PAGE * (farPage - 1) - 1))
+    queries[`${sort}, page ${farPage}`] = (await placesFrom(stage.databaseUrl, schema, sort, ROWS_PER_PAGE * (farPage - 1) - 1))
       .map((place) => queryOf({ sort }, encodeUserCursor(place, { sort })))
   }
   queries['search for all'] = [queryOf({ q: 'bench' })]
@@ -46,7 +46,7 @@ export async function lists (stage: Stage): Promise<Report> {
     })
     return {
       title: `Lists and searches of ${many} users`,
-      how: `1 connection, so that no requests share a statement, ${rounds} rounds of ${seconds} s in turn; pages of ${ROWS_A_PAGE}`,
+      how: `1 connection, so that no requests share a statement, ${rounds} rounds of ${seconds} s in turn; pages of ${ROWS_PER_PAGE}`,
       columns: ['list', 'requests/s', 'p50 ms', 'p99 ms', 'failures', 'times slower than page 1', 'target'],
       rows: figures.map(({ name, rate, p50, p99, failures, slower }) => [
         name, round(rate), round(p50, 1), round(p99, 1), failures, slower === undefined ? '' : round(slower, 2),
@@ -60,7 +60,7 @@ export async function lists (stage: Stage): Promise<Report> {
 }
 
 function queryOf (filters: UserFilters, after?: string): string {
-  return `${new URLSearchParams({ ...filters, limit: `${ROWS_A_PAGE}`, ...after !== undefined && { after } })}`
+  return `${new URLSearchParams({ ...filters, limit: `${ROWS_PER_PAGE}`, ...after !== undefined && { after } })}`
 }
 
 // Returns places in a sorted list, starting at `offset`.

@@ -16,8 +16,8 @@ import { startEmbedded } from '../node/embedded/server.ts'
 import { startServer } from './servers.ts'
 
 const AT_ONCE = 200
-const READS_A_SECOND = 100
-const PATIENCE_MS = 30_000
+const READS_PER_SECOND = 100
+const TIMEOUT_MS = 30_000
 const ADMIN = { email: 'admin@example.com', password: 'horse battery staple' }
 // The limits are so high that only the hashing itself slows down logins.
 const none = { burst: 1_000_000, perMinute: 1_000_000 }
@@ -48,8 +48,8 @@ async function read (): Promise<void> {
   const agent = new Agent({ keepAlive: true })
   const pending: Promise<number>[] = []
   const since = performance.now()
-  for (let count = 0; count < Number(SECONDS) * READS_A_SECOND; count++) {
-    await delayUntil(since + count * 1000 / READS_A_SECOND)
+  for (let count = 0; count < Number(SECONDS) * READS_PER_SECOND; count++) {
+    await delayUntil(since + count * 1000 / READS_PER_SECOND)
     pending.push(send(agent, url!).then(({ took, status }) => status === 200 ? took : Infinity))
   }
   console.log(JSON.stringify(await Promise.all(pending)))
@@ -86,7 +86,7 @@ async function delayUntil (time: number): Promise<void> {
 async function send (agent: Agent, url: string, body?: object): Promise<{ status: number | string, took: number }> {
   const since = performance.now()
   try {
-    const asking = request(url, { agent, signal: AbortSignal.timeout(PATIENCE_MS), ...body && { method: 'POST', headers: { 'content-type': 'application/json' } } })
+    const asking = request(url, { agent, signal: AbortSignal.timeout(TIMEOUT_MS), ...body && { method: 'POST', headers: { 'content-type': 'application/json' } } })
     asking.end(body && JSON.stringify(body))
     const [response] = await once(asking, 'response')
     await text(response)
@@ -100,7 +100,7 @@ async function measure (): Promise<void> {
   const seconds = process.argv[2] ?? '10'
   const folder = await mkdtemp(join(tmpdir(), 'usher-flood-'))
   const database = await startEmbedded({ dataDir: folder })
-  console.log(`${availableParallelism()} cores, load ${loadavg().map((load) => load.toFixed(1)).join(' ')}; ${READS_A_SECOND} reads a second for ${seconds} s each`)
+  console.log(`${availableParallelism()} cores, load ${loadavg().map((load) => load.toFixed(1)).join(' ')}; ${READS_PER_SECOND} reads a second for ${seconds} s each`)
   try {
     for (const LIMITED of ['yes', '']) {
       const env = { DATABASE_URL: database.url, UPLOADS_DIR: join(folder, 'uploads'), NODE_ENV: 'production', LIMITED }

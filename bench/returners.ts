@@ -8,7 +8,7 @@ import { createWriter, given, subscribe, tell } from './sockets.ts'
 
 const QUERY = 'subscription ($after: String) { postCreated(after: $after) { id title cursor author { id } } }'
 const WARM_UP_SOCKETS = 50
-const PATIENCE_MS = 20_000
+const TIMEOUT_MS = 20_000
 // The title of a post is its number among the missed posts.
 const DIGITS = 8
 const TITLE = Buffer.from('"title":"')
@@ -44,7 +44,7 @@ async function comeBack (count: number): Promise<Returned> {
   const start = performance.now()
   const open = await Promise.all(Array.from({ length: count }, (_, index) => subscribe(url, { query: QUERY, variables: { after } }, (data) => hear(index, data))))
   const connected = performance.now() - start
-  await Promise.race([caughtUp.promise, delay(PATIENCE_MS, undefined, { ref: false })])
+  await Promise.race([caughtUp.promise, delay(TIMEOUT_MS, undefined, { ref: false })])
   const lost = next.reduce((sum, number) => sum + missed - number, 0)
   for (const socket of open) socket.terminate()
   await Promise.all(open.map((socket) => once(socket, 'close')))

@@ -7,7 +7,7 @@ import { login, type Server } from './servers.ts'
 import type { Stage } from './stage.ts'
 
 const FEW = 1000
-const ROWS_A_PAGE = 50
+const ROWS_PER_PAGE = 50
 const FAR_PAGE = 10_000
 // The far pages begin at this many rows, one row apart, so that few requests for the same page share a statement.
 const CURSORS = 500
@@ -20,7 +20,7 @@ interface Size { usher: Server, token: string, idsFile: string, cursorsFile: str
  */
 export async function scale (stage: Stage): Promise<Report> {
   const { many, rounds, seconds, connections } = stage.options
-  const farPage = Math.min(FAR_PAGE, Math.floor(many / ROWS_A_PAGE / 2))
+  const farPage = Math.min(FAR_PAGE, Math.floor(many / ROWS_PER_PAGE / 2))
   const sizes: Size[] = []
   try {
     sizes.push(await open(stage, FEW, 2), await open(stage, many, farPage))
@@ -49,7 +49,7 @@ export async function scale (stage: Stage): Promise<Report> {
 async function open (stage: Stage, users: number, page: number): Promise<Size> {
   const schema = `usher_${users}`
   const idsFile = await stage.fill(schema, { users, posts: 0 })
-  const ids = await idsFrom(stage.databaseUrl, schema, { offset: ROWS_A_PAGE * (page - 1) - 1, limit: CURSORS })
+  const ids = await idsFrom(stage.databaseUrl, schema, { offset: ROWS_PER_PAGE * (page - 1) - 1, limit: CURSORS })
   const cursorsFile = await stage.write(`${schema}_cursors`, ids.map(encodeCursor))
   const usher = await stage.start('usher', { schema })
   return { usher, token: await login(usher.url), idsFile, cursorsFile }

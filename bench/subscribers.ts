@@ -10,7 +10,7 @@ import { begin, createWriter, given, openAll, subscribe, tell } from './sockets.
 
 const QUERY = 'subscription { postCreated { id title cursor author { id } } }'
 const WARM_UPS = 10
-const PATIENCE_MS = 5000
+const TIMEOUT_MS = 5000
 // The title of a post is its number with a fixed number of digits. It can be found without parsing the same message two
 // thousand times.
 const DIGITS = 8
@@ -85,7 +85,7 @@ async function write (): Promise<void> {
   written.push(post)
   await create(title)
   post.answered = performance.now() - post.sent
-  await Promise.race([post.byAll.promise, delay(PATIENCE_MS, undefined, { ref: false })])
+  await Promise.race([post.byAll.promise, delay(TIMEOUT_MS, undefined, { ref: false })])
 }
 
 function summarize (measured: Post[], utilization: number): Heard {

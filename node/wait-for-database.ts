@@ -26,7 +26,7 @@ export async function requireAnswer (settings: Settings): Promise<void> {
  * time is over or the signal aborts.
  */
 export async function waitForDatabase (
-  { DATABASE_URL, DATABASE_WAIT_SECONDS: most, DEADLINE_FACTOR }: Settings, signal?: AbortSignal
+  { DATABASE_URL, DATABASE_WAIT_SECONDS: maxSeconds, DEADLINE_FACTOR }: Settings, signal?: AbortSignal
 ): Promise<void> {
   if (!DATABASE_URL) return
   const timeoutMs = multiplyDeadlines(DEADLINE_FACTOR).databaseStart
@@ -38,12 +38,12 @@ export async function waitForDatabase (
       const cause = await probe(DATABASE_URL, timeoutMs, signal)
       if (!cause) break
       const passed = (performance.now() - since) / 1000
-      if (signal?.aborted || passed >= most) throw new DatabaseUnavailable({ cause })
+      if (signal?.aborted || passed >= maxSeconds) throw new DatabaseUnavailable({ cause })
       const why = cause.code === READ_ONLY ? 'accepts no writes' : 'cannot be reached'
       const name = nameOf(DATABASE_URL)
-      if (!isWaiting) printWarning(`DATABASE_URL: ${name} ${why} (${cause.code}): waiting for up to ${most} seconds.`)
+      if (!isWaiting) printWarning(`DATABASE_URL: ${name} ${why} (${cause.code}): waiting for up to ${maxSeconds} seconds.`)
       isWaiting = true
-      progress.update(passed, most)
+      progress.update(passed, maxSeconds)
       await delay(PAUSE_MS, undefined, signal && { signal }).catch(() => {})
     }
   } finally {

@@ -87,7 +87,7 @@ export interface EntryKind { userId: string, action: string }
 
 // More entries than this are not looked at, so that a flood does not make the statement long. Those of the flood are
 // among them.
-const LOOKED_AT = 10_000
+const MAX_ENTRIES_PER_SCAN = 10_000
 // Users with fewer new entries of a kind are not looked at.
 const FEWEST = 3
 const DAY = 86_400
@@ -98,7 +98,7 @@ const DAY = 86_400
  */
 export async function findFrequentEntries (db: Database, after: string): Promise<{ kinds: EntryKind[], newest: string }> {
   const rows = await replanned(db)
-    .with('recent', (cte) => cte.selectFrom('audit').select(['id', 'user_id', 'action']).where('id', '>', after).orderBy('id', 'desc').limit(LOOKED_AT))
+    .with('recent', (cte) => cte.selectFrom('audit').select(['id', 'user_id', 'action']).where('id', '>', after).orderBy('id', 'desc').limit(MAX_ENTRIES_PER_SCAN))
     .selectFrom('recent').select(['user_id as userId', 'action', sql<string>`(array_agg(id order by id desc))[1]`.as('newest')])
     .select(({ fn }) => fn.countAll<string>().as('count')).groupBy(['user_id', 'action']).execute()
   return {

@@ -14,7 +14,7 @@ import { lockUser } from '../users/users.ts'
 import { voidLinks } from './void-issued.ts'
 
 // As many as links to set a password, and for the same reason.
-const TOKENS_A_USER = 3
+const MAX_TOKENS_PER_USER = 3
 
 /** A token to verify the address of a user. */
 export interface NewEmailToken {
@@ -48,7 +48,7 @@ export async function insertEmailToken (trx: Database, { hash, userId, lifetime,
   const isSent = await insertMail(trx, mail, email, userId)
   await trx.deleteFrom('email_tokens').where('hash', 'in', ({ selectFrom }) => selectFrom('email_tokens').select('hash')
     .where('user_id', '=', userId)
-    .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(TOKENS_A_USER))
+    .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(MAX_TOKENS_PER_USER))
     .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
   return true
 }

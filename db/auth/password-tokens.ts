@@ -16,7 +16,7 @@ import { lockUser } from '../users/users.ts'
 import { voidIssued, voidLinks } from './void-issued.ts'
 
 // More than one, because a mail may arrive late, and its link should work even if another mail was requested meanwhile.
-const TOKENS_A_USER = 3
+const MAX_TOKENS_PER_USER = 3
 
 /** A user with the password hash. */
 export type Account = Row<UsersTable, 'id' | 'name' | 'email' | 'password_hash' | 'disabled'>
@@ -66,7 +66,7 @@ export async function insertPasswordToken (
     // A token that nobody gets must not replace those that the owner has.
     await trx.deleteFrom('password_tokens').where('hash', 'in', ({ selectFrom }) => selectFrom('password_tokens').select('hash')
       .where('user_id', '=', userId)
-      .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(TOKENS_A_USER))
+      .$if(isSent, (query) => query.orderBy('created_at', 'desc').offset(MAX_TOKENS_PER_USER))
       .$if(!isSent, (query) => query.where('hash', '=', hash))).execute()
     await confirm?.(trx)
   })

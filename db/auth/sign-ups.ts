@@ -23,18 +23,18 @@ export interface NewSignUp {
 
 /**
  * Stores a sign-up that expires after `seconds`, and a mail, as one statement. Returns whether it can be confirmed: not if a user has the
- * address, and not if `most` others are pending. In both cases it is stored as well, but has expired already, and so is a mail. Otherwise the load
+ * address, and not if `maxPending` others are pending. In both cases it is stored as well, but has expired already, and so is a mail. Otherwise the load
  * would differ, and so would the time until the next response, which would reveal which addresses have an account.
  */
 export async function insertSignUp (
-  db: Database, { hash, name, email, passwordHash, fields }: NewSignUp, { lifetime, most }: { lifetime: number, most: number },
+  db: Database, { hash, name, email, passwordHash, fields }: NewSignUp, { lifetime, maxPending }: { lifetime: number, maxPending: number },
   mails: { pending: NewMail, taken: NewMail }
 ): Promise<'pending' | 'taken' | 'full'> {
   const { taken, full } = await db
     .with('state', (cte) => cte.selectNoFrom(({ exists, selectFrom }) => [
       exists(selectFrom('users').select('id').where(hasEmail(email))).$castTo<boolean>().as('taken'),
-      sql<boolean>`${selectFrom(selectFrom('sign_ups').select('hash').where('expires_at', '>', sql<Date>`now()`).limit(most).as('pending'))
-        .select(({ fn }) => fn.countAll().as('count'))} >= ${most}::integer`.as('full'),
+      sql<boolean>`${selectFrom(selectFrom('sign_ups').select('hash').where('expires_at', '>', sql<Date>`now()`).limit(maxPending).as('pending'))
+        .select(({ fn }) => fn.countAll().as('count'))} >= ${maxPending}::integer`.as('full'),
     ]))
     .with('stored', (cte) => cte.insertInto('sign_ups').columns(['hash', 'name', 'email', 'password_hash', 'expires_at', ...fields ? ['fields' as const] : []])
       .expression(({ selectFrom, val }) => selectFrom('state').select([

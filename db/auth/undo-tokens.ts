@@ -16,7 +16,7 @@ export const UNDO_DAYS = 7
 
 // Each token means a mail to an address that may not belong to the user. Later changes get no token, rather than replacing the
 // oldest one: a thief must not be able to get rid of the owner's link.
-const TOKENS_A_USER = 10
+const MAX_TOKENS_PER_USER = 10
 
 /** The columns to fill when a statement stores the state before its change. */
 export const undoColumns = ['hash', 'user_id', 'email', 'email_verified', 'email_changed_at', 'password_hash', 'expires_at'] as const
@@ -31,7 +31,7 @@ export const undoExpiry = sql<Date>`now() + ${undoPeriod}`
 export const hasUndoRoom = ({ selectFrom }: Pick<ExpressionBuilder<Tables, never>, 'selectFrom'>, column: string) => sql<boolean>`${
   selectFrom('undo_tokens').select(({ fn }) => fn.countAll().as('count'))
     .where('user_id', '=', sql.ref<string>(column)).where('expires_at', '>', sql<Date>`now()`)
-} < ${sql.lit(TOKENS_A_USER)}`
+} < ${sql.lit(MAX_TOKENS_PER_USER)}`
 
 /**
  * Returns a condition: a link that the user got can restore this address. Setting it back by hand then needs no link,

@@ -42,13 +42,13 @@ const MAX_WAITING = 10_000
 
 export interface CircuitBreakerOptions {
   /** The number of statements that may wait for an answer. */
-  room?: number
+  maxWaiting?: number
   /** Called with the seconds that each answered statement has taken. */
   onAnswer?: ((seconds: number) => void) | undefined
 }
 
 /** Creates a closed circuit breaker. */
-export function createCircuitBreaker ({ room = MAX_WAITING, onAnswer }: CircuitBreakerOptions = {}): CircuitBreaker {
+export function createCircuitBreaker ({ maxWaiting = MAX_WAITING, onAnswer }: CircuitBreakerOptions = {}): CircuitBreaker {
   // From each statement's reject function to the time of its start, oldest first.
   const waiting = new Map<(error: Error) => void, number>()
   let [closed, stopped] = [true, false]
@@ -91,7 +91,7 @@ export function createCircuitBreaker ({ room = MAX_WAITING, onAnswer }: CircuitB
 
     run (run, { late, lost } = {}) {
       if (!closed || stopped) return Promise.reject(new DatabaseUnavailable())
-      if (waiting.size >= room) return Promise.reject(new Overloaded())
+      if (waiting.size >= maxWaiting) return Promise.reject(new Overloaded())
       return new Promise((resolve, reject) => {
         const since = performance.now()
         run().then((result) => {

@@ -54,12 +54,12 @@ export function createClock (log: Log): AdjustableClock {
     get uncertainty () { return uncertainty },
 
     adjust (time, sent, received) {
-      const [least, most] = [time - received, time - sent]
+      const [min, max] = [time - received, time - sent]
       const at = performance.now()
       const former = lead && offset + leadAt(at, lead)
       uncertainty = received - sent
       // Keep an offset that is consistent with this answer, because the measurement is only as precise as the answer is fast.
-      if (offset < least || offset > most) offset = (least + most) / 2
+      if (offset < min || offset > max) offset = (min + max) / 2
       lead = { ms: Math.max(0, (former ?? offset) - offset), since: at }
       warn()
     },

@@ -3,7 +3,7 @@ import { keyOf } from './database-key.ts'
 import type { Database } from '../tables/index.ts'
 import type { Clock } from './clock.ts'
 
-const MOST_SEQUENCE = 0xFF_FF_FF_FF
+const MAX_SEQUENCE = 0xFF_FF_FF_FF
 
 interface Ids { readonly create: () => string, readonly clock: Clock }
 
@@ -34,7 +34,7 @@ function createIds (clock: Clock): () => string {
     const time = Math.floor(clock.rising())
     const random = crypto.getRandomValues(new Uint8Array(16))
     if (time > msecs) [msecs, seq] = [time, new DataView(random.buffer).getUint32(6) >>> 1]
-    else if (seq < MOST_SEQUENCE) seq++
+    else if (seq < MAX_SEQUENCE) seq++
     else [msecs, seq] = [msecs + 1, 0]
     return v7({ msecs, seq, random })
   }

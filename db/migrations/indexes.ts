@@ -38,7 +38,7 @@ export async function createIndexes (
 type IndexStep = Pick<MigrationStep, 'state' | 'done' | 'total'>
 type ReportIndex = (step: IndexStep & { index: string }) => void
 
-const LOOK_MS = 1000
+const POLL_MS = 1000
 // Characters of a statement that PostgreSQL shows to others, at least.
 const KNOWN = 100
 
@@ -111,12 +111,12 @@ async function runAlone (db: Kysely<Tables>, statement: RawBuilder<unknown>, rep
 
 interface Watch { signal: AbortSignal, report: (step: IndexStep) => void, timeoutMs: number, cancel: (pid: number) => Promise<void> }
 
-// Reports what a statement does, when that has changed. A failed look changes nothing about the statement. It is found by its text, because a
+// Reports what a statement does, when that has changed. A failed poll changes nothing about the statement. It is found by its text, because a
 // pooler may run it on any connection.
 async function watch (db: Kysely<Tables>, text: string, { signal, report, timeoutMs, cancel }: Watch): Promise<void> {
   let [last, waitsSince] = ['', 0]
-  while (await delay(LOOK_MS, true, { signal, ref: false }).catch(() => false)) {
-    const found = await look(db, text).catch(() => undefined)
+  while (await delay(POLL_MS, true, { signal, ref: false }).catch(() => false)) {
+    const found = await findStatement(db, text).catch(() => undefined)
     if (!found) continue
     const state = `${found.waits} ${found.done}`
     if (state !== last && found.waits) report({ state: 'waiting' })
@@ -127,7 +127,7 @@ async function watch (db: Kysely<Tables>, text: string, { signal, report, timeou
   }
 }
 
-async function look (db: Kysely<Tables>, text: string) {
+async function findStatement (db: Kysely<Tables>, text: string) {
   const { rows: [found] } = await sql<{ pid: number, waits: boolean, done: string | null, total: string | null }>`
     select pid, coalesce(wait_event_type = 'Lock', false) as waits, blocks_done as done, blocks_total as total
     from pg_stat_activity left join pg_stat_progress_create_index using (pid)

@@ -2,7 +2,7 @@ import { sql, type Kysely } from 'kysely'
 import { networkOf } from '../../schema/http/network.ts'
 import type { Tables } from '../tables/index.ts'
 
-const ROWS_A_PAGE = 10_000
+const ROWS_PER_PAGE = 10_000
 
 /** Creates the tables of the networks that users log in from, and of the failed logins in a row of each account. */
 export async function createRecognisedNetworks (db: Kysely<Tables>): Promise<void> {
@@ -32,7 +32,7 @@ async function fill (db: Kysely<Tables>): Promise<void> {
     page = await db.selectFrom('audit').select(['user_id as userId', 'address', ({ fn }) => fn.max('created_at').as('at')]).$narrowType<{ userId: string }>()
       .where('action', '=', sql.lit('login')).where('address', '<>', '')
       .where(sql<boolean>`(user_id, address) > (${after}::uuid, ${afterAddress})`)
-      .groupBy(['user_id', 'address']).orderBy('user_id').orderBy('address').limit(ROWS_A_PAGE).execute()
+      .groupBy(['user_id', 'address']).orderBy('user_id').orderBy('address').limit(ROWS_PER_PAGE).execute()
     const latest = new Map<string, { userId: string, network: string, at: Date }>()
     for (const { userId, address, at } of page) {
       const network = networkOf(address)
@@ -48,5 +48,5 @@ async function fill (db: Kysely<Tables>): Promise<void> {
       .onConflict((conflict) => conflict.columns(['user_id', 'network']).doUpdateSet({
         last_used_at: sql`greatest(recognised_networks.last_used_at, excluded.last_used_at)`,
       })).execute()
-  } while (page.length === ROWS_A_PAGE)
+  } while (page.length === ROWS_PER_PAGE)
 }

@@ -8,7 +8,7 @@ import { MAIL } from './mails.ts'
 export interface Backlog { consumer: string, userId: string, type: string }
 
 // How many events one statement looks at, so that a flood does not make it long.
-const LOOKED_AT = 10_000
+const MAX_EVENTS_PER_SCAN = 10_000
 
 /**
  * Looks at events that wait and were stored after the position `after`. Returns those of their backlogs in which more
@@ -19,7 +19,7 @@ export async function findLargeBacklogs (
 ): Promise<{ backlogs: Backlog[], last: string, more: boolean }> {
   const rows = await replanned(db)
     .with('recent', (cte) => cte.selectFrom('outbox').select(['position', 'consumer', 'type', deliveryOwner.as('owner')])
-      .where('position', '>', after).orderBy('position').limit(LOOKED_AT))
+      .where('position', '>', after).orderBy('position').limit(MAX_EVENTS_PER_SCAN))
     .with('owners', (cte) => cte.selectFrom('recent').select(['consumer', 'type', 'owner']).select(({ fn }) => [fn.max('position').as('last'), fn.countAll<string>().as('count')])
       .groupBy(['consumer', 'type', 'owner']))
     .selectFrom('owners').select(['consumer', 'type', 'owner as userId', 'last', 'count'])
@@ -31,7 +31,7 @@ export async function findLargeBacklogs (
   return {
     backlogs: rows.filter(({ isLarge }) => isLarge).map(({ consumer, type, userId }) => ({ consumer, type, userId: userId! })),
     last: rows.reduce((last, row) => BigInt(row.last) > BigInt(last) ? row.last : last, after),
-    more: rows.reduce((total, { count }) => total + Number(count), 0) === LOOKED_AT,
+    more: rows.reduce((total, { count }) => total + Number(count), 0) === MAX_EVENTS_PER_SCAN,
   }
 }
 

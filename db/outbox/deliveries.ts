@@ -61,11 +61,11 @@ export async function claimDeliveries (
   return { claimed, waiting: rows.length - claimed.length }
 }
 
-/** Returns the milliseconds until the next delivery of a consumer is due, at most `most`. */
-export async function findDelay (db: Database, consumer: string, most: number): Promise<number> {
+/** Returns the milliseconds until the next delivery of a consumer is due, at most `maxMs`. */
+export async function findDelay (db: Database, consumer: string, maxMs: number): Promise<number> {
   const row = await db.selectFrom('outbox').select(sql<number>`extract(epoch from due_at - now())::float8 * 1000`.as('delay'))
     .where('consumer', '=', consumer).where('due_at', '>', sql<Date>`now()`).orderBy('due_at').limit(1).executeTakeFirst()
-  return Math.min(row?.delay ?? most, most)
+  return Math.min(row?.delay ?? maxMs, maxMs)
 }
 
 const given = (attempts: readonly Attempt[]) => sql<{ position: string, lease: string }>`unnest(

@@ -66,14 +66,14 @@ export interface ListPostsQuery {
 
 // The most contents that a list and a statement read along with the posts, in bytes. Larger ones are read only when it is known that the
 // response has room for them.
-const BYTES_A_LIST = 64 * 1024
+const MAX_BYTES_PER_LIST = 64 * 1024
 /** The most contents that one statement reads for lists, in bytes, unless a single one is larger. */
-export const BYTES_A_STATEMENT = 1024 * 1024
+export const MAX_BYTES_PER_STATEMENT = 1024 * 1024
 
 // PostgreSQL knows the size of a long text without reading it.
 const contentBytes = sql<number>`octet_length(content)`.as('contentBytes')
 
-const contentOfShortList = sql<string | null>`case when sum("contentBytes") over () <= ${sql.lit(BYTES_A_LIST)} then content end`
+const contentOfShortList = sql<string | null>`case when sum("contentBytes") over () <= ${sql.lit(MAX_BYTES_PER_LIST)} then content end`
 
 /** Returns a page of posts, newest first, by keyset. */
 export async function listPosts (db: Database, { fields, authorId, limit, after }: ListPostsQuery): Promise<Page<ListedPost>> {
@@ -134,8 +134,8 @@ function prepareSelectOfAuthors (fields: ReadonlySet<string>) {
 
 // The contents of lists that are short enough, until the statement has enough of them.
 const contentOfShortLists = sql<string | null>`case
-  when "listBytes" <= ${sql.lit(BYTES_A_LIST)}
-  and sum("contentBytes") filter (where "listBytes" <= ${sql.lit(BYTES_A_LIST)}) over (order by place) <= ${sql.lit(BYTES_A_STATEMENT)}
+  when "listBytes" <= ${sql.lit(MAX_BYTES_PER_LIST)}
+  and sum("contentBytes") filter (where "listBytes" <= ${sql.lit(MAX_BYTES_PER_LIST)}) over (order by place) <= ${sql.lit(MAX_BYTES_PER_STATEMENT)}
   then content
 end`
 

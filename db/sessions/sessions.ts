@@ -14,10 +14,10 @@ import type { SessionsTable } from '../tables/auth.ts'
 // A rotated cookie still works for this long, for browser tabs that refresh at the same time and for responses that were lost.
 const GRACE_SECONDS = 10
 // When a user opens one more session, the oldest one ends.
-const SESSIONS_A_USER = 100
+const MAX_SESSIONS_PER_USER = 100
 const ROTATIONS_REMEMBERED = 32
 // When a user logs in from one more network, the least recently used one is deleted.
-const NETWORKS_A_USER = 100
+const MAX_NETWORKS_PER_USER = 100
 
 /** How long a session lives: `sessionIdleSeconds` without a refresh, and `sessionSeconds` in any case. */
 export interface Lifetime { sessionIdleSeconds: number, sessionSeconds: number }
@@ -62,7 +62,7 @@ export async function insertSession (
     // Skips the sessions that another login is ending at the moment.
     .with('oldest', (cte) => cte.selectFrom('sessions').select('id').where('id', 'in', ({ selectFrom }) =>
       selectFrom('sessions').select('id').where('user_id', '=', userId)
-        .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(SESSIONS_A_USER - 1))
+        .orderBy('created_at', 'desc').orderBy('id', 'desc').offset(MAX_SESSIONS_PER_USER - 1))
       .where(({ exists, selectFrom }) => exists(selectFrom('owner').select('id'))).forUpdate().skipLocked())
     .with('evicted', (cte) => cte.deleteFrom('sessions').where('id', 'in', ({ selectFrom }) => selectFrom('oldest').select('id')).returning(['id', 'user_id']))
     .with('replaced', (cte) => cte.deleteFrom('sessions')
@@ -86,7 +86,7 @@ export async function insertSession (
       .onConflict((conflict) => conflict.columns(['user_id', 'network']).doUpdateSet({ last_used_at: sql`now()` })))
     .with('unused', (cte) => cte.selectFrom('recognised_networks').select('network').where('user_id', '=', userId).where('network', 'in', ({ selectFrom }) =>
       selectFrom('recognised_networks').select('network').where('user_id', '=', userId).where('network', '<>', network)
-        .orderBy('last_used_at', 'desc').offset(NETWORKS_A_USER - 1)).forUpdate().skipLocked())
+        .orderBy('last_used_at', 'desc').offset(MAX_NETWORKS_PER_USER - 1)).forUpdate().skipLocked())
     .with('forgotten', (cte) => cte.deleteFrom('recognised_networks').where('user_id', '=', userId)
       .where('network', 'in', ({ selectFrom }) => selectFrom('unused').select('network')))
   const from = '(select id, user_id from evicted union all select id, user_id from replaced) as ended'

@@ -65,18 +65,18 @@ const asked = (keys: string[], counts: number[]) =>
  * @returns for each attempt, in the same order, undefined if it may proceed, or `TooManyRequests`
  */
 export async function charge (db: Database, limit: Limit, attempts: readonly Attempt[]): Promise<(undefined | TooManyRequests)[]> {
-  const most = sql<number>`least(number, ${burstOf('asked.key', limit)})`
+  const granted = sql<number>`least(number, ${burstOf('asked.key', limit)})`
   const [burst, interval] = [burstOf('throttle.key', limit), intervalOf('throttle.key', limit)]
-  const room = sql<number>`least(excluded.granted, greatest(0, ${burst} - ceil(${secondsTo(sql`throttle.free_at`)} * 1000000 / ${interval})))::integer`
+  const available = sql<number>`least(excluded.granted, greatest(0, ${burst} - ceil(${secondsTo(sql`throttle.free_at`)} * 1000000 / ${interval})))::integer`
   const rows = await db
     .insertInto('throttle')
     .columns(['key', 'free_at', 'granted'])
     // Every statement of this file locks rows in the order of the keys, so that they cannot cause a deadlock.
     .expression(({ selectFrom }) => selectFrom(asked(...count(attempts))).orderBy('key')
-      .select(['key', sql<Date>`${now} + ${times(intervalOf('asked.key', limit), most)}`.as('free_at'), most.as('granted')]))
+      .select(['key', sql<Date>`${now} + ${times(intervalOf('asked.key', limit), granted)}`.as('free_at'), granted.as('granted')]))
     .onConflict((conflict) => conflict.column('key').doUpdateSet({
-      free_at: sql<Date>`greatest(throttle.free_at, ${now}) + ${times(interval, room)}`,
-      granted: room,
+      free_at: sql<Date>`greatest(throttle.free_at, ${now}) + ${times(interval, available)}`,
+      granted: available,
     }))
     .returning(['key', 'granted', sql<number>`${secondsTo(sql`free_at`)}::float8`.as('seconds')])
     .execute()

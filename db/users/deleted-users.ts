@@ -14,7 +14,7 @@ import type { Database } from '../tables/index.ts'
 import { uploadData } from '../uploads/uploads.ts'
 
 // The number of users that one step works on. Most users have so few rows that one step is enough for many of them.
-const USERS_A_STEP = 100
+const MAX_USERS_PER_STEP = 100
 
 /**
  * Deletes a user and ends their sessions. Returns the ids of these sessions. From the commit on, the user's posts and uploads are
@@ -65,7 +65,7 @@ export interface PurgeStep {
  */
 export async function purgeDeletedUsers (db: Database, limit: number): Promise<PurgeStep> {
   return db.transaction().execute(async (trx) => {
-    const queued = await trx.selectFrom('deleted_users').select('user_id as id').orderBy('user_id').limit(USERS_A_STEP).forUpdate().skipLocked().execute()
+    const queued = await trx.selectFrom('deleted_users').select('user_id as id').orderBy('user_id').limit(MAX_USERS_PER_STEP).forUpdate().skipLocked().execute()
     if (queued.length === 0) return { more: false, uploads: 0 }
     const ids = queued.map(({ id }) => id)
     const posts = await deletePosts(trx, ids, limit)
@@ -77,7 +77,7 @@ export async function purgeDeletedUsers (db: Database, limit: number): Promise<P
       await trx.deleteFrom('recognised_networks').where('user_id', '=', among(ids)).execute()
       await trx.deleteFrom('deleted_users').where('user_id', '=', among(ids)).execute()
     }
-    return { more: !done || queued.length === USERS_A_STEP, uploads }
+    return { more: !done || queued.length === MAX_USERS_PER_STEP, uploads }
   })
 }
 

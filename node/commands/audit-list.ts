@@ -20,8 +20,8 @@ export default {
   json: '{ entries: [{ id, action, at, actorId, userId, sessionId, address, userAgent }], next: cursor or null }',
   options: { user: { type: 'string' }, action: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string' } },
 
-  async run ({ user, action: wanted, limit: most = '100', after: cursor }) {
-    const { action, limit, after } = parse({ action: wanted, limit: Number(most), after: cursor })
+  async run ({ user, action: wanted, limit: limitText = '100', after: cursor }) {
+    const { action, limit, after } = parse({ action: wanted, limit: Number(limitText), after: cursor })
     return withDatabase(async ({ db }) => {
       const userId = user === undefined || isUuid(String(user)) ? user as string | undefined : (await findUser(db, String(user))).id
       const { rows, next } = await listAuditEntries(db, { userId, action, limit, after: after === undefined ? undefined : decodeCursor(after) })

@@ -6,7 +6,7 @@ import { CONTENT_TYPE } from './prometheus.ts'
 
 const CONNECTIONS = 32
 // A scraper that has not sent its request or read the response within this time is disconnected.
-const PATIENCE_MS = 10_000
+const TIMEOUT_MS = 10_000
 
 export interface MetricsServer {
   /** The address of the metrics. */
@@ -26,7 +26,7 @@ export async function serveText (
   { host, port }: MetricsAddress, read: () => Promise<string>, onError: (error: unknown) => void
 ): Promise<MetricsServer> {
   let reading: Promise<string> | undefined
-  const server = createServer({ headersTimeout: PATIENCE_MS, requestTimeout: PATIENCE_MS, connectionsCheckingInterval: 1000 }, respond)
+  const server = createServer({ headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS, connectionsCheckingInterval: 1000 }, respond)
   server.maxConnections = CONNECTIONS
   server.listen(port, host)
   try {
@@ -38,7 +38,7 @@ export async function serveText (
   function respond (request: IncomingMessage, response: ServerResponse): void {
     // A request body is not read.
     request.resume()
-    const timer = setTimeout(() => request.socket.destroy(), PATIENCE_MS).unref()
+    const timer = setTimeout(() => request.socket.destroy(), TIMEOUT_MS).unref()
     response.once('close', () => clearTimeout(timer))
     const isKnown = (request.method === 'GET' || request.method === 'HEAD') && request.url!.split('?', 1)[0] === '/metrics'
     if (!isKnown) return send(response, 404, 'Not found. Metrics are at /metrics.\n')

@@ -2,8 +2,8 @@ import { performance, type EventLoopUtilization } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
 import fp from 'fastify-plugin'
 
-const LOOK_MS = 1000
-const LOOKS = 60
+const POLL_MS = 1000
+const MAX_POLLS = 60
 // The share of the event loop's time below which the node counts as idle. The heartbeat of the database takes much less.
 const IDLE = 0.1
 // By how much the old generation of the heap may grow before all of it is collected. By default V8 decides, and collects the small
@@ -21,17 +21,17 @@ const HEAP_GROWTH_PERCENT = 200
 export default fp(async function memory (app) {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
   let before: EventLoopUtilization | undefined
-  let looks = 0
-  const timer = setInterval(look, LOOK_MS).unref()
+  let polls = 0
+  const timer = setInterval(poll, POLL_MS).unref()
   app.addHook('onReady', async () => { before = performance.eventLoopUtilization() })
   app.addHook('onClose', async () => clearInterval(timer))
 
-  function look (): void {
+  function poll (): void {
     const now = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
     const isIdle = utilization <= IDLE
-    if (isIdle || ++looks === LOOKS) clearInterval(timer)
+    if (isIdle || ++polls === MAX_POLLS) clearInterval(timer)
     if (!isIdle) return
     Promise.allSettled([collectGarbage()]).then(([outcome]) => app.log.debug(outcome, 'The memory that only the start needed was freed'))
   }

@@ -1,4 +1,4 @@
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 
 /**
  * Stops a node that `npm start` has started when npm or its shell ends. npm passes signals on to its shell only, and some shells, such as
@@ -11,7 +11,7 @@ export function stopWithParent (environment: NodeJS.ProcessEnv = process.env, pa
     clearInterval(timer)
     // Sending the signal would end the process at once on Windows, which has no signals.
     process.emit('SIGTERM', 'SIGTERM')
-  }, LOOK_MS).unref()
+  }, POLL_MS).unref()
 }
 
 function isAlive (pid: number): boolean {

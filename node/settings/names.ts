@@ -18,8 +18,8 @@ export function warnOfNames (environment: Readonly<Record<string, string | undef
 function isClose (name: string, setting: string): boolean {
   if (name === `${PREFIX}${setting}`) return true
   if (Math.min(name.length, setting.length) < SHORTEST) return false
-  const most = setting.length < LONG ? 1 : 2
-  return Math.abs(name.length - setting.length) <= most && distance(name, setting) <= most
+  const maxDistance = setting.length < LONG ? 1 : 2
+  return Math.abs(name.length - setting.length) <= maxDistance && distance(name, setting) <= maxDistance
 }
 
 // Returns how many letters must be added, removed, replaced or swapped with the next one (optimal string alignment).

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 // What the pools of a node may open together: `max_connections` is 100 by default, and commands, backups, people and the primary
 // need some of them, too.
 const CONNECTIONS = 75
-const [LEAST, MOST] = [2, 10]
+const [MIN_POOL_SIZE, MAX_POOL_SIZE] = [2, 10]
 
 // Of the settings, which import this file.
 interface Processes { readonly WORKERS: number | 'auto' }
@@ -18,8 +18,8 @@ export function workersOf ({ WORKERS }: Processes): number {
  * of PostgreSQL while they are replaced, which takes one worker more. From 18 workers upwards the least possible size exceeds it.
  */
 export function poolSizeOf (workers: number): number {
-  let size = MOST
-  while (size > LEAST && connectionsOf(workers, size) > CONNECTIONS) size--
+  let size = MAX_POOL_SIZE
+  while (size > MIN_POOL_SIZE && connectionsOf(workers, size) > CONNECTIONS) size--
   return size
 }
 

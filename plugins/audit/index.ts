@@ -17,7 +17,7 @@ import { createSampler } from '../support/sampler.ts'
 const PURGE_SECONDS = 3600
 const THIN_SECONDS = 60
 // How many entries about one user with one action are kept of 24 hours.
-const ENTRIES_A_DAY = 1000
+const MAX_ENTRIES_PER_DAY = 1000
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -103,7 +103,7 @@ function createAudit ({ lifecycle, database: { db }, telemetry: { batch, metrics
       for (const kind of found.kinds) {
         let entries = 0
         for (let count = PURGE_BATCH_SIZE; count === PURGE_BATCH_SIZE; entries += count) {
-          count = await thinAuditEntries(db, kind, { keep: ENTRIES_A_DAY, limit: PURGE_BATCH_SIZE })
+          count = await thinAuditEntries(db, kind, { keep: MAX_ENTRIES_PER_DAY, limit: PURGE_BATCH_SIZE })
         }
         dropped.add(entries)
         if (entries > 0) log.warn({ ...kind, entries }, 'Entries of the account log were dropped, because one user has too many in a day')

@@ -13,7 +13,7 @@ import type { Core } from '../core.ts'
 import { longestLifeOf } from './token-lifetime.ts'
 
 // How often the keys are read in any case, and the least time between two reads because of an unknown key.
-const LOOK_MS = 60_000
+const POLL_MS = 60_000
 const PAUSE_MS = 1000
 
 export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
@@ -58,7 +58,7 @@ export async function createSigningKeys (
   await start()
   notifications.listen(channelOf(schema, 'keys_changed'), onChange, refresh)
   // The interval is random, so that nodes that start together do not all read at once.
-  const timer = setInterval(look, LOOK_MS * (0.5 + Math.random())).unref()
+  const timer = setInterval(poll, POLL_MS * (0.5 + Math.random())).unref()
   lifecycle.addHook('onClose', async () => {
     clearInterval(timer)
     await renewing
@@ -131,10 +131,10 @@ export async function createSigningKeys (
 
   function onChange (): void {
     announced++
-    look()
+    poll()
   }
 
-  function look (): void {
+  function poll (): void {
     refresh().catch(reportFailure('The signing keys could not be read'))
   }
 

@@ -3,7 +3,7 @@ import { DatabaseUnavailable } from '../../schema/http/errors.ts'
 import { settlesWithin } from '../../schema/runtime/in-time.ts'
 import type { Core } from '../core.ts'
 
-const LEAST_PAUSE_MS = 1000
+const MIN_PAUSE_MS = 1000
 // Of its time, the database spends a fiftieth on this at most.
 const PAUSE_FACTOR = 50
 
@@ -27,7 +27,7 @@ export function addTotals ({ lifecycle, database: { db }, telemetry: { metrics }
       if (!(err instanceof DatabaseUnavailable)) log.warn({ err }, 'The totals for metrics could not be read')
     }
     const now = performance.now()
-    nextAt = now + Math.max(LEAST_PAUSE_MS, (now - start) * PAUSE_FACTOR)
+    nextAt = now + Math.max(MIN_PAUSE_MS, (now - start) * PAUSE_FACTOR)
     reading = undefined
   }
 

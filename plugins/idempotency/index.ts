@@ -61,7 +61,7 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
   const inProgress = new Map<string, Promise<void>>()
 
   // Returns the stored result of the same request, or undefined if the key is unused.
-  async function look ({ key, part, fingerprint }: ResultKey): Promise<StoredResult | undefined> {
+  async function findStored ({ key, part, fingerprint }: ResultKey): Promise<StoredResult | undefined> {
     const results = await find(key)
     if (!results.every((result) => isSameRequest(result.fingerprint, fingerprint))) throw new IdempotencyKeyReused()
     const stored = results.find((result) => result.part === part)
@@ -87,7 +87,7 @@ function createIdempotency ({ database: { db }, telemetry: { batch }, options: {
 
   // Returns the stored result as that of this request, or undefined if there is none.
   async function replay<Result> (key: ResultKey, { restore }: Steps<Result>, caller: Repeater): Promise<Performed<Result> | undefined> {
-    const stored = await look(key)
+    const stored = await findStored(key)
     if (!stored) return
     await caller.confirm()
     return { result: await restore(stored), isReplayed: true }

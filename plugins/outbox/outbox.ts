@@ -24,8 +24,8 @@ const FAILURES = 10_000
 const CONSUMERS = 1000
 // How many events of each kind may wait for a consumer about one user, and how many in all. An event has some 500
 // bytes.
-const EVENTS_A_USER = 10_000
-const EVENTS_A_CONSUMER = 1_000_000
+const MAX_EVENTS_PER_USER = 10_000
+const MAX_EVENTS_PER_CONSUMER = 1_000_000
 
 /** Pauses and the resolver, which tests replace. */
 export interface OutboxOptions extends WorkerOptions {
@@ -41,7 +41,7 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
   const workers = new Map<string, Worker>()
   const retry = createRetries(core)
   const { measured, addDropped } = measureAttempts(telemetry)
-  let lookedAt = '0'
+  let scannedUntil = '0'
   let recorded: readonly Target[] | undefined
   let [ready, stopped] = [false, false]
 
@@ -104,7 +104,7 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
   }
 
   async function boundConsumer (consumer: string): Promise<void> {
-    const dropped = await deleteAll(() => trimConsumer(db, consumer, { keep: EVENTS_A_CONSUMER, limit: PURGE_BATCH_SIZE }))
+    const dropped = await deleteAll(() => trimConsumer(db, consumer, { keep: MAX_EVENTS_PER_CONSUMER, limit: PURGE_BATCH_SIZE }))
     if (dropped === 0) return
     addDropped(consumer, dropped)
     log.error({ consumer, events: dropped }, 'The oldest events were dropped, because too many wait for this consumer')
@@ -122,10 +122,10 @@ export function createOutbox (core: Core, { resolve, ...workerOptions }: OutboxO
      * own name do not fill the disk.
      */
     async boundBacklogs (): Promise<number> {
-      const { backlogs, last, more } = await findLargeBacklogs(db, { after: lookedAt, keep: EVENTS_A_USER })
-      lookedAt = last
+      const { backlogs, last, more } = await findLargeBacklogs(db, { after: scannedUntil, keep: MAX_EVENTS_PER_USER })
+      scannedUntil = last
       for (const backlog of backlogs) {
-        const dropped = await deleteAll(() => trimBacklog(db, backlog, { keep: EVENTS_A_USER, limit: PURGE_BATCH_SIZE }))
+        const dropped = await deleteAll(() => trimBacklog(db, backlog, { keep: MAX_EVENTS_PER_USER, limit: PURGE_BATCH_SIZE }))
         addDropped(backlog.consumer, dropped)
         if (dropped > 0) log.error({ ...backlog, events: dropped }, 'Events were dropped, because too many about one user wait for this consumer')
       }

@@ -8,13 +8,13 @@ import { DatabaseUnavailable, InvalidInput } from '../../schema/http/errors.ts'
 import type { Emitter } from '../../schema/options/options.ts'
 import type { Auth } from '../auth/index.ts'
 import type { Core } from '../core.ts'
-import { POSTS_A_PAGE, PostStream, type Source } from './post-stream.ts'
+import { POSTS_PER_PAGE, PostStream, type Source } from './post-stream.ts'
 import { RecentPosts } from './recent-posts.ts'
 
 const RETRY_MS = 1000
 // How often to poll for posts that may not have been announced: an emitter can lose a message, and notifications can be
 // unavailable while statements succeed.
-const LOOK_MS = 1000
+const POLL_MS = 1000
 
 interface Dependencies extends Core {
   auth: Pick<Auth, 'verifyWatched'>
@@ -26,8 +26,8 @@ export type PostEvents = ReturnType<typeof createEvents>
 export function createEvents ({ lifecycle, database: { db, notifications }, telemetry: { batch }, options: { schema, emitter }, auth }: Dependencies) {
   const streams = new Set<PostStream>()
   let recent = new RecentPosts(0, 0)
-  let [again, isLooking, isClosing] = [false, false, false]
-  let looking = Promise.resolve()
+  let [again, isPolling, isClosing] = [false, false, false]
+  let polling = Promise.resolve()
   // After each reconnection, the server may be a standby that has taken over without the latest posts, so it is checked once.
   let [connections, checked] = [0, 0]
   let pause: PromiseWithResolvers<void> | undefined
@@ -50,14 +50,14 @@ export function createEvents ({ lifecycle, database: { db, notifications }, tele
   })
 
   if (emitter) listenTo(emitter)
-  const timer = setInterval(() => { if (emitter || !notifications.listening) notice() }, LOOK_MS).unref()
+  const timer = setInterval(() => { if (emitter || !notifications.listening) notice() }, POLL_MS).unref()
   lifecycle.addHook('onClose', async () => {
     isClosing = true
     clearInterval(timer)
     for (const stream of [...streams]) stream.close()
     resume()
     // The database closes next.
-    await looking
+    await polling
   })
 
   function listenTo (emitter: Emitter): void {
@@ -71,18 +71,18 @@ export function createEvents ({ lifecycle, database: { db, notifications }, tele
 
   function notice (): void {
     again = true
-    if (!isLooking && !isClosing) looking = look()
+    if (!isPolling && !isClosing) polling = poll()
   }
 
   // Reads new posts while there are streams. One read runs at a time. A notice that arrives meanwhile leads to another one.
-  async function look (): Promise<void> {
-    isLooking = true
+  async function poll (): Promise<void> {
+    isPolling = true
     while (again && streams.size > 0) {
       again = false
       const posts = recent
       try {
-        const rows = await listPostsAfter(db, { after: String(posts.until), limit: POSTS_A_PAGE })
-        if (rows.length === POSTS_A_PAGE) again = true
+        const rows = await listPostsAfter(db, { after: String(posts.until), limit: POSTS_PER_PAGE })
+        if (rows.length === POSTS_PER_PAGE) again = true
         if (checked !== connections && await isLost(posts)) {
           for (const stream of streams) stream.fail(new CursorLost())
           continue
@@ -95,7 +95,7 @@ export function createEvents ({ lifecycle, database: { db, notifications }, tele
       }
       for (const stream of streams) stream.wake()
     }
-    isLooking = false
+    isPolling = false
   }
 
   // A notification of a post arrives after those of the sessions that ended before, so the subscribers are known to be permitted. Without
@@ -143,7 +143,7 @@ export function createEvents ({ lifecycle, database: { db, notifications }, tele
     get recent () { return recent },
 
     async read (after, authorId) {
-      const page = await readPage(JSON.stringify({ after: String(after), authorId, limit: POSTS_A_PAGE }))
+      const page = await readPage(JSON.stringify({ after: String(after), authorId, limit: POSTS_PER_PAGE }))
       await requireSubscribers()
       return page
     },

@@ -79,11 +79,11 @@ export function createPostChanges ({ records: posts, users, hooks, idempotency: 
       const { title, content } = parsePost(given)
       const post = { title, content, authorId }
       const wanted = hooks.has('beforePostCreate') ? await askHook(caller, post) : post
-      const inTransaction = hooks.during('onPostCreate', caller)
+      const onCreate = hooks.during('onPostCreate', caller)
       // Without a hook, posts that are created at the same time share a statement, which checks their tokens.
-      if (!inTransaction) return posts.create({ ...wanted, ...actorOf(caller), once }, caller)
+      if (!onCreate) return posts.create({ ...wanted, ...actorOf(caller), once }, caller)
       return posts.createAfter({ ...wanted, ...actorOf(caller), once }, async (trx, id, createdAt) => {
-        await inTransaction(trx, { ...wanted, id, createdAt })
+        await onCreate(trx, { ...wanted, id, createdAt })
         await caller.confirm()
       })
     },

@@ -1,7 +1,7 @@
 import { batchLists } from '../../db/batching/batch-lists.ts'
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
-  BYTES_A_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListedPost, type ListPostsQuery,
+  MAX_BYTES_PER_STATEMENT, findPosts, listPosts, listPostsOfAuthors, type AuthorPostsKey, type ListedPost, type ListPostsQuery,
 } from '../../db/posts/posts.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { BatchTelemetry } from '../../db/telemetry/batch.ts'
@@ -9,7 +9,7 @@ import type { Deadlines } from '../../schema/options/deadlines.ts'
 import { CONTENT_BYTES } from '../../schema/text/text.ts'
 
 // The sizes of posts that are read by id are not known before.
-const POSTS_A_READ = 8 * 1024 * 1024 / CONTENT_BYTES
+const MAX_POSTS_PER_READ = 8 * 1024 * 1024 / CONTENT_BYTES
 
 // The id and the size of a post with a content that a list has not read.
 type LargePost = `${string} ${number}`
@@ -32,12 +32,12 @@ export function createPostReads (db: Database, { batch, deadlines, listsInFlight
   const timeoutMs = deadlines.batch
   // Has more time: when it is sent, the response has been admitted and its posts have been read, which would be wasted.
   const readLarge = batchCalls((posts: LargePost[]) => findPosts(db, posts.map(idOf)), {
-    size: BYTES_A_STATEMENT, weigh: bytesOf, timeoutMs: deadlines.largeRead, telemetry: batch('posts.read-large'),
+    size: MAX_BYTES_PER_STATEMENT, weigh: bytesOf, timeoutMs: deadlines.largeRead, telemetry: batch('posts.read-large'),
   })
 
   return {
     /** Returns a post, or undefined if the id is unknown or malformed. */
-    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: POSTS_A_READ, timeoutMs, telemetry: batch('posts.read') }),
+    read: batchCalls((ids: string[]) => findPosts(db, ids), { size: MAX_POSTS_PER_READ, timeoutMs, telemetry: batch('posts.read') }),
 
     /** Returns a page of posts, newest first. The contents of a long page are null, see `complete`. */
     list: batchLists((query: ListPostsQuery) => listPosts(db, query), {

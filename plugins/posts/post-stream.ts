@@ -2,7 +2,7 @@ import type { PostRow } from '../../db/posts/posts.ts'
 import { positionOf, type RecentPosts } from './recent-posts.ts'
 
 /** The number of posts in a page that is read from the database. */
-export const POSTS_A_PAGE = 50
+export const POSTS_PER_PAGE = 50
 
 /** What a stream reads its posts from. */
 export interface Source {
@@ -145,7 +145,7 @@ export class PostStream implements AsyncIterableIterator<PostEvent> {
   async #readPage (until: number): Promise<void> {
     try {
       this.#page = await this.#source.read(this.position, this.#authorId)
-      this.#caughtUp = this.#page.length < POSTS_A_PAGE
+      this.#caughtUp = this.#page.length < POSTS_PER_PAGE
       this.#until = this.#caughtUp ? until : this.position
     } catch (error) {
       await this.#source.wait(error)

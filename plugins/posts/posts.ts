@@ -13,7 +13,7 @@ import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
 import { createPostReads } from './post-reads.ts'
 
 // Posts may be large, so fewer of them than other rows fit into one statement.
-const POSTS_A_WRITE = 100
+const MAX_POSTS_PER_WRITE = 100
 const PURGE_SECONDS = 600
 
 export type PostRecords = ReturnType<typeof createPosts>
@@ -32,7 +32,7 @@ export function createPosts ({ lifecycle, database: { db, newId, writeInTime }, 
     return rows
   }
 
-  const createInBatch = batchCalls(create, { size: POSTS_A_WRITE, timeoutMs: deadlines.batch, telemetry: batch('posts.create') })
+  const createInBatch = batchCalls(create, { size: MAX_POSTS_PER_WRITE, timeoutMs: deadlines.batch, telemetry: batch('posts.create') })
 
   function announce (): void {
     emitter?.emit({ topic: channelOf(schema, 'post_created') }, (err) => {
@@ -54,13 +54,13 @@ export function createPosts ({ lifecycle, database: { db, newId, writeInTime }, 
     },
 
     /**
-     * Creates a post in a transaction of its own. Throws `UserNotFound`, `Overloaded`, `TooManyPosts`, and the errors of `first`.
-     * @param first runs in the transaction before the insertion, from which on every other new post waits for the transaction
+     * Creates a post in a transaction of its own. Throws `UserNotFound`, `Overloaded`, `TooManyPosts`, and the errors of `beforeInsert`.
+     * @param beforeInsert runs in the transaction before the insertion, from which on every other new post waits for the transaction
      */
-    async createAfter (post: NewPost, first: (trx: Database, id: string, createdAt: Date) => Promise<void>): Promise<PostRow> {
+    async createAfter (post: NewPost, beforeInsert: (trx: Database, id: string, createdAt: Date) => Promise<void>): Promise<PostRow> {
       const created = await db.transaction().execute(async (trx) => {
         const id = newId()
-        await first(trx, id, await lockAuthor(trx, post.authorId))
+        await beforeInsert(trx, id, await lockAuthor(trx, post.authorId))
         const [row] = await insertPosts(trx, [{ ...post, id }], { quiet: emitter !== undefined, perHour })
         if (row instanceof Error) throw row
         return row!

@@ -12,7 +12,7 @@ export interface InTurn {
 }
 
 /** @param options.timeoutMs how long a task may wait, in milliseconds */
-export function createInTurn ({ timeoutMs, waiting: maxWaiting = MAX_WAITING }: { timeoutMs: number, waiting?: number }): InTurn {
+export function createInTurn ({ timeoutMs, maxWaiting = MAX_WAITING }: { timeoutMs: number, maxWaiting?: number }): InTurn {
   // The end of the last task of each key.
   const last = new Map<string, Promise<void>>()
   let waiting = 0

@@ -6,7 +6,7 @@ import { isExhausted } from '../support/exhausted.ts'
 import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
 import type { Stage, StorageBackend, StoredBytes } from './backend.ts'
 
-const ENTRIES_A_BATCH = 100
+const MAX_ENTRIES_PER_BATCH = 100
 // The disk is full, the quota of the user or the group is used up, or the file is larger than the file system or
 // `ulimit -f` allows.
 const NO_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
@@ -81,7 +81,7 @@ export function createFolder (path: string): StorageBackend {
         // Another node may have removed the file meanwhile. Folders are left alone, because Usher creates none here.
         const file = await stat(pathOf(stage, name)).catch(undefinedIfMissing)
         if (file?.isFile() && now - file.mtimeMs > forMs) batch.push({ id: name, size: file.size })
-        if (batch.length < ENTRIES_A_BATCH) continue
+        if (batch.length < MAX_ENTRIES_PER_BATCH) continue
         yield batch
         batch = []
       }

@@ -15,7 +15,7 @@ import { openBackend } from './open-backend.ts'
 import { createQuota, type SizeLimit } from './quota.ts'
 import { listStrayFiles, STRAY_AFTER_MS } from './stray-files.ts'
 
-const RECORDS_A_SWEEP = 100
+const SWEEP_BATCH_SIZE = 100
 
 /** A file that is durable, but has not been kept yet. */
 export type TemporaryFile = Measures & { id: string }
@@ -60,8 +60,8 @@ export async function createStorage (core: Core) {
    */
   async function sweep (): Promise<void> {
     try {
-      const swept = await deleteOwnerlessUploads(db, RECORDS_A_SWEEP, (id) => tryRemove('published', id))
-      if (swept === RECORDS_A_SWEEP && !closing.signal.aborted) later(sweep)
+      const swept = await deleteOwnerlessUploads(db, SWEEP_BATCH_SIZE, (id) => tryRemove('published', id))
+      if (swept === SWEEP_BATCH_SIZE && !closing.signal.aborted) later(sweep)
     } catch (err) {
       log[isConsequence(err) ? 'debug' : 'error']({ err }, 'Uploads of deleted users could not be removed')
     }

@@ -13,7 +13,7 @@ type Variables = Readonly<Record<string, unknown>>
 export type Cost = number | ((variables: Variables) => number)
 
 // The sizes that pages of a field may have.
-interface Sizes { least: number, usual: number, largest: number }
+interface Sizes { min: number, usual: number, max: number }
 
 // The assumed length of lists that have no argument `first`. These are the lists of introspection, and few of them are
 // longer than this in Usher's schema.
@@ -88,7 +88,7 @@ class Estimate {
     const node = given!.find(({ name }) => name.value === argument.name)
     const usual = typeof argument.defaultValue === 'number' ? Math.max(argument.defaultValue, 0) : rows
     // Usher does not know the largest page of a host, and a host may accept pages without rows.
-    return node ? this.#sizeOf(node.value, { least: 0, usual, largest: Infinity }) : usual
+    return node ? this.#sizeOf(node.value, { min: 0, usual, max: Infinity }) : usual
   }
 
   #ofObjects (type: GraphQLOutputType, sets: SelectionSetNode[], rows: Cost, page?: Cost): Cost {
@@ -102,7 +102,7 @@ class Estimate {
   #pageOf ({ args }: GraphQLField<unknown, unknown>, { arguments: given }: FieldNode): Cost | undefined {
     if (!args.some(({ name }) => name === 'first')) return undefined
     const argument = given!.find(({ name }) => name.value === 'first')
-    return argument ? this.#sizeOf(argument.value, { least: 1, usual: USUAL_PAGE, largest: LARGEST_PAGE }) : USUAL_PAGE
+    return argument ? this.#sizeOf(argument.value, { min: 1, usual: USUAL_PAGE, max: LARGEST_PAGE }) : USUAL_PAGE
   }
 
   #sizeOf (value: ValueNode, sizes: Sizes): Cost {
@@ -116,9 +116,9 @@ class Estimate {
 
 // When the operation is executed, null counts as absent, and values that are too large or not numbers are rejected. Values that are too
 // small are rejected as well. If they cost nothing, a document could have thousands of failing fields for the price of a few rows.
-function clamp (size: unknown, { least, usual, largest }: Sizes): number {
-  if (typeof size === 'number' && size >= least) return Math.min(size, largest)
-  return size === null || (typeof size === 'number' && size < least) ? usual : largest
+function clamp (size: unknown, { min, usual, max }: Sizes): number {
+  if (typeof size === 'number' && size >= min) return Math.min(size, max)
+  return size === null || (typeof size === 'number' && size < min) ? usual : max
 }
 
 function add (one: Cost, other: Cost): Cost {

@@ -4,7 +4,7 @@ import { block, Id, line } from '../text/text.ts'
 import { defineError } from '../http/errors.ts'
 
 export const UploadNotFound = defineError('UPLOAD_NOT_FOUND', 'Upload not found', 404)
-export const QuotaExceeded = defineError('QUOTA_EXCEEDED', 'Your uploads would take more space than you have, or are too many', 413)
+export const QuotaExceeded = defineError('QUOTA_EXCEEDED', 'This upload would exceed your storage quota', 413)
 export const StorageFull = defineError('STORAGE_FULL', 'There is no space for the file', 507)
 export const StorageFailed = defineError('STORAGE_FAILED', 'The file cannot be stored now', 507)
 

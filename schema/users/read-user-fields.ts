@@ -1,7 +1,7 @@
 import { noFields, type FieldAudience, type UserField, type UserFields } from './user-fields.ts'
 import { checkSchema } from '../http/validator.ts'
 
-const MOST = 32
+const MAX_FIELDS = 32
 /** The maximum size of a text or of JSON, in bytes. */
 const BYTES = 65_536
 const INT32 = 2 ** 31
@@ -32,7 +32,7 @@ export function readUserFields (given: unknown): UserFields {
   const [unknown] = Object.keys(others)
   if (unknown !== undefined) throw new Error(`usher: userFields has the unknown keyword ${unknown}`)
   const entries = Object.entries(properties)
-  if (entries.length > MOST) throw new Error(`usher: userFields may have at most ${MOST} fields`)
+  if (entries.length > MAX_FIELDS) throw new Error(`usher: userFields may have at most ${MAX_FIELDS} fields`)
   return Object.freeze(entries.map(([name, schema]) => readField(name, schema, (required as string[]).includes(name))))
 }
 

@@ -15,7 +15,7 @@ import { startWrites, type Write } from './writes.ts'
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 const CLIENTS = 4
 const RENAMED = 5
-const PATIENCE_MS = 60_000
+const TIMEOUT_MS = 60_000
 
 interface Received { id: string, type: string, subject: string, data: any }
 
@@ -114,7 +114,7 @@ async function rename (node: ServingNode, headers: Record<string, string>, users
         method: 'PATCH',
         headers: { ...headers, 'content-type': 'application/merge-patch+json' },
         body: JSON.stringify({ name: `Name ${number}` }),
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
       })).status === 200)
     }
   }))

@@ -13,7 +13,7 @@ interface KeyedWrite {
 }
 
 const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id title createdAt } }'
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 const PAUSE_MS = 20
 
 /** Clients that create users and posts, each with a key, and repeat a request until it succeeds, whatever dies meanwhile. */
@@ -66,7 +66,7 @@ export class KeyedWrites {
         method: 'POST',
         headers: { ...this.#headers, 'content-type': 'application/json', 'idempotency-key': `"${name.replaceAll(' ', '-')}"` },
         body: JSON.stringify(payload),
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
       })
       const body = await response.text()
       const code = /"code":"(\w+)"/.exec(body)?.[1]

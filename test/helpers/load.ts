@@ -16,7 +16,7 @@ export interface Load {
   readonly ended: Promise<unknown>
 }
 
-const PATIENCE_MS = 60_000
+const TIMEOUT_MS = 60_000
 const PAUSE_MS = 50
 
 /**
@@ -50,7 +50,7 @@ export async function createLoad ({ app, admin, createUser, options }: TestUsher
 
   async function send ([path, init]: [string, RequestInit]): Promise<void> {
     const sent = performance.now()
-    const response = await fetch(`${api}${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) })
+    const response = await fetch(`${api}${path}`, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
     const body = await response.text()
     const what = `${init.method ?? 'GET'} ${path.replace(/[0-9a-f-]{36}/, ':id')}`
     const answer = { what, status: response.status, retryAfter: response.headers.get('retry-after'), sent, took: performance.now() - sent, body }

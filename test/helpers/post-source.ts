@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { PostRow } from '../../db/posts/posts.ts'
-import { POSTS_A_PAGE, type PostStream, type Source } from '../../plugins/posts/post-stream.ts'
+import { POSTS_PER_PAGE, type PostStream, type Source } from '../../plugins/posts/post-stream.ts'
 import { positionOf, RecentPosts } from '../../plugins/posts/recent-posts.ts'
 
 /** Returns a post with this position. */
@@ -43,7 +43,7 @@ export class PostSource implements Source {
       this.failures--
       throw new Error('the table cannot be read')
     }
-    return this.posts.filter((post) => positionOf(post) > after && (authorId === undefined || post.authorId === authorId)).slice(0, POSTS_A_PAGE)
+    return this.posts.filter((post) => positionOf(post) > after && (authorId === undefined || post.authorId === authorId)).slice(0, POSTS_PER_PAGE)
   }
 
   async wait (): Promise<void> {

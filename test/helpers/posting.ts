@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 const CREATE = 'mutation ($title: String!, $authorId: ID) { createPost(input: { title: $title, content: "Words", authorId: $authorId }) { id cursor } }'
-const PATIENCE_MS = 60_000
+const TIMEOUT_MS = 60_000
 const PAUSE_MS = 150
 
 export interface PostingOptions {
@@ -80,7 +80,7 @@ export class Posting {
         method: 'POST',
         headers: { ...this.#options.headers, 'content-type': 'application/json' },
         body: JSON.stringify({ query: CREATE, variables }),
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
       })
       const { data, errors } = await response.json() as any
       return data?.createPost ?? errors[0].extensions.code

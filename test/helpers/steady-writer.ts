@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 
 const CREATE_POST = 'mutation ($title: String!, $authorId: ID) { createPost(input: { title: $title, content: "Words", authorId: $authorId }) { id } }'
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 const PAUSE_MS = 20
 
 export interface SteadyWriterOptions {
@@ -97,7 +97,7 @@ export class SteadyWriter {
   async #fetch (method: string, path: string, body?: object, headers = this.#options.headers): Promise<Response | undefined> {
     const init = { method, headers: { ...headers, ...body && { 'content-type': 'application/json' } }, ...body && { body: JSON.stringify(body) } }
     try {
-      const response = await fetch(`${this.#options.url}${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) })
+      const response = await fetch(`${this.#options.url}${path}`, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
       if (!response.ok) this.failures++
       return response
     } catch (error) {

@@ -13,7 +13,7 @@ export interface Traffic {
 const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id } }'
 // How a node refuses requests while the database or the node itself is slow.
 const TEMPORARY = /DATABASE_UNAVAILABLE|OVERLOADED/
-const PATIENCE_MS = 60_000
+const TIMEOUT_MS = 60_000
 const PAUSE_MS = 20
 
 /** Returns the outcomes that are not expected. */
@@ -54,7 +54,7 @@ export function startTraffic ({ url, headers }: { url: string, headers: Record<s
   async function send (path: string, init: RequestInit = {}): Promise<any> {
     await delay(Math.random() * PAUSE_MS)
     try {
-      const response = await fetch(`${url}${path}`, { ...init, headers: { ...headers, 'content-type': 'application/json' }, signal: AbortSignal.timeout(PATIENCE_MS) })
+      const response = await fetch(`${url}${path}`, { ...init, headers: { ...headers, 'content-type': 'application/json' }, signal: AbortSignal.timeout(TIMEOUT_MS) })
       const text = await response.text()
       const body = response.ok ? JSON.parse(text) : undefined
       const isUnexpected = response.status === 503 && !TEMPORARY.test(text)

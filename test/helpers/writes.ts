@@ -21,7 +21,7 @@ export interface Writes {
 }
 
 const CREATE_POST = 'mutation ($title: String!) { createPost(input: { title: $title, content: "Words" }) { id title } }'
-const PATIENCE_MS = 60_000
+const TIMEOUT_MS = 60_000
 const PAUSE_MS = 50
 
 /**
@@ -67,7 +67,7 @@ export function startWrites ({ url, headers }: { url: string, headers: Record<st
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/json' },
         body: JSON.stringify(payload),
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
       })
       return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() as any }
     } catch (error) {
@@ -78,7 +78,7 @@ export function startWrites ({ url, headers }: { url: string, headers: Record<st
   async function acknowledge (count: number): Promise<void> {
     const since = sent.length
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const timer = setTimeout(() => reject(new Error(`fewer than ${count} writes of each kind were acknowledged within 60 s`)), PATIENCE_MS)
+    const timer = setTimeout(() => reject(new Error(`fewer than ${count} writes of each kind were acknowledged within 60 s`)), TIMEOUT_MS)
     const isDone = (kind: Write['kind']) => sent.slice(since).filter((write) => write.kind === kind && write.id).length >= count
     const look = () => { if (isDone('user') && isDone('post')) resolve() }
     watchers.add(look)

@@ -43,7 +43,7 @@ t.test('SPEED 3 a task that has waited for too long is rejected, and the next on
 })
 
 t.test('1.13 the number of tasks that wait is limited, and does not limit those that need not wait', async (t) => {
-  const { run, started, ends } = createTasks({ waiting: 1 })
+  const { run, started, ends } = createTasks({ maxWaiting: 1 })
   const results = [run('a', 'first'), run('a', 'second')]
   await t.rejects(run('a', 'third'), { code: 'OVERLOADED' })
   void run('b', 'other')

@@ -10,8 +10,8 @@ import { openSql } from '../helpers/sql.ts'
 import { compareEvents, isExact, readPosts } from './faults/check-events.ts'
 
 const STEPS = 100
-const POSTS_A_STEP = 8
-const PATIENCE_MS = 20_000
+const POSTS_PER_STEP = 8
+const TIMEOUT_MS = 20_000
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 t.test('7.7 each subscriber gets each post once, in order, while nodes, PostgreSQL and connections are killed', async (t) => {
@@ -56,7 +56,7 @@ t.test('7.7 each subscriber gets each post once, in order, while nodes, PostgreS
 
   const killed = { listeners: 0, nodes: 0, databases: 0 }
   for (let step = 0; step < STEPS; step++) {
-    await posting.more(POSTS_A_STEP)
+    await posting.more(POSTS_PER_STEP)
     if (step % 2 === 0) await killListener()
     if (step % 5 === 1) await killNode(killed.nodes % 2)
     if (step % 20 === 10) await killDatabase()
@@ -93,7 +93,7 @@ t.test('7.7 each subscriber gets each post once, in order, while nodes, PostgreS
   const last = await Promise.all(authorIds.map((authorId) => posting.postUntilAcknowledged(authorId)))
   const caughtUp = Promise.all(followers.map((follower) =>
     follower.sees(last.filter((_, index) => [undefined, authorIds[index]].includes(follower.options.authorId)))))
-  await Promise.race([caughtUp, delay(PATIENCE_MS, undefined, { ref: false })])
+  await Promise.race([caughtUp, delay(TIMEOUT_MS, undefined, { ref: false })])
   for (const follower of followers) follower.stop()
   await followed
 

@@ -13,8 +13,8 @@ import { compareEvents, isExact, readPosts } from './faults/check-events.ts'
 // The last commit before row versions, idempotency keys, indexes of sorted lists, and quotas.
 const PREVIOUS = '894207f'
 const USERS = 50_000
-const POSTS_A_PHASE = 150
-const PATIENCE_MS = 30_000
+const POSTS_PER_PHASE = 150
+const TIMEOUT_MS = 30_000
 const admin = { email: 'root@example.com', password: 'horse battery staple' }
 
 t.test('14.3 the previous release serves while a new one migrates and serves beside it, and back: no request fails and no event is lost', async (t) => {
@@ -50,23 +50,23 @@ t.test('14.3 the previous release serves while a new one migrates and serves bes
   const requests = new SteadyRequests(urls, headers)
   const written = Promise.all([posting.run(4), requests.run(4)])
 
-  await posting.more(POSTS_A_PHASE)
+  await posting.more(POSTS_PER_PHASE)
   const next = await start(false)
   t.same(await ran(), Object.keys(migrations), 'the new release has migrated while the previous one served')
-  await posting.more(POSTS_A_PHASE)
+  await posting.more(POSTS_PER_PHASE)
   await stop(previous)
-  await posting.more(POSTS_A_PHASE)
+  await posting.more(POSTS_PER_PHASE)
   const again = await start(true)
-  await posting.more(POSTS_A_PHASE)
+  await posting.more(POSTS_PER_PHASE)
   await stop(next)
-  await posting.more(POSTS_A_PHASE)
+  await posting.more(POSTS_PER_PHASE)
   t.match(again.stdout, 'a newer version of Usher has migrated the database')
 
   posting.stop()
   requests.stop()
   await written
   const last = await posting.postUntilAcknowledged()
-  await Promise.race([Promise.all(followers.map((follower) => follower.sees([last]))), delay(PATIENCE_MS, undefined, { ref: false })])
+  await Promise.race([Promise.all(followers.map((follower) => follower.sees([last]))), delay(TIMEOUT_MS, undefined, { ref: false })])
   for (const follower of followers) follower.stop()
   await followed
 

@@ -17,7 +17,7 @@ const KILLS = 30
 const KILL_MS = 1000
 const RELOADS = 5
 const ROUNDS = 100
-const PATIENCE_MS = 20_000
+const TIMEOUT_MS = 20_000
 // Each response names the process that has sent it.
 const NAME_PROCESS = `
   import { Server } from 'node:http'
@@ -82,7 +82,7 @@ async function startReader (url: string, killed: ReadonlySet<number>, stopping: 
   const processes = new WeakMap<Socket, number>()
   const result: Result = { answers: 0, onKilled: 0, onNew: 0, others: [] }
   while (!stopping.aborted) {
-    const sent = request(`${url}/api/users?limit=1`, { agent, signal: AbortSignal.timeout(PATIENCE_MS) }).end()
+    const sent = request(`${url}/api/users?limit=1`, { agent, signal: AbortSignal.timeout(TIMEOUT_MS) }).end()
     try {
       const [response] = await once(sent, 'response')
       processes.set(sent.socket!, Number(response.headers['x-process']))

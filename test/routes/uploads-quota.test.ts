@@ -31,7 +31,7 @@ t.test('13.4 forty uploads at once on two nodes stay within the quota of bytes, 
   const responses = await Promise.all(Array.from({ length: 40 }, async (_, index) => send(nodes[index % 2]!, Buffer.alloc(999, index))))
   const stored = responses.filter(({ statusCode }) => statusCode === 200)
   t.equal(stored.length, 10)
-  for (const response of responses) if (response.statusCode !== 200) t.match(response.json(), { code: 'QUOTA_EXCEEDED', error: /space/ })
+  for (const response of responses) if (response.statusCode !== 200) t.match(response.json(), { code: 'QUOTA_EXCEEDED', error: /storage quota/ })
   t.ok(responses.every(({ statusCode }) => statusCode === 200 || statusCode === 413))
   t.same(await leftovers(nodes[0], sql), { tmp: 0, files: 10, rows: 10 })
   t.same(await usageOf(nodes[1]), { bytes: 9990, files: 10, quotaBytes: 10_000, quotaFiles: 10_000 })

@@ -24,8 +24,8 @@ export default {
   json: `{ users: [${USER}], next: cursor or null }`,
   options: { role: { type: 'string' }, search: { type: 'string' }, sort: { type: 'string' }, limit: { type: 'string' }, after: { type: 'string' } },
 
-  run: async ({ role, search: q, sort: order, limit: most = '100', after: cursor }) => {
-    const { limit, after, ...filters } = parse({ role, q, sort: order, limit: Number(most), after: cursor })
+  run: async ({ role, search: q, sort: order, limit: limitText = '100', after: cursor }) => {
+    const { limit, after, ...filters } = parse({ role, q, sort: order, limit: Number(limitText), after: cursor })
     return withDatabase(async ({ db }) => {
       const query = { ...filters, limit, addresses: { of: EVERYBODY }, ...after !== undefined && { after: decodeUserCursor(after, filters) } }
       const { rows, next } = await listUsers(db, query)

@@ -30,7 +30,7 @@ export function createSignUps ({ lifecycle, database: { db }, links, mails: { ma
     const duration = durationOf(LIFETIME_SECONDS)
     const pages = { loginLink: links.pageOf('/login'), forgotLink: links.pageOf('/forgot-password') }
     // Both mails are prepared in any case, so that the load does not reveal which addresses have an account.
-    const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, most: PENDING }, {
+    const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, maxPending: PENDING }, {
       pending: mailer!.prepare(render('sign-up', { link, duration }), LIFETIME_SECONDS, { budget: 'request', hash }),
       taken: mailer!.prepare(render('sign-up-taken', pages), LIFETIME_SECONDS, { budget: 'request' }),
     })

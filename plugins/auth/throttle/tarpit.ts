@@ -3,8 +3,8 @@ import { ClientDisconnected } from '../../../schema/http/errors.ts'
 import type { Lifecycle } from '../../core.ts'
 
 // Long enough that a flood over a few hundred connections gets few responses, and short for somebody who mistypes a password.
-const LEAST_MS = 300
-const MOST_MS = 500
+const MIN_MS = 300
+const MAX_MS = 500
 const MAX_WAITING = 1000
 
 /**
@@ -26,7 +26,7 @@ export function createTarpit (lifecycle: Lifecycle): (client: Client) => Promise
   return async (client) => {
     if (closing || waiting.size >= MAX_WAITING) return
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(release, LEAST_MS + Math.random() * (MOST_MS - LEAST_MS))
+      const timer = setTimeout(release, MIN_MS + Math.random() * (MAX_MS - MIN_MS))
       waiting.add(release)
 
       function release (): void {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 
 // Characters that are serialized in one turn of the event loop. This takes a fraction of a millisecond.
-const CHARACTERS_A_TURN = 64 * 1024
+const MAX_CHARACTERS_PER_TURN = 64 * 1024
 
 // Large results are serialized one after the other. If they shared every turn, all of them would finish in the last one.
 let previous: Promise<unknown> = Promise.resolve()
@@ -38,7 +38,7 @@ function * pieceTogether (result: object): Generator<string> {
   function * write (value: unknown): Generator<string> {
     if (value === null || typeof value !== 'object') {
       piece += JSON.stringify(value)
-      if (piece.length < CHARACTERS_A_TURN) return
+      if (piece.length < MAX_CHARACTERS_PER_TURN) return
       yield piece
       piece = ''
     } else if (Array.isArray(value)) {

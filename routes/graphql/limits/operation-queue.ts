@@ -5,7 +5,7 @@ import type { Network } from '../../../schema/http/network.ts'
 
 interface OperationQueueOptions {
   /** The number of operations that may wait. */
-  waiting?: number
+  maxWaiting?: number
   /** Milliseconds that an operation may wait. */
   timeoutMs?: number
   /** Whether the node is busy. While it is, the most costly operations wait, and at most five of them start in a second. */
@@ -14,8 +14,8 @@ interface OperationQueueOptions {
 
 // How often the load is checked while operations wait.
 const LOAD_CHECK_MS = 10
-// Least time between the starts of two of the most costly operations on a busy node.
-const LEAST_PACE_MS = 200
+// The minimum time between the starts of two of the most costly operations on a busy node.
+const MIN_PACE_MS = 200
 
 interface Waiting { cost: number, start: () => void, leave: (error: Error) => void }
 
@@ -31,7 +31,7 @@ export class OperationQueue {
   readonly #max: number
   readonly #free: number
   readonly #heavy: number
-  readonly #room: number
+  readonly #maxWaiting: number
   readonly #timeoutMs: number
   readonly #load: { readonly isBusy: boolean }
   #running = 0
@@ -42,12 +42,12 @@ export class OperationQueue {
   readonly #queues = new Map<string, Map<string, Waiting[]>>()
 
   /** @param maxCost most cost that the operations running at the same time may have together, not counting cheap ones */
-  constructor (maxCost: number, { waiting = 1000, timeoutMs = DEADLINES.graphqlOperation, load = new EventLoopLoad() }: OperationQueueOptions = {}) {
+  constructor (maxCost: number, { maxWaiting = 1000, timeoutMs = DEADLINES.graphqlOperation, load = new EventLoopLoad() }: OperationQueueOptions = {}) {
     this.#max = maxCost
     this.#free = maxCost / 50
     this.#heavy = maxCost / 10
     this.#load = load
-    this.#room = waiting
+    this.#maxWaiting = maxWaiting
     this.#timeoutMs = timeoutMs
   }
 
@@ -81,7 +81,7 @@ export class OperationQueue {
   }
 
   #mustYield (cost: number): boolean {
-    return cost > this.#heavy && performance.now() - this.#lastStart < LEAST_PACE_MS && this.#load.isBusy
+    return cost > this.#heavy && performance.now() - this.#lastStart < MIN_PACE_MS && this.#load.isBusy
   }
 
   #start (cost: number): void {
@@ -94,7 +94,7 @@ export class OperationQueue {
     const [widest, narrowest] = [networks.at(-1)!.name, networks[0]!.name]
     const key = cost > this.#heavy ? `${narrowest} heavy` : narrowest
     const queues = this.#queues.get(widest) ?? new Map<string, Waiting[]>()
-    if (this.#waiting >= this.#room) this.#makeRoom(queues, key)
+    if (this.#waiting >= this.#maxWaiting) this.#makeRoom(queues, key)
     const queue = queues.get(key) ?? []
     this.#queues.set(widest, queues.set(key, queue))
     this.#waiting++

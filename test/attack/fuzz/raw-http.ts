@@ -38,8 +38,8 @@ export const rawHttp: Attack = {
     first.catch(() => {})
     await sendInPieces(random, connection, bytes)
     // Node.js drops the requests of a client that closes its half of the connection, so the client closes it last.
-    const patience = shape.status && !shape.mayBeSilent ? ANSWER_MS : INCOMPLETE_MS
-    await Promise.race([first.catch(() => {}), delay(patience, undefined, { ref: false })])
+    const timeoutMs = shape.status && !shape.mayBeSilent ? ANSWER_MS : INCOMPLETE_MS
+    await Promise.race([first.catch(() => {}), delay(timeoutMs, undefined, { ref: false })])
     connection.socket.end(shape.then ?? '')
     const reply = await awaitReply(first)
     await drain(connection)

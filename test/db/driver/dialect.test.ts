@@ -58,7 +58,7 @@ t.test('1.13 reads succeed while as many writes as there are connections wait fo
 })
 
 t.test('1.13 the number of statements in flight is limited', async (t) => {
-  const breaker = createCircuitBreaker({ room: 1 })
+  const breaker = createCircuitBreaker({ maxWaiting: 1 })
   const { promise, resolve } = Promise.withResolvers<number>()
   const first = breaker.run(() => promise)
   await t.rejects(breaker.run(() => t.fail('must not be sent') as never), { code: 'OVERLOADED' })

@@ -2,7 +2,7 @@ import type { ServingNode } from '../../helpers/node.ts'
 import type { Exchange } from './history.ts'
 
 // No fault lasts this long, so a request without a response after this time hangs.
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 
 export interface Answer extends Exchange {
   /** The JSON body of the response, if it has one. */
@@ -51,7 +51,7 @@ export class Client {
       method,
       headers: { ...headers, ...body && { 'content-type': 'application/json' } },
       ...body && { body: JSON.stringify(body) },
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
     })
     const text = await response.text()
     if (![200, 201, 204, 401, 409, 503].includes(response.status)) this.unexpected.push({ status: response.status, method, path, node, text })

@@ -52,7 +52,7 @@ t.test('1.13 while the node is busy, cheaper operations overtake the most costly
 })
 
 t.test('1.13 an operation waits for a limited time, and a limited number of operations wait', async (t) => {
-  const turns = new OperationQueue(100, { waiting: 2, timeoutMs: 1, load: { isBusy: false } })
+  const turns = new OperationQueue(100, { maxWaiting: 2, timeoutMs: 1, load: { isBusy: false } })
   const end = await turns.enter(100, at('a'))
   const refused = { code: 'OVERLOADED' }
   await Promise.all(['a', 'a', 'b'].map((network) => t.rejects(turns.enter(100, at(network)), refused)))
@@ -79,7 +79,7 @@ t.test('1.13 an operation that is discarded leaves the queue, and does not enter
 })
 
 t.test('1.13 a network whose operations fill the room does not keep those of others from waiting', async (t) => {
-  const turns = new OperationQueue(100, { waiting: 10, load: { isBusy: false } })
+  const turns = new OperationQueue(100, { maxWaiting: 10, load: { isBusy: false } })
   const end = await turns.enter(100, at('a'))
   const outcomes: string[] = []
   const enter = async (name: string) => {
@@ -98,7 +98,7 @@ t.test('1.13 a network whose operations fill the room does not keep those of oth
 })
 
 t.test('1.13 a wide network takes one turn, and leaves room for others, however many of its narrow networks wait', async (t) => {
-  const turns = new OperationQueue(100, { waiting: 10, load: { isBusy: false } })
+  const turns = new OperationQueue(100, { maxWaiting: 10, load: { isBusy: false } })
   const end = await turns.enter(100, at('a'))
   const outcomes: string[] = []
   const enter = async (name: string, address: string) => {

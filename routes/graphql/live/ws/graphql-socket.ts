@@ -14,7 +14,7 @@ import { RunningOperations } from './running-operations.ts'
 import type { SocketContext } from './socket-context.ts'
 import { createSocketSink } from './socket-sink.ts'
 
-const OPERATIONS_A_SOCKET = 10
+const MAX_OPERATIONS_PER_SOCKET = 10
 // While more messages wait for those before them, the socket is not read.
 const MESSAGES_WAITING = 10
 
@@ -136,7 +136,7 @@ export class GraphqlSocket {
     if (!isObject(payload)) return this.#closeInvalid(': payload must be an object')
     try {
       const operation = readOperation(this.#context.usher.graphql.schema, payload)
-      if (this.#running.size >= OPERATIONS_A_SOCKET) throw limitExceeded(`A socket may run at most ${OPERATIONS_A_SOCKET} operations at once`)
+      if (this.#running.size >= MAX_OPERATIONS_PER_SOCKET) throw limitExceeded(`A socket may run at most ${MAX_OPERATIONS_PER_SOCKET} operations at once`)
       await this.#run(id, operation)
     } catch (error) {
       // Clients give up an operation after an error, but repeat it after the socket was closed. This failure is temporary.

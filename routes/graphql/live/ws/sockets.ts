@@ -24,8 +24,8 @@ import { handleUpgrades } from './upgrades.ts'
 // An `import` would also load what `node:http` loads on first use: undici, which takes more than a megabyte.
 const http = process.getBuiltinModule('node:http')
 
-const BYTES_A_MESSAGE = 16 * 1024
-const FRAGMENTS_A_MESSAGE = 64
+const MAX_BYTES_PER_MESSAGE = 16 * 1024
+const MAX_FRAGMENTS_PER_MESSAGE = 64
 
 /**
  * Adds WebSockets to a path. mercurius would register @fastify/websocket, which handles every upgrade of the whole server, even
@@ -39,9 +39,9 @@ export function addSockets (app: FastifyInstance, path: string, subscriptions: S
   const origins = createAllowedOrigins(app)
   const options = {
     noServer: true,
-    maxPayload: BYTES_A_MESSAGE,
+    maxPayload: MAX_BYTES_PER_MESSAGE,
     // A message in very small fragments takes many times its size in memory.
-    maxFragments: FRAGMENTS_A_MESSAGE,
+    maxFragments: MAX_FRAGMENTS_PER_MESSAGE,
     // The socket answers pings itself, with a limit of unread bytes.
     autoPong: false,
     // @types/ws does not know this option. By default, ws waits for 30 seconds.
