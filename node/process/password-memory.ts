@@ -1,5 +1,5 @@
-import { availableParallelism, totalmem } from 'node:os'
-import { RECOMMENDED } from '../../schema/options/password-hash.ts'
+import { totalmem } from 'node:os'
+import { MAX_CONCURRENT_HASHES, RECOMMENDED } from '../../schema/options/password-hash.ts'
 import type { Settings } from '../settings/settings.ts'
 import { workersOf } from '../workers/count.ts'
 
@@ -14,8 +14,7 @@ export function explainPasswordMemory (settings: Settings, memory = availableMem
   const { PASSWORD_HASH_MEMORY_KIB: kib } = settings
   if (kib <= RECOMMENDED.memoryKiB) return undefined
   const processes = workersOf(settings)
-  // As many as `HASHES_AT_ONCE` of plugins/auth/passwords.ts, which this check does not load.
-  const hashes = processes * Math.max(1, availableParallelism() - 1)
+  const hashes = processes * MAX_CONCURRENT_HASHES
   const max = Math.floor(memory / 2 / hashes / 1024)
   if (kib <= max) return undefined
   return `PASSWORD_HASH_MEMORY_KIB ${kib} takes ${Math.round(kib * hashes / 1024)} MiB for ${hashes} hashes at once, ` +

@@ -16,7 +16,7 @@ export function serviceOptions (settings: Settings) {
     },
     pages: { productName: settings.PRODUCT_NAME, color: settings.PRODUCT_COLOR },
     passwordUrl: settings.PASSWORD_URL,
-    publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, ''),
+    publicUrl: settings.PUBLIC_URL,
     signingAlgorithm: settings.SIGNING_ALGORITHM,
     issuer: settings.TOKEN_ISSUER,
     accessTokenSeconds: settings.ACCESS_TOKEN_SECONDS,

@@ -1,19 +1,15 @@
-import { availableParallelism } from 'node:os'
 import { hash, verify } from '@node-rs/argon2'
 import fastq from 'fastq'
 import type { Client } from '../../db/batching/batching.ts'
 import { ClientDisconnected, DatabaseUnavailable, Overloaded } from '../../schema/http/errors.ts'
 import { normalizePassword } from '../../schema/auth/normalize-password.ts'
 import type { Options } from '../../schema/options/options.ts'
-import { MINIMUM_KIB } from '../../schema/options/password-hash.ts'
+import { MAX_CONCURRENT_HASHES, MINIMUM_KIB } from '../../schema/options/password-hash.ts'
 import type { Core } from '../core.ts'
 
 const WAITING = 200
 
 const argon2id = ({ memoryKiB, passes }: Options['passwordHash']) => ({ memoryCost: memoryKiB, timeCost: passes, parallelism: 1 })
-
-/** How many passwords a process hashes at once. One core stays free for the event loop. */
-export const HASHES_AT_ONCE = Math.max(1, availableParallelism() - 1)
 
 /** Hashes a password without waiting in the queue, for commands. */
 export const hashPassword = (password: string, cost: Options['passwordHash']): Promise<string> =>
@@ -38,7 +34,7 @@ export function createPasswords ({ lifecycle: { log }, database: { breaker }, te
   const impossible = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${'A'.repeat(22)}$${'A'.repeat(43)}`
   if (memoryCost * timeCost < MINIMUM_KIB) log.info({ passwordHash: cost }, 'The option passwordHash is weaker than recommended: use it for tests only')
   // Jobs beyond the bound are rejected.
-  const pool = fastq.promise((job: () => Promise<unknown>) => job(), HASHES_AT_ONCE)
+  const pool = fastq.promise((job: () => Promise<unknown>) => job(), MAX_CONCURRENT_HASHES)
   const hashed = metrics.counter('usher_password_hashes_total', 'Passwords that were hashed or checked')
   metrics.gauge('usher_password_hashes_pending', 'Passwords that wait to be hashed or checked', () => pool.length())
 

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { Type, type Static } from '@sinclair/typebox'
 
 /**
@@ -6,6 +7,9 @@ import { Type, type Static } from '@sinclair/typebox'
  */
 export const RECOMMENDED = { memoryKiB: 19 * 1024, passes: 2 } as const
 export const MINIMUM_KIB = 35 * 1024
+
+/** How many passwords a process hashes at the same time. One core stays free for the event loop. */
+export const MAX_CONCURRENT_HASHES = Math.max(1, availableParallelism() - 1)
 
 /** The option `passwordHash`: the parameters of argon2id. */
 export const PasswordHash = Type.Object({

@@ -10,6 +10,9 @@ export function isPublicUrl (text: string): boolean {
   return /^https?:\/\/[^/@?#\\\s]+(\/[\w.~-]+)*\/*$/.test(text) && URL.canParse(text) && !/(^|\/)\.\.?(\/|$)/.test(text)
 }
 
+/** Returns a public URL without slashes at its end, so that paths can be appended to it. */
+export const withoutSlash = (publicUrl: string): string => publicUrl.replace(/\/+$/, '')
+
 /** Returns the path of a public URL, without a slash at its end. Requests reach Usher without it. */
 export const pathOf = (publicUrl: string | undefined): string =>
   publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/+$/, '')
@@ -20,4 +23,4 @@ export const pathOf = (publicUrl: string | undefined): string =>
  */
 export const baseUrlOf = (
   { publicUrl, prefix }: { publicUrl?: string | undefined, prefix: string }, origin = ''
-): string => `${publicUrl?.replace(/\/+$/, '') ?? origin}${prefix}`
+): string => `${publicUrl ?? origin}${prefix}`

@@ -7,7 +7,7 @@ import { readGraphql } from '../graphql/host-graphql.ts'
 import { Settings, type Given, type Options, type UsherOptions } from './options.ts'
 import { dropToolOptions } from './option-names.ts'
 import { normalizeOrigin } from '../http/origin.ts'
-import { isPublicUrl, pathOf, PUBLIC_URL_FORMAT } from './public-url.ts'
+import { isPublicUrl, pathOf, withoutSlash, PUBLIC_URL_FORMAT } from './public-url.ts'
 import { isHostAction, policy, type GivenPolicy, type Policy } from './policy.ts'
 import { readUserFields } from '../users/read-user-fields.ts'
 import { createParser } from '../http/validator.ts'
@@ -41,6 +41,7 @@ export function readOptions (given: UsherOptions): Options & Pick<RegisterOption
   const path = readPrefix(prefix)
   return Object.freeze({
     ...parsed,
+    ...parsed.publicUrl !== undefined && { publicUrl: withoutSlash(parsed.publicUrl) },
     prefix: path,
     publicPath: `${pathOf(parsed.publicUrl)}${path}`,
     database: readDatabase(databaseUrl, sql),
