@@ -7,8 +7,10 @@ import { IdParams } from '../schema/http/params.ts'
 import { InvalidInput } from '../schema/http/errors.ts'
 import { IDEMPOTENT, type ResultKey } from '../schema/http/idempotency.ts'
 import { InvalidToken } from '../schema/auth/login.ts'
-import { normalizePassword } from '../schema/auth/normalize-password.ts'
-import { ChangePassword, CheckReset, ConfirmReset, MailReply, PasswordIsSet, rejectPersonalWords, RequestReset, WrongPassword } from '../schema/auth/password.ts'
+import {
+  ChangePassword, CheckReset, ConfirmReset, MailReply, normalizePassword, PasswordIsSet, rejectPersonalWords, RequestReset,
+  WrongPassword,
+} from '../schema/auth/password.ts'
 import { failures, NoContent } from '../schema/http/reply.ts'
 import { UserDisabled, UserNotFound } from '../schema/users/user.ts'
 import { createOnce } from './idempotency.ts'

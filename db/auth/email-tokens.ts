@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import { EmailVerified } from '../../schema/auth/email-verification.ts'
-import { invalidMailToken } from '../../schema/auth/mail-token.ts'
+import { EmailVerified, invalidMailToken } from '../../schema/auth/mail-token.ts'
 import { EmailTaken } from '../../schema/users/user.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { insertMail, type NewMail } from '../outbox/mails.ts'

@@ -1,12 +1,12 @@
 import {
   PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler,
-  type CompiledQuery, type DatabaseConnection, type Dialect, type Driver, type QueryResult, type TransactionSettings,
+  type CompiledQuery, type DatabaseConnection, type Dialect, type Driver, type OperationNode, type QueryResult,
+  type SelectQueryNode, type TransactionSettings,
 } from 'kysely'
 import type { Row, RowList, Sql } from 'postgres'
 import { DatabaseUnavailable } from '../../schema/http/errors.ts'
 import type { Backends } from './backends.ts'
 import { UNSAFE_TRANSACTION, type CircuitBreaker } from './circuit-breaker.ts'
-import { isRead } from './is-read.ts'
 import type { Log } from './outages.ts'
 import type { Pool } from './pool.ts'
 import { isReplanned } from './replanned.ts'
@@ -212,4 +212,14 @@ async function beginOn (transactions: TransactionPool, statement: string): Promi
 // Returns whether a failure is PostgreSQL's answer to the statement, rather than a failure of the connection.
 function isAnswer (cause: unknown): boolean {
   return cause !== undefined && 'severity' in (cause as object)
+}
+
+/**
+ * Returns whether a statement only reads, and therefore never waits for a row lock: a SELECT without a locking clause whose
+ * common table expressions are all of the same kind. Raw SQL counts as a write.
+ */
+function isRead (node: OperationNode): boolean {
+  if (node.kind !== 'SelectQueryNode') return false
+  const { endModifiers, with: ctes } = node as SelectQueryNode
+  return endModifiers === undefined && (ctes === undefined || ctes.expressions.every(({ expression }) => isRead(expression)))
 }

@@ -1,4 +1,4 @@
-import { printable } from '../terminal/printable.ts'
+import { printable } from '../terminal/print.ts'
 
 /** Returns rows as columns of the same width, below their headings. */
 export function formatTable (headings: readonly string[], rows: readonly (readonly unknown[])[]): string {

@@ -3,7 +3,7 @@ import type { Ajv } from 'ajv'
 import { isAsciiAddress, toAsciiAddress } from '../../schema/text/address.ts'
 import { isColor } from '../../schema/options/color.ts'
 import { isDatabaseUrl } from '../../schema/options/database-url.ts'
-import { isBlank } from '../../schema/text/is-blank.ts'
+import { isBlank } from '../../schema/text/text.ts'
 import { normalizeOrigin } from '../../schema/http/origin.ts'
 import { isPublicUrl } from '../../schema/options/public-url.ts'
 

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { printable } from './printable.ts'
+import { printable } from './print.ts'
 
 type Style = Parameters<typeof styleText>[0]
 

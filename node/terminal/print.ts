@@ -92,3 +92,8 @@ export async function printResult (text: string): Promise<void> {
     throw new Error(`The result could not be written to standard output (${code ?? message}).`, { cause: error })
   }
 }
+
+/** Returns text without characters that a terminal would interpret, or that change the direction of what follows. */
+export function printable (text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\uFFFD')
+}

@@ -1,6 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { InvalidInput } from '../http/errors.ts'
+import { defineError, InvalidInput } from '../http/errors.ts'
 import { line } from '../text/text.ts'
+
+export const EmailVerified = defineError('EMAIL_VERIFIED', 'The email address of this user is verified already', 409)
 
 /** The token of a link in a mail. */
 export const MailToken = line({ maxLength: 1024, description: 'The token in the link of the mail, after `#token=`' })

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { toAsciiAddress } from '../text/address.ts'
 import { defineError, InvalidInput } from '../http/errors.ts'
 import { MailToken } from './mail-token.ts'
-import { exampleUser, KnownEmail, line, NewPassword, Password } from '../text/text.ts'
+import { exampleUser, KnownEmail, NewPassword, Password } from '../text/text.ts'
 
 export const WrongPassword = defineError('WRONG_PASSWORD', 'The current password is wrong', 403)
 export const PasswordIsSet = defineError('PASSWORD_IS_SET', 'The user already has a password', 409)
@@ -27,7 +27,7 @@ export const ConfirmReset = Type.Object({
 
 /** The body of POST /api/auth/password-reset/check. */
 export const CheckReset = Type.Object({
-  token: line({ maxLength: 1024, description: 'The token in the link of the mail, after `#token=`' }),
+  token: MailToken,
 }, { title: 'CheckPasswordReset', examples: [{ token: 'the-token-of-the-link' }] })
 
 /** The 202 response. It does not reveal whether a mail is sent, because that is decided after it. */
@@ -35,6 +35,12 @@ export const MailReply = Type.Object({ message: Type.String() }, {
   title: 'MailReply',
   description: 'Accepted; if the user is entitled to a link, it is mailed afterwards',
 })
+
+/**
+ * Returns a password in the form that is hashed: Unicode's composed normalization form (NIST 800-63B 3.1.1.2), so that
+ * it does not depend on the keyboard that has typed it.
+ */
+export const normalizePassword = (password: string): string => password.normalize('NFC')
 
 /** Throws `InvalidInput` if a password is the user's name or address (context-specific words of NIST 800-63B 3.1.1.2). */
 export function rejectPersonalWords (password: string, { name, email }: { name: string, email: string }): void {

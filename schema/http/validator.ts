@@ -8,9 +8,9 @@ import { isColor } from '../options/color.ts'
 import { isCommonPassword } from '../auth/common-passwords.ts'
 import { isCursor } from './cursor.ts'
 import { InvalidInput } from './errors.ts'
-import { isBlank } from '../text/is-blank.ts'
+import { isBlank } from '../text/text.ts'
 import { problemOfJson } from '../text/json.ts'
-import { normalizePassword } from '../auth/normalize-password.ts'
+import { normalizePassword } from '../auth/password.ts'
 
 const trimmed = (text: string): string => isBlank(text) ? '' : text.trim()
 

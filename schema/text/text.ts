@@ -5,7 +5,7 @@ import { Type, type StringOptions } from '@sinclair/typebox'
  * - `text: 'line'` rejects control characters and lone surrogates; `text: 'block'` allows tabs and line breaks;
  * - `trim` removes white space at both ends before other keywords are checked, and a text of invisible characters only;
  * - `asciiDomain` writes the domain of an e-mail address in ASCII (`schema/text/address.ts`);
- * - `normalized` normalizes a password (`schema/auth/normalize-password.ts`);
+ * - `normalized` normalizes a password (`schema/auth/password.ts`);
  * - `maxBytes` limits the number of bytes in UTF-8;
  * - `uncommon` rejects common passwords;
  * - `notNull` says that null is not a value, in bodies in which a member may be absent.
@@ -52,3 +52,11 @@ export const nullable = (description: string) => Type.Unsafe<string | null>({ ty
 export const Id = Type.String({ description: 'UUIDv7' })
 /** An instant: a `Date` in the code, RFC 3339 in responses. */
 export const Instant = Type.Unsafe<Date>({ type: 'string', format: 'date-time', description: 'RFC 3339, UTC' })
+
+// Characters without a glyph: white space, what Unicode says to ignore (zero-width and bidirectional marks, Hangul
+// fillers, tags), and those that are blank nevertheless: an empty braille pattern, marks of annotations, a musical
+// symbol, and controls of hieroglyphs.
+const INVISIBLE = /^[\p{Z}\s\p{DI}\p{NChar}\u2800\ufff9-\ufffb\u{1d159}\u{13430}-\u{1343f}]*$/u
+
+/** Returns whether nothing of a text can be seen. Control characters, which texts must not have, do not count. */
+export const isBlank = (text: string): boolean => INVISIBLE.test(text)
