@@ -2,11 +2,12 @@ import { toAsciiAddress } from '../../../schema/text/address.ts'
 import { isUuid } from '../../../db/driver/postgres.ts'
 import type { Database, UserRow } from '../../../db/tables/index.ts'
 import { findUsers, findUsersByEmail } from '../../../db/users/users.ts'
+import { User } from '../../../schema/users/user.ts'
 import { formatRecord } from '../table.ts'
 
 /** Returns a user as commands show it to programs: what an admin gets from the API. */
-export function showUser ({ id, name, email, emailVerified, role, disabled, createdAt, updatedAt }: UserRow) {
-  return { id, name, email, emailVerified, role, disabled, createdAt, updatedAt }
+export function showUser ({ rowVersion, ...user }: UserRow): Omit<UserRow, 'rowVersion'> {
+  return user
 }
 
 /** Returns a user as commands show it to people. */
@@ -29,4 +30,4 @@ export async function nameUsers (db: Database, ids: readonly (string | null)[]):
 }
 
 /** The shape of a user, for `--help`. */
-export const USER = '{ id, name, email, emailVerified, role, disabled, createdAt, updatedAt }'
+export const USER = `{ ${Object.keys(User.properties).join(', ')} }`
