@@ -6,7 +6,7 @@ import { deleteExpired } from '../batching/delete-expired.ts'
 import { auditColumns } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
 import { mailColumns, mailValues, type NewMail } from '../outbox/mails.ts'
-import { storing, userData } from '../outbox/store.ts'
+import { userData, withEvents } from '../outbox/store.ts'
 import { seconds, type ClientInfo } from '../sessions/sessions.ts'
 import type { Database, UserRow } from '../tables/index.ts'
 import { userColumns } from '../users/columns.ts'
@@ -119,7 +119,9 @@ export async function confirmSignUp (
         val(newId(db)).as('entry'), sql.lit('user.sign-up').as('action'), 'id as actor', 'id as user', sql<null>`null::uuid`.as('session'),
         val(address).as('address'), val(userAgent).as('agent'),
       ])))
-  const [found] = await storing(statement, db, 'user.created', { from: 'created', subject: 'created.id', data: userData('created', 'created.id') })
+  const [found] = await withEvents(statement, db, 'user.created', {
+    from: 'created', subject: 'created.id', data: userData('created', 'created.id'),
+  })
     .selectFrom('used').leftJoin('created', (join) => join.onTrue()).selectAll('created').execute()
   if (!found) throw invalidMailToken()
   if (found.id === null) throw new EmailTaken()

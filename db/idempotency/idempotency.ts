@@ -34,7 +34,7 @@ export function keyedOf (ids: readonly string[], keys: readonly (ResultKey | und
  * `selectWritten` (`db/idempotency/select-written.ts`). A write whose key is taken is refused: its result exists, the key was used for another request, or another transaction
  * has the lock of the key until it ends.
  */
-export function admitting (db: Database, keyed: readonly KeyedWrite[]): Database {
+export function withIdempotencyKeys (db: Database, keyed: readonly KeyedWrite[]): Database {
   const all = <Name extends keyof KeyedWrite> (name: Name) => keyed.map((write) => write[name])
   return db
     .with('keyed', (cte) => cte.selectFrom(sql<{ record_id: string, key: string, part: string, fingerprint: string }>`unnest(
@@ -55,7 +55,9 @@ export const isAdmitted = (id: string) => sql<boolean>`${sql.raw(id)} not in (se
  * Adds to a statement that it stores the results of the writes with a key.
  * @param from the common table expression with the written rows, which have an `id` and, if the row has a version, a `rowVersion`
  */
-export function keeping<Query extends object> (query: Query, kind: ResultKind, from: string, hasVersion = true): Query {
+export function withStoredResult<Query extends object> (
+  query: Query, kind: ResultKind, from: string, hasVersion = true
+): Query {
   // A deletion has no record any more, and its own trigger must not erase its result.
   const record = kind === 'post-deletion' ? 'null::uuid' : 'keyed.record_id'
   return (query as QueryCreator<Tables>).with('kept', (cte) => cte.insertInto('idempotency_keys')
@@ -99,9 +101,9 @@ export async function isolateConflicts<Item, Result> (
 /** Stores a result in the transaction of its write. Throws `KeyTaken`; the transaction must then be rolled back. */
 export async function insertResult (trx: Database, kind: ResultKind, recordId: string, { key, part, fingerprint }: ResultKey): Promise<void> {
   await detectConflict(trx, async () => {
-    const statement = admitting(trx, [{ id: recordId, key, part, fingerprint }])
+    const statement = withIdempotencyKeys(trx, [{ id: recordId, key, part, fingerprint }])
       .with('done', (cte) => cte.selectNoFrom([sql<string>`${recordId}::uuid`.as('id')]).where(isAdmitted(`'${recordId}'::uuid`)))
-    const rows = await keeping(statement, kind, 'done', false).selectFrom('done').select('id').execute()
+    const rows = await withStoredResult(statement, kind, 'done', false).selectFrom('done').select('id').execute()
     if (rows.length === 0) throw new KeyTaken()
   })
 }

@@ -23,7 +23,9 @@ const columns = ['consumer', 'type', 'subject', 'data'] as const
  *
  * @param query a statement with the common table expressions that `happened` names
  */
-export function storing<Query extends object> (query: Query, db: Database, name: EventName, { from, subject, data }: Happened): Query {
+export function withEvents<Query extends object> (
+  query: Query, db: Database, name: EventName, { from, subject, data }: Happened
+): Query {
   if (!isConsumed(db, name)) return query
   const members = Object.entries(data).flatMap(([member, value]) => [sql.lit(member), typeof value === 'string' ? sql.raw(value) : value])
   const happened = sql<{ subject: string, data: unknown }>`(
@@ -63,5 +65,7 @@ export async function storeUserEvent (
   const query = trx.with('changed', (cte) => hasRow
     ? cte.selectFrom('users').select(userColumns(noFields)).where('id', '=', userId)
     : cte.selectNoFrom(sql<string>`${userId}::uuid`.as('id')) as never)
-  await storing(query, trx, name, { from: 'changed', subject: 'changed.id', data }).selectFrom('changed').select('changed.id').execute()
+  await withEvents(query, trx, name, {
+    from: 'changed', subject: 'changed.id', data,
+  }).selectFrom('changed').select('changed.id').execute()
 }

@@ -7,8 +7,8 @@ import { PostNotFound } from '../../schema/posts/post.ts'
 import { UserNotFound } from '../../schema/users/user.ts'
 import { newId } from '../driver/ids.ts'
 import { isInTime } from '../driver/write-in-time.ts'
-import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from '../idempotency/idempotency.ts'
-import { actorValue, storing } from '../outbox/store.ts'
+import { isAdmitted, isolateConflicts, keyedOf, KeyTaken, withIdempotencyKeys } from '../idempotency/idempotency.ts'
+import { actorValue, withEvents } from '../outbox/store.ts'
 import {
   confirmSession, confirmSessions, findEndedSessions, hasLiveSession, isLiveSession, isolateEnded, rejectEnded, requireLiveSession,
 } from '../sessions/live-sessions.ts'
@@ -67,7 +67,7 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
   const sessions = posts.map(({ token }) => token?.sessionId ?? null)
   const isLimited = perHour > 0 && actors.some((actor) => actor !== null)
   const admitted = keyed ? sql<boolean>`${hasLiveSession('session')} and ${isAdmitted('given.id')}` : hasLiveSession('session')
-  const given = (keyed ? admitting(db, keyed) : db)
+  const given = (keyed ? withIdempotencyKeys(db, keyed) : db)
     .with('given', (cte) => cte.selectFrom(sql<Record<'id' | 'author' | 'title' | 'content' | 'actor' | 'session', string>>`unnest(
       ${ids}::uuid[], ${authors}::uuid[], ${posts.map(({ title }) => title)}::text[], ${posts.map(({ content }) => content)}::text[],
       ${actors}::uuid[], ${sessions}::uuid[]
@@ -81,7 +81,9 @@ async function insertAll (db: Database, posts: readonly NewPost[], quiet: boolea
         ${isLimited ? joinCounted(perHour) : sql``} where ${isLimited ? sql`true` : admitted} ${quiet ? andQuiet : sql``} order by given.id`)
       .returning(postColumns))
   const from = 'created inner join given on given.id = created.id'
-  const query = storing(statement, db, 'post.created', { from, ...postData('created', 'given.author', 'given.actor') })
+  const query = withEvents(statement, db, 'post.created', {
+    from, ...postData('created', 'given.author', 'given.actor'),
+  })
   const condition = confirmSessions(db, from, 'given.session', posts.map(({ token }) => token))
   const { written, refused } = await selectWritten<PostRow>(db, query, { from: 'created', kind: 'post', keyed, condition })
   const created = inOrder(ids, written)
@@ -123,13 +125,15 @@ export async function updatePost (
 ): Promise<PostRow> {
   const versions = versionsOf(match)
   const keyed = keyedOf([id], [once])
-  const statement = (keyed ? admitting(db, keyed) : db).with('updated', (cte) => cte.updateTable('posts')
+  const statement = (keyed ? withIdempotencyKeys(db, keyed) : db).with('updated', (cte) => cte.updateTable('posts')
     .set({ ...title !== undefined && { title }, ...content !== undefined && { content }, updated_at: sql`now()` })
     .where('id', '=', id).where(isInTime(until)).where(isLiveSession(token))
     .$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(postColumns))
-  const query = storing(statement, db, 'post.updated', { from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)) })
+  const query = withEvents(statement, db, 'post.updated', {
+    from: 'updated', ...postData('updated', 'updated."authorId"', actorValue(actorId)),
+  })
   const ending = { from: 'updated', kind: 'post-update', keyed, condition: confirmSession(db, 'updated', token) } as const
   const { written: [post], refused } = await rejectEnded(() => selectWritten<PostRow>(db, query, ending))
   if (refused.size > 0) throw new KeyTaken()
@@ -145,12 +149,14 @@ export async function deletePost (
 ): Promise<void> {
   const versions = versionsOf(match)
   const keyed = keyedOf([id], [once])
-  const statement = (keyed ? admitting(db, keyed) : db).with('deleted', (cte) => cte.deleteFrom('posts')
+  const statement = (keyed ? withIdempotencyKeys(db, keyed) : db).with('deleted', (cte) => cte.deleteFrom('posts')
     .where('id', '=', id).where(isInTime(until)).where(isLiveSession(token))
     .$if(keyed !== undefined, (query) => query.where(isAdmitted('id')))
     .$if(versions !== null, (query) => query.where(hasVersion(sql.ref('row_version'), sql`${versions}`)))
     .returning(['id', 'author_id', 'title']))
-  const query = storing(statement, db, 'post.deleted', { from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)) })
+  const query = withEvents(statement, db, 'post.deleted', {
+    from: 'deleted', ...postData('deleted', 'deleted.author_id', actorValue(actorId)),
+  })
     .with('known', (cte) => cte.selectFrom('deleted').select(['id', 'author_id as authorId']))
   const ending = { from: 'known', kind: 'post-deletion', keyed, condition: confirmSession(db, 'known', token), hasVersion: false } as const
   const { written, refused } = await rejectEnded(() => selectWritten(db, query, ending))

@@ -5,7 +5,7 @@ import { deleteExpired, placesOfExpired } from '../batching/delete-expired.ts'
 import { auditColumns, type AuditContext } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
 import { replanned } from '../driver/replanned.ts'
-import { actorValue, sessionEndOf, storing } from '../outbox/store.ts'
+import { actorValue, sessionEndOf, withEvents } from '../outbox/store.ts'
 import { seconds } from './sessions.ts'
 import type { Database } from '../tables/index.ts'
 
@@ -32,7 +32,7 @@ export async function deleteSession (db: Database, { id, secretHash }: { id: str
         'user_id as user', 'ended.id as session', val(address).as('address'), val(userAgent).as('agent'),
       ])))
   const actor = byUser ? 'ended.user_id' : actorValue(actorId)
-  const ended = await storing(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actor) })
+  const ended = await withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actor) })
     .selectFrom('ended').select('id').executeTakeFirst()
   return ended?.id
 }
@@ -45,7 +45,7 @@ export async function deleteSessionsOf (db: Database, userId: string, actorId: s
   const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').where('user_id', '=', userId)
     .$if(except !== undefined, (query) => query.where('id', '<>', except!))
     .returning(['id', 'user_id']))
-  const rows = await storing(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(actorId)) })
+  const rows = await withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(actorId)) })
     .selectFrom('ended').select('id').execute()
   return rows.map(({ id }) => id)
 }
@@ -53,8 +53,8 @@ export async function deleteSessionsOf (db: Database, userId: string, actorId: s
 /** Ends every session of every user. Returns the number of ended sessions. */
 export async function deleteAllSessions (db: Database): Promise<number> {
   const statement = db.with('ended', (cte) => cte.deleteFrom('sessions').returning(['id', 'user_id']))
-  const { count } = await storing(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
-    .selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
+  const query = withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
+  const { count } = await query.selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
   return Number(count)
 }
 
@@ -70,7 +70,7 @@ export async function listEndedSessions (db: Database, within: number): Promise<
 export async function deleteExpiredSessions (db: Database, limit: number): Promise<number> {
   const statement = replanned(db).with('ended', (cte) => cte.deleteFrom('sessions')
     .where(ctid, '=', placesOfExpired(db, 'sessions', { column: 'expires_at', limit })).returning(['id', 'user_id']))
-  const { count } = await storing(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
+  const { count } = await withEvents(statement, db, 'session.ended', { from: 'ended', ...sessionEndOf(actorValue(null)) })
     .selectFrom('ended').select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow()
   return Number(count)
 }

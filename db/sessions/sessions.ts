@@ -5,7 +5,7 @@ import type { Role } from '../../schema/users/user.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import { auditColumns } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
-import { sessionEndOf, storing } from '../outbox/store.ts'
+import { sessionEndOf, withEvents } from '../outbox/store.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, UserRow } from '../tables/index.ts'
 import { userColumns } from '../users/columns.ts'
@@ -91,7 +91,8 @@ export async function insertSession (
       .where('network', 'in', ({ selectFrom }) => selectFrom('unused').select('network')))
   const from = '(select id, user_id from evicted union all select id, user_id from replaced) as ended'
   const started = { userId: 'owner.id', sessionId: sql`${id}::uuid`, actorId: 'owner.id' }
-  return storing(storing(statement, db, 'session.ended', { from, ...sessionEndOf(sql`${userId}::uuid`) }), db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
+  const ending = withEvents(statement, db, 'session.ended', { from, ...sessionEndOf(sql`${userId}::uuid`) })
+  return withEvents(ending, db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
     .insertInto('sessions')
     .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'expires_at'])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([

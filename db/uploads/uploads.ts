@@ -2,8 +2,10 @@ import { expressionBuilder, sql } from 'kysely'
 import { InvalidToken } from '../../schema/auth/login.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { QuotaExceeded } from '../../schema/uploads/upload.ts'
-import { admitting, detectConflict, isAdmitted, keeping, keyedOf, KeyTaken, type StoredResult } from '../idempotency/idempotency.ts'
-import { actorValue, storing } from '../outbox/store.ts'
+import {
+  detectConflict, isAdmitted, keyedOf, KeyTaken, withIdempotencyKeys, withStoredResult, type StoredResult,
+} from '../idempotency/idempotency.ts'
+import { actorValue, withEvents } from '../outbox/store.ts'
 import { confirmSession, isLiveSession, rejectEnded, requireLiveSession } from '../sessions/live-sessions.ts'
 import type { WriterToken } from '../sessions/live-tokens.ts'
 import { toPage, type Page } from '../tables/page.ts'
@@ -58,7 +60,9 @@ export async function deleteUpload (db: Database, id: string, actor: { id: strin
     .with('old', (cte) => cte.selectFrom('uploads').selectAll().where('id', '=', id).where('user_id', 'is not', null)
       .where(isLiveSession(actor?.token)).forUpdate())
   const isLive = confirmSession(db, sql`old cross join lateral ${lockingUsage(db, 'old.user_id')}`, actor?.token)
-  const query = storing(statement, db, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(actor?.id ?? null)) })
+  const query = withEvents(statement, db, 'upload.deleted', {
+    from: 'old', ...uploadData('old', actorValue(actor?.id ?? null)),
+  })
     .updateTable('uploads').from('old').whereRef('uploads.id', '=', 'old.id').where(isLive).set({ user_id: null })
   const { numUpdatedRows } = await rejectEnded(() => query.executeTakeFirstOrThrow())
   if (numUpdatedRows > 0n) return true
@@ -97,16 +101,17 @@ export async function insertUpload (
     if (!keyed) {
       const statement = db.with('created', (cte) => cte.insertInto('uploads').columns(names)
         .expression(sql`select ${sql.join(Object.values(values))} from ${owner} owner where ${permitted}`).returningAll())
-      const query = storing(statement, db, 'upload.created', event).selectFrom('created').select('id').where(isLive)
+      const query = withEvents(statement, db, 'upload.created', event).selectFrom('created').select('id').where(isLive)
       await rejectEnded(() => query.executeTakeFirstOrThrow(() => new InvalidToken()))
       return
     }
-    const statement = admitting(db, keyed)
+    const statement = withIdempotencyKeys(db, keyed)
       .with('created', (cte) => cte.insertInto('uploads').columns(names)
         .expression(sql`select ${sql.join(Object.values(values))} from keyed cross join ${owner} owner
           where ${permitted} and ${isAdmitted('keyed.record_id')}`).returningAll())
       .with('shown', (cte) => cte.selectFrom('created').select(columns))
-    const query = keeping(storing(statement, db, 'upload.created', event), 'upload', 'shown').selectFrom('shown').select('id').where(isLive)
+    const query = withStoredResult(withEvents(statement, db, 'upload.created', event), 'upload', 'shown')
+      .selectFrom('shown').select('id').where(isLive)
     const rows = await detectConflict(db, () => rejectEnded(() => query.execute()))
     if (rows.length > 0) return
     await requireLiveSession(db, token.sessionId)

@@ -8,7 +8,7 @@ import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { isInTime, isTooLate } from '../driver/write-in-time.ts'
 import { findEndedSessions, hasLiveSession } from '../sessions/live-sessions.ts'
 import { isConsumed } from '../outbox/consumed.ts'
-import { storing, userData } from '../outbox/store.ts'
+import { userData, withEvents } from '../outbox/store.ts'
 import { inOrder, isUuid, prepare } from '../driver/postgres.ts'
 import { hasVersion, versionsOf } from './preconditions.ts'
 import type { Database, UserRow, UsersTable, writableUserColumns } from '../tables/index.ts'
@@ -121,7 +121,9 @@ const prepareChange = (fields: UserFields, stores: boolean) => prepare((
       .set({ ...Object.fromEntries(columns.filter(isPlain).map((column) => [column.name, newValueOf(column)])), updated_at: sql`now()` })
       .returning(userColumns(fields)))
   const from = 'updated inner join given on given.id = updated.id'
-  const stored = stores ? storing(statement, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor_id') }) : statement
+  const stored = stores
+    ? withEvents(statement, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor_id') })
+    : statement
   return stored.selectFrom('updated').selectAll()
 })
 

@@ -7,7 +7,7 @@ import { replanned } from '../driver/replanned.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
 import { whileLocked } from './locked-users.ts'
 import { deleteMailsOf } from '../outbox/mails.ts'
-import { actorValue, storeUserEvent, storing } from '../outbox/store.ts'
+import { actorValue, storeUserEvent, withEvents } from '../outbox/store.ts'
 import { postData } from '../posts/change-posts.ts'
 import { isUuid, violatesForeignKey } from '../driver/postgres.ts'
 import type { Database } from '../tables/index.ts'
@@ -93,7 +93,9 @@ async function deletePosts (trx: Database, ids: readonly string[], limit: number
     .with('gone', (cte) => cte.deleteFrom('posts').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id'))).returning(['id', 'author_id', 'title', 'position']))
     .with('lowest', (cte) => cte.selectFrom('gone').groupBy('author_id')
       .select((query) => ['author_id', query.fn.min('position').as('position'), query.fn.countAll<number>().as('count')]))
-  const rows = await storing(statement, trx, 'post.deleted', { from: 'gone', ...postData('gone', 'gone.author_id', actorValue(null)) })
+  const rows = await withEvents(statement, trx, 'post.deleted', {
+    from: 'gone', ...postData('gone', 'gone.author_id', actorValue(null)),
+  })
     .updateTable('deleted_users').from('lowest').whereRef('user_id', '=', 'author_id').where('user_id', '=', among(ids))
     .set((query) => ({ posts_below: query.ref('lowest.position') }))
     .returning('lowest.count').execute()
@@ -103,7 +105,9 @@ async function deletePosts (trx: Database, ids: readonly string[], limit: number
 // `deleteOwnerlessUploads` later removes the files, each before its record.
 async function disownUploads (trx: Database, ids: readonly string[], limit: number): Promise<number> {
   const statement = replanned(trx).with('old', (cte) => cte.selectFrom('uploads').selectAll().where('user_id', '=', among(ids)).limit(limit).forUpdate())
-  const { numUpdatedRows } = await storing(statement, trx, 'upload.deleted', { from: 'old', ...uploadData('old', actorValue(null)) })
+  const { numUpdatedRows } = await withEvents(statement, trx, 'upload.deleted', {
+    from: 'old', ...uploadData('old', actorValue(null)),
+  })
     .updateTable('uploads').where('id', '=', ({ selectFrom }) => anyOf(selectFrom('old').select('id'))).set({ user_id: null }).executeTakeFirstOrThrow()
   return Number(numUpdatedRows)
 }

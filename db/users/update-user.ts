@@ -12,7 +12,7 @@ import { confirmSessions, rejectEnded } from '../sessions/live-sessions.ts'
 import { whileLocked } from './locked-users.ts'
 import { isConsumed } from '../outbox/consumed.ts'
 import { mailColumns, mailValues, type NewMail } from '../outbox/mails.ts'
-import { storing, userData } from '../outbox/store.ts'
+import { userData, withEvents } from '../outbox/store.ts'
 import { isEmailTaken, isUuid, prepare } from '../driver/postgres.ts'
 import { hasVersion, versionsOf, whyUnchanged } from './preconditions.ts'
 import type { Database, UserRow } from '../tables/index.ts'
@@ -201,7 +201,9 @@ const prepareChange = (fields: UserFields, stores: boolean, mails: boolean) => p
         ])))
   const mailed = mails ? withMail(statement) : statement
   const from = 'updated cross join given'
-  const stored = stores ? storing(mailed, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor') }) : mailed
+  const stored = stores
+    ? withEvents(mailed, db, 'user.updated', { from, subject: 'updated.id', data: userData('updated', 'given.actor') })
+    : mailed
   return stored.selectFrom('updated').innerJoin('former', 'former.id', 'updated.id').selectAll('updated')
     .select(['former.email as former_email', 'former.role as former_role']).where(confirmSessions(db, from, 'given.session'))
 })

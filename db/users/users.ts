@@ -5,8 +5,8 @@ import { EmailTaken, type ReplaceUser } from '../../schema/users/user.ts'
 import { noFields, type UserFields } from '../../schema/users/user-fields.ts'
 import { auditColumns, type AuditContext } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
-import { storing, userData } from '../outbox/store.ts'
-import { admitting, isAdmitted, isolateConflicts, keyedOf, KeyTaken } from '../idempotency/idempotency.ts'
+import { userData, withEvents } from '../outbox/store.ts'
+import { isAdmitted, isolateConflicts, keyedOf, KeyTaken, withIdempotencyKeys } from '../idempotency/idempotency.ts'
 import { confirmSessions, findEndedSessions, hasLiveSession, isolateEnded } from '../sessions/live-sessions.ts'
 import type { WriterToken } from '../sessions/live-tokens.ts'
 import { inOrder, isEmailTaken, isUuid, prepare } from '../driver/postgres.ts'
@@ -126,7 +126,7 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
   // The names have underscores, which names of fields cannot have.
   type Given = Pick<UsersTable, keyof typeof writableUserColumns | 'id' | 'password_hash'> &
     Record<'entry_id' | 'actor_id' | 'session_id' | 'client_address' | 'user_agent', string>
-  const statement = (keyed ? admitting(db, keyed) : db)
+  const statement = (keyed ? withIdempotencyKeys(db, keyed) : db)
     .with('given', (cte) => cte.selectFrom(sql<Given>`unnest(
       ${ids}::uuid[], ${users.map(({ passwordHash = null }) => passwordHash)}::text[], ${users.map(() => newId(db))}::uuid[],
       ${context('actorId')}::uuid[], ${context('sessionId')}::uuid[], ${context('address')}::text[], ${context('userAgent')}::text[],
@@ -144,7 +144,9 @@ async function insertAll (db: Database, users: readonly UserCreation[], fields: 
         'given.entry_id', sql.lit('user.create').as('action'), 'given.actor_id', 'given.id', 'given.session_id', 'given.client_address', 'given.user_agent',
       ])))
   const from = 'created inner join given on given.id = created.id'
-  const created = storing(statement, db, 'user.created', { from, subject: 'created.id', data: userData('created', 'given.actor_id') })
+  const created = withEvents(statement, db, 'user.created', {
+    from, subject: 'created.id', data: userData('created', 'given.actor_id'),
+  })
   const condition = confirmSessions(db, from, 'given.session_id', users.map(({ token }) => token))
   const { written, refused } = await selectWritten<UserRow>(db, created, { from: 'created', kind: 'user', keyed, condition })
   const rows = inOrder(ids, written)
