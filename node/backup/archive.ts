@@ -5,53 +5,77 @@ import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Writable } from 'node:stream'
 import { createGzip } from 'node:zlib'
+import { pack, type Pack } from 'tar-stream'
 import { syncFolder } from '../embedded/cluster.ts'
 import { BackupError, checksumsOf, SUMMARY, type Summary } from './format.ts'
-import { encodeHeader, endOfArchive, padding } from './tar.ts'
 
 /** How many entries share a list of checksums. The reader remembers the checksums of as many. */
 export const CHECKSUMS_A_LIST = 1000
 
-/** Produces the bytes of a backup, entry by entry. */
+type Content = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
+
+/** Collects the entries of a backup. */
 export class Archive {
   readonly #at = new Date()
   readonly #chain = createHash('sha256')
+  readonly #pack: Pack
   #checksums: string[] = []
   #lists = 0
   #entries = 0
 
-  /** Yields the bytes of an entry. `content` must have exactly `size` bytes. */
-  async * add (name: string, size: number, content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    yield encodeHeader(name, size, this.#at)
+  constructor (pack: Pack) {
+    this.#pack = pack
+  }
+
+  /** Adds an entry. `content` must have exactly `size` bytes. Resolves when its bytes are on their way. */
+  async add (name: string, size: number, content: Content): Promise<void> {
     const hash = createHash('sha256')
-    for await (const chunk of content) {
-      hash.update(chunk)
-      yield chunk
+    async function * hashed (): AsyncGenerator<Uint8Array> {
+      for await (const chunk of content) {
+        hash.update(chunk)
+        yield chunk
+      }
     }
-    yield padding(size)
+    await this.#write(name, size, hashed())
     this.#entries++
     // The format of the program sha256sum.
     this.#checksums.push(`${hash.digest('hex')}  ${name}\n`)
-    if (this.#checksums.length === CHECKSUMS_A_LIST) yield * this.#addChecksums()
+    if (this.#checksums.length === CHECKSUMS_A_LIST) await this.#addChecksums()
   }
 
-  /** Yields the last checksums and the end of the backup. */
-  async * end (summary: Omit<Summary, 'entries' | 'checksums'>): AsyncGenerator<Uint8Array> {
-    if (this.#checksums.length > 0) yield * this.#addChecksums()
-    const entry = Buffer.from(JSON.stringify({ entries: this.#entries, checksums: this.#chain.digest('hex'), ...summary }, null, 2))
-    yield encodeHeader(SUMMARY, entry.length, this.#at)
-    yield entry
-    yield padding(entry.length)
-    yield endOfArchive()
+  /** Adds the last checksums and the end of the backup. */
+  async end (summary: Omit<Summary, 'entries' | 'checksums'>): Promise<void> {
+    if (this.#checksums.length > 0) await this.#addChecksums()
+    const checksums = this.#chain.digest('hex')
+    const entry = Buffer.from(JSON.stringify({ entries: this.#entries, checksums, ...summary }, null, 2))
+    await this.#write(SUMMARY, entry.length, [entry])
   }
 
-  * #addChecksums (): Generator<Uint8Array> {
+  async #addChecksums (): Promise<void> {
     const list = Buffer.from(this.#checksums.join(''))
     this.#chain.update(list)
     this.#checksums = []
-    yield encodeHeader(checksumsOf(this.#lists++), list.length, this.#at)
-    yield list
-    yield padding(list.length)
+    await this.#write(checksumsOf(this.#lists++), list.length, [list])
+  }
+
+  // Only its owner may read what somebody extracts from the archive.
+  async #write (name: string, size: number, content: Content): Promise<void> {
+    await pipeline(content, this.#pack.entry({ name, size, mode: 0o600, mtime: this.#at }))
+  }
+}
+
+/**
+ * Yields the bytes of a backup while `fill` adds its entries, in constant memory. Throws the errors of `fill`. When the
+ * reader ends early, adding the next bytes fails.
+ */
+export async function * archive (fill: (archive: Archive) => Promise<void>): AsyncGenerator<Uint8Array> {
+  const tar = pack()
+  const filled = fill(new Archive(tar)).then(() => tar.finalize(), (error: Error) => { tar.destroy(error) })
+  try {
+    for await (const chunk of tar) if (chunk instanceof Uint8Array) yield chunk
+  } finally {
+    tar.destroy()
+    await filled
   }
 }
 

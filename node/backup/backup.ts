@@ -7,13 +7,14 @@ import { keepUploads } from '../../db/uploads/removal.ts'
 import { deleteOwnerlessUploads } from '../../db/uploads/uploads.ts'
 import type { StorageBackend } from '../../plugins/uploads/backend.ts'
 import { terminalContext } from '../commands/audit.ts'
-import { Archive } from './archive.ts'
+import { archive, type Archive } from './archive.ts'
 import { describeSchema, dumpTable } from './dump.ts'
 import { BackupError, fileOf, MANIFEST, partOf, type Manifest, type Summary } from './format.ts'
 import { openSession, quote, type Session } from './session.ts'
 
 const RECORDS_A_PAGE = 1000
 const MISSING_NAMED = 10
+const CURSOR = 'usher_backup_files'
 
 /** What to back up. */
 export interface Source {
@@ -40,53 +41,57 @@ export async function makeBackup ({ database, schema, backend, uploadsDir }: Sou
   const [rows, keeper] = [openSession(database, schema, 'usher-backup'), openSession(database, schema, 'usher-backup')]
   const result: Result = { rows: {}, files: 0, fileBytes: 0, missing: 0, missingIds: [] }
 
-  async function * content (): AsyncGenerator<Uint8Array> {
-    const archive = new Archive()
+  async function fill (archive: Archive): Promise<void> {
     await rows.query('begin isolation level repeatable read read only')
     await rows.applySettings()
     const manifest = await describe(rows, schema)
-    const [last] = manifest.tables.some(({ name }) => name === 'uploads')
-      ? await rows.query<{ id: string }>(`select id from ${quote(schema, 'uploads')} order by id desc limit 1`)
-      : []
-    if (last && !await stat(uploadsDir).catch(() => undefined)) throw new BackupError(`There are no uploads in ${uploadsDir}: check DATA_DIR.`)
+    const hasUploads = manifest.tables.some(({ name }) => name === 'uploads') && await declareFiles()
+    if (hasUploads && !await stat(uploadsDir).catch(() => undefined)) {
+      throw new BackupError(`There are no uploads in ${uploadsDir}: check DATA_DIR.`)
+    }
     const head = Buffer.from(JSON.stringify(manifest, null, 2))
-    yield * archive.add(MANIFEST, head.length, [head])
+    await archive.add(MANIFEST, head.length, [head])
     for (const table of manifest.tables) {
       let [parts, count] = [0, 0]
       for await (const part of dumpTable(rows, schema, table)) {
-        yield * archive.add(partOf(table.name, parts++), part.bytes.length, [part.bytes])
+        await archive.add(partOf(table.name, parts++), part.bytes.length, [part.bytes])
         count += part.rows
       }
       result.rows[table.name] = count
     }
     await rows.query('commit')
-    if (last) yield * files(archive, last.id)
+    if (hasUploads) await files(archive)
     // Fails if the connection was lost, and with it the lock.
     await keeper.query('commit')
     const { missingIds: _, ...summary } = result
-    yield * archive.end(summary)
+    await archive.end({ ...summary, isExact: true })
   }
 
-  // The transaction has ended, because it would delay vacuums and migrations. No record that it has seen was removed since. Newer ids
-  // belong to newer records.
-  async function * files (archive: Archive, lastId: string): AsyncGenerator<Uint8Array> {
-    let after = '00000000-0000-0000-0000-000000000000'
+  // Returns whether there are uploads.
+  async function declareFiles (): Promise<boolean> {
+    const table = quote(schema, 'uploads')
+    await rows.query(`declare ${CURSOR} no scroll cursor with hold for
+      select id, size::text, sha256, user_id is not null as "isOwned" from ${table} order by id`)
+    const [row] = await rows.query<{ exists: boolean }>(`select exists (select from ${table})`)
+    return row!.exists
+  }
+
+  // The transaction has ended, because it would delay vacuums and migrations. The cursor has kept the records of its
+  // moment, and the lock of the other connection keeps their files.
+  async function files (archive: Archive): Promise<void> {
     for (;;) {
-      const page = await rows.query<UploadRecord>(`
-        select id, size::text, sha256, user_id is not null as "isOwned" from ${quote(schema, 'uploads')} where id > $1 and id <= $2
-        order by id limit ${RECORDS_A_PAGE}`, [after, lastId])
-      for (const record of page) yield * file(archive, record)
+      const page = await rows.query<UploadRecord>(`fetch ${RECORDS_A_PAGE} from ${CURSOR}`)
+      for (const record of page) await file(archive, record)
       if (page.length < RECORDS_A_PAGE) return
-      after = page.at(-1)!.id
     }
   }
 
-  async function * file (archive: Archive, { id, size: text, sha256, isOwned }: UploadRecord): AsyncGenerator<Uint8Array> {
+  async function file (archive: Archive, { id, size: text, sha256, isOwned }: UploadRecord): Promise<void> {
     const size = Number(text)
     const bytes = await backend.read(id)
     const hash = createHash('sha256')
     if (bytes) {
-      yield * archive.add(fileOf(id), size, exactly(bytes, size, hash))
+      await archive.add(fileOf(id), size, exactly(bytes, size, hash))
       result.files++
       result.fileBytes += size
       if (hash.digest('hex') === sha256) return
@@ -101,7 +106,7 @@ export async function makeBackup ({ database, schema, backend, uploadsDir }: Sou
     await keeper.query('begin')
     await keeper.applySettings()
     await keepUploads(keeper.db).catch(explainLock)
-    await write(content())
+    await write(archive(fill))
     await removeOwnerless(rows, backend)
     if ('audit' in result.rows) await record(rows)
     return result

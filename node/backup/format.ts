@@ -44,6 +44,11 @@ const Summary = Type.Object({
   fileBytes: Type.Integer({ minimum: 0 }),
   /** The number of uploads whose bytes could not be read. */
   missing: Type.Integer({ minimum: 0 }),
+  /**
+   * Whether the files are those of the records, apart from the missing ones. Absent in backups of older builds, which
+   * also have files whose records were inserted while the backup was made.
+   */
+  isExact: Type.Optional(Type.Boolean()),
 })
 
 export type Manifest = Static<typeof Manifest>
@@ -57,16 +62,18 @@ export const fileOf = (id: string): string => `uploads/${id}`
 export const checksumsOf = (number: number): string => `checksums/${String(number).padStart(8, '0')}.sha256`
 
 /** What an entry of a backup is. */
-export type Entry = { kind: 'table', table: string } | { kind: 'file', id: string } | { kind: 'checksums' } | { kind: 'summary' }
+export type Entry = DataEntry | { kind: 'checksums', number: number } | { kind: 'summary' }
+export type DataEntry = { kind: 'table', table: string, number: number } | { kind: 'file', id: string }
 
 /** Returns what an entry is, or undefined if no backup has such an entry. */
 export function entryOf (name: string): Entry | undefined {
   if (name === SUMMARY) return { kind: 'summary' }
   const [, folder, middle = ''] = /^(tables|uploads|checksums)\/([\w/.-]+)$/.exec(name) ?? []
-  if (folder === 'checksums' && /^\d{8}\.sha256$/.test(middle)) return { kind: 'checksums' }
+  const [, list] = /^(\d{8,})\.sha256$/.exec(middle) ?? []
+  if (folder === 'checksums' && list) return { kind: 'checksums', number: Number(list) }
   if (folder === 'uploads' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(middle)) return { kind: 'file', id: middle }
-  const [, table = ''] = /^([a-z_]+)\/\d{8}\.copy$/.exec(middle) ?? []
-  if (folder === 'tables' && isBackupTable(table)) return { kind: 'table', table }
+  const [, table = '', part] = /^([a-z_]+)\/(\d{8,})\.copy$/.exec(middle) ?? []
+  if (folder === 'tables' && isBackupTable(table)) return { kind: 'table', table, number: Number(part) }
 }
 
 /** A failure of a backup or of a restore. The message says what is wrong and what to do. */

@@ -3,8 +3,11 @@ import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { CHECKSUMS_A_LIST } from './archive.ts'
-import { BackupError, entryOf, FORMAT, MANIFEST, parseManifest, parseSummary, type Manifest, type Summary } from './format.ts'
-import { InvalidArchive, readTar, skip, type TarEntry } from './tar.ts'
+import {
+  BackupError, entryOf, FORMAT, MANIFEST, parseManifest, parseSummary, type DataEntry, type Entry,
+  type Manifest, type Summary,
+} from './format.ts'
+import { IncompleteArchive, InvalidArchive, readTar, skip, type TarEntry } from './tar.ts'
 
 // The limit for entries that are read as a whole.
 const TEXT_BYTES = 4 * 1024 * 1024
@@ -29,7 +32,7 @@ export async function readBackup (file: string, visitor: Visitor, onBytes: (tota
   input.on('data', () => onBytes(input.bytesRead))
   // `readTar` sees the errors of both streams.
   pipeline(input, gunzip, () => {})
-  const state: State = { hashes: [], chain: createHash('sha256'), entries: 0 }
+  const state: State = { hashes: [], chain: createHash('sha256'), entries: 0, lists: 0 }
   try {
     for await (const entry of readTar(gunzip)) await readEntry(file, entry, state, visitor)
   } catch (error) {
@@ -50,18 +53,24 @@ interface State {
   hashes: string[]
   readonly chain: ReturnType<typeof createHash>
   entries: number
+  /** How many lists of checksums were read. */
+  lists: number
+  /** The last entry with rows or with a file. */
+  last?: DataEntry
 }
 
 async function readEntry (file: string, { name, size, content }: TarEntry, state: State, visitor: Visitor): Promise<void> {
-  if (state.summary) throw new InvalidArchive('an entry after the end')
-  if (!state.manifest && name !== MANIFEST) throw new InvalidArchive('no manifest')
+  if (state.summary) throw new InvalidArchive(`${name} comes after its end`)
+  if (!state.manifest && name !== MANIFEST) throw new InvalidArchive(`it does not begin with ${MANIFEST}`)
   const entry = name === MANIFEST && !state.manifest ? undefined : entryOf(name)
-  if (state.manifest && !entry) throw new InvalidArchive(`unexpected entry ${name}`)
+  if (state.manifest && !entry) throw new InvalidArchive(`${name} is unknown or in it twice`)
+  if (entry && state.manifest) requireOrder(name, entry, state, state.manifest)
 
   if (entry?.kind === 'checksums') {
     const list = await readText(content, size)
     if (list !== state.hashes.join('')) throw damaged(file)
     state.chain.update(list)
+    state.lists++
     state.hashes = []
     return
   }
@@ -79,7 +88,30 @@ async function readEntry (file: string, { name, size, content }: TarEntry, state
   await skip(verified)
   state.entries++
   state.hashes.push(`${hash.digest('hex')}  ${name}\n`)
-  if (state.hashes.length > CHECKSUMS_A_LIST) throw new InvalidArchive('no checksums')
+  if (state.hashes.length > CHECKSUMS_A_LIST) throw new InvalidArchive('it has no checksums')
+}
+
+// A backup has its tables in the order of the manifest, their parts in that of their numbers, and then files in that of
+// their ids. So no set of names is needed to find those that are in it twice.
+function requireOrder (name: string, entry: Entry, state: State, { tables }: Manifest): void {
+  const last = state.last
+  const wrong = () => new InvalidArchive(`${name} is in it twice, or at the wrong place`)
+  if (entry.kind === 'summary') return
+  if (entry.kind === 'checksums') {
+    if (entry.number !== state.lists) throw wrong()
+    return
+  }
+  if (entry.kind === 'file') {
+    if (last?.kind === 'file' && last.id >= entry.id) throw wrong()
+  } else {
+    if (last?.kind === 'file') throw wrong()
+    const placeOf = ({ table }: { table: string }) => tables.findIndex((described) => described.name === table)
+    if (placeOf(entry) < 0) throw new InvalidArchive(`it has rows of a table that it does not describe, ${entry.table}`)
+    const isNext = last?.kind === 'table' && last.table === entry.table
+    if (entry.number !== (isNext ? last.number + 1 : 0)) throw wrong()
+    if (last && !isNext && placeOf(last) > placeOf(entry)) throw wrong()
+  }
+  state.last = entry
 }
 
 async function * hashed (content: Bytes, hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
@@ -90,7 +122,7 @@ async function * hashed (content: Bytes, hash: ReturnType<typeof createHash>): A
 }
 
 async function readText (content: Bytes, size: number): Promise<string> {
-  if (size > TEXT_BYTES) throw new InvalidArchive('too large')
+  if (size > TEXT_BYTES) throw new InvalidArchive('a list in it is too large')
   const chunks: Buffer[] = []
   for await (const chunk of content) chunks.push(chunk)
   return Buffer.concat(chunks).toString()
@@ -98,22 +130,25 @@ async function readText (content: Bytes, size: number): Promise<string> {
 
 function readManifest (file: string, text: string): Manifest {
   const { format, version, release } = JSON.parse(text) as Partial<Manifest>
-  if (format !== 'usher backup') throw new InvalidArchive('another program')
+  if (format !== 'usher backup') throw new InvalidArchive('it is of another program')
   if (version !== FORMAT) throw new BackupError(`${file} has the format ${version}, of release ${release}, and this release reads the format ${FORMAT}: restore it with release ${release}.`)
   return parseManifest(JSON.parse(text))
 }
 
 const incomplete = (file: string, cause?: Error) => new BackupError(`${file} is incomplete: its end is missing. Copy it again, or use another backup.`, { cause })
-const damaged = (file: string, cause?: Error) => new BackupError(`${file} is damaged: its content does not have its checksum. Copy it again, or use another backup.`, { cause })
+const damaged = (file: string, cause?: Error) => {
+  const what = cause instanceof InvalidArchive ? cause.message : 'its content does not have its checksum'
+  return new BackupError(`${file} is damaged: ${what}. Copy it again, or use another backup.`, { cause })
+}
 
 function explainRead (error: NodeJS.ErrnoException, file: string, manifest?: Manifest): Error {
   if (error instanceof BackupError) return error
-  const { code = '', path, message } = error
+  const { code = '', path } = error
   if (code === 'ENOENT' && path === file) return new BackupError(`There is no file ${file}.`, { cause: error })
   if (path === file || ['EISDIR', 'EIO'].includes(code)) return new BackupError(`${file} cannot be read (${code}): check its permissions.`, { cause: error })
   const isUnreadable = code.startsWith('Z_') || error instanceof InvalidArchive || (!manifest && error instanceof SyntaxError)
   if (!isUnreadable && !(error.name === 'InvalidInput' || error instanceof SyntaxError)) return error
-  const isCut = code === 'Z_BUF_ERROR' || message === 'unexpected end'
+  const isCut = code === 'Z_BUF_ERROR' || error instanceof IncompleteArchive
   if (isCut && manifest) return incomplete(file, error)
   return manifest ? damaged(file, error) : new BackupError(`${file} is not a backup of Usher, or its beginning is damaged.`, { cause: error })
 }

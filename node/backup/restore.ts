@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasMigration, listRanMigrations, lockMigrations } from '../../db/migrations/index.ts'
@@ -68,7 +69,9 @@ export async function inspectDestination (
  * Restores a backup that was verified. The database changes in one transaction, and files of uploads only become visible to nodes right
  * before its commit, so that a failure leaves the old data. Throws `BackupError`, and the errors of the database.
  */
-export async function restoreBackup (destination: Destination, { manifest }: { manifest: Manifest }): Promise<Restored> {
+export async function restoreBackup (
+  destination: Destination, { manifest, summary }: { manifest: Manifest, summary: Summary }
+): Promise<Restored> {
   const { database, schema, backend, keepsSessions } = destination
   const session = openSession(database, schema, 'usher-restore')
   try {
@@ -86,7 +89,7 @@ export async function restoreBackup (destination: Destination, { manifest }: { m
       await backend.claim(installation)
       await removeTemporary(backend, installation)
       try {
-        const rows = await load(target, destination, manifest, keepsSessions)
+        const rows = await load(target, destination, manifest, summary, keepsSessions)
         await finishTables(target, manifest, indexes)
         await requireSecret(target, destination)
         await renewEpoch(target, Math.max(before.epoch, manifest.epoch))
@@ -149,27 +152,80 @@ async function refuseNodes (session: Session): Promise<void> {
 }
 
 // Loads tables, and stores files as temporary ones.
-async function load (target: Target, { file, backend, onBytes }: Destination, { tables }: Manifest, keepsSessions: boolean): Promise<number> {
+async function load (
+  target: Target, { file, backend, onBytes }: Destination, { tables }: Manifest, summary: Summary,
+  keepsSessions: boolean
+): Promise<number> {
+  const files = checkFiles(target, file, summary)
   let rows = 0
   const skipped = ({ name }: { name: string }) => isBackupTable(name) && backupTables[name] === 'sessions' && !keepsSessions
   await readBackup(file, {
     async table (name, content) {
       const table = tables.find((table) => table.name === name)
-      if (!table) throw new BackupError(`${file} has rows of a table that it does not describe: ${name}.`)
-      if (!skipped(table)) await loadRows(target, table, content)
+      // `readBackup` has refused tables that are not described.
+      if (table && !skipped(table)) await loadRows(target, table, content)
     },
 
-    async file (id, _, content) {
+    async file (id, size, content) {
+      const hash = createHash('sha256')
+      async function * hashed (): AsyncGenerator<Buffer> {
+        for await (const chunk of content) {
+          hash.update(chunk)
+          yield chunk
+        }
+      }
       // A restore that was killed may have left it.
       await backend.remove('temporary', id)
-      await backend.write(id, content)
+      await backend.write(id, hashed())
+      await files.check(id, size, hash.digest('hex'))
     },
   }, onBytes)
+  if (tables.some(({ name }) => name === 'uploads')) await files.end()
   for (const { name } of tables.filter((table) => !skipped(table))) {
     const [row] = await target.session.query<{ count: string }>(`select count(*) from ${quote(target.schema, name)}`)
     rows += Number(row!.count)
   }
   return rows
+}
+
+/**
+ * Compares the files of a backup with their records, which were loaded before them. Both functions throw `BackupError`
+ * if they differ by more than the backup has reported. Files of backups that are not exact are not compared.
+ */
+function checkFiles ({ session, schema }: Target, file: string, { isExact = false, missing: reported }: Summary) {
+  const refused = (what: string) => new BackupError(
+    `${file} is damaged: ${what}. Nothing was changed: copy the backup again, or restore another one.`)
+  let [complete, different] = [0, 0]
+  let firstDifferent = ''
+
+  return {
+    async check (id: string, size: number, sha256: string): Promise<void> {
+      if (!isExact) return
+      const [record] = await session.query<{ size: string, sha256: string, isOwned: boolean }>(`
+        select size::text, sha256, user_id is not null as "isOwned" from ${quote(schema, 'uploads')}
+        where id = $1::uuid`, [id])
+      if (!record) throw refused(`it has the file of an upload without its record (${id})`)
+      // The bytes of an upload without an owner were being removed.
+      if (!record.isOwned) return
+      if (record.sha256 === sha256 && Number(record.size) === size) {
+        complete++
+        return
+      }
+      different++
+      firstDifferent ||= id
+      if (different > reported) throw refused(`the file of an upload differs from its record (${firstDifferent})`)
+    },
+
+    async end (): Promise<void> {
+      if (!isExact) return
+      const [row] = await session.query<{ count: string }>(`
+        select count(*) from ${quote(schema, 'uploads')} where user_id is not null`)
+      const missing = Number(row!.count) - complete
+      if (missing <= reported) return
+      throw refused(`the files of ${missing} uploads are missing or differ from their records, and ${reported} did ` +
+        'when the backup was made')
+    },
+  }
 }
 
 // A node could not start with another secret.

@@ -6,7 +6,7 @@ import { backupTables } from '../../db/tables/backup-tables.ts'
 import { createReadStream } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
 import { createGunzip } from 'node:zlib'
-import { Archive, writeArchive } from '../../node/backup/archive.ts'
+import { archive, writeArchive } from '../../node/backup/archive.ts'
 import { makeBackup, type Result } from '../../node/backup/backup.ts'
 import { SUMMARY } from '../../node/backup/format.ts'
 import { restoreBackup, verifyBackup, type Destination, type Restored } from '../../node/backup/restore.ts'
@@ -89,16 +89,17 @@ export async function usher (args: readonly string[], settings: Record<string, s
  * returns the entries to write instead.
  */
 export async function rewrite (file: string, copy: string, change: (name: string, content: Buffer) => [name: string, content: Buffer][]): Promise<void> {
-  async function * bytes () {
-    const archive = new Archive()
+  const bytes = archive(async (copied) => {
     let summary
     for await (const { name, content } of readTar(createReadStream(file).pipe(createGunzip()))) {
       const whole = await buffer(content)
       if (name === SUMMARY) summary = JSON.parse(whole.toString())
-      else if (!name.startsWith('checksums/')) for (const [renamed, bytes] of change(name, whole)) yield * archive.add(renamed, bytes.length, [bytes])
+      else if (!name.startsWith('checksums/')) {
+        for (const [renamed, bytes] of change(name, whole)) await copied.add(renamed, bytes.length, [bytes])
+      }
     }
     const { entries: _, checksums: __, ...rest } = summary
-    yield * archive.end(rest)
-  }
-  await writeArchive(copy, bytes(), () => {})
+    await copied.end(rest)
+  })
+  await writeArchive(copy, bytes, () => {})
 }
