@@ -5,12 +5,12 @@ import t, { type Test } from 'tap'
 import usher, { migrate, type UsherOptions } from '../../app.ts'
 import { mountOptions } from '../helpers/host.ts'
 import { createProxy } from '../helpers/proxy.ts'
+import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
 
 const admin = { email: 'admin@example.com', password: 'horse battery staple' }
-const DELAY_MS = 100
-// What is sent at the same time leaves before the answers arrive, also on a busy machine.
-const LONG_DELAY_MS = 400
+const DELAYS_MS = [100, 400, 700] as const
+const MAX_ROUNDS = 10
 
 /** A bare host with the settings that Fastify has by default, and what it has logged. */
 function openDefaultHost (t: Test) {
@@ -24,7 +24,8 @@ function openDefaultHost (t: Test) {
 t.test('12.1 a host with the defaults of Fastify starts with a database that is 100 ms away', async (t) => {
   const options = { ...await mountOptions(t), admin, poolSize: 10 }
   const proxy = await createProxy(t, options.databaseUrl!)
-  const start = async (t: Test, more: UsherOptions, delayMs: number): Promise<number> => {
+  const sql = openSql(t, { options })
+  const start = async (t: Test, more: UsherOptions = {}, delayMs: number = DELAYS_MS[0]): Promise<number> => {
     const { app } = openDefaultHost(t)
     proxy.delayReplies(delayMs)
     const before = proxy.rounds
@@ -36,17 +37,24 @@ t.test('12.1 a host with the defaults of Fastify starts with a database that is 
     await app.close()
     return rounds - before
   }
-  await t.test('with an empty database', (t) => start(t, {}, DELAY_MS))
+  // What is sent together counts as two round trips if the machine is so busy that an answer arrives in between. That can only add
+  // some, so the start is repeated from the same state at a greater distance, and the least counts.
+  const startsSoon = async (t: Test, more?: UsherOptions): Promise<void> => {
+    const rounds: number[] = []
+    for (const delayMs of DELAYS_MS) {
+      await sql`delete from event_consumers`
+      rounds.push(await start(t, more, delayMs))
+      if (rounds.at(-1)! <= MAX_ROUNDS) break
+    }
+    t.ok(Math.min(...rounds) <= MAX_ROUNDS, `${rounds.join(', ')} round trips`)
+  }
+  await t.test('with an empty database', (t) => start(t))
 
-  await t.test('with one that is up to date, in at most ten round trips', async (t) => {
-    const rounds = await start(t, {}, LONG_DELAY_MS)
-    t.ok(rounds <= 10, `${rounds} round trips`)
-  })
+  await t.test('with one that is up to date, in at most ten round trips', (t) => startsSoon(t))
   await t.test('with fields and a consumer of events, too', async (t) => {
     const userFields = Type.Object({ nick: Type.Optional(Type.String()) })
     await migrate({ databaseUrl: options.databaseUrl!, schema: options.schema!, userFields })
-    const rounds = await start(t, { userFields }, LONG_DELAY_MS)
-    t.ok(rounds <= 10, `${rounds} round trips`)
+    await startsSoon(t, { userFields })
   })
 })
 
