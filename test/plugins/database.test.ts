@@ -9,6 +9,7 @@ import usher from '../../app.ts'
 import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createDatabase, testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
+import { slow } from '../helpers/deadlines.ts'
 import { DatabaseUnavailable } from '../../schema/http/errors.ts'
 import { purgeRegularly } from '../../plugins/support/purge.ts'
 import { createLoad } from '../helpers/load.ts'
@@ -38,13 +39,36 @@ t.test('1.10 without a database at the start, ready() rejects with a message, an
 })
 
 t.test('1.10 if the database fails during the start, ready() rejects, and the connections are closed', async (t) => {
-  const proxy = await createProxy(t, await testDatabaseUrl())
-  const app = Fastify({ pluginTimeout: 0 })
-  t.teardown(() => app.close())
-  app.register(usher, { databaseUrl: proxy.url, deadlines: {}, schema: uniqueSchema(t.name), uploadsDir: t.testdir() })
-  // This runs after the migrations and before the notifications.
-  app.register(async () => proxy.refuse())
-  await t.rejects(async () => app.ready(), { code: 'DATABASE_UNAVAILABLE', message: /cannot be reached \((ECONNREFUSED|ECONNRESET|CONNECTION_CLOSED)\)/ })
+  const direct = postgres(await testDatabaseUrl(), { max: 1 })
+  t.teardown(() => direct.end())
+  const reason = '(ECONNREFUSED|ECONNRESET|CONNECTION_CLOSED)'
+  const failures = {
+    databaseUrl: { code: 'DATABASE_UNAVAILABLE', message: new RegExp(`cannot be reached \\(${reason}\\)`) },
+    notificationsUrl: { message: new RegExp(`notificationsUrl cannot be used to receive notifications: .*${reason}`) },
+  }
+  for (const [failing, failure] of Object.entries(failures)) {
+    const proxy = await createProxy(t, await testDatabaseUrl())
+    const app = Fastify({ pluginTimeout: 0 })
+    t.teardown(() => app.close())
+    const name = `${failing} ${process.pid}`
+    const connections = () => direct`select from pg_stat_activity where application_name = ${name}`
+    const databaseUrl = `${await testDatabaseUrl()}?application_name=${encodeURIComponent(name)}`
+    app.register(usher, {
+      databaseUrl,
+      [failing]: proxy.url,
+      schema: uniqueSchema(t.name),
+      uploadsDir: t.testdir(),
+      // The start does not wait for a failover.
+      deadlines: { databaseFailover: 1 },
+    })
+    // This runs after the migrations and before the notifications.
+    app.register(async () => {
+      if (failing === 'notificationsUrl') t.not((await connections()).length, 0, 'these stay open')
+      proxy.refuse()
+    })
+    await t.rejects(async () => app.ready(), failure)
+    await until('they are closed', async () => (await connections()).length === 0)
+  }
 })
 
 t.test('1.10 a start does not fail if the database pauses for longer than a request may wait', async (t) => {
@@ -79,7 +103,10 @@ t.test('4 notifications may use another URL; if it leads to another database, re
   const elsewhere = await createDatabase(t)
   const other = Fastify({ pluginTimeout: 0 })
   t.teardown(() => other.close())
-  other.register(usher, { databaseUrl, notificationsUrl: elsewhere, schema: uniqueSchema(t.name), uploadsDir: t.testdir() })
+  // None arrives, however long the start waits.
+  const deadlines = { ...slow, notificationDelivery: 100 }
+  const schema = uniqueSchema(t.name)
+  other.register(usher, { databaseUrl, notificationsUrl: elsewhere, deadlines, schema, uploadsDir: t.testdir() })
   await t.rejects(async () => other.ready(), { message: /^usher: notificationsUrl must lead to the database itself: / })
 })
 
@@ -89,7 +116,9 @@ t.test('4 1.10 while only notifications are unavailable, all requests succeed, a
   const lines: string[] = []
   const note = ({ msg }: { msg: string }) => { if (msg.startsWith('The ')) lines.push(msg) }
   const logger = { level: 'info', stream: { write: (line: string) => note(JSON.parse(line)) } }
-  const two = await createUsher(t, { ...one.options, notificationsUrl: proxy.url }, { logger })
+  // How soon an outage is noticed, and an attempt to connect that gets no answer is given up.
+  const deadlines = { ...slow, databaseAnswer: 2000, databaseAnswerMax: 3000, databaseConnect: 2000 }
+  const two = await createUsher(t, { ...one.options, notificationsUrl: proxy.url, deadlines }, { logger })
   const logged = (message: string) => lines.filter((line) => line === message).length
   for (const [fault, mend] of [[proxy.refuse, proxy.listen], [proxy.freeze, proxy.abandon]]) {
     lines.length = 0
