@@ -61,10 +61,17 @@ export async function claimDeliveries (
   return { claimed, waiting: rows.length - claimed.length }
 }
 
-/** Returns the milliseconds until the next delivery of a consumer is due, at most `maxMs`. */
-export async function findDelay (db: Database, consumer: string, maxMs: number): Promise<number> {
-  const row = await db.selectFrom('outbox').select(sql<number>`extract(epoch from due_at - now())::float8 * 1000`.as('delay'))
-    .where('consumer', '=', consumer).where('due_at', '>', sql<Date>`now()`).orderBy('due_at').limit(1).executeTakeFirst()
+/**
+ * Returns the milliseconds until the next delivery of a consumer is due, at most `maxMs`. Zero or less if one has become due
+ * since deliveries were claimed, or is just being claimed by another node.
+ */
+export async function findDelay (
+  db: Database, { consumer, types }: { consumer: string, types: readonly string[] }, maxMs: number
+): Promise<number> {
+  const delay = sql<number>`extract(epoch from due_at - now())::float8 * 1000`.as('delay')
+  const row = await db.selectFrom('outbox').select(delay)
+    .where('consumer', '=', consumer).where('type', '=', sql<string>`any(${types}::text[])`)
+    .orderBy('due_at').limit(1).executeTakeFirst()
   return Math.min(row?.delay ?? maxMs, maxMs)
 }
 

@@ -38,6 +38,8 @@ export interface Target {
 export const undelivered = Symbol('undelivered')
 
 const RETRY_MS = 1000
+// Another node may hold a delivery that is due for a moment.
+const LEAST_PAUSE_MS = 10
 
 /** Delivers from the outbox to one target. Each has its own, so that one that is slow or fails delays no other. */
 export interface Worker {
@@ -86,14 +88,16 @@ export function createWorker (
         })
         running.add(done)
       }
-      if (claimed.length + waiting < free || stopping.signal.aborted) return findDelay(db, name, pollMs)
+      if (claimed.length + waiting < free || stopping.signal.aborted) {
+        return Math.max(await findDelay(db, { consumer: name, types }, pollMs), LEAST_PAUSE_MS)
+      }
     }
     return pollMs
   }
 
   async function sleep (milliseconds: number): Promise<void> {
     if (stopping.signal.aborted) return
-    const timer = setTimeout(wake, Math.max(1, Math.ceil(milliseconds))).unref()
+    const timer = setTimeout(wake, Math.ceil(milliseconds)).unref()
     await woken.promise
     clearTimeout(timer)
   }

@@ -142,6 +142,17 @@ t.test('12.5 redirects are not followed, and a large or endless response does no
   })
 })
 
+t.test('12.5 an attempt follows its pause, also if that ends while the node looks for others', async (t) => {
+  let attempts = 0
+  const receiver = await startReceiver(t, (response) => response.writeHead(++attempts < 100 ? 500 : 204).end())
+  // The node does not look by itself before the test would have ended.
+  const options = { shortestMs: 1, longestMs: 5, pollMs: 3_600_000 }
+  const { create, sql } = await start(t, [{ url: receiver.url, secret, allowPrivateAddresses: true }], options)
+  await create('Ada')
+  await until('an attempt that succeeds', async () => (await sql`select 1 from outbox`).length === 0)
+  t.equal(attempts, 100)
+})
+
 t.test('12.5 a receiver that never answers delays no other consumer', async (t) => {
   const silent = await startReceiver(t, () => {})
   const receiver = await startReceiver(t)
