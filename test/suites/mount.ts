@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('mount/!(loaded-modules).test.ts', 'testing/*.test.ts')
+runTogether('mount/!(distant-database|loaded-modules).test.ts', 'testing/*.test.ts')
