@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('db/**/*.test.ts')
+runTogether('db/*.test.ts')

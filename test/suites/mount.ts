@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('mount/!(distant-database|loaded-modules).test.ts', 'testing/*.test.ts')
+runTogether('mount/{actor-name,every-option,foreign-keys,host,options,prefix,public-path,routes,trace}.test.ts')

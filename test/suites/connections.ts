@@ -1,0 +1,3 @@
+import { runTogether } from '../helpers/run-together.ts'
+
+runTogether('db/driver/*.test.ts')
