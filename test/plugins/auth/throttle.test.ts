@@ -125,6 +125,8 @@ t.test('11.6 after ten wrong passwords and a reset by mail, the new password wor
   const one = await createUsher(t, { throttle: { reset: { burst: 100, perMinute: 100 } }, mailer: inbox.mailer })
   const two = await createUsher(t, one.options)
   const sql = openSql(t, one)
+  let notifications = 0
+  await sql.listen(channelOf(one.options.schema!, 'limits_cleared'), () => { notifications++ })
   for (const [round, where] of [[1, ELSEWHERE], [2, HERE]] as const) {
     const user = await one.createUser()
     if (where === HERE) t.equal(await attempt(one, user, HERE), 200, 'the network is recognised')
@@ -143,6 +145,8 @@ t.test('11.6 after ten wrong passwords and a reset by mail, the new password wor
     for (let count = 0; count < 100 && status === 429; count++) status = await attempt(two, renewed, where)
     restore()
     t.equal(status, 200, 'the other node')
+    // Purges, too, make a node forget, but later.
+    await until('the other node was told', () => notifications >= round)
     t.same([...await sql`select network from recognised_networks where user_id = ${user.id} order by network`], [...new Set([HERE, where])].sort().map((network) => ({ network })))
   }
 })
@@ -378,6 +382,11 @@ t.test('4 rejected attempts wait in the tarpit, which slows down floods', async 
 t.test('4 the table is limited: expired rows are deleted, then those that expire soonest', async (t) => {
   const one = unlimited
   const sql = openSql(t, one)
+  await sql`insert into throttle select 'expired ' || n, now() - interval '1 second', 1 from generate_series(1, 3) n`
+  await createUsher(t, one.options)
+  await until('what has expired is deleted from a small table, too', async () =>
+    (await sql`select from throttle where key like 'expired %'`).length === 0)
+
   await sql`insert into throttle select 'old ' || n, now() - interval '1 second', 1 from generate_series(1, 1500) n`
   await sql`insert into throttle select 'new ' || n, now() + interval '1 hour' + n * interval '1 second', 1 from generate_series(1, 101500) n`
   await createUsher(t, one.options)
