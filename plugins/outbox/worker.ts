@@ -39,7 +39,7 @@ export const undelivered = Symbol('undelivered')
 
 const RETRY_MS = 1000
 // Another node may hold a delivery that is due for a moment.
-const LEAST_PAUSE_MS = 10
+const MIN_PAUSE_MS = 10
 
 /** Delivers from the outbox to one target. Each has its own, so that one that is slow or fails delays no other. */
 export interface Worker {
@@ -89,7 +89,7 @@ export function createWorker (
         running.add(done)
       }
       if (claimed.length + waiting < free || stopping.signal.aborted) {
-        return Math.max(await findDelay(db, { consumer: name, types }, pollMs), LEAST_PAUSE_MS)
+        return Math.max(await findDelay(db, { consumer: name, types }, pollMs), MIN_PAUSE_MS)
       }
     }
     return pollMs
