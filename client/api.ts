@@ -274,6 +274,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/step-up": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Confirm that it is you: authenticate the user of the session once more */
+        post: operations["postAuthStepUp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/sign-up": {
         parameters: {
             query?: never;
@@ -627,6 +644,18 @@ export interface components {
             errors: string[];
         };
         /**
+         * LoginFailure
+         * @description Why the login failed, or what it needs besides
+         */
+        LoginFailure: {
+            error: string;
+            code: string;
+            /** @description Belongs to the second factor; with the code `SECOND_FACTOR_REQUIRED` */
+            challenge?: string;
+            /** @description The second factors that the user has; with the code `SECOND_FACTOR_REQUIRED` */
+            methods?: ("totp" | "recovery-code" | "passkey")[];
+        };
+        /**
          * RefreshReply
          * @description The session was refreshed; the response has a new token and a new cookie
          */
@@ -668,6 +697,13 @@ export interface components {
              * @description RFC 3339, UTC
              */
             expiresAt: string;
+            /** @description How the user was authenticated (RFC 8176): `pwd`, `otp`, `pop`, `user`, `mfa` */
+            amr: string[];
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            authTime: string;
             /** @description The IP address of the last login or refresh */
             address: string;
             /** @description The `User-Agent` of the last login or refresh; empty if there was none */
@@ -701,6 +737,23 @@ export interface components {
             /** @description The token in the link of the mail, after `#token=` */
             token: string;
             password: string;
+        };
+        /** StepUp */
+        StepUp: {
+            password: string;
+        };
+        /**
+         * StepUpReply
+         * @description The user is authenticated once more; the token belongs to the same session
+         */
+        StepUpReply: {
+            /** @description The access token, a JWT. Send it as `Authorization: Bearer` */
+            token: string;
+            /** @description "Bearer" */
+            tokenType: string;
+            /** @description Seconds until the token expires; fewer than usual if the session expires earlier */
+            expiresIn: number;
+            user: components["schemas"]["User"];
         };
         /** SignUp */
         SignUp: {
@@ -776,7 +829,7 @@ export interface components {
             /** @description UUIDv7 */
             id: string;
             /** @enum {string} */
-            action: "login" | "login.failed" | "logout" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "user.create" | "user.sign-up" | "user.invite" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "keys.rotate" | "backup.create" | "access.denied" | "access.throttled";
+            action: "login" | "login.failed" | "login.second-factor-failed" | "logout" | "step-up" | "step-up.failed" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "user.create" | "user.sign-up" | "user.invite" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "keys.rotate" | "backup.create" | "access.denied" | "access.throttled";
             /**
              * Format: date-time
              * @description RFC 3339, UTC
@@ -1082,7 +1135,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -1093,7 +1146,7 @@ export interface operations {
                      *       "code": "INVALID_CREDENTIALS"
                      *     }
                      */
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["LoginFailure"];
                 };
             };
             /** @description Request Timeout */
@@ -1234,7 +1287,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     /** @description The session cookie. Without a value, it removes the one that the client has */
                     "Set-Cookie"?: string;
@@ -1405,7 +1458,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -1536,7 +1589,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -1545,6 +1598,21 @@ export interface operations {
                      * @example {
                      *       "error": "A bearer token is required",
                      *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -1621,7 +1689,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -1735,7 +1803,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -1883,7 +1951,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -1892,6 +1960,21 @@ export interface operations {
                      * @example {
                      *       "error": "A bearer token is required",
                      *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -2032,7 +2115,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -2163,7 +2246,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -2327,7 +2410,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -2498,7 +2581,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -2515,6 +2598,8 @@ export interface operations {
             /** @description Forbidden */
             403: {
                 headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3059,7 +3144,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -3192,6 +3277,180 @@ export interface operations {
                      * @example {
                      *       "error": "The idempotency key was used for a different request",
                      *       "code": "IDEMPOTENCY_KEY_REUSED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The server failed",
+                     *       "code": "INTERNAL_ERROR"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The database is unavailable, try again",
+                     *       "code": "DATABASE_UNAVAILABLE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postAuthStepUp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "password": "violet engine notes"
+                 *     }
+                 */
+                "application/json": components["schemas"]["StepUp"];
+            };
+        };
+        responses: {
+            /** @description The user is authenticated once more; the token belongs to the same session */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StepUpReply"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "errors": [
+                     *         "name is required",
+                     *         "email must be an email address"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Errors"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "A bearer token is required",
+                     *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The rest of the request body did not arrive in time",
+                     *       "code": "BODY_STALLED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The request body is too large",
+                     *       "code": "PAYLOAD_TOO_LARGE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    /** @description `identity`, if the body of the request was encoded */
+                    "Accept-Encoding"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "The content type must be application/json",
+                     *       "code": "UNSUPPORTED_MEDIA_TYPE"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    /** @description Seconds until the client may try again */
+                    "Retry-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "Too many attempts, try again later",
+                     *       "code": "TOO_MANY_REQUESTS"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -3682,7 +3941,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -4453,7 +4712,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     /** @description `handling=strict`, if the request has preferred it */
                     "Preference-Applied"?: string;
@@ -4613,7 +4872,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -4809,7 +5068,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -4959,7 +5218,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -4976,6 +5235,8 @@ export interface operations {
             /** @description Forbidden */
             403: {
                 headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5174,7 +5435,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -5191,6 +5452,8 @@ export interface operations {
             /** @description Forbidden */
             403: {
                 headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5391,7 +5654,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -5408,6 +5671,8 @@ export interface operations {
             /** @description Forbidden */
             403: {
                 headers: {
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
+                    "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5570,7 +5835,7 @@ export interface operations {
             query?: {
                 /** @description Only entries about the account of this user. Only an admin may name another user */
                 user?: string;
-                action?: "login" | "login.failed" | "logout" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "user.create" | "user.sign-up" | "user.invite" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "keys.rotate" | "backup.create" | "access.denied" | "access.throttled";
+                action?: "login" | "login.failed" | "login.second-factor-failed" | "logout" | "step-up" | "step-up.failed" | "session.refresh-reuse" | "session.end" | "password.change" | "password.change-failed" | "password.reset-request" | "password.reset" | "user.create" | "user.sign-up" | "user.invite" | "user.email-change" | "user.email-verify" | "user.undo-change" | "user.role-change" | "user.disable" | "user.enable" | "user.delete" | "keys.rotate" | "backup.create" | "access.denied" | "access.throttled";
                 /** @description Entries per page */
                 limit?: number;
                 /** @description The cursor of the page, from the `Link` header of the previous page */
@@ -5631,7 +5896,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -5758,7 +6023,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -5951,7 +6216,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };
@@ -5960,6 +6225,21 @@ export interface operations {
                      * @example {
                      *       "error": "A bearer token is required",
                      *       "code": "UNAUTHENTICATED"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "You may not do this",
+                     *       "code": "FORBIDDEN"
                      *     }
                      */
                     "application/json": components["schemas"]["Error"];
@@ -6077,7 +6357,7 @@ export interface operations {
             /** @description Unauthorized */
             401: {
                 headers: {
-                    /** @description The challenge of RFC 6750 */
+                    /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
                     [name: string]: unknown;
                 };

@@ -4,6 +4,7 @@ import { clientInfoOf } from '../plugins/http/client-info.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import type { LoggedIn } from '../plugins/auth/login.ts'
 import { InvalidToken, Login, LoginReply, ProtectedReply, RefreshReply, Unauthenticated } from '../schema/auth/login.ts'
+import { LoginFailure } from '../schema/auth/second-factor.ts'
 import { InvalidSession } from '../schema/auth/session.ts'
 import { OriginNotAllowed } from '../schema/http/errors.ts'
 import { failures, HEADERS, NoContent } from '../schema/http/reply.ts'
@@ -21,7 +22,7 @@ const schemas = {
     summary: 'Log in',
     body: Login,
     [HEADERS]: { 200: SET_COOKIE },
-    response: { 200: LoginReply, ...failures(400, 401, 413, 415, 429) },
+    response: { 200: LoginReply, ...failures(400, 413, 415, 429), 401: LoginFailure },
   },
   refresh: {
     tags,
@@ -37,16 +38,15 @@ const schemas = {
     [HEADERS]: { 204: SET_COOKIE },
     response: { 204: NoContent, ...failures(401, 403) },
   },
-  protected: { tags, security, summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401) } },
+  protected: { tags, security, summary: 'Read the authenticated user', response: { 200: ProtectedReply, ...failures(401, 403) } },
 }
 
 /** Adds the routes for login, refresh and logout, and the protected route (contract 4.1, 4.2, 4.3, 4.8). */
 const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { clock }, usherUsers: users, usherAudit: audit,
+    usherUsers: users, usherAudit: audit,
     usherAuth: {
-      actors, actorOf, authenticate, callerOf, claims, confirmReader, login, policy, sessions, throttle,
-      tokens,
+      actors, actorOf, authenticate, authenticateAny, callerOf, claims, confirmReader, login, policy, sessions, throttle,
     },
   } = app
   const cookies = await createCookies(app)
@@ -110,8 +110,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   }
 
   function show ({ token, expiresAt, user, actor }: Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>) {
-    const expiresIn = Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000))
-    return { token, tokenType: 'Bearer', expiresIn, user: policy.viewOf(actor, user.id).show(user) }
+    return { token, tokenType: 'Bearer', expiresIn: login.secondsLeft(expiresAt), user: policy.viewOf(actor, user.id).show(user) }
   }
 
   // Either a bearer token or the cookie is enough. An `Authorization` that is unusable, such as an expired token or the
@@ -120,7 +119,7 @@ const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   async function authenticateLogout (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     if (request.headers.authorization) {
       try {
-        return await authenticate(request, reply)
+        return await authenticateAny(request, reply)
       } catch (error) {
         if ((error as FastifyError).statusCode !== 401 || !cookies.isSent(request)) throw error
         reply.removeHeader('www-authenticate')

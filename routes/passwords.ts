@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
 import { findAccount, getTokenOwner } from '../db/auth/password-tokens.ts'
 import { forbidStoring } from '../plugins/http/requests.ts'
 import { hashSecret } from '../plugins/auth/cookie-value.ts'
@@ -11,7 +10,7 @@ import {
   ChangePassword, CheckReset, ConfirmReset, MailReply, normalizePassword, PasswordIsSet, rejectPersonalWords, RequestReset,
   WrongPassword,
 } from '../schema/auth/password.ts'
-import { failures, NoContent } from '../schema/http/reply.ts'
+import { failures, HEADERS, NoContent, STEP_UP } from '../schema/http/reply.ts'
 import { UserDisabled, UserNotFound } from '../schema/users/user.ts'
 import { createOnce } from './idempotency.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
@@ -22,6 +21,7 @@ const schemas = {
     tags: ['auth'],
     security,
     summary: 'Change the password and end every other session',
+    [HEADERS]: STEP_UP,
     body: ChangePassword,
     response: { 204: NoContent, ...failures(400, 401, 403, 413, 415, 429) },
   },
@@ -56,7 +56,7 @@ const schemas = {
 /** Adds the routes for changing a password, resetting it, and inviting a user to set the first one (contract 4.6, 4.7). */
 const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherDatabase: { db }, usherAuth: { allow, actorOf, callerOf, passwordLinks: links, passwords, throttle },
+    usherDatabase: { db }, usherAuth: { allow, actorOf, callerOf, login, passwordLinks: links, passwords, stepUp },
     usherAccounts: accounts, usherAudit: audit,
   } = app
   const once = createOnce(app)
@@ -69,7 +69,8 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
   app.post('/users/:id/invitation', { schema: schemas.invite, onRequest: allow('users:invite') }, onInvite)
 
   async function onChange (request: RequestOf<typeof schemas.change>, reply: ReplyOf<typeof schemas.change>) {
-    const { body: { currentPassword, password }, ip: address, socket } = request
+    const { body: { currentPassword, password }, socket } = request
+    const caller = callerOf(request)
     const user = await findAccount(db, actorOf(request).id)
     // The user was deleted after the token was verified.
     if (!user) throw new InvalidToken()
@@ -77,18 +78,16 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
       throw new InvalidInput('password must differ from the current one')
     }
     rejectPersonalWords(password, user)
-    const attempt = await throttle.login({ email: user.email, address, client: socket })
-    const isCorrect = await passwords.verify(currentPassword, user.passwordHash, socket).catch((error) => {
-      attempt.withdraw()
+    await stepUp.requireWithSecondFactor(caller)
+    const logFailure = async () => {
+      await caller.confirm()
+      await audit.add(caller, { action: 'password.change-failed' })
+    }
+    await login.checkOwnPassword(caller, user, currentPassword, logFailure)
+    await accounts.changePassword(caller, user, await passwords.hash(password, socket)).catch(async (error) => {
+      if (error instanceof WrongPassword) await logFailure()
       throw error
     })
-    if (!isCorrect) {
-      await attempt.failed()
-      return rejectPassword(request)
-    }
-    await attempt.succeeded()
-    await accounts.changePassword(callerOf(request), user, await passwords.hash(password, socket))
-      .catch((error) => error instanceof WrongPassword ? rejectPassword(request) : Promise.reject(error))
     return reply.code(204).send(null)
   }
 
@@ -124,13 +123,6 @@ const passwordRoutes: FastifyPluginAsyncTypebox = async (app) => {
     if (user.disabled) throw new UserDisabled()
     if (user.passwordHash !== null) throw new PasswordIsSet()
     await links.invite(user.id, callerOf(request), key)
-  }
-
-  async function rejectPassword (request: FastifyRequest): Promise<never> {
-    const caller = callerOf(request)
-    await caller.confirm()
-    await audit.add(caller, { action: 'password.change-failed' })
-    throw new WrongPassword()
   }
 }
 

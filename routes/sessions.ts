@@ -24,7 +24,7 @@ const schemas = {
     security,
     summary: 'End a session on every node',
     params: IdParams,
-    response: { 204: NoContent, ...failures(401, 404) },
+    response: { 204: NoContent, ...failures(401, 403, 404) },
   },
   endOthers: {
     tags,

@@ -55,7 +55,8 @@ const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
     const user = await newUsers.confirmSignUp(callerOf(request, { actor: null, via: 'sign-up-confirmation' }), request.body.token)
-    const etag = policy.viewOf({ id: user.id, role: user.role, sessionId: '', claims: {} }, user.id).tagOf(user)
+    const self = { id: user.id, role: user.role, sessionId: '', amr: [], authTime: 0, claims: {} }
+    const etag = policy.viewOf(self, user.id).tagOf(user)
     const location = `${publicPath}/api/users/${user.id}`
     return reply.code(201).headers({ location, etag }).send(policy.showOwn(user))
   }

@@ -42,7 +42,7 @@ const schemas = {
     tags,
     security: [{ bearer: [] }],
     summary: 'Read how much space your uploads take, and may take',
-    response: { 200: UploadUsage, ...failures(401) },
+    response: { 200: UploadUsage, ...failures(401, 403) },
   },
   download: {
     tags,

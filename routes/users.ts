@@ -11,7 +11,7 @@ import { permits, readIfMatch, readIfNoneMatch, type Match } from '../schema/htt
 import { IDEMPOTENT } from '../schema/http/idempotency.ts'
 import { IdParams, PreconditionHeaders } from '../schema/http/params.ts'
 import type { ReadAction } from '../schema/options/policy.ts'
-import { failures, HEADERS, NoContent, NotModified } from '../schema/http/reply.ts'
+import { failures, HEADERS, NoContent, NotModified, STEP_UP } from '../schema/http/reply.ts'
 import { CreateUser, PatchUser, ReplaceUser, User } from '../schema/users/user.ts'
 import { writableFields } from '../schema/users/user-fields.ts'
 import { revalidate, sendNotModified } from './conditional-request.ts'
@@ -40,6 +40,7 @@ const schemas = {
     tags,
     security,
     summary: 'Replace a user',
+    [HEADERS]: STEP_UP,
     params: IdParams,
     headers: PreconditionHeaders,
     body: ReplaceUser,
@@ -50,7 +51,7 @@ const schemas = {
     security,
     summary: 'Change a user: absent members stay as they are',
     consumes: PATCH_TYPES,
-    [HEADERS]: { 415: ['Accept-Patch'] },
+    [HEADERS]: { ...STEP_UP, 415: ['Accept-Patch'] },
     params: IdParams,
     headers: PreconditionHeaders,
     body: PatchUser,
@@ -60,6 +61,7 @@ const schemas = {
     tags,
     security,
     summary: 'Delete a user with their sessions, posts and uploads',
+    [HEADERS]: STEP_UP,
     params: IdParams,
     headers: PreconditionHeaders,
     response: { 204: NoContent, ...failures(400, 401, 403, 404, 409, 412) },

@@ -113,6 +113,10 @@ const rows: Record<string, Send> = {
     const somebody = await standIn(actor)
     return inject('PUT', '/api/auth/password', { headers: somebody?.headers ?? headers, payload: { currentPassword: somebody?.password ?? 'x', password: `new ${randomUUID()}` } })
   },
+  'POST /api/auth/step-up': async (headers, { actor }) => {
+    const somebody = await standIn(actor)
+    return inject('POST', '/api/auth/step-up', { headers: somebody?.headers ?? headers, payload: { password: somebody?.password ?? 'x' } })
+  },
   'POST /api/auth/password-reset': rest('POST', '/api/auth/password-reset', ({ owner: { email } }) => ({ email })),
   'POST /api/auth/password-reset/check': useToken('check'),
   'POST /api/auth/password-reset/confirm': useToken('confirm'),

@@ -60,3 +60,6 @@ export async function allowPauses (trx: Database): Promise<void> {
 export async function lock (trx: Database, name: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`usher ${name}`}, 0))`.execute(trx)
 }
+
+/** Returns whether PostgreSQL has reported an error with this SQLSTATE. */
+export const hasSqlState = (error: unknown, code: string): boolean => error instanceof postgres.PostgresError && error.code === code

@@ -1,6 +1,9 @@
 import { sql, type Kysely } from 'kysely'
 import type { Tables } from '../tables/index.ts'
 
+/** The SQLSTATE of a session that was not started because its user has a second factor. */
+export const SECOND_FACTOR_MISSING = 'US2FA'
+
 /**
  * Adds passkeys, TOTP with recovery codes, challenges, and how and when a session was authenticated (contract 11.2, 16).
  * Columns of existing tables are nullable, because nodes of the previous release do not set them.
@@ -59,17 +62,23 @@ export async function addWaysToSignIn (db: Kysely<Tables>, schema: string): Prom
     .execute()
   await db.schema.createIndex('used_ceremonies_expires_at').on('used_ceremonies').column('expires_at').execute()
 
-  // A node of the previous release does not know second factors, and sets no `amr`. So it starts no session for a user
-  // who has one: without a row, it responds that the credentials are wrong.
+  // Whoever has a second factor gets no session without it, whatever starts the session. A trigger sees a factor that was
+  // added while the statement waited for the lock on the user; a condition of the statement would not. A node of the
+  // previous release does not know second factors, and sets no `amr`. It finds no row, and responds that the
+  // credentials are wrong.
   await sql`
     create function ${sql.id(schema, 'require_second_factor')}() returns trigger language plpgsql as $$
     begin
       if exists (
         select from ${sql.id(schema, 'totp')} where user_id = new.user_id and confirmed_at is not null
-      ) then return null; end if;
+      ) then
+        if new.amr is null then return null; end if;
+        raise exception 'this user has a second factor' using errcode = ${sql.lit(SECOND_FACTOR_MISSING)};
+      end if;
       return new;
     end $$`.execute(db)
   await sql`
     create trigger require_second_factor before insert on ${sql.id(schema, 'sessions')}
-    for each row when (new.amr is null) execute function ${sql.id(schema, 'require_second_factor')}()`.execute(db)
+    for each row when (new.amr is null or not 'mfa' = any(new.amr))
+    execute function ${sql.id(schema, 'require_second_factor')}()`.execute(db)
 }

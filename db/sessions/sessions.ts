@@ -1,10 +1,13 @@
 import { sql } from 'kysely'
 import { InvalidCredentials } from '../../schema/auth/login.ts'
+import { SecondFactorRequired } from '../../schema/auth/second-factor.ts'
 import { networkOf } from '../../schema/http/network.ts'
 import type { Role } from '../../schema/users/user.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import { auditColumns } from '../audit/audit.ts'
 import { newId } from '../driver/ids.ts'
+import { hasSqlState } from '../driver/postgres.ts'
+import { SECOND_FACTOR_MISSING } from '../migrations/ways-to-sign-in.ts'
 import { sessionEndOf, withEvents } from '../outbox/store.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database, UserRow } from '../tables/index.ts'
@@ -25,13 +28,17 @@ export interface Lifetime { sessionIdleSeconds: number, sessionSeconds: number }
 /** The client that uses a session. */
 export interface ClientInfo { address: string, userAgent: string }
 
+/** A passkey that was used, with what its authenticator has said. */
+export interface UsedPasskey { id: string, counter: number, backedUp: boolean }
+
 export interface NewSession extends ClientInfo {
   userId: string
-  /**
-   * The hash against which the password was checked. If it was changed since, or the user was disabled, no session is created. Absent
-   * if the host has authenticated the user.
-   */
-  passwordHash?: string
+  /** How the user was authenticated (RFC 8176). */
+  amr: readonly string[]
+  /** The hash against which the password was checked, if it was. If it was changed since, no session is created. */
+  passwordHash?: string | undefined
+  /** The passkey that the user has presented, as it is after its use. If it was removed meanwhile, no session is created. */
+  passkey?: UsedPasskey | undefined
   secretHash: Uint8Array
   rotationKey: Uint8Array
   /** The session that the new one replaces, if it is live and its secret has this hash. */
@@ -44,21 +51,36 @@ export const seconds = (count: number) => sql`make_interval(secs => ${count})`
 /**
  * Creates a session, ends the one that it replaces, and writes both to the account log, as one statement. From now on the client's
  * network is recognised. Returns the session's id, its expiry, the user's current role, and the id of the replaced session if that
- * was live.
+ * was live, and when the user was authenticated.
  *
  * The statement locks the user's row. If a concurrent change demotes, disables or deletes the user, or sets another password, it
  * therefore takes place either before the statement, or after it and ends the new session. Throws `InvalidCredentials`, and changes
- * nothing, if the user was deleted or disabled or the password was changed meanwhile.
+ * nothing, if the user was deleted or disabled, the password was changed or the passkey removed meanwhile. Throws
+ * `SecondFactorRequired` if the user has a second factor and `amr` lacks `mfa`.
  */
 export async function insertSession (
-  db: Database, { userId, passwordHash, secretHash, rotationKey, address, userAgent, replaced }: NewSession, { sessionIdleSeconds, sessionSeconds }: Lifetime
-): Promise<{ id: string, role: Role, expiresAt: Date, replacedId: string | null }> {
+  db: Database,
+  { userId, amr, passwordHash, passkey, secretHash, rotationKey, address, userAgent, replaced }: NewSession,
+  { sessionIdleSeconds, sessionSeconds }: Lifetime
+): Promise<{ id: string, role: Role, expiresAt: Date, authTime: Date, replacedId: string | null }> {
   const id = newId(db)
   const network = networkOf(address)
   const statement = db
-    .with('owner', (cte) => cte.selectFrom('users').select(['id', 'role'])
+    .with('permitted', (cte) => cte.selectFrom('users').select(['id', 'role'])
       .where('id', '=', userId).where('disabled', '=', false)
       .$if(passwordHash !== undefined, (query) => query.where('password_hash', '=', passwordHash!)).forShare())
+    // An update, because it finds out that the passkey was removed while the statement waited for the lock on the user.
+    .with('passkey', (cte) => cte.updateTable('passkeys').from('permitted')
+      .set({
+        counter: sql<string>`greatest(counter, ${passkey?.counter ?? 0}::bigint)`,
+        backed_up: passkey?.backedUp ?? false,
+        last_used_at: sql<Date>`now()`,
+      })
+      .whereRef('user_id', '=', 'permitted.id').where('passkeys.id', '=', passkey?.id ?? null)
+      .returning('passkeys.id'))
+    .with('owner', (cte) => cte.selectFrom('permitted').select(['id', 'role'])
+      .$if(passkey !== undefined, (query) =>
+        query.where(({ exists, selectFrom }) => exists(selectFrom('passkey').select('id')))))
     // Skips the sessions that another login is ending at the moment.
     .with('oldest', (cte) => cte.selectFrom('sessions').select('id').where('id', 'in', ({ selectFrom }) =>
       selectFrom('sessions').select('id').where('user_id', '=', userId)
@@ -94,19 +116,34 @@ export async function insertSession (
   const ending = withEvents(statement, db, 'session.ended', { from, ...sessionEndOf(sql`${userId}::uuid`) })
   return withEvents(ending, db, 'session.started', { from: 'owner', subject: 'owner.id', data: started })
     .insertInto('sessions')
-    .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'expires_at'])
+    .columns(['id', 'user_id', 'secret_hash', 'rotation_key', 'address', 'user_agent', 'amr', 'auth_time', 'expires_at'])
     .expression(({ selectFrom, val }) => selectFrom('owner').select([
       val(id).as('session'), 'owner.id', val(secretHash).as('secret'), val(rotationKey).as('rotation'),
-      val(address).as('address'), val(userAgent).as('agent'),
+      val(address).as('address'), val(userAgent).as('agent'), sql<string[]>`${amr}::text[]`.as('amr'),
+      sql<Date>`now()`.as('authenticated'),
       sql<Date>`now() + ${seconds(Math.min(sessionIdleSeconds, sessionSeconds))}`.as('expires'),
     ]))
-    .returning(['id', 'expires_at as expiresAt',
+    .returning(['id', 'expires_at as expiresAt', sql<Date>`auth_time`.as('authTime'),
       ({ selectFrom }) => selectFrom('owner').select('role').$asScalar().$notNull().as('role'),
       ({ selectFrom }) => selectFrom('replaced').select('replaced.id').$asScalar().as('replacedId')])
     .executeTakeFirstOrThrow(() => new InvalidCredentials())
+    .catch((error) => { throw hasSqlState(error, SECOND_FACTOR_MISSING) ? new SecondFactorRequired() : error })
 }
 
-export type FoundSession = Row<SessionsTable, 'rotation_key' | 'rotations' | 'expires_at'> & {
+/** How and when the user of a session was authenticated. */
+export interface Authentication {
+  /** RFC 8176; empty if a node of the previous release has started the session. */
+  amr: string[]
+  authTime: Date
+}
+
+// Sessions that a node of the previous release has started do not have them. The driver reads arrays as text, and JSON as arrays.
+const authentication = [
+  sql<string[]>`to_json(coalesce(sessions.amr, '{}'))`.as('amr'),
+  sql<Date>`coalesce(sessions.auth_time, sessions.created_at)`.as('authTime'),
+] as const
+
+export type FoundSession = Authentication & Row<SessionsTable, 'rotation_key' | 'rotations' | 'expires_at'> & {
   /** The number of rotations within the grace period. */
   recentRotations: number
   user: UserRow
@@ -122,12 +159,16 @@ export async function findSession (
       'sessions.rotation_key', 'sessions.rotations as session_rotations', 'sessions.expires_at',
       sql<number>`(select count(*)::int from unnest(sessions.rotated_at) as at where at > now() - ${seconds(GRACE_SECONDS)})`.as('recent_rotations'),
     ])
+    .select([sql<string[]>`to_json(coalesce(sessions.amr, '{}'))`.as('session_amr'), sql<Date>`coalesce(sessions.auth_time, sessions.created_at)`.as('auth_time')])
     .select(userColumns(fields))
     .where('sessions.id', '=', id).where('sessions.secret_hash', '=', secretHash).where('sessions.expires_at', '>', sql<Date>`now()`)
     .executeTakeFirst()
   if (!row) return undefined
-  const { rotation_key: rotationKey, session_rotations: rotations, expires_at: expiresAt, recent_rotations: recentRotations, ...user } = row
-  return { rotationKey, rotations, expiresAt, recentRotations, user }
+  const {
+    rotation_key: rotationKey, session_rotations: rotations, expires_at: expiresAt, recent_rotations: recentRotations,
+    session_amr: amr, auth_time: authTime, ...user
+  } = row
+  return { rotationKey, rotations, expiresAt, recentRotations, amr, authTime, user }
 }
 
 /** Counts a rotation. Returns the session's new expiry, or undefined if the session has ended or was rotated meanwhile. */
@@ -148,12 +189,14 @@ export async function rotateSession (
   return row?.expiresAt
 }
 
-export type SessionRow = Row<SessionsTable, 'id' | 'created_at' | 'last_used_at' | 'expires_at' | 'address' | 'user_agent'>
+export type SessionRow = Authentication &
+  Row<SessionsTable, 'id' | 'created_at' | 'last_used_at' | 'expires_at' | 'address' | 'user_agent'>
 
 /** Returns the live sessions of a user, newest first: at most 100, and as many more as logins of that user ran at the same time. */
 export async function listSessionsOf (db: Database, userId: string): Promise<SessionRow[]> {
   return db.selectFrom('sessions')
     .select(['id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])
+    .select(authentication)
     .where('user_id', '=', userId).where('expires_at', '>', sql<Date>`now()`)
     .orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
 }
@@ -162,6 +205,7 @@ export async function listSessionsOf (db: Database, userId: string): Promise<Ses
 export async function listSessions (db: Database, limit: number): Promise<(SessionRow & { userId: string })[]> {
   return db.selectFrom('sessions')
     .select(['user_id as userId', 'id', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'expires_at as expiresAt', 'address', 'user_agent as userAgent'])
+    .select(authentication)
     .where('expires_at', '>', sql<Date>`now()`).orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute()
 }
 

@@ -49,11 +49,16 @@ export async function findUsersByEmail (db: Database, emails: readonly string[],
   return found
 }
 
-export type Credentials = UserRow & Row<UsersTable, 'password_hash'>
+export type Credentials = UserRow & Row<UsersTable, 'password_hash'> & {
+  /** Whether the user has a second factor. The name has underscores, which names of fields cannot have. */
+  has_second_factor: boolean
+}
 
 /** Returns the user with this e-mail address, regardless of case, and the password hash to check a login against. */
 export async function findCredentials (db: Database, email: string, fields = noFields): Promise<Credentials | undefined> {
   return db.selectFrom('users').select([...userColumns(fields), 'password_hash as passwordHash'])
+    .select(({ exists, selectFrom }) => exists(selectFrom('totp').select('user_id').whereRef('user_id', '=', 'users.id')
+      .where('confirmed_at', 'is not', null)).$castTo<boolean>().as('has_second_factor'))
     .where(hasEmail(email))
     .executeTakeFirst()
 }

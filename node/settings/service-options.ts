@@ -20,6 +20,8 @@ export function serviceOptions (settings: Settings) {
     signingAlgorithm: settings.SIGNING_ALGORITHM,
     issuer: settings.TOKEN_ISSUER,
     accessTokenSeconds: settings.ACCESS_TOKEN_SECONDS,
+    stepUpSeconds: settings.STEP_UP_SECONDS,
+    secondFactor: settings.SECOND_FACTOR,
     sessionSeconds: settings.SESSION_SECONDS,
     sessionIdleSeconds: settings.SESSION_IDLE_SECONDS,
     signingKeySeconds: settings.SIGNING_KEY_SECONDS,

@@ -29,7 +29,7 @@ const limit = (usual: number, of: string) => Type.Integer({
   description: `a whole number ${of}, or 0 for no limit`,
 })
 
-const { accessTokenSeconds, sessionSeconds, sessionIdleSeconds, signingKeySeconds } = Options.properties
+const { accessTokenSeconds, secondFactor, stepUpSeconds, sessionSeconds, sessionIdleSeconds, signingKeySeconds } = Options.properties
 const { passwordTokenSeconds, auditSeconds } = Options.properties
 const { issuer, poolSize, passwordHash: { properties: passwordHash } } = Options.properties
 const { throttle: { properties: throttle }, live: { properties: live } } = Options.properties
@@ -163,6 +163,8 @@ const Settings = Type.Object({
     description: 'a name or an address of up to 200 characters without spaces, such as https://api.example.com',
   }),
   ACCESS_TOKEN_SECONDS: seconds(accessTokenSeconds, 60),
+  STEP_UP_SECONDS: seconds(stepUpSeconds, 60),
+  SECOND_FACTOR: Type.Optional(secondFactor),
   SESSION_SECONDS: seconds(sessionSeconds, 600),
   SESSION_IDLE_SECONDS: seconds(sessionIdleSeconds, 600),
   SIGNING_KEY_SECONDS: seconds(signingKeySeconds, 3600),

@@ -25,7 +25,7 @@ import { createDeferEmail } from './deferred-email.ts'
 import { createUpdateHooks } from './update-hooks.ts'
 import { createUserUpdates } from './update-user.ts'
 
-interface Dependencies extends Core, Pick<Auth, 'sessions' | 'throttle' | 'undoLinks' | 'emailLinks'> {
+interface Dependencies extends Core, Pick<Auth, 'sessions' | 'stepUp' | 'throttle' | 'undoLinks' | 'emailLinks'> {
   audit: Audit
   hooks: HookRunner
   users: Users
@@ -38,12 +38,16 @@ interface Dependencies extends Core, Pick<Auth, 'sessions' | 'throttle' | 'undoL
  */
 export function createAccounts (dependencies: Dependencies) {
   const {
-    database: { db, writeInTime }, audit, hooks, sessions, undoLinks, deletedUsers, users, throttle, options: { userFields },
+    database: { db, writeInTime }, audit, hooks, sessions, undoLinks, deletedUsers, users, stepUp, throttle, options: { userFields },
   } = dependencies
   const { patch } = userInputs(userFields)
   const updates = createUpdateHooks(dependencies)
   const deferEmail = createDeferEmail(dependencies)
   const update = createUserUpdates(dependencies)
+
+  async function isOtherMailbox (id: string, email: string, caller: Caller): Promise<boolean> {
+    return foldEmail((await users.get(id, caller.client)).email) !== foldEmail(email)
+  }
 
   // Returns the result of a change without members.
   async function getUnchanged (id: string, caller: Caller, match: Match): Promise<UserRow> {
@@ -88,6 +92,8 @@ export function createAccounts (dependencies: Dependencies) {
       const wanted = hooks.has('beforeUserUpdate') ? await updates.change(caller, id, given) : given
       if (!patch.isIn(wanted)) return getUnchanged(id, caller, match)
       const { changes, sendLink } = await deferEmail(caller, id, wanted)
+      const isOwn = caller.actor?.id === id.toLowerCase()
+      if (isOwn && changes.email !== undefined) await stepUp.requireWithSecondFactor(caller, () => isOtherMailbox(id, changes.email!, caller))
       const hook = hooks.during('onUserUpdate', caller)
       const inTransaction = (hook ?? sendLink) && (async (trx: Database, user: UserRow) => {
         await hook?.(trx, user)
@@ -95,7 +101,6 @@ export function createAccounts (dependencies: Dependencies) {
       })
 
       async function updateAlone (): Promise<UserRow> {
-        const isOwn = caller.actor?.id === id.toLowerCase()
         const context = { ...audit.contextOf(caller), ...changes.email === undefined ? { undo: null, mails: null } : createUndo(isOwn) }
         const options = { fields: userFields, inTransaction, match }
         const write = (until: string) => updateUser(db, id, changes, { ...context, until }, confirm, options)
@@ -115,6 +120,7 @@ export function createAccounts (dependencies: Dependencies) {
      */
     async delete (caller: Caller, id: string, match?: Match): Promise<void> {
       caller.authorize('users:delete', id.toLowerCase())
+      if (caller.actor?.id === id.toLowerCase()) await stepUp.require(caller)
       if (hooks.has('beforeUserDelete')) await hooks.check('beforeUserDelete', await users.get(id, caller.client), caller)
       const ended = await deleteUser(db, id, caller.actor?.id ?? null, async (trx) => {
         await audit.add(caller, { action: 'user.delete', userId: id }, trx)

@@ -12,7 +12,7 @@ import { createUserOperations } from './users.ts'
 /** Creates the decorator that a host gets (contract 12.1). */
 export function createUsher (app: FastifyInstance): Usher {
   const {
-    usherAuth: { actors, authenticate, callerOf }, usherAudit: audit, usherOutbox: { on, failed, retry },
+    usherAuth: { actors, authenticate, callerOf, stepUp }, usherDatabase: { clock }, usherAudit: audit, usherOutbox: { on, failed, retry },
     usherOptions: { schema, policy }, usherTelemetry: { metrics },
   } = app
   const perform = createPerform(app)
@@ -37,12 +37,14 @@ export function createUsher (app: FastifyInstance): Usher {
     authenticate,
     identify,
 
-    allow (action, ownerOf) {
+    allow (action, options = {}) {
+      const { ownerOf, maxAge } = typeof options === 'function' ? { ownerOf: options } : options
       if (!Object.hasOwn(policy, action)) throw new Error(`usher: allow: the policy has no action ${action}: define it in the option policy`)
       const isRead = isReadAction(action)
       return async (request, reply) => {
         await (isRead ? identify : authenticate)(request, reply)
         check(request, (caller) => {
+          if (maxAge !== undefined) stepUp.requireToken(caller.getActor(), maxAge, clock.now())
           caller.authorize(action as Action | ReadAction, ownerOf?.(request))
         })
       }

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Client } from '../../db/batching/batching.ts'
 import type { ClientInfo } from '../../db/sessions/sessions.ts'
 import { challengeOf, InvalidToken, Unauthenticated } from '../../schema/auth/login.ts'
+import { SecondFactorMissing } from '../../schema/auth/second-factor.ts'
 import { isReadAction, type Action, type Actor, type ReadAction } from '../../schema/options/policy.ts'
 import { hasBody } from '../http/raw/body-deadline.ts'
 import type { Core } from '../core.ts'
@@ -11,6 +12,7 @@ import { ActorWatch } from './actor-watch.ts'
 import type { Actors } from './actors.ts'
 import { Caller, type Access, type CallerDetails } from './caller.ts'
 import type { AccessPolicy } from './policy.ts'
+import type { SecondFactor } from './second-factor.ts'
 import type { Sessions } from './sessions.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import type { Tokens } from './tokens.ts'
@@ -24,23 +26,31 @@ interface Dependencies extends Core {
   tokens: Tokens
   sessions: Sessions
   signingKeys: SigningKeys
+  secondFactor: SecondFactor
 }
 
 export type Identity = ReturnType<typeof createIdentity>
 
 /** Identifies the actor of a request and checks what the actor may do (contract 1.5, 1.6). */
 export function createIdentity (
-  { lifecycle, database: { notifications }, actors, policy, tokens, sessions, signingKeys }: Dependencies
+  { lifecycle, database: { notifications }, actors, policy, tokens, sessions, signingKeys, secondFactor }: Dependencies
 ) {
   const actorWatch = new ActorWatch()
 
   /**
    * Returns the actor of an `Authorization` header (RFC 6750 2.1). Throws `Unauthenticated` if it has no bearer token,
-   * `InvalidToken` if the token is invalid or its session has ended, and `DatabaseUnavailable`.
+   * `InvalidToken` if the token is invalid or its session has ended, `SecondFactorMissing` if the actor must have one, and
+   * `DatabaseUnavailable`.
    *
    * @param client the connection of the request: reads for a client that has disconnected are not sent
    */
   async function identify (authorization: string | undefined, client?: Client): Promise<Actor> {
+    const actor = await identifyAny(authorization, client)
+    if (secondFactor.isMissing(actor)) throw new SecondFactorMissing()
+    return actor
+  }
+
+  async function identifyAny (authorization: string | undefined, client?: Client): Promise<Actor> {
     const actor = await tokens.verify(tokenOf(authorization))
     if (!await isLive(actor, client)) throw new InvalidToken()
     return actor
@@ -60,13 +70,20 @@ export function createIdentity (
   }
 
   /** An `onRequest` hook that sets `request.actor` to the user behind the bearer token (contract 1.5). */
-  async function authenticate (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    try {
-      actors.set(request, await identify(request.headers.authorization, request.socket))
-    } catch (error) {
-      // On a route of the host, the host's error handler runs, which does not set this header.
-      if ((error as FastifyError).statusCode === 401) reply.header('www-authenticate', challengeOf(error))
-      throw error
+  const authenticate = authenticateBy(identify)
+
+  /** Does the same also for an actor who must have a second factor and lacks it, on routes that add one (contract 16.4). */
+  const authenticateAny = authenticateBy(identifyAny)
+
+  function authenticateBy (identifyBy: typeof identify) {
+    return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+      try {
+        actors.set(request, await identifyBy(request.headers.authorization, request.socket))
+      } catch (error) {
+        // On a route of the host, the host's error handler runs, which does not set this header.
+        if ((error as FastifyError).statusCode === 401) reply.header('www-authenticate', challengeOf(error))
+        throw error
+      }
     }
   }
 
@@ -188,6 +205,7 @@ export function createIdentity (
     },
 
     authenticate,
+    authenticateAny,
     actorOf,
 
     /**

@@ -11,8 +11,10 @@ import { createUndoLinks, type UndoLinks } from './links/undo-links.ts'
 import { createLogin, type LoginFunctions } from './login.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
 import { createPolicy, type AccessPolicy } from './policy.ts'
+import { createSecondFactor, type SecondFactor } from './second-factor.ts'
 import { createSessions, type Sessions } from './sessions.ts'
 import { createSigningKeys, type SigningKeys } from './signing-keys.ts'
+import { createStepUp, type StepUp } from './step-up.ts'
 import { createThrottle, type Throttle } from './throttle/throttle.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 import { createUserSessions, type UserSessions } from './user-sessions.ts'
@@ -32,9 +34,11 @@ export interface Auth extends Identity {
   readonly passwordLinks: PasswordLinks
   readonly passwords: Passwords
   readonly policy: AccessPolicy
+  readonly secondFactor: SecondFactor
   readonly sessions: Sessions
   readonly signingKeys: SigningKeys
   readonly signUps: SignUps
+  readonly stepUp: StepUp
   readonly throttle: Throttle
   readonly tokens: Tokens
   readonly undoLinks: UndoLinks
@@ -55,19 +59,22 @@ export default fp(async function auth (app) {
   const passwords = createPasswords(core)
   const links = createMailLinks(app, options)
   const policy = createPolicy(options)
-  const identity = createIdentity({ ...core, actors, policy, tokens, sessions, signingKeys })
+  const secondFactor = createSecondFactor(core)
+  const identity = createIdentity({ ...core, actors, policy, tokens, sessions, signingKeys, secondFactor })
   app.decorate('usherAuth', {
     ...identity,
     actors,
     claims,
     emailLinks: createEmailLinks({ ...core, links, mails }),
-    login: createLogin({ ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle }),
+    login: createLogin({ ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor }),
     passwordLinks: createPasswordLinks({ ...core, links, mails, audit, throttle }),
     passwords,
     policy,
+    secondFactor,
     sessions,
     signingKeys,
     signUps: createSignUps({ ...core, links, mails }),
+    stepUp: createStepUp(core),
     throttle,
     tokens,
     undoLinks: createUndoLinks({ ...core, links, mails }),

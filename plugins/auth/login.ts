@@ -1,7 +1,13 @@
 import { fastifyCookie } from '@fastify/cookie'
-import type { UserRow } from '../../db/tables/index.ts'
-import { findCredentials, updatePasswordHash } from '../../db/users/users.ts'
-import { InvalidCredentials } from '../../schema/auth/login.ts'
+import type { Account } from '../../db/auth/password-tokens.ts'
+import { stepUpSession } from '../../db/sessions/step-up.ts'
+import type { UsedPasskey } from '../../db/sessions/sessions.ts'
+import type { Database, UserRow } from '../../db/tables/index.ts'
+import { findCredentials, updatePasswordHash, type Credentials } from '../../db/users/users.ts'
+import { InvalidCredentials, InvalidToken } from '../../schema/auth/login.ts'
+import { WrongPassword } from '../../schema/auth/password.ts'
+import { MULTI_FACTOR } from '../../schema/auth/session.ts'
+import { InvalidChallenge, InvalidSecondFactor, SecondFactorRequired } from '../../schema/auth/second-factor.ts'
 import type { ActorClaims } from '../../schema/auth/claims.ts'
 import { Forbidden } from '../../schema/http/errors.ts'
 import type { Actor } from '../../schema/options/policy.ts'
@@ -15,10 +21,13 @@ import type { Caller } from './caller.ts'
 import type { Claims } from './claims.ts'
 import type { SessionCookie } from './cookie-value.ts'
 import type { Passwords } from './passwords.ts'
+import type { SecondFactor } from './second-factor.ts'
 import { attributesOf, SESSION_COOKIE } from './session-cookie.ts'
 import type { OpenSession, Sessions } from './sessions.ts'
 import type { LoginAttempt, Throttle } from './throttle/throttle.ts'
 import type { Tokens } from './tokens.ts'
+
+const PASSWORD: readonly string[] = ['pwd']
 
 /** A session that a login has started, with its first token. */
 export interface LoggedIn extends OpenSession {
@@ -29,11 +38,33 @@ export interface LoggedIn extends OpenSession {
 }
 
 /** What a user logs in with. */
-interface Credentials {
+interface GivenCredentials {
   email: string
   password: string
   /** The session of the browser's cookie, which the login ends. */
   replaced: SessionCookie | undefined
+}
+
+/** How a user was authenticated, for the session that follows. */
+export interface Proof {
+  /** RFC 8176. */
+  amr: readonly string[]
+  /** The hash against which the password was checked, if it was. */
+  passwordHash?: string | undefined
+  /** The passkey that was used, if one was. */
+  passkey?: UsedPasskey | undefined
+  /** The session of the browser's cookie, which the login ends. */
+  replaced?: SessionCookie | undefined
+  /** Uses up what can be used once, right before the session starts. It throws if that was used meanwhile. */
+  consume?: (() => Promise<void>) | undefined
+}
+
+/** A second factor that was found to be right, but is not used up yet. */
+export interface SecondProof {
+  amr: readonly string[]
+  passkey?: UsedPasskey | undefined
+  /** Uses it up in a transaction. It throws `InvalidSecondFactor` if it was used meanwhile. */
+  consume: (trx: Database) => Promise<void>
 }
 
 interface Dependencies extends Pick<Core, 'database' | 'options'> {
@@ -45,6 +76,7 @@ interface Dependencies extends Pick<Core, 'database' | 'options'> {
   claims: Claims
   passwords: Passwords
   throttle: Throttle
+  secondFactor: SecondFactor
 }
 
 export type LoginFunctions = ReturnType<typeof createLogin>
@@ -54,31 +86,39 @@ export type LoginFunctions = ReturnType<typeof createLogin>
  * entry of the account log and signs the token (contract 4.1, 12.1).
  */
 export function createLogin (
-  { database: { db, clock }, users, audit, hooks, sessions, tokens, claims, passwords, throttle, options }: Dependencies
+  { database: { db, clock }, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor, options }: Dependencies
 ) {
   const { userFields } = options
 
-  // Throws `InvalidCredentials` if the user was deleted or disabled, or the password was changed, since it was checked.
-  async function start (caller: Caller, user: UserRow, opening: { passwordHash?: string, replaced?: SessionCookie | undefined }): Promise<LoggedIn> {
+  // Throws `InvalidCredentials` if the user was deleted or disabled, the password was changed, or the passkey was removed, since
+  // it was checked. Throws `SecondFactorRequired` if the user has one that was not used.
+  async function start (caller: Caller, user: UserRow, { consume, ...opening }: Proof): Promise<LoggedIn> {
     await hooks.check('beforeLogin', user, caller)
     // Before the session, so that there is none if the host's function fails.
     const added = await claims.of(user)
+    await consume?.()
     const { address, userAgent } = caller
-    const { role, ...session } = await sessions.start({ userId: user.id, ...opening, address, userAgent })
+    const { role, ...session } = await sessions.start({ userId: user.id, ...opening, address, userAgent }).catch(async (error) => {
+      // The factor was added a moment ago, or the first factor is one of which nobody has asked.
+      throw error instanceof SecondFactorRequired ? await secondFactor.demand(user.id, opening) : error
+    })
     const current = { ...user, role }
     return { ...session, user: current, ...sign(session, current, role === user.role ? added : await claims.of(current)) }
   }
 
-  function sign ({ id, expiresAt }: Pick<OpenSession, 'id' | 'expiresAt'>, user: UserRow, added: ActorClaims): { actor: Actor, token: string } {
-    const actor = { id: user.id, role: user.role, sessionId: id, claims: added }
+  function sign (
+    { id, amr, authTime, expiresAt }: Omit<OpenSession, 'cookie'>, user: UserRow, added: ActorClaims
+  ): { actor: Actor, token: string } {
+    const seconds = Math.floor(authTime.getTime() / 1000)
+    const actor = { id: user.id, role: user.role, sessionId: id, amr, authTime: seconds, claims: added }
     return { actor, token: tokens.sign(actor, { expiresAt }) }
   }
 
   // An unknown address takes as long as a wrong password, so that the response time does not reveal which accounts exist. So does a
   // disabled user, whose right password must not be confirmed.
   async function verify (
-    caller: Caller, credentials: Credentials, attempt: LoginAttempt
-  ): Promise<UserRow & { passwordHash: string }> {
+    caller: Caller, credentials: GivenCredentials, attempt: LoginAttempt
+  ): Promise<Credentials & { passwordHash: string }> {
     const { email, password } = credentials
     const user = await findCredentials(db, email, userFields)
     const match = await passwords.verify(password, user?.passwordHash, caller.client!)
@@ -99,32 +139,115 @@ export function createLogin (
   return {
     sign,
 
-    /** Logs a user in by address and password. Throws `InvalidCredentials`, `TooManyRequests`, and what a hook of the host throws. */
-    async withPassword (caller: Caller, credentials: Credentials): Promise<LoggedIn> {
+    /** Returns for how many seconds a new token of a session is valid. */
+    secondsLeft: (expiresAt: Date): number => Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000)),
+
+    /**
+     * Checks the password of the caller's own account, with the limits of logins. Throws `WrongPassword`, after `onWrong`, and
+     * `TooManyRequests`.
+     */
+    async checkOwnPassword (
+      { address, client }: Caller, { email, passwordHash }: Pick<Account, 'email' | 'passwordHash'>, password: string,
+      onWrong: () => Promise<void>
+    ): Promise<void> {
+      const attempt = await throttle.login({ email, address, ...client && { client } })
+      const isCorrect = await passwords.verify(password, passwordHash, client!).catch((error) => {
+        attempt.withdraw()
+        throw error
+      })
+      if (isCorrect) return attempt.succeeded()
+      await Promise.all([attempt.failed(), onWrong()])
+      throw new WrongPassword()
+    },
+
+    /**
+     * Authenticates the user of the caller's session once more (contract 16.2). Returns the session with a new token. Throws
+     * `InvalidToken` if the session has ended or the proof does not suffice by now.
+     * @param consume uses up what can be used once, in the transaction that records the authentication
+     */
+    async stepUp (
+      caller: Caller, { amr, passwordHash, consume }: Pick<Proof, 'amr' | 'passwordHash'> & Partial<Pick<SecondProof, 'consume'>>
+    ): Promise<Pick<LoggedIn, 'token' | 'expiresAt' | 'user' | 'actor'>> {
+      const { id: userId, sessionId } = caller.getActor()
+      const user = await users.read(userId, caller.client)
+      if (!user) throw new InvalidToken()
+      const added = await claims.of(user)
+      await caller.confirm()
+      const authenticated = await db.transaction().execute(async (trx) => {
+        await consume?.(trx)
+        const found = await stepUpSession(trx, { sessionId, userId, amr, passwordHash })
+        if (!found) throw new InvalidToken()
+        await audit.add(caller, { action: 'step-up' }, trx)
+        return found
+      })
+      return { ...authenticated, user, ...sign({ id: sessionId, ...authenticated }, user, added) }
+    },
+
+    /**
+     * Logs a user in by address and password. Throws `InvalidCredentials`, `SecondFactorRequired` with a challenge,
+     * `TooManyRequests`, and what a hook of the host throws.
+     */
+    async withPassword (caller: Caller, credentials: GivenCredentials): Promise<LoggedIn> {
       const { address, client } = caller
       const attempt = await throttle.login({ email: credentials.email, address, ...client && { client } })
       try {
-        const { passwordHash, ...user } = await verify(caller, credentials, attempt)
-        const loggedIn = await start(caller, user, { passwordHash, replaced: credentials.replaced })
+        const { passwordHash, has_second_factor: hasSecondFactor, ...user } = await verify(caller, credentials, attempt)
+        const proof = { amr: PASSWORD, passwordHash, replaced: credentials.replaced }
+        if (hasSecondFactor) throw await secondFactor.demand(user.id, proof)
+        const loggedIn = await start(caller, user, proof)
           .catch((error) => error instanceof InvalidCredentials ? reject(caller, user.id, attempt) : Promise.reject(error))
         await attempt.succeeded()
         return loggedIn
       } catch (error) {
-        if (!(error instanceof InvalidCredentials)) attempt.withdraw()
+        if (error instanceof SecondFactorRequired) await attempt.succeeded()
+        else if (!(error instanceof InvalidCredentials)) attempt.withdraw()
+        throw error
+      }
+    },
+
+    /**
+     * Completes a login whose first factor was right. Throws `InvalidChallenge`, `InvalidSecondFactor`, `InvalidCredentials`,
+     * `TooManyRequests`, and what a hook of the host throws.
+     * @param prove checks the second factor of a user. It throws `InvalidSecondFactor`
+     */
+    async withSecondFactor (
+      caller: Caller, { challenge, replaced }: { challenge: string, replaced: SessionCookie | undefined },
+      prove: (userId: string) => Promise<SecondProof>
+    ): Promise<LoggedIn> {
+      const { userId, passwordHash, amr } = await secondFactor.attempt(challenge)
+      const user = await users.read(userId, caller.client)
+      if (!user || user.disabled) throw new InvalidChallenge()
+      try {
+        const { amr: added, passkey, consume } = await prove(userId)
+        return await start(caller, user, {
+          amr: [...new Set([...amr, ...added, MULTI_FACTOR])],
+          passwordHash: passwordHash ?? undefined,
+          passkey,
+          replaced,
+          consume: async () => db.transaction().execute(async (trx) => {
+            await secondFactor.use(trx, challenge)
+            await consume(trx)
+          }),
+        })
+      } catch (error) {
+        if (error instanceof InvalidSecondFactor) await audit.add(caller, { action: 'login.second-factor-failed', userId })
         throw error
       }
     },
 
     /**
      * Starts a session for a user whom the host has authenticated, without a password. Throws `Forbidden` for anyone but the host,
-     * `UserNotFound`, `UserDisabled`.
+     * `UserNotFound`, `UserDisabled`, and `SecondFactorRequired` if the user has one that `amr` does not name.
+     * @param amr how the host has authenticated the user (RFC 8176)
      * @param protocol that of the request for which the session is started, if there is one
      */
-    async forHost (caller: Caller, userId: string, protocol: string | undefined): Promise<StartedSession> {
+    async forHost (
+      caller: Caller, userId: string, { amr = [], protocol }: { amr?: readonly string[] | undefined, protocol?: string | undefined }
+    ): Promise<StartedSession> {
       if (!caller.isHost) throw new Forbidden()
       const user = await users.get(userId)
       if (user.disabled) throw new UserDisabled()
-      const { token, cookie, expiresAt } = await start(caller, user, {}).catch(async (error) => {
+      const { token, cookie, expiresAt } = await start(caller, user, { amr }).catch(async (error) => {
         if (!(error instanceof InvalidCredentials)) throw error
         // The user was deleted or disabled meanwhile.
         await users.get(userId)

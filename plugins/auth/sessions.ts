@@ -8,9 +8,11 @@ import { findLiveTokens, type TokenKey } from '../../db/sessions/live-tokens.ts'
 import { voidIssued } from '../../db/auth/void-issued.ts'
 import { batchCalls, type Client } from '../../db/batching/batching.ts'
 import {
-  findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type NewSession, type ClientInfo, type SessionRow,
+  findSession, findSessionOwner, insertSession, listSessionsOf, rotateSession, type Authentication, type ClientInfo,
+  type NewSession, type SessionRow,
 } from '../../db/sessions/sessions.ts'
 import type { Database, UserRow } from '../../db/tables/index.ts'
+import type { Role } from '../../schema/users/user.ts'
 import { DatabaseUnavailable, UsherError } from '../../schema/http/errors.ts'
 import type { Core } from '../core.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
@@ -27,7 +29,7 @@ interface Dependencies extends Core {
 }
 
 /** A session as its user gets it: the value of the cookie, and when the session expires. */
-export interface OpenSession { id: string, cookie: string, expiresAt: Date }
+export interface OpenSession extends Authentication { id: string, cookie: string, expiresAt: Date }
 
 /** Opens, refreshes and ends sessions, and knows which have ended (contract 4). */
 export function createSessions ({ lifecycle, database: { db, notifications }, telemetry: { batch, metrics }, signingKeys, options }: Dependencies) {
@@ -71,22 +73,24 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
 
   return {
     /**
-     * Opens a session and writes an entry to the account log. Returns the session's id, cookie and expiry, and the current
-     * role of its user. Ends the session that it replaces. Throws `InvalidCredentials` if the user was deleted or disabled or has
-     * another password by now.
+     * Opens a session and writes an entry to the account log. Returns the session's id, cookie and expiry, how it was
+     * authenticated, and the current role of its user. Ends the session that it replaces. Throws `InvalidCredentials` if
+     * the user was deleted or disabled, has another password by now, or no longer has the passkey. Throws
+     * `SecondFactorRequired` if the user has a second factor that was not used.
      */
     async start (
-      { replaced, ...opening }: Pick<NewSession, 'userId' | 'passwordHash'> & ClientInfo & { replaced?: SessionCookie | undefined }
-    ) {
+      { replaced, ...opening }: Omit<NewSession, 'secretHash' | 'rotationKey' | 'replaced'> & { replaced?: SessionCookie | undefined }
+    ): Promise<OpenSession & { role: Role }> {
       const { secret, rotationKey } = createSecrets()
-      const { id, role, expiresAt, replacedId } = await insertSession(db, {
+      const { id, role, expiresAt, authTime, replacedId } = await insertSession(db, {
         ...opening,
         secretHash: hashSecret(secret),
         rotationKey,
         replaced: replaced && { id: replaced.id, secretHash: hashSecret(replaced.secret) },
       }, options)
       if (replacedId !== null) markEnded([replacedId])
-      return { id, role, expiresAt, cookie: writeSessionCookie({ id, secret, rotations: 0 }, rotationKey) }
+      const cookie = writeSessionCookie({ id, secret, rotations: 0 }, rotationKey)
+      return { id, role, expiresAt, amr: [...opening.amr], authTime, cookie }
     },
 
     /**
@@ -103,9 +107,9 @@ export function createSessions ({ lifecycle, database: { db, notifications }, te
       const find = () => findSession(db, { id, secretHash: hashSecret(secret) }, options.userFields)
       const found = await find()
       if (!found || !isGenuine(cookie, found.rotationKey)) return undefined
-      const { user, rotationKey, recentRotations } = found
+      const { user, rotationKey, recentRotations, amr, authTime } = found
       const open = (rotations: number, expiresAt: Date) =>
-        ({ id, user, expiresAt, cookie: writeSessionCookie({ id, secret, rotations }, rotationKey) })
+        ({ id, user, expiresAt, amr, authTime, cookie: writeSessionCookie({ id, secret, rotations }, rotationKey) })
 
       const age = found.rotations - cookie.rotations
       // The cookie was replaced longer ago than the grace period: either it or its successor was stolen.

@@ -27,7 +27,9 @@ interface Dependencies extends Pick<Core, 'database' | 'options'> {
 
 interface Header { alg: SigningAlgorithm, typ: string, kid: string }
 type NewActor = Omit<Actor, 'claims'> & Partial<Pick<Actor, 'claims'>>
-interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number }
+interface Claims { sub: string, sid: string, role: Role, iat: number, exp: number, amr?: string[], auth_time?: number }
+
+const UNKNOWN: readonly string[] = Object.freeze([])
 
 /** Signs and verifies access tokens: JWTs with Ed25519 signatures, by keys that are stored in the database (contract 4). */
 export async function createTokens ({ scope, database: { clock }, signingKeys, options: { issuer, accessTokenSeconds, claims: claimsOf } }: Dependencies) {
@@ -62,7 +64,7 @@ export async function createTokens ({ scope, database: { clock }, signingKeys, o
   }
 
   function check (token: string, { alg, kid }: Header, payload: Claims): Actor {
-    const { sub: id, sid: sessionId, role, iat, exp } = payload
+    const { sub: id, sid: sessionId, role, iat, exp, amr = UNKNOWN, auth_time: authTime = 0 } = payload
     const key = signingKeys.find(kid)
     // The algorithm is that of the key, whatever a token says (RFC 8725 3.1).
     if (key?.algorithm !== alg) throw new InvalidToken()
@@ -71,7 +73,7 @@ export async function createTokens ({ scope, database: { clock }, signingKeys, o
     const now = clockTimestamp / 1000
     // This also rejects a token that expires at this very moment, and one that was issued in the future.
     if (exp <= now || iat > now + CLOCK_SKEW_SECONDS) throw new InvalidToken()
-    const actor = Object.freeze({ id, role, sessionId, claims: claimsOf ? hostClaims(payload) : noClaims })
+    const actor = Object.freeze({ id, role, sessionId, amr: Object.freeze(amr), authTime, claims: claimsOf ? hostClaims(payload) : noClaims })
     // If the map is full, the oldest entry is dropped.
     if (verified.size >= REMEMBERED_TOKENS) verified.delete(verified.keys().next().value!)
     const entry = { actor, sessionId, kid, expires: exp * 1000 }
@@ -82,11 +84,11 @@ export async function createTokens ({ scope, database: { clock }, signingKeys, o
 
   return {
     /** Returns a new access token, which expires no later than its session. */
-    sign ({ id, role, sessionId, claims }: NewActor, { expiresAt }: { expiresAt?: Date | undefined } = {}): string {
+    sign ({ id, role, sessionId, amr, authTime, claims }: NewActor, { expiresAt }: { expiresAt?: Date | undefined } = {}): string {
       const { id: kid, algorithm, privateKey } = signingKeys.current()
       const iat = Math.floor(clock.now() / 1000)
       const exp = Math.min(iat + accessTokenSeconds, Math.floor((expiresAt?.getTime() ?? Infinity) / 1000))
-      return jwt.sign({ ...claims, sub: id, sid: sessionId, role, iat, exp }, { key: privateKey, kid, algorithm })
+      return jwt.sign({ ...claims, sub: id, sid: sessionId, role, amr, auth_time: authTime, iat, exp }, { key: privateKey, kid, algorithm })
     },
     /**
      * Returns the actor of an access token, whose session may have ended. Throws `InvalidToken`, and rejects with
@@ -155,7 +157,9 @@ function isHeader (header: object): header is Header {
 }
 
 function isClaims (payload: object): payload is Claims {
-  const { sub, sid, role, iat, exp } = payload as Partial<Record<string, unknown>>
+  // A token of the previous release does not say how its user was authenticated.
+  const { sub, sid, role, iat, exp, amr = [], auth_time: authTime = 0 } = payload as Partial<Record<string, unknown>>
   return [sub, sid].every((id) => typeof id === 'string' && isUuid(id)) && roles.includes(role as Role) &&
-    Number.isSafeInteger(iat) && Number.isSafeInteger(exp)
+    Number.isSafeInteger(iat) && Number.isSafeInteger(exp) && Number.isSafeInteger(authTime) &&
+    Array.isArray(amr) && amr.every((method) => typeof method === 'string')
 }

@@ -7,6 +7,9 @@ import {
 } from '../../schema/http/errors.ts'
 import { IdempotencyKeyInUse } from '../../schema/http/idempotency.ts'
 import { WrongPassword } from '../../schema/auth/password.ts'
+import {
+  SecondFactorMissing, SecondFactorRequired, StepUpRequired, stepUpChallengeOf, WrongSecondFactor,
+} from '../../schema/auth/second-factor.ts'
 import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
 import { challengeOf } from '../../schema/auth/login.ts'
 import { adviceFor, isExhausted } from '../support/exhausted.ts'
@@ -19,6 +22,8 @@ const RETRY_AFTER_SECONDS = '1'
 const REPRESENTATION = [
   'etag', 'last-modified', 'accept-ranges', 'content-disposition', 'link', 'location', 'idempotency-replayed',
 ]
+
+const UNAUDITED = [WrongPassword, StepUpRequired, SecondFactorMissing, WrongSecondFactor]
 
 const isNew = createSampler()
 
@@ -74,6 +79,7 @@ export function reportError (error: FastifyError | InvalidInput, request: Fastif
   if (error.statusCode === 503) request.server.usherTelemetry?.rejections.add(1, error instanceof UsherError ? error.code : 'other')
   if (error instanceof TooManyRequests) reply.header('retry-after', error.retryAfter)
   if (error.statusCode === 503 || error instanceof IdempotencyKeyInUse) setRetryAfter(reply)
+  if (error instanceof StepUpRequired) reply.header('www-authenticate', stepUpChallengeOf(error))
   if (error instanceof UnsupportedContentCoding) reply.header('accept-encoding', 'identity')
   if (error.statusCode === 401 && !reply.hasHeader('www-authenticate')) reply.header('www-authenticate', challengeOf(error))
 }
@@ -106,10 +112,15 @@ function respond (error: FastifyError | InvalidInput, request: FastifyRequest, r
   reportError(error, request, reply)
   reply.type('application/json')
   if (error.statusCode === 400) return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
+  if (error instanceof SecondFactorRequired) {
+    const { message, code, challenge, methods } = error
+    return sendIsolated.call(reply, { error: message, code, challenge, methods })
+  }
   return sendIsolated.call(reply, { error: error.message, code: error.code })
 }
 
-// A wrong current password has its own entry in the account log, written where the password is checked.
+// A wrong current password has its own entry in the account log, written where the password is checked. To ask for another
+// authentication is no denial.
 function isAudited (error: FastifyError | InvalidInput): error is FastifyError & { statusCode: 403 | 429 } {
-  return error.statusCode === 429 || (error.statusCode === 403 && !(error instanceof WrongPassword))
+  return error.statusCode === 429 || (error.statusCode === 403 && !UNAUDITED.some((kind) => error instanceof kind))
 }

@@ -4,7 +4,7 @@ import { Id, Instant, nullable } from '../text/text.ts'
 
 /** The actions that the account log records. */
 export const auditActions = [
-  'login', 'login.failed', 'logout',
+  'login', 'login.failed', 'login.second-factor-failed', 'logout', 'step-up', 'step-up.failed',
   'session.refresh-reuse', 'session.end',
   'password.change', 'password.change-failed', 'password.reset-request', 'password.reset',
   'user.create', 'user.sign-up', 'user.invite', 'user.email-change', 'user.email-verify', 'user.undo-change', 'user.role-change', 'user.disable',

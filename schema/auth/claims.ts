@@ -6,7 +6,7 @@ import type { UsherUser } from '../users/user.ts'
 const BYTES = 1024
 
 // The claims that Usher sets or that have a meaning for whoever verifies a token (RFC 7519 4.1), and what is not a name in JavaScript.
-const RESERVED = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'sid', 'role', 'cnf', 'azp', '__proto__'])
+const RESERVED = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'sid', 'role', 'amr', 'auth_time', 'cnf', 'azp', '__proto__'])
 
 /** The claims that the host adds to access tokens: see `Register`. */
 export type TokenClaims = Register extends { claims: infer Claims extends object } ? Claims : Record<string, unknown>

@@ -2,6 +2,9 @@ import { Type } from '@sinclair/typebox'
 import { Id, Instant } from '../text/text.ts'
 import { defineError } from '../http/errors.ts'
 
+/** The `amr` of a session whose user was authenticated with several factors (RFC 8176). */
+export const MULTI_FACTOR = 'mfa'
+
 export const InvalidSession = defineError('INVALID_SESSION', 'The session has ended: log in again', 401)
 export const SessionNotFound = defineError('SESSION_NOT_FOUND', 'Session not found', 404)
 
@@ -11,6 +14,8 @@ export const Session = Type.Object({
   createdAt: Instant,
   lastUsedAt: Instant,
   expiresAt: Instant,
+  amr: Type.Array(Type.String(), { description: 'How the user was authenticated (RFC 8176): `pwd`, `otp`, `pop`, `user`, `mfa`' }),
+  authTime: Instant,
   address: Type.String({ description: 'The IP address of the last login or refresh' }),
   userAgent: Type.String({ description: 'The `User-Agent` of the last login or refresh; empty if there was none' }),
   current: Type.Boolean({ description: 'Whether the access token of this request belongs to it' }),

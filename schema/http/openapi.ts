@@ -103,7 +103,7 @@ const descriptions: Readonly<Record<string, string>> = {
   'Preference-Applied': '`handling=strict`, if the request has preferred it',
   'Retry-After': 'Seconds until the client may try again',
   'Set-Cookie': 'The session cookie. Without a value, it removes the one that the client has',
-  'WWW-Authenticate': 'The challenge of RFC 6750',
+  'WWW-Authenticate': 'The challenge of RFC 6750, or of RFC 9470',
 }
 
 const byStatus: Readonly<Record<string, readonly [name: string, description?: string]>> = {

@@ -39,3 +39,6 @@ export function content<Types extends Record<string, TSchema>> (description: str
  * the rest of the schema.
  */
 export const HEADERS = 'x-headers'
+
+/** The header of the 403 responses of a route that may need a recent authentication (RFC 9470), for `HEADERS`. */
+export const STEP_UP = { 403: ['WWW-Authenticate'] }

@@ -37,6 +37,12 @@ export const Settings = Type.Object({
   }, { description: 'The first admin, created if the database has no admin' })),
   issuer: Type.String({ default: 'usher', minLength: 1, description: '`iss` and `aud` of access tokens' }),
   accessTokenSeconds: Type.Integer({ default: 900, minimum: 1, maximum: 86400 }),
+  stepUpSeconds: Type.Integer({
+    default: 600, minimum: 10, maximum: DAY, description: 'For how long after an authentication a user may change what an account is protected with',
+  }),
+  secondFactor: Type.Unsafe<'optional' | 'admins' | 'everyone'>({
+    type: 'string', enum: ['optional', 'admins', 'everyone'], default: 'optional', description: 'Who must have a second factor',
+  }),
   sessionSeconds: Type.Integer({ default: 90 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Maximum lifetime of a session' }),
   sessionIdleSeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Lifetime of a session that is not refreshed' }),
   signingKeySeconds: Type.Integer({ default: 30 * DAY, minimum: 60, maximum: 400 * DAY, description: 'Age at which a new signing key is used' }),

@@ -7,6 +7,10 @@ export interface Actor {
   readonly id: string
   readonly role: Role
   readonly sessionId: string
+  /** How the user was authenticated (RFC 8176), such as `pwd`; empty if the token does not say so. */
+  readonly amr: readonly string[]
+  /** When the user was authenticated last, in seconds since 1970; 0 if the token does not say so. */
+  readonly authTime: number
   /** What the option `claims` has added to the token. */
   readonly claims: ActorClaims
 }

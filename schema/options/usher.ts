@@ -66,6 +66,11 @@ export interface StartedSession {
 export interface StartOptions {
   /** The request of the user. Its address and user agent are recorded, and its protocol decides whether the cookie is `Secure`. */
   request?: AnyRequest | undefined
+  /**
+   * How the host has authenticated the user, as in RFC 8176; by default nothing is known. A user who has a second factor gets a
+   * session only if it names `mfa`.
+   */
+  amr?: readonly string[] | undefined
 }
 
 export interface UserOperations {
@@ -91,7 +96,7 @@ export interface UserOperations {
 export interface SessionOperations {
   /**
    * Starts a session without a password, for a user whom the host has authenticated. Only the host itself can do that. Throws
-   * 404 `USER_NOT_FOUND` and 409 `USER_DISABLED`.
+   * 404 `USER_NOT_FOUND`, 409 `USER_DISABLED`, and 401 `SECOND_FACTOR_REQUIRED`, whose `challenge` the client completes.
    */
   start (userId: string, options?: StartOptions): Promise<StartedSession>
   /** Returns the sessions of a user. Throws 404 `USER_NOT_FOUND`. */
@@ -151,6 +156,18 @@ export interface EventOperations {
 
 type Hook = (request: AnyRequest, reply: AnyReply) => Promise<void>
 
+/** Returns the id of the user who owns what a request is about, if the rule of the policy depends on it. */
+export type OwnerOf = (request: AnyRequest) => string | undefined
+
+export interface AllowOptions {
+  ownerOf?: OwnerOf | undefined
+  /**
+   * How many seconds ago the user must have been authenticated at most. A token that is older gets 403 `STEP_UP_REQUIRED` (RFC 9470):
+   * the client gets another one from POST /api/auth/step-up.
+   */
+  maxAge?: number | undefined
+}
+
 /** The one decorator that a host gets. */
 export interface Usher {
   /**
@@ -164,9 +181,9 @@ export interface Usher {
   /**
    * Returns an `onRequest` hook that authenticates the request and checks the policy: 401 or 403 if the action is not permitted. The
    * action is one of Usher's, or one of the host's own, which the option `policy` defines.
-   * @param ownerOf returns the id of the user who owns what the request is about, if the rule depends on it
+   * @param options a function is its `ownerOf`
    */
-  allow (action: Action | ReadAction | HostAction, ownerOf?: (request: AnyRequest) => string | undefined): Hook
+  allow (action: Action | ReadAction | HostAction, options?: OwnerOf | AllowOptions): Hook
   /** Returns an `onRequest` hook that authenticates the request: 403 unless the actor has the role. Admins have every role. */
   requireRole (role: Role): Hook
   /** The PostgreSQL schema of Usher's tables. */

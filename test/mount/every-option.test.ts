@@ -27,6 +27,8 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     admin: { email: 'root@example.com', password: 'horse battery staple' },
     issuer: 'https://accounts.example.com',
     accessTokenSeconds: 600,
+    stepUpSeconds: 300,
+    secondFactor: 'optional',
     sessionSeconds: 86_400,
     sessionIdleSeconds: 3600,
     signingKeySeconds: 86_400,

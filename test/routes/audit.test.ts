@@ -110,7 +110,7 @@ t.test('8 the account log', async (t) => {
   })
 
   t.test('8 an invalid query gets 400 with all its problems', async (t) => {
-    const action = 'action must be one of login, login.failed, logout, session.refresh-reuse, session.end, password.change, password.change-failed, password.reset-request, password.reset, user.create, user.sign-up, user.invite, user.email-change, user.email-verify, user.undo-change, user.role-change, user.disable, user.enable, user.delete, keys.rotate, backup.create, access.denied, access.throttled'
+    const action = 'action must be one of login, login.failed, login.second-factor-failed, logout, step-up, step-up.failed, session.refresh-reuse, session.end, password.change, password.change-failed, password.reset-request, password.reset, user.create, user.sign-up, user.invite, user.email-change, user.email-verify, user.undo-change, user.role-change, user.disable, user.enable, user.delete, keys.rotate, backup.create, access.denied, access.throttled'
     const [limit, after] = ['limit must be between 1 and 1000', 'after must be a cursor from a previous page']
     const refused: Record<string, string[]> = {
       'limit=0': [limit],

@@ -34,11 +34,12 @@ t.test('4 login, the protected route and logout', async (t) => {
     t.equal(response.headers['cache-control'], 'no-store')
   })
 
-  t.test('4 the token is signed with EdDSA, has kid, iss, aud, sub, sid, role, iat and exp, and lives 15 minutes', async (t) => {
+  t.test('4 the token is signed with EdDSA, has kid, iss, aud, sub, sid, role, amr, auth_time, iat and exp, and lives 15 minutes', async (t) => {
     const { keys: [key] } = (await inject('GET', '/.well-known/jwks.json')).json()
     t.same(decodeProtectedHeader(user.token), { alg: 'EdDSA', typ: 'JWT', kid: key.kid })
     const { sid, iat, exp, ...claims } = decodeJwt(user.token)
-    t.same(claims, { iss: 'usher', aud: 'usher', sub: user.id, role: 'user' })
+    t.same(claims, { iss: 'usher', aud: 'usher', sub: user.id, role: 'user', amr: ['pwd'], auth_time: claims.auth_time })
+    t.ok(Math.abs(iat! - Number(claims.auth_time)) < 10)
     t.equal(exp! - iat!, 900)
     t.ok(Math.abs(iat! - Date.now() / 1000) < 10)
     t.same(await sql`select user_id from sessions where id = ${sid as string}`, [{ user_id: user.id }])

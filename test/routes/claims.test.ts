@@ -48,11 +48,11 @@ t.test('12.3 claims are added at login and refresh, to tokens that other service
   t.notMatch(JSON.stringify(users), /argon2|passwordHash|bio/)
 
   const { payload } = await jwtVerify(token, createLocalJWKSet((await inject('GET', '/.well-known/jwks.json')).json()), { issuer: 'usher', audience: 'usher' })
-  const { iss, sub, aud, exp, iat, sid, role, ...rest } = payload
+  const { iss, sub, aud, exp, iat, sid, role, amr, auth_time: authTime, ...rest } = payload
   t.same(rest, added)
   t.match({ sub, role, exp: exp! - iat! }, { sub: user.id, role: 'user', exp: 900 })
   const actor = (await actorOf(token))!
-  t.same(actor, { id: user.id, role: 'user', sessionId: sid, claims: added })
+  t.same(actor, { id: user.id, role: 'user', sessionId: sid, amr, authTime, claims: added })
   t.ok([actor.claims, actor.claims.org, (actor.claims.org as { roles: object }).roles].every(Object.isFrozen))
 
   await base.inject('PATCH', `/api/users/${user.id}`, { headers: base.admin.headers, payload: { plan: 'pro' } })

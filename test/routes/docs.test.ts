@@ -27,6 +27,7 @@ interface Document {
 }
 
 const ERROR = { schema: { $ref: '#/components/schemas/Error' } }
+const LOGIN_FAILURE = { schema: { $ref: '#/components/schemas/LoginFailure' } }
 const ERRORS = { schema: { $ref: '#/components/schemas/Errors' } }
 
 const { inject, admin, options } = await createUsher(t)
@@ -67,12 +68,13 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /health/ready': '200 500 503 ',
       'GET /.well-known/jwks.json': '200 304 412 500 503 ',
       'POST /api/auth/login': '200 400 401 408 413 415 429 500 503 ',
+      'POST /api/auth/step-up': '200 400 401 403 408 413 415 429 500 503 bearer',
       'POST /api/auth/refresh': '200 400 401 403 408 413 415 429 500 503 session',
       'POST /api/auth/logout': '204 400 401 403 408 413 415 500 503 bearer or session',
-      'GET /api/protected': '200 401 500 503 bearer',
+      'GET /api/protected': '200 401 403 500 503 bearer',
       'GET /api/auth/sessions': '200 304 401 403 412 500 503 bearer',
       'DELETE /api/auth/sessions': '204 400 401 403 408 413 415 500 503 bearer',
-      'DELETE /api/auth/sessions/{id}': '204 400 401 404 408 413 415 500 503 bearer',
+      'DELETE /api/auth/sessions/{id}': '204 400 401 403 404 408 413 415 500 503 bearer',
       'GET /api/users/{id}/sessions': '200 304 401 403 404 412 500 503 bearer',
       'DELETE /api/users/{id}/sessions': '204 400 401 403 404 408 413 415 500 503 bearer',
       'DELETE /api/users/{id}/sessions/{sessionId}': '204 400 401 403 404 408 413 415 500 503 bearer',
@@ -94,7 +96,7 @@ t.test('8 GET /docs/json', async (t) => {
       'PATCH /api/users/{id}': '200 400 401 403 404 408 409 412 413 415 429 500 503 bearer',
       'DELETE /api/users/{id}': '204 400 401 403 404 408 409 412 413 415 500 503 bearer',
       'POST /api/uploads': '200 400 401 403 408 409 410 413 415 422 500 503 507 bearer',
-      'GET /api/uploads/usage': '200 401 500 503 bearer',
+      'GET /api/uploads/usage': '200 401 403 500 503 bearer',
       'GET /api/uploads/{id}': '200 206 304 401 403 404 412 416 500 503 ',
       'GET /api/redirect': '302 500 503 ',
     })
@@ -120,7 +122,8 @@ t.test('8 GET /docs/json', async (t) => {
       for (const [status, { content }] of Object.entries(operation.responses)) {
         if (Number(status) < 400) continue
         const { 'application/json': { example, ...media } = {}, ...others } = content!
-        t.strictSame([media, others], [status === '400' ? ERRORS : ERROR, {}], `${name} ${status}`)
+        const failure = `${name} ${status}` === 'POST /api/auth/login 401' ? LOGIN_FAILURE : ERROR
+        t.strictSame([media, others], [status === '400' ? ERRORS : failure, {}], `${name} ${status}`)
         t.match(example, status === '400' ? { errors: [/^name /, /^email /] } : { error: /^[A-Z]/, code: /^[A-Z_]+$/ }, `${name} ${status}`)
       }
     }
@@ -168,7 +171,8 @@ t.test('8 GET /docs/json', async (t) => {
       return body ? [[name, body.example]] : []
     }))
     t.strictSame(Object.keys(examples), ['POST /api/auth/login', 'PUT /api/auth/password', 'POST /api/auth/password-reset',
-      'POST /api/auth/password-reset/check', 'POST /api/auth/password-reset/confirm', 'POST /api/auth/email-verification/check',
+      'POST /api/auth/password-reset/check', 'POST /api/auth/password-reset/confirm', 'POST /api/auth/step-up',
+      'POST /api/auth/email-verification/check',
       'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo', 'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'])
     for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
     t.strictSame(examples['PUT /api/users/{id}'], { name: 'Ada Lovelace', email: 'ada@example.com' }, 'it changes no role')

@@ -27,11 +27,12 @@ t.test('4.4 4.5 the sessions of a user', async (t) => {
     const response = await inject('GET', '/api/auth/sessions', { headers: first.headers })
     t.equal(response.statusCode, 200)
     const sessions = response.json() as Record<string, string>[]
-    t.strictSame(sessions.map(({ createdAt, lastUsedAt, expiresAt, ...rest }) => rest), [
-      { id: sessionOf({ token }), address: '2001:db8::7', userAgent: 'Browser/9 (Somewhere)', current: false },
-      { id: sessionOf(first), address: '127.0.0.1', userAgent: 'lightMyRequest', current: true },
+    t.strictSame(sessions.map(({ createdAt, lastUsedAt, expiresAt, authTime, ...rest }) => rest), [
+      { id: sessionOf({ token }), address: '2001:db8::7', userAgent: 'Browser/9 (Somewhere)', current: false, amr: ['pwd'] },
+      { id: sessionOf(first), address: '127.0.0.1', userAgent: 'lightMyRequest', current: true, amr: ['pwd'] },
     ])
-    for (const { createdAt, lastUsedAt, expiresAt } of sessions) {
+    for (const { createdAt, lastUsedAt, expiresAt, authTime } of sessions) {
+      t.equal(authTime, createdAt)
       t.ok(Math.abs(Date.parse(createdAt!) - Date.now()) < 10_000)
       t.equal(lastUsedAt, createdAt)
       t.equal(Date.parse(expiresAt!) - Date.parse(createdAt!), 30 * 86400_000)

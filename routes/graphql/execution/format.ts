@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger, FastifyError } from 'fastify'
 import { GraphQLError, type FormattedExecutionResult, type GraphQLFormattedError } from 'graphql'
 import { translate } from '../../../plugins/http/errors.ts'
+import { StepUpRequired } from '../../../schema/auth/second-factor.ts'
 import { InternalError, InvalidInput, TooManyRequests } from '../../../schema/http/errors.ts'
 import { limits, TooManyErrors } from '../../../schema/graphql/limits.ts'
 import { FurtherErrors } from './failures.ts'
@@ -75,6 +76,7 @@ function describe (error: GraphQLError, log: Log): { message: string, extensions
   if (known instanceof InternalError) log((known.cause ?? cause) as Error)
   if (known instanceof HostError) return { message: known.message, extensions: { ...known.extensions, code: known.code } }
   if (known instanceof TooManyRequests) return { message: known.message, extensions: { code: known.code, retryAfter: known.retryAfter } }
+  if (known instanceof StepUpRequired) return { message: known.message, extensions: { code: known.code, maxAge: known.maxAge } }
   return { message: known.message, extensions: { code: known.code ?? 'BAD_REQUEST' } }
 }
 

@@ -314,7 +314,7 @@ t.test('4 tokens by themselves', async (t) => {
   const { app, core } = await openCore(t, { poolSize: 2 })
   const signingKeys = await createSigningKeys(core)
   const tokens = await createTokens({ ...core, scope: app, signingKeys })
-  const actor = { id: NOBODY, role: 'user' as const, sessionId: NOBODY, claims: {} }
+  const actor = { id: NOBODY, role: 'user' as const, sessionId: NOBODY, amr: ['pwd'], authTime: 1_700_000_000, claims: {} }
 
   t.test('4 a token lives 15 minutes, or until its session expires', async (t) => {
     const sign = (expiresAt?: number) => decodeJwt(tokens.sign(actor, { ...expiresAt !== undefined && { expiresAt: new Date(expiresAt) } }))

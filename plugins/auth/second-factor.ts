@@ -1,0 +1,61 @@
+import { randomBytes } from 'node:crypto'
+import {
+  countLoginAttempt, deleteExpiredLoginChallenges, insertLoginChallenge, useLoginChallenge, type LoginChallenge,
+} from '../../db/auth/login-challenges.ts'
+import { findSecondFactors } from '../../db/auth/second-factors.ts'
+import type { Database } from '../../db/tables/index.ts'
+import { MULTI_FACTOR } from '../../schema/auth/session.ts'
+import { InvalidChallenge, SecondFactorRequired, type SecondFactorMethod } from '../../schema/auth/second-factor.ts'
+import type { Actor } from '../../schema/options/policy.ts'
+import type { Core } from '../core.ts'
+import { purgeRegularly, PURGE_BATCH_SIZE } from '../support/purge.ts'
+import { hashSecret } from './cookie-value.ts'
+
+const LIFETIME_SECONDS = 300
+const PURGE_SECONDS = 60
+
+export type SecondFactor = ReturnType<typeof createSecondFactor>
+
+/** Asks for a second factor after the first one, and knows who must have one (contract 16.4). */
+export function createSecondFactor (
+  { lifecycle, database: { db }, options: { secondFactor } }: Pick<Core, 'lifecycle' | 'database' | 'options'>
+) {
+  purgeRegularly(lifecycle, 'challenges of logins', PURGE_SECONDS, () => deleteExpiredLoginChallenges(db, PURGE_BATCH_SIZE))
+
+  return {
+    /**
+     * Returns the error that asks for the second factor of a user whose first factor was right. It has a challenge that
+     * can be used once within five minutes.
+     * @param passwordHash the hash against which the password was checked, if that was the first factor
+     * @param amr how the user was authenticated so far
+     */
+    async demand (
+      userId: string, { passwordHash, amr }: { passwordHash?: string | undefined, amr: readonly string[] }
+    ): Promise<SecondFactorRequired> {
+      const challenge = randomBytes(32).toString('base64url')
+      await insertLoginChallenge(db, { hash: hashSecret(challenge), userId, passwordHash, amr }, LIFETIME_SECONDS)
+      const { totp, recoveryCodes, passkeys } = await findSecondFactors(db, userId)
+      const methods: SecondFactorMethod[] = [
+        ...totp ? ['totp' as const] : [], ...recoveryCodes > 0 ? ['recovery-code' as const] : [],
+        ...passkeys > 0 ? ['passkey' as const] : [],
+      ]
+      return new SecondFactorRequired(challenge, methods)
+    },
+
+    /** Counts an attempt at a challenge, and returns the login that waits for it. Throws `InvalidChallenge`. */
+    async attempt (challenge: string): Promise<LoginChallenge> {
+      const found = await countLoginAttempt(db, hashSecret(challenge))
+      if (!found) throw new InvalidChallenge()
+      return found
+    },
+
+    /** Uses a challenge up, in the transaction that uses up the second factor. Throws `InvalidChallenge` the second time. */
+    async use (trx: Database, challenge: string): Promise<void> {
+      if (!await useLoginChallenge(trx, hashSecret(challenge))) throw new InvalidChallenge()
+    },
+
+    /** Returns whether an actor may only add a second factor, or confirm it, because the option requires one. */
+    isMissing: ({ role, amr }: Pick<Actor, 'role' | 'amr'>): boolean =>
+      secondFactor !== 'optional' && (secondFactor === 'everyone' || role === 'admin') && !amr.includes(MULTI_FACTOR),
+  }
+}

@@ -1,0 +1,59 @@
+import { batchCalls } from '../../db/batching/batching.ts'
+import { findAuthentications } from '../../db/sessions/step-up.ts'
+import { InvalidToken } from '../../schema/auth/login.ts'
+import { MULTI_FACTOR } from '../../schema/auth/session.ts'
+import { StepUpRequired } from '../../schema/auth/second-factor.ts'
+import type { Actor } from '../../schema/options/policy.ts'
+import type { Core } from '../core.ts'
+import type { Caller } from './caller.ts'
+
+export type StepUp = ReturnType<typeof createStepUp>
+
+/**
+ * Checks that a user was authenticated recently enough for an operation that a thief of a session must not perform
+ * (RFC 9470, contract 16.2). The database knows, because a token may be older than the last authentication.
+ */
+export function createStepUp ({ database: { db }, telemetry: { batch }, options: { stepUpSeconds, deadlines } }: Core) {
+  const read = batchCalls((ids: string[]) => findAuthentications(db, ids, stepUpSeconds), {
+    timeoutMs: deadlines.batch, telemetry: batch('sessions.authentication'),
+  })
+
+  async function find (caller: Caller) {
+    const found = await read(caller.getActor().sessionId, caller.client)
+    if (!found) throw new InvalidToken()
+    // Whoever has a second factor must have used it: the first one alone may be stolen.
+    return { ...found, suffices: found.isRecent && (!found.hasSecondFactor || found.amr.includes(MULTI_FACTOR)) }
+  }
+
+  return {
+    /**
+     * Throws `StepUpRequired` unless the caller was authenticated recently, with the second factor if there is one.
+     * The host itself needs no authentication. Throws `InvalidToken`, `Unauthenticated`, `DatabaseUnavailable`.
+     */
+    async require (caller: Caller): Promise<void> {
+      if (!caller.isHost && !(await find(caller)).suffices) throw new StepUpRequired(stepUpSeconds)
+    },
+
+    /**
+     * Does the same, but only for users who have a second factor, and only if `isNeeded` resolves with true. It is called
+     * if the authentication would not suffice.
+     */
+    async requireWithSecondFactor (caller: Caller, isNeeded: () => Promise<boolean> = async () => true): Promise<void> {
+      if (caller.isHost) return
+      const { hasSecondFactor, suffices } = await find(caller)
+      if (hasSecondFactor && !suffices && await isNeeded()) throw new StepUpRequired(stepUpSeconds)
+    },
+
+    /** Returns whether the caller has a second factor. Throws `InvalidToken`, `DatabaseUnavailable`. */
+    hasSecondFactor: async (caller: Caller): Promise<boolean> => (await find(caller)).hasSecondFactor,
+
+    /**
+     * Throws `StepUpRequired` if the token of an actor does not say that the user was authenticated within `maxAge`
+     * seconds, for routes of the host.
+     * @param now milliseconds since 1970
+     */
+    requireToken (actor: Actor, maxAge: number, now: number): void {
+      if (actor.authTime + maxAge < now / 1000) throw new StepUpRequired(maxAge)
+    },
+  }
+}
