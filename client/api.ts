@@ -317,7 +317,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Check whether the token of the link is valid, without using it */
+        /** Check whether the token of the link is valid, without using it, and whether it needs a password */
         post: operations["postAuthSignUpCheck"];
         delete?: never;
         options?: never;
@@ -760,7 +760,44 @@ export interface components {
             name: string;
             /** Format: email */
             email: string;
-            password: string;
+            password?: string;
+            /** @description False for a client that keeps no cookies: the response has `signUpId` instead of a cookie */
+            cookie?: boolean;
+        };
+        /**
+         * SignUpReply
+         * @description Accepted; what happens depends on the address, and only its mailbox learns it
+         */
+        SignUpReply: {
+            message: string;
+            /** @description What proves to the confirmation that this client has chosen the password; only with `cookie: false` */
+            signUpId?: string;
+        };
+        /** CheckSignUp */
+        CheckSignUp: {
+            /** @description The token in the link of the mail, after `#token=` */
+            token: string;
+            /** @description From the response to the sign-up, for clients without cookies */
+            signUpId?: string;
+        };
+        /** ConfirmSignUp */
+        ConfirmSignUp: {
+            /** @description The token in the link of the mail, after `#token=` */
+            token: string;
+            /** @description From the response to the sign-up, for clients without cookies */
+            signUpId?: string;
+            name?: string;
+            password?: string;
+        };
+        /**
+         * ConfirmationErrors
+         * @description The input is invalid
+         */
+        ConfirmationErrors: {
+            /** @description One sentence per problem, in the order of the schema */
+            errors: string[];
+            /** @description `PASSWORD_REQUIRED` if the request must be repeated with a password */
+            code?: string;
         };
         /** UseToken */
         UseToken: {
@@ -1107,7 +1144,7 @@ export interface operations {
             /** @description The login succeeded; the cookie establishes the session */
             200: {
                 headers: {
-                    /** @description The session cookie. Without a value, it removes the one that the client has */
+                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
@@ -1259,7 +1296,7 @@ export interface operations {
             /** @description The session was refreshed; the response has a new token and a new cookie */
             200: {
                 headers: {
-                    /** @description The session cookie. Without a value, it removes the one that the client has */
+                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
@@ -1289,7 +1326,7 @@ export interface operations {
                 headers: {
                     /** @description The challenge of RFC 6750, or of RFC 9470 */
                     "WWW-Authenticate"?: string;
-                    /** @description The session cookie. Without a value, it removes the one that the client has */
+                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
@@ -1385,7 +1422,7 @@ export interface operations {
             /** @description Internal Server Error */
             500: {
                 headers: {
-                    /** @description The session cookie. Without a value, it removes the one that the client has */
+                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
@@ -1404,7 +1441,7 @@ export interface operations {
                 headers: {
                     /** @description Seconds until the client may try again */
                     "Retry-After"?: string;
-                    /** @description The session cookie. Without a value, it removes the one that the client has */
+                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
@@ -1432,7 +1469,7 @@ export interface operations {
             /** @description Done; the response has no body */
             204: {
                 headers: {
-                    /** @description The session cookie. Without a value, it removes the one that the client has */
+                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
@@ -3510,13 +3547,15 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted; if the user is entitled to a link, it is mailed afterwards */
+            /** @description Accepted; what happens depends on the address, and only its mailbox learns it */
             202: {
                 headers: {
+                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
+                    "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MailReply"];
+                    "application/json": components["schemas"]["SignUpReply"];
                 };
             };
             /** @description Bad Request */
@@ -3648,13 +3687,15 @@ export interface operations {
                  *       "token": "the-token-of-the-link"
                  *     }
                  */
-                "application/json": components["schemas"]["UseToken"];
+                "application/json": components["schemas"]["CheckSignUp"];
             };
         };
         responses: {
             /** @description Done; the response has no body */
             204: {
                 headers: {
+                    /** @description `true` if the confirmation must have a password */
+                    "Password-Required"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -3768,10 +3809,11 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "token": "the-token-of-the-link"
+                 *       "token": "the-token-of-the-link",
+                 *       "password": "violet engine notes"
                  *     }
                  */
-                "application/json": components["schemas"]["UseToken"];
+                "application/json": components["schemas"]["ConfirmSignUp"];
             };
         };
         responses: {
@@ -3782,6 +3824,8 @@ export interface operations {
                     Location?: string;
                     /** @description The entity tag of the current version */
                     ETag?: string;
+                    /** @description The session cookie, or that of a sign-up. Without a value, it removes the one that the client has */
+                    "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3802,7 +3846,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": components["schemas"]["Errors"];
+                    "application/json": components["schemas"]["ConfirmationErrors"];
                 };
             };
             /** @description Request Timeout */

@@ -1,25 +1,14 @@
-import fastifyCookie from '@fastify/cookie'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createAllowedOrigins } from './allowed-origins.ts'
-import { readCookies, readSessionCookie, type SessionCookie } from '../plugins/auth/cookie-value.ts'
-import { attributesOf, SESSION_COOKIE } from '../plugins/auth/session-cookie.ts'
+import { createCookie } from './cookie.ts'
+import { readSessionCookie, type SessionCookie } from '../plugins/auth/cookie-value.ts'
+import { SESSION_COOKIE } from '../plugins/auth/session-cookie.ts'
 
 export type Cookies = Awaited<ReturnType<typeof createCookies>>
 
 /** Returns functions that read, set and clear the session cookie, which only the auth routes receive (contract 4). */
 export async function createCookies (app: FastifyInstance) {
-  // If the host has registered @fastify/cookie, that registration is used. Its options for hooks do not matter, because
-  // only `serializeCookie` is called.
-  if (!app.hasDecorator('serializeCookie')) await app.register(fastifyCookie)
-
-  function set (reply: FastifyReply, value: string, expires: Date): void {
-    const attributes = attributesOf(app.usherOptions, reply.request.protocol, expires, app.usherDatabase.clock.now())
-    reply.header('set-cookie', app.serializeCookie(SESSION_COOKIE, value, attributes))
-  }
-
-  // Not by `parseCookie`, which returns one of several cookies of a name, and which the host may have set up to decode
-  // values otherwise.
-  const valuesIn = ({ headers: { cookie = '' } }: FastifyRequest) => new Set(readCookies(cookie, SESSION_COOKIE))
+  const { valuesIn, set, clear } = await createCookie(app, SESSION_COOKIE)
 
   return {
     /** Returns whether a request has a session cookie, valid or not. */
@@ -40,6 +29,6 @@ export async function createCookies (app: FastifyInstance) {
     serves: createAllowedOrigins(app).serveCookie,
 
     set,
-    clear: (reply: FastifyReply): void => set(reply, '', new Date(0)),
+    clear,
   }
 }

@@ -1,13 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { forbidStoring } from '../plugins/http/requests.ts'
-import { UseToken } from '../schema/auth/mail-token.ts'
-import { MailReply } from '../schema/auth/password.ts'
-import { failures, NoContent } from '../schema/http/reply.ts'
-import { SignUp } from '../schema/auth/sign-up.ts'
+import { CheckSignUp, ConfirmationErrors, ConfirmSignUp, SignUp, SignUpReply } from '../schema/auth/sign-up.ts'
+import { failures, HEADERS, NoContent } from '../schema/http/reply.ts'
 import { User } from '../schema/users/user.ts'
 import { withoutProtected } from '../schema/users/user-fields.ts'
 import type { ReplyOf, RequestOf } from './route-types.ts'
+import { createSignUpCookie, type SignUpCookie } from './sign-up-cookie.ts'
 
 const tags = ['auth']
 const schemas = {
@@ -15,50 +14,72 @@ const schemas = {
     tags,
     summary: 'Sign up: request an e-mail with a link that creates the user',
     body: SignUp,
-    response: { 202: MailReply, ...failures(400, 413, 415, 429) },
+    [HEADERS]: { 202: ['Set-Cookie'] },
+    response: { 202: SignUpReply, ...failures(400, 413, 415, 429) },
   },
   check: {
     tags,
-    summary: 'Check whether the token of the link is valid, without using it',
-    body: UseToken,
+    summary: 'Check whether the token of the link is valid, without using it, and whether it needs a password',
+    body: CheckSignUp,
+    [HEADERS]: { 204: ['Password-Required'] },
     response: { 204: NoContent, ...failures(400, 413, 415) },
   },
   confirm: {
     tags,
     summary: 'Create the user of a sign-up with the token of the link',
-    body: UseToken,
-    response: { 201: User, ...failures(400, 409, 413, 415) },
+    body: ConfirmSignUp,
+    [HEADERS]: { 201: ['Set-Cookie'] },
+    response: { 201: User, ...failures(409, 413, 415), 400: ConfirmationErrors },
   },
 }
 
 /** Adds the routes for signing up, if the option `signUp` is set (contract 11.2). */
 const signUpRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const {
-    usherOptions: { signUp, publicPath }, usherAuth: { callerOf, signUps, policy }, usherAccounts: { newUsers },
+    usherOptions, usherAuth: { callerOf, signUps, policy }, usherAccounts: { newUsers },
   } = app
-  if (!signUp) return
+  if (!usherOptions.signUp) return
+  const cookie = await createSignUpCookie(app)
+  const signUp = createSignUp(app, cookie)
   forbidStoring(app)
 
   app.post('/auth/sign-up', { schema: schemas.signUp, preValidation: createReadSignUp(app) }, onSignUp)
   app.post('/auth/sign-up/check', { schema: schemas.check }, onCheck)
-  app.post('/auth/sign-up/confirm', { schema: schemas.confirm }, onConfirm)
+  app.post('/auth/sign-up/confirm', { schema: schemas.confirm, preValidation: createReadSignUp(app) }, onConfirm)
 
   async function onSignUp (request: RequestOf<typeof schemas.signUp>, reply: ReplyOf<typeof schemas.signUp>) {
-    await newUsers.signUp(callerOf(request, { actor: null, via: 'sign-up' }), request.body)
-    return reply.code(202).send({ message: 'A mail to this address says how to go on' })
+    const signUpId = await signUp(request, reply, request.body)
+    const message = 'A mail to this address says how to go on'
+    return reply.code(202).send({ message, ...request.body.cookie === false && { signUpId } })
   }
 
   async function onCheck (request: RequestOf<typeof schemas.check>, reply: ReplyOf<typeof schemas.check>) {
-    await signUps.check(request.body.token)
+    const { token, signUpId = cookie.read(request) } = request.body
+    const { needsPassword } = await signUps.open(token, signUpId)
+    if (needsPassword) reply.header('password-required', 'true')
     return reply.code(204).send(null)
   }
 
   async function onConfirm (request: RequestOf<typeof schemas.confirm>, reply: ReplyOf<typeof schemas.confirm>) {
-    const user = await newUsers.confirmSignUp(callerOf(request, { actor: null, via: 'sign-up-confirmation' }), request.body.token)
+    const { token, signUpId = cookie.read(request), ...given } = request.body
+    const caller = callerOf(request, { actor: null, via: 'sign-up-confirmation' })
+    const user = await newUsers.confirmSignUp(caller, await signUps.open(token, signUpId), given)
     const self = { id: user.id, role: user.role, sessionId: '', amr: [], authTime: 0, claims: {} }
     const etag = policy.viewOf(self, user.id).tagOf(user)
-    const location = `${publicPath}/api/users/${user.id}`
+    const location = `${usherOptions.publicPath}/api/users/${user.id}`
+    cookie.clear(reply)
     return reply.code(201).headers({ location, etag }).send(policy.showOwn(user))
+  }
+}
+
+/** Returns the sign-up, which the API and the page share. It sets the cookie, and returns what proves the same. */
+export function createSignUp (
+  { usherAuth: { callerOf }, usherAccounts: { newUsers } }: FastifyInstance, cookie: SignUpCookie
+) {
+  return async (request: FastifyRequest, reply: FastifyReply, given: SignUp): Promise<string> => {
+    const signUpId = await newUsers.signUp(callerOf(request, { actor: null, via: 'sign-up' }), given)
+    if (given.cookie !== false) cookie.set(reply, signUpId)
+    return signUpId
   }
 }
 

@@ -60,7 +60,9 @@ const useToken = (operation: 'check' | 'confirm'): Send => async (headers) => {
 const useSignUp = (operation: string): Send => async (headers) => {
   const payload = { ...person(), password: randomUUID() }
   await inject('POST', '/api/auth/sign-up', { payload })
-  return inject('POST', `/api/auth/${operation}`, { headers, payload: { token: await tokenTo(payload.email) } })
+  const password = operation === 'sign-up/confirm' ? { password: randomUUID() } : {}
+  const token = await tokenTo(payload.email)
+  return inject('POST', `/api/auth/${operation}`, { headers, payload: { token, ...password } })
 }
 
 const useVerification = (operation: string): Send => async (headers) => {

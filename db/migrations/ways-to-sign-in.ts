@@ -13,7 +13,10 @@ export async function addWaysToSignIn (db: Kysely<Tables>, schema: string): Prom
     .addColumn('amr', sql`text[]`)
     .addColumn('auth_time', 'timestamptz')
     .execute()
-  await db.schema.alterTable('sign_ups').addColumn('binding_hash', 'bytea').execute()
+  await db.schema.alterTable('sign_ups')
+    .addColumn('binding_hash', 'bytea')
+    .alterColumn('password_hash', (column) => column.dropNotNull())
+    .execute()
 
   await db.schema.createTable('passkeys')
     .addColumn('id', 'uuid', (column) => column.primaryKey())

@@ -62,12 +62,13 @@ export interface SignUpsTable {
   hash: Uint8Array
   name: string
   email: string
-  password_hash: string
+  /** Null if the sign-up was sent without a password. */
+  password_hash: string | null
   /** The values of the host's fields, by name; null if there are none. */
   fields: unknown
   /**
-   * SHA-256 of the secret of the browser or client that has sent the password. Null if a node of the previous release has
-   * stored the sign-up.
+   * SHA-256 of the secret of the browser or client that has signed up. Null if a node of the previous release has
+   * stored the sign-up: then nobody can prove to have chosen the password.
    */
   binding_hash: Uint8Array | null
   created_at: Generated<Date>

@@ -12,8 +12,8 @@ const REQUEST_HEADERS = [
 // Scripts of other origins can read no others, except for those that every response may show, such as `Cache-Control`.
 const RESPONSE_HEADERS = [
   'Accept-Encoding', 'Accept-Patch', 'Accept-Ranges', 'Allow', 'Content-Disposition', 'Content-Range', 'ETag',
-  'Idempotency-Replayed', 'Link', 'Location', 'Preference-Applied', 'Retry-After', 'Vary', 'WWW-Authenticate',
-  'X-Request-Id',
+  'Idempotency-Replayed', 'Link', 'Location', 'Password-Required', 'Preference-Applied', 'Retry-After', 'Vary',
+  'WWW-Authenticate', 'X-Request-Id',
 ]
 
 /** Adds CORS for pages of some origins, or of any with `*`. */

@@ -1,16 +1,16 @@
-import { confirmSignUp, getSignUp } from '../../db/auth/sign-ups.ts'
+import { confirmSignUp } from '../../db/auth/sign-ups.ts'
 import type { UserRow } from '../../db/tables/index.ts'
 import { insertUsers } from '../../db/users/users.ts'
 import type { ResultKey } from '../../schema/http/idempotency.ts'
 import { rejectPersonalWords } from '../../schema/auth/password.ts'
-import type { SignUp } from '../../schema/auth/sign-up.ts'
+import { PasswordRequired, type ConfirmSignUp, type SignUp } from '../../schema/auth/sign-up.ts'
 import { EmailTaken, type CreateUser } from '../../schema/users/user.ts'
 import { withoutProtected } from '../../schema/users/user-fields.ts'
 import { userInputs } from '../../schema/users/user-inputs.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { Audit } from '../audit/index.ts'
-import { hashSecret } from '../auth/cookie-value.ts'
 import type { Auth } from '../auth/index.ts'
+import type { OpenedSignUp } from '../auth/links/sign-ups.ts'
 import type { Core } from '../core.ts'
 import type { HookRunner } from '../hooks/index.ts'
 import type { Users } from '../users/index.ts'
@@ -82,36 +82,56 @@ export function createNewUsers (
      * Stores a sign-up, after the response. Throws `InvalidInput` if the password is the name or the address,
      * `TooManyRequests`, and what a hook of the host throws, whether or not the address has an account.
      * @param given what the schema `SignUp` accepts, without the fields that users may not write
+     * @returns the secret with which the client proves to the confirmation that it has sent the sign-up
      */
-    async signUp (caller: Caller, given: SignUp): Promise<void> {
+    async signUp (caller: Caller, given: SignUp): Promise<string> {
       rejectOwnWords(given)
       const { address, client } = caller
       await throttle.signUp({ email: given.email, address, ...client && { client } })
       const wanted = hooks.has('beforeUserCreate')
-        ? await hooks.change('beforeUserCreate', signUp.pick(given), caller, check(signUp.parse))
+        ? await hooks.change('beforeUserCreate', creation.pick(signUp.pick(given)), caller, check(signUp.parse))
         : given
-      const { name, email, password } = wanted as SignUp
+      const { name, email, password } = wanted
       // Whatever the address, the password is hashed before the response, so that the response takes the same time.
-      signUps.request({ name, email, passwordHash: await passwords.hash(password, caller.client), fields: fieldsOf(wanted) }, caller)
+      const passwordHash = password === undefined ? null : await passwords.hash(password, caller.client)
+      return signUps.request({ name, email, passwordHash, fields: fieldsOf(wanted) }, caller)
     },
 
-    /** Creates the user of a sign-up with the token from the mail. Throws `InvalidInput`, `EmailTaken`, and what a hook of the host throws. */
-    async confirmSignUp (caller: Caller, token: string): Promise<UserRow> {
-      const hash = hashSecret(token)
+    /**
+     * Creates the user of a sign-up. Throws `PasswordRequired`, `InvalidInput` if the password is the name or the
+     * address, or if the link was used or has expired meanwhile, `EmailTaken`, and what a hook of the host throws.
+     * @param opened the sign-up of the token from the mail
+     * @param given what replaces the members of the sign-up
+     */
+    async confirmSignUp (
+      caller: Caller, opened: OpenedSignUp, given: Omit<ConfirmSignUp, 'token' | 'signUpId'>
+    ): Promise<UserRow> {
+      const { hash, email, isOwn, bindingHash } = opened
+      const { password, ...replaced } = given
+      if (opened.needsPassword && password === undefined) throw new PasswordRequired()
+      // Somebody else may have sent the sign-up, so its fields are nobody's. The name is, until it is replaced, no more
+      // than a text that the user sees.
+      const own = { name: opened.name, email, ...isOwn && opened.fields, ...replaced }
+      const user = { ...withoutProtected(userFields, creation.pick(own), 'owner'), email, role: 'user' } as const
+      rejectOwnWords({ ...user, password })
       const inTransaction = hooks.during('onUserCreate', caller)
-      if (!inTransaction && !hooks.has('beforeUserCreate')) return confirmSignUp(db, hash, caller, userFields)
-      const { fields, ...pending } = await getSignUp(db, hash)
-      if (await users.find(pending.email)) throw new EmailTaken()
-      const given = withoutProtected(userFields, creation.pick({ ...fields, ...pending }), 'owner')
-      const changed = await hooks.change('beforeUserCreate', { ...given, role: 'user' }, caller, (input) => {
+      const hasHooks = inTransaction !== undefined || hooks.has('beforeUserCreate')
+      if (hasHooks && await users.find(email)) throw new EmailTaken()
+      const changed = await hooks.change('beforeUserCreate', user, caller, (input) => {
         const user = creation.parse(input)
-        if (user.email !== pending.email || user.password !== undefined) throw new Error('the address and the password of a sign-up are settled')
+        if (user.email !== email || user.password !== undefined) {
+          throw new Error('the address and the password of a sign-up are settled')
+        }
         return user
       })
-      const wanted = { name: changed.name, role: changed.role, fields: fieldsOf(changed) }
-      if (!inTransaction) return confirmSignUp(db, hash, caller, userFields, wanted)
+      const { name, role = 'user' } = changed
+      rejectOwnWords({ ...changed, password })
+      // The token is valid, so a flood of others costs no hashes.
+      const passwordHash = password === undefined ? undefined : await passwords.hash(password, caller.client)
+      const confirmed = { name, role, fields: fieldsOf(changed), passwordHash, bindingHash }
+      if (!inTransaction) return confirmSignUp(db, hash, caller, userFields, confirmed)
       return db.transaction().execute(async (trx) => {
-        const user = await confirmSignUp(trx, hash, caller, userFields, wanted)
+        const user = await confirmSignUp(trx, hash, caller, userFields, confirmed)
         await inTransaction(trx, user)
         return user
       })

@@ -3,8 +3,11 @@ import type { Options } from '../../schema/options/options.ts'
 /** The name of the session cookie. */
 export const SESSION_COOKIE = 'usher_session'
 
+/** The name of the cookie with which a browser proves that it has sent a sign-up (contract 11.2). */
+export const SIGN_UP_COOKIE = 'usher_sign_up'
+
 /**
- * Returns the attributes of the session cookie, which only the auth routes receive (contract 4).
+ * Returns the attributes of the cookies, which only the auth routes receive (contract 4).
  * @param protocol that of the request. It is `http` behind a proxy that terminates TLS and is not trusted
  * @param now the time by the clock of the database. Browsers prefer the remaining time to the date, which they compare
  * with their own clock, or correct by the header `Date`, which is by the clock of this machine

@@ -10,6 +10,7 @@ import { WrongPassword } from '../../schema/auth/password.ts'
 import {
   SecondFactorMissing, SecondFactorRequired, StepUpRequired, stepUpChallengeOf, WrongSecondFactor,
 } from '../../schema/auth/second-factor.ts'
+import { PasswordRequired } from '../../schema/auth/sign-up.ts'
 import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
 import { challengeOf } from '../../schema/auth/login.ts'
 import { adviceFor, isExhausted } from '../support/exhausted.ts'
@@ -111,7 +112,10 @@ function respond (error: FastifyError | InvalidInput, request: FastifyRequest, r
   if (error.statusCode !== 416) reply.removeHeader('content-range')
   reportError(error, request, reply)
   reply.type('application/json')
-  if (error.statusCode === 400) return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message] })
+  if (error.statusCode === 400) {
+    const code = error instanceof PasswordRequired ? { code: error.code } : {}
+    return sendIsolated.call(reply, { errors: 'errors' in error ? error.errors : [error.message], ...code })
+  }
   if (error instanceof SecondFactorRequired) {
     const { message, code, challenge, methods } = error
     return sendIsolated.call(reply, { error: message, code, challenge, methods })

@@ -10,7 +10,8 @@ import { createAllowedOrigins } from '../allowed-origins.ts'
 import { createLogIn } from '../log-in.ts'
 import type { RequestOf } from '../route-types.ts'
 import { createCookies } from '../session-cookie.ts'
-import { createReadSignUp } from '../sign-up.ts'
+import { createSignUpCookie } from '../sign-up-cookie.ts'
+import { createReadSignUp, createSignUp } from '../sign-up.ts'
 
 const BODY_BYTES = 16 * 1024
 const FIELDS = 20
@@ -33,8 +34,9 @@ export type FormOperations = Awaited<ReturnType<typeof createFormOperations>>
  * same.
  */
 export async function createFormOperations (app: FastifyInstance) {
-  const { usherAuth: { callerOf, passwordLinks }, usherAccounts: { newUsers } } = app
+  const { usherAuth: { callerOf, passwordLinks } } = app
   const { rejectFlood, logIn } = createLogIn(app, await createCookies(app))
+  const signUp = createSignUp(app, await createSignUpCookie(app))
 
   return {
     logIn: {
@@ -50,8 +52,7 @@ export async function createFormOperations (app: FastifyInstance) {
     signUp: {
       body: SignUp,
       preValidation: createReadSignUp(app),
-      submit: (request: RequestOf<{ body: typeof SignUp }>) =>
-        newUsers.signUp(callerOf(request, { actor: null, via: 'sign-up' }), request.body),
+      submit: (request: RequestOf<{ body: typeof SignUp }>, reply) => signUp(request, reply, request.body),
     },
   } satisfies Record<string, FormOperation>
 }

@@ -52,7 +52,7 @@ export const Overloaded = defineError('OVERLOADED', 'The server is busy, try aga
  * sentence for each.
  */
 export class InvalidInput extends Error {
-  readonly code = 'INVALID_INPUT'
+  readonly code: string = 'INVALID_INPUT'
   readonly statusCode = 400
   readonly errors: readonly string[]
 

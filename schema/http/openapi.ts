@@ -100,9 +100,10 @@ const descriptions: Readonly<Record<string, string>> = {
   'Idempotency-Replayed': '`true` for a repetition',
   'Last-Modified': 'When the file was uploaded',
   Link: 'The path of the next page, with `rel="next"`, if there is one',
+  'Password-Required': '`true` if the confirmation must have a password',
   'Preference-Applied': '`handling=strict`, if the request has preferred it',
   'Retry-After': 'Seconds until the client may try again',
-  'Set-Cookie': 'The session cookie. Without a value, it removes the one that the client has',
+  'Set-Cookie': 'The session cookie, or that of a sign-up. Without a value, it removes the one that the client has',
   'WWW-Authenticate': 'The challenge of RFC 6750, or of RFC 9470',
 }
 

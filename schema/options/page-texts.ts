@@ -27,6 +27,8 @@ export const pageTexts = {
   signUpSent: 'An e-mail is on its way to you. Your account is created when you open the link in it.',
   signUpHasAccount: 'I have an account',
   confirmSignUpTitle: 'Confirm your account',
+  confirmSignUpOwn: 'Your account gets the name and the password that you have entered in this browser.',
+  confirmSignUpForeign: 'This browser has not sent the sign-up. Choose a name and a password for your account.',
   confirmSignUpDone: 'Your account is created. You can log in now.',
 
   verifyTitle: 'Confirm your e-mail address',
@@ -64,6 +66,7 @@ export const pageTexts = {
   // Failures.
   wrongCredentials: 'The e-mail address or the password is wrong.',
   wrongPassword: 'The current password is wrong.',
+  passwordRequired: 'Choose a password for your account.',
   commonPassword: 'This password is too common.',
   shortPassword: 'The password must have at least 8 characters.',
   longPassword: 'The password must have at most 256 characters.',
@@ -86,6 +89,7 @@ export type PageText = keyof typeof pageTexts
 export const failureTexts: Readonly<Record<string, PageText>> = {
   INVALID_CREDENTIALS: 'wrongCredentials',
   WRONG_PASSWORD: 'wrongPassword',
+  PASSWORD_REQUIRED: 'passwordRequired',
   EMAIL_TAKEN: 'emailTaken',
   FORBIDDEN: 'forbidden',
   TOO_MANY_REQUESTS: 'tooManyAttempts',

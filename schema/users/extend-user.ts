@@ -1,4 +1,4 @@
-import { SignUp } from '../auth/sign-up.ts'
+import { ConfirmSignUp, SignUp } from '../auth/sign-up.ts'
 import { CreateUser, PatchUser, ReplaceUser, User } from './user.ts'
 import type { UserField, UserFields } from './user-fields.ts'
 
@@ -11,7 +11,8 @@ export function createExtension (fields: UserFields): <Schema>(schema: Schema) =
   const inputs = propertiesOf(fields, 'input')
   const extended = new Map<unknown, object>([[User, extend(User, propertiesOf(fields, 'output'))]])
   for (const schema of [CreateUser, ReplaceUser, PatchUser]) extended.set(schema, extend(schema, inputs))
-  extended.set(SignUp, extend(SignUp, propertiesOf(fields.filter(({ write }) => write === 'owner'), 'input')))
+  const ofOwner = propertiesOf(fields.filter(({ write }) => write === 'owner'), 'input')
+  for (const schema of [SignUp, ConfirmSignUp]) extended.set(schema, extend(schema, ofOwner))
   return (schema) => replace(schema, (node) => extended.get(node))
 }
 

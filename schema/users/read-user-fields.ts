@@ -11,6 +11,7 @@ const NAME = /^[a-z][A-Za-z0-9]{0,39}$/
 const RESERVED = new Set([
   'id', 'name', 'email', 'emailVerified', 'emailChangedAt', 'role', 'disabled', 'createdAt', 'updatedAt', 'password', 'passwordHash', 'token',
   'posts', 'uploads', 'sessions', 'etag', 'rowVersion', 'context', 'undoableBy', 'ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid', 'oid',
+  'cookie', 'signUpId',
   ...Object.getOwnPropertyNames(Object.prototype),
 ])
 // Keywords that refer to other schemas. Each schema is compiled several times, and would be known already.

@@ -111,6 +111,8 @@ t.test('15.2 sign-up: link by mail, login, account, another address, and undoing
 
   const link = await linkTo(inbox, email)
   await page.goto(link)
+  await page.getByText('the password that you have entered in this browser').waitFor()
+  t.equal(await page.locator('input:visible').count(), 0, 'nothing is asked again')
   await button(page, 'Create account').click()
   await page.getByText('Your account is created. You can log in now.').waitFor()
   await page.getByRole('link', { name: 'Log in' }).click()
@@ -132,6 +134,54 @@ t.test('15.2 sign-up: link by mail, login, account, another address, and undoing
   const used = await openPage(t, link)
   await used.page.getByRole('alert').getByText('This link has expired or was used already.').waitFor()
   watch(t, used, [400])
+})
+
+t.test('11.2 a link of a sign-up asks for a name and a password in a browser that has not signed up', async (t) => {
+  const { url, inbox, inject } = await serve(t)
+  const mallory = { name: 'Mallory', email: 'ada@example.com', password: 'horse battery staple' }
+  t.equal((await inject('POST', '/api/auth/sign-up', { payload: mallory })).statusCode, 202)
+  const watched = await openPage(t, await linkTo(inbox, mallory.email))
+  const { page } = watched
+  await page.getByText('This browser has not sent the sign-up.').waitFor()
+  t.equal(await page.evaluate(() => document.activeElement?.id), 'name')
+  await button(page, 'Create account').click()
+  t.ok(await page.locator('#name:invalid').count(), 'the browser wants a name')
+  await page.getByLabel('Name', { exact: true }).fill('Ada')
+  await page.getByLabel('Password', { exact: true }).fill('password1')
+  await button(page, 'Create account').click()
+  await page.getByRole('alert').getByText('This password is too common.').waitFor()
+  const password = 'quiet lantern river'
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await button(page, 'Create account').click()
+  await page.getByText('Your account is created. You can log in now.').waitFor()
+  await page.getByRole('link', { name: 'Log in' }).click()
+  await logIn(page, mallory)
+  await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor()
+  await logIn(page, { email: mallory.email, password })
+  await page.waitForURL(`${url}/account`)
+  await page.waitForFunction(() => document.querySelector<HTMLInputElement>('#name')!.value === 'Ada')
+  watch(t, watched, [400, 401])
+})
+
+t.test('11.2 a browser that loses its cookie while the page is open is asked for a password then', async (t) => {
+  const { url, inbox } = await serve(t)
+  const [email, password] = ['ada@example.com', 'quiet lantern river']
+  const watched = await openPage(t, `${url}/sign-up`)
+  const { page } = watched
+  await page.getByLabel('Name', { exact: true }).fill('Ada')
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password', { exact: true }).fill('horse battery staple')
+  await button(page, 'Create account').click()
+  await page.goto(await linkTo(inbox, email))
+  await page.getByText('the password that you have entered in this browser').waitFor()
+  await page.context().clearCookies()
+  await button(page, 'Create account').click()
+  await page.getByRole('alert').getByText('Choose a password for your account.').waitFor()
+  await page.getByLabel('Name', { exact: true }).fill('Ada')
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await button(page, 'Create account').click()
+  await page.getByText('Your account is created. You can log in now.').waitFor()
+  watch(t, watched, [400])
 })
 
 t.test('15.2 where addresses are hidden, a new address takes effect by the link that is sent to it', async (t) => {

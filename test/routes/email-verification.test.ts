@@ -163,7 +163,7 @@ t.test('11.3 a token of one kind is not accepted as one of another kind', async 
   const uses: Record<string, (token: string) => Promise<{ statusCode: number, json (): unknown }>> = {
     verification: confirm,
     reset: confirmReset,
-    'sign-up': (token) => inject('POST', '/api/auth/sign-up/confirm', { payload: { token } }),
+    'sign-up': (token) => inject('POST', '/api/auth/sign-up/confirm', { payload: { token, password: NEXT } }),
     undo: (token) => inject('POST', '/api/auth/undo', { payload: { token } }),
   }
   for (const [kind, token] of Object.entries(tokens)) {

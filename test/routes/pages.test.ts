@@ -134,9 +134,12 @@ t.test('15.2 the form for a forgotten password works without JavaScript, and say
 t.test('15.2 the form for sign-up works without JavaScript, and says the same whether the address is free or taken', async (t) => {
   const user = await createUser()
   const given = { name: 'Ada', email: 'free@example.com', password: 'horse battery staple' }
+  const cookies: string[] = []
   for (const email of [given.email, user.email]) {
     const { statusCode, headers, body } = await send('/sign-up', { ...given, email })
     t.strictSame([statusCode, headers.location, body], [303, 'sign-up?sent', ''])
+    t.match(headers['set-cookie'], /^usher_sign_up=[\w-]{43}; .*Path=\/base\/accounts\/api\/auth; .*HttpOnly/)
+    cookies.push(`${headers['set-cookie']}`.split(';')[0]!)
   }
   const refused = await send('/sign-up', { ...given, password: 'password1' })
   t.equal(refused.statusCode, 400)
@@ -144,7 +147,8 @@ t.test('15.2 the form for sign-up works without JavaScript, and says the same wh
   t.notMatch(refused.body, 'password1')
   const token = await inbox.token(given.email)
   t.equal((await inject('POST', '/api/auth/sign-up/check', { payload: { token } })).statusCode, 204)
-  t.equal((await inject('POST', '/api/auth/sign-up/confirm', { payload: { token } })).statusCode, 201)
+  const headers = { cookie: cookies[0] }
+  t.equal((await inject('POST', '/api/auth/sign-up/confirm', { payload: { token }, headers })).statusCode, 201)
   t.equal((await inject('POST', '/api/auth/sign-up/check', { payload: { token } })).statusCode, 400)
 })
 

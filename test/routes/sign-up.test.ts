@@ -1,14 +1,16 @@
 import { createHash, randomUUID } from 'node:crypto'
+import type { LightMyRequestResponse } from 'fastify'
 import t from 'tap'
 import { uniqueSchema } from '../helpers/database.ts'
 import { createUsher } from '../helpers/app.ts'
-import { createMailer, startMailServer } from '../helpers/mail.ts'
+import { createMailer, startMailServer, tokenIn } from '../helpers/mail.ts'
 import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
 import { createSmtpMailer } from '../../node/mail/smtp.ts'
 
 const accepted = { message: 'A mail to this address says how to go on' }
+const required = { errors: ['password is required'], code: 'PASSWORD_REQUIRED' }
 const invalid = { errors: ['token is invalid or has expired'] }
 const taken = { error: 'This email address is already taken', code: 'EMAIL_TAKEN' }
 const LINK = 'Confirm your account'
@@ -16,28 +18,41 @@ const TAKEN = 'You already have an account'
 
 const inbox = createMailer()
 const lines: string[] = []
-const logger = { level: 'error', stream: { write: (line: string) => { lines.push(line) } } }
+const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
 const service = await createUsher(t, { mailer: inbox.mailer, publicUrl: 'https://api.example.com/base', signUp: true }, { logger })
 const { options, inject, admin, createUser } = service
 const sql = openSql(t, service)
 
 const person = (rest: object = {}) => ({ name: 'Ada Lovelace', email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}`, ...rest })
 const signUp = (payload: object, rest: object = {}) => inject('POST', '/api/auth/sign-up', { payload, ...rest })
-const confirm = (token: string) => inject('POST', '/api/auth/sign-up/confirm', { payload: { token } })
+const confirm = ({ token, cookie }: Link, payload: object = {}) =>
+  inject('POST', '/api/auth/sign-up/confirm', { payload: { token, ...payload }, headers: cookie ? { cookie } : {} })
+const check = ({ token, cookie }: Link, payload: object = {}) =>
+  inject('POST', '/api/auth/sign-up/check', { payload: { token, ...payload }, headers: cookie ? { cookie } : {} })
+const newPassword = () => `pass ${randomUUID()}`
 const tries = async ({ email, password }: { email: string, password: string }) => (await inject('POST', '/api/auth/login', { payload: { email, password } })).statusCode
 const usersOf = async (email: string) => [...await sql`select id, name, email, role, email_verified from users where lower(email) = lower(${email})`]
 const pendingOf = async (email: string) => (await sql`select 1 from sign_ups where lower(email) = lower(${email}) and expires_at > now()`).length
 
-/** Signs up and returns the token of the link. `count` is the number of mails to the address so far, this one included. */
-async function ask (payload: { email: string }, count = 1): Promise<string> {
+/** The token of a link, and the cookie of the browser in which it is opened. */
+interface Link { token: string, cookie?: string | undefined }
+
+const cookieIn = (response: LightMyRequestResponse): string =>
+  /^usher_sign_up=[^;]+/.exec(`${response.headers['set-cookie']}`)![0]
+
+/**
+ * Signs up and returns the token of the link, with the cookie of the browser. `count` is the number of mails to the
+ * address so far, this one included.
+ */
+async function ask (payload: { email: string }, count = 1): Promise<Required<Link>> {
   const response = await signUp(payload)
   t.same([response.statusCode, response.json()], [202, accepted])
-  return inbox.token(payload.email, count)
+  return { token: await inbox.token(payload.email, count), cookie: cookieIn(response) }
 }
 
 t.test('11.2 the link of a sign-up creates the user, once, with a verified address', async (t) => {
   const ada = person({ role: 'admin', id: randomUUID(), emailVerified: false })
-  const token = await ask(ada)
+  const link = await ask(ada)
   const [mail] = await inbox.of(ada.email, 1)
   t.equal(mail!.subject, LINK)
   t.match(mail!.text, /within 1 day:\n\nhttps:\/\/api\.example\.com\/base\/sign-up\/confirm#token=[\w-]{43}\n\n/)
@@ -45,18 +60,19 @@ t.test('11.2 the link of a sign-up creates the user, once, with a verified addre
   t.same(await usersOf(ada.email), [], 'nothing is stored before')
   t.equal(await tries(ada), 401)
   const [pending] = await sql`select *, encode(hash, 'hex') as hex, extract(epoch from expires_at - created_at)::int as seconds from sign_ups where email = ${ada.email}`
-  t.match(pending, { hex: createHash('sha256').update(token).digest('hex'), seconds: 86400, password_hash: /^\$argon2id\$/ }, 'stored hashed')
+  const hex = createHash('sha256').update(link.token).digest('hex')
+  t.match(pending, { hex, seconds: 86400, password_hash: /^\$argon2id\$/ }, 'stored hashed')
 
-  const response = await confirm(token)
+  const response = await confirm(link)
   t.equal(response.statusCode, 201)
   const user = response.json()
   t.match(user, { name: ada.name, email: ada.email, role: 'user', emailVerified: true, disabled: false })
   t.equal(response.headers.location, `/base/api/users/${user.id}`)
-  t.equal(response.headers['set-cookie'], undefined, 'no session is opened')
+  t.match(response.headers['set-cookie'], /^usher_sign_up=; Max-Age=0; Path=\/base\/api\/auth;/, 'no session is opened')
   t.same((await inject('GET', `/api/users/${user.id}`)).json(), user)
   t.same([...await sql`select action, actor_id from audit where user_id = ${user.id}`], [{ action: 'user.sign-up', actor_id: user.id }])
   t.equal(await tries(ada), 200)
-  const again = await confirm(token)
+  const again = await confirm(link)
   t.same([again.statusCode, again.json()], [400, invalid])
 })
 
@@ -65,7 +81,13 @@ t.test('11.2 a taken, a pending and a free address get the same response, in any
   const pending = person()
   await ask(pending)
   const answers = [await signUp(person()), await signUp(person({ email: user.email })), await signUp(person({ email: ` ${user.email.toUpperCase()} ` })), await signUp(pending)]
-  for (const { statusCode, headers, body } of answers) t.same([statusCode, { ...headers, date: '' }, body], [202, { ...answers[0]!.headers, date: '' }, JSON.stringify(accepted)])
+  const shapeOf = ({ statusCode, headers, body }: LightMyRequestResponse) => [
+    statusCode,
+    { ...headers, date: '', 'set-cookie': `${headers['set-cookie']}`.replace(/=[\w-]{43};|Expires=[^;]*/g, '') },
+    body,
+  ]
+  for (const answer of answers) t.same(shapeOf(answer), [202, shapeOf(answers[0]!)[1], JSON.stringify(accepted)])
+  t.equal(new Set(answers.map(cookieIn)).size, 4, 'each has a secret of its own')
   for (const email of [user.email, user.email.toUpperCase()]) {
     const [mail] = await inbox.of(email, 1)
     t.equal(mail!.subject, TAKEN)
@@ -81,7 +103,7 @@ t.test('11.2 a taken, a pending and a free address get the same response, in any
 t.test('11.2 invalid input gets 400, whatever the address', async (t) => {
   const { email } = await createUser()
   const refused: [object, string[]][] = [
-    [{}, ['name is required', 'email is required', 'password is required']],
+    [{}, ['name is required', 'email is required']],
     [{ name: 1, email: 'x', password: 'short' }, ['name must be a string', 'email must be an email address', 'password must be at least 8 characters']],
     [{ name: 'Ada', email, password: 'password1' }, ['password is too common']],
     [{ name: 'Ada Lovelace', email, password: 'ada lovelace' }, ['password must not be the name or the email address']],
@@ -95,7 +117,9 @@ t.test('11.2 invalid input gets 400, whatever the address', async (t) => {
   }
   t.same((await inject('POST', '/api/auth/sign-up/confirm')).json(), { errors: ['token is required'] })
   t.same((await inject('POST', '/api/auth/sign-up/confirm', { payload: { token: 1 } })).json(), { errors: ['token must be a string'] })
-  for (const token of ['', 'x', 'x'.repeat(43), 'x'.repeat(1024)]) t.same((await confirm(token)).json(), invalid)
+  for (const token of ['', 'x', 'x'.repeat(43), 'x'.repeat(1024)]) {
+    t.same((await confirm({ token }, { password: newPassword() })).json(), invalid)
+  }
   t.equal(inbox.mails.filter(({ to }) => to === email).length, 0)
 })
 
@@ -134,22 +158,248 @@ t.test('11.2 the link never follows the Host header', async (t) => {
 t.test('11.2 several sign-ups for an address each have their own password; confirming one deletes the others', async (t) => {
   const [one, two] = [person(), person({ name: 'Another' })]
   two.email = one.email.toUpperCase()
-  const tokens = [await ask(one), await ask(two)]
+  const links = [await ask(one), await ask(two)]
   t.equal(await pendingOf(one.email), 2)
-  t.match((await confirm(tokens[1]!)).json(), { name: 'Another', email: two.email })
+  t.match((await confirm(links[1]!)).json(), { name: 'Another', email: two.email })
   t.same([await tries(one), await tries(two)], [401, 200])
-  t.same((await confirm(tokens[0]!)).json(), invalid)
+  t.same((await confirm(links[0]!)).json(), invalid)
   t.equal(await pendingOf(one.email), 0)
+})
+
+// What a browser may send that has not sent the sign-up.
+const others = async (): Promise<[what: string, cookie: string | undefined, payload?: object][]> => {
+  const another = await ask(person())
+  const { signUpId } = (await signUp({ ...person(), cookie: false })).json()
+  return [
+    ['no cookie', undefined],
+    ['the cookie of another browser', another.cookie],
+    ['a cookie of another kind', another.cookie.replace('usher_sign_up', 'usher_session')],
+    ['an empty cookie', 'usher_sign_up='],
+    ['a malformed cookie', `usher_sign_up=${'x'.repeat(5000)}`],
+    ['the id of another client', undefined, { signUpId }],
+    ['an empty id', undefined, { signUpId: '' }],
+  ]
+}
+
+t.test('11.2 whoever opens the link elsewhere chooses the password: that of the sign-up never works', async (t) => {
+  for (const [what, cookie, payload] of await others()) {
+    const mallory = person()
+    const { token } = await ask(mallory)
+    const elsewhere = { token, cookie }
+    const checked = await check(elsewhere, payload)
+    t.same([checked.statusCode, checked.headers['password-required'], checked.body], [204, 'true', ''], what)
+    const refused = await confirm(elsewhere, payload)
+    t.same([refused.statusCode, refused.json()], [400, required], what)
+    t.same(await usersOf(mallory.email), [], 'and nothing is created')
+    const password = newPassword()
+    const confirmed = await confirm(elsewhere, { ...payload, password })
+    t.same([confirmed.statusCode, confirmed.json().name], [201, mallory.name], 'the link still works')
+    t.same([await tries(mallory), await tries({ ...mallory, password })], [401, 200], what)
+  }
+})
+
+t.test('11.2 in the browser that has signed up, nothing is asked again', async (t) => {
+  const ada = person()
+  const response = await signUp(ada)
+  const { 'set-cookie': set } = response.headers
+  t.match(set, /^usher_sign_up=[\w-]{43}; Max-Age=(86400|86399); Path=\/base\/api\/auth; /)
+  t.match(set, /; HttpOnly; Secure; SameSite=Lax$/, 'scripts and other sites cannot use the cookie')
+  const link = { token: await inbox.token(ada.email), cookie: `other=1; ${cookieIn(response)}` }
+  const checked = await check(link)
+  t.same([checked.statusCode, checked.headers['password-required']], [204, undefined])
+  const [stored] = await sql`select encode(binding_hash, 'hex') as hex from sign_ups where email = ${ada.email}`
+  t.equal(stored!.hex, createHash('sha256').update(cookieIn(response).split('=')[1]!).digest('hex'), 'stored hashed')
+  t.equal((await confirm(link)).statusCode, 201)
+  t.equal(await tries(ada), 200)
+})
+
+t.test('11.2 whoever receives the mail may replace the name and the password, in any browser', async (t) => {
+  const [ada, mallory] = [person(), person({ name: 'Mallory' })]
+  const own = await ask(ada)
+  const password = newPassword()
+  t.equal((await confirm(own, { name: ' Countess ', password })).json().name, 'Countess')
+  t.same([await tries(ada), await tries({ ...ada, password })], [401, 200])
+  const { token } = await ask(mallory)
+  const ignored = { role: 'admin', email: 'x@example.com', id: randomUUID() }
+  const response = await confirm({ token }, { name: 'Victim', password, ...ignored })
+  t.match(response.json(), { name: 'Victim', email: mallory.email, role: 'user' })
+  const stored = [...await sql`select * from users where email = ${mallory.email}`, ...await sql`select * from audit`]
+  t.notMatch(JSON.stringify(stored), 'Mallory')
+})
+
+t.test('11.2 a client without cookies gets an id instead, if it asks for it', async (t) => {
+  const ada = person()
+  const response = await signUp({ ...ada, cookie: false })
+  t.equal(response.headers['set-cookie'], undefined)
+  const { signUpId, ...rest } = response.json()
+  t.same([rest, signUpId.length], [accepted, 43])
+  const token = await inbox.token(ada.email)
+  t.equal((await check({ token }, { signUpId })).headers['password-required'], undefined)
+  const confirmed = await confirm({ token }, { signUpId })
+  t.same([confirmed.statusCode, confirmed.headers['set-cookie']], [201, undefined])
+  t.equal(await tries(ada), 200)
+  const asked = await signUp({ ...person(), cookie: true })
+  t.same([asked.json(), typeof cookieIn(asked)], [accepted, 'string'], 'others get no id, which a script could read')
+})
+
+t.test('11.2 a sign-up without a password gets one when it is confirmed, also in its own browser', async (t) => {
+  const { password: _, ...ada } = person()
+  const link = await ask(ada)
+  t.equal((await check(link)).headers['password-required'], 'true')
+  t.same((await confirm(link)).json(), required)
+  const password = newPassword()
+  t.equal((await confirm(link, { password })).statusCode, 201)
+  t.equal(await tries({ ...ada, password }), 200)
+})
+
+t.test('11.2 the password of a confirmation follows the rules, and the link works until it does', async (t) => {
+  const ada = person()
+  const { token } = await ask(ada)
+  const refused: [object, string[]][] = [
+    [{ password: 'short' }, ['password must be at least 8 characters']],
+    [{ password: 'password1' }, ['password is too common']],
+    [{ password: 'x'.repeat(257) }, ['password must be at most 256 characters']],
+    [{ password: 'ADA lovelace' }, ['password must not be the name or the email address']],
+    [{ password: 'the countess', name: 'The Countess' }, ['password must not be the name or the email address']],
+    [{ password: ada.email.toUpperCase() }, ['password must not be the name or the email address']],
+    [{ password: ada.email.split('@')[0] }, ['password must not be the name or the email address']],
+    [
+      { password: 12345678, name: ' ', signUpId: 1 },
+      ['signUpId must be a string', 'name must not be blank', 'password must be a string'],
+    ],
+    [{ password: null }, ['password must be a string']],
+    [{ password: 'a\u0000 of no use' }, ['password must not contain control characters']],
+    [{ password: newPassword(), signUpId: 'x'.repeat(1025) }, ['signUpId must be at most 1024 characters']],
+  ]
+  for (const [payload, errors] of refused) {
+    const response = await confirm({ token }, payload)
+    t.same([response.statusCode, response.json()], [400, { errors }], JSON.stringify(payload))
+  }
+  t.same((await signUp({ ...person(), cookie: 'no' })).json(), { errors: ['cookie must be a boolean'] })
+  t.equal((await confirm({ token }, { password: newPassword() })).statusCode, 201)
+})
+
+t.test('11.2 of two browsers that sign up with one address, each keeps its password by its own link only', async (t) => {
+  const [one, two] = [person(), person()]
+  two.email = one.email
+  const [first, second] = [await ask(one), await ask(two, 2)]
+  for (const mixed of [{ ...first, cookie: second.cookie }, { ...second, cookie: first.cookie }]) {
+    t.same((await confirm(mixed)).json(), required)
+  }
+  const both = await confirm({ ...first, cookie: `${first.cookie}; ${second.cookie}` })
+  t.same(both.json(), required, 'a sibling domain may have set one of two cookies')
+  t.equal((await confirm(second)).statusCode, 201)
+  t.same([await tries(one), await tries(two)], [401, 200])
+})
+
+t.test('11.2 after a second sign-up in one browser, perhaps of somebody else, the first needs a password', async (t) => {
+  const [mallory, ada] = [person(), person()]
+  ada.email = mallory.email
+  const first = await ask(mallory)
+  const response = await signUp(ada, { headers: { cookie: first.cookie } })
+  const cookie = cookieIn(response)
+  t.not(cookie, first.cookie)
+  await inbox.of(ada.email, 2)
+  t.same((await confirm({ token: first.token, cookie })).json(), required)
+})
+
+t.test('11.2 a sign-up that a node of the previous release has stored needs a password', async (t) => {
+  const mallory = person()
+  const link = await ask(mallory)
+  await sql`update sign_ups set binding_hash = null where email = ${mallory.email}`
+  t.equal((await check(link)).headers['password-required'], 'true')
+  t.same((await confirm(link)).json(), required)
+  t.equal((await confirm(link, { password: newPassword() })).statusCode, 201)
+  t.equal(await tries(mallory), 401)
+})
+
+t.test('11.2 a page of another origin can neither make a browser keep a password nor use the cookie', async (t) => {
+  const mallory = person()
+  const foreign = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
+  const response = await signUp(mallory, { headers: foreign })
+  t.same([response.statusCode, response.json(), response.headers['set-cookie']], [202, accepted, undefined])
+  const ada = person()
+  const { token, cookie } = await ask(ada)
+  const from = (headers: object) =>
+    inject('POST', '/api/auth/sign-up/confirm', { payload: { token }, headers: { ...headers, cookie } })
+  for (const site of ['cross-site', 'same-site', 'none']) {
+    t.same((await from({ origin: 'https://evil.example', 'sec-fetch-site': site })).json(), required)
+  }
+  // A proxy may have ended TLS, so that the origin is not the one of the request.
+  t.equal((await from({ origin: 'https://elsewhere.example', 'sec-fetch-site': 'same-origin' })).statusCode, 201)
+  const bea = person()
+  const link = await ask(bea)
+  const headers = { origin: 'https://api.example.com', 'sec-fetch-site': 'same-site', cookie: link.cookie }
+  const confirmed = await inject('POST', '/api/auth/sign-up/confirm', { payload: { token: link.token }, headers })
+  t.equal(confirmed.statusCode, 201)
+})
+
+t.test('11.2 links that do not work cost no hash, however many passwords are sent with them', async (t) => {
+  const hashes = async () =>
+    (await service.app.usher.metrics()).find(({ name }) => name === 'usher_password_hashes_total')!.samples
+  const ada = person()
+  const link = await ask(ada)
+  await sql`update sign_ups set expires_at = now() where email = ${ada.email}`
+  const before = await hashes()
+  for (const token of [link.token, 'x'.repeat(43), randomUUID()]) {
+    const send = () => confirm({ ...link, token }, { password: newPassword() })
+    const responses = await Promise.all(Array.from({ length: 20 }, send))
+    for (const response of responses) t.same([response.statusCode, response.json()], [400, invalid])
+  }
+  t.same(await hashes(), before)
+})
+
+t.test('11.2 of concurrent confirmations with different passwords, one creates the account', async (t) => {
+  const ada = person()
+  const link = await ask(ada)
+  const passwords = Array.from({ length: 10 }, newPassword)
+  const confirmed = await Promise.all(passwords.map(async (password, index) =>
+    ({ password, status: (await confirm({ token: link.token }, { password, name: `Ada ${index}` })).statusCode })))
+  const [winner, ...none] = confirmed.filter(({ status }) => status === 201)
+  t.equal(none.length, 0)
+  t.same([...new Set(confirmed.map(({ status }) => status))].sort(), [201, 400])
+  t.equal(await tries({ email: ada.email, password: winner!.password }), 200)
+  t.equal((await usersOf(ada.email))[0]!.name, `Ada ${confirmed.indexOf(winner!)}`)
+})
+
+t.test('11.2 a link that expires while a password is hashed creates no account', async (t) => {
+  const ada = person()
+  const { token } = await ask(ada)
+  const { confirmed } = await sql.begin(async (trx) => {
+    await trx`update sign_ups set expires_at = now() where email = ${ada.email}`
+    const confirmed = confirm({ token }, { password: newPassword() })
+    await untilBlocked(sql, service)
+    return { confirmed }
+  })
+  t.same((await confirmed).json(), invalid)
+  t.same(await usersOf(ada.email), [])
+})
+
+t.test('11.2 ten sign-ups for an address may be pending: their links work, further ones change nothing', async (t) => {
+  const { email } = person()
+  const spelled = (index: number) => index % 2 === 0 ? email : email.toUpperCase()
+  for (let index = 0; index < 12; index++) t.equal((await signUp(person({ email: spelled(index) }))).statusCode, 202)
+  const ada = person()
+  await ask(ada)
+  t.equal(await pendingOf(email), 10)
+  const mails = inbox.mails.filter(({ to }) => to.toLowerCase() === email)
+  t.equal(mails.length, 10)
+  t.match(lines.join(''), 'A sign-up is not stored because too many for its address are pending')
+  t.notMatch(lines.join(''), email)
+  const victim = { token: tokenIn(mails[9]!) }
+  const password = newPassword()
+  t.equal((await confirm(victim, { password })).statusCode, 201, 'so a flood keeps nobody from having an account')
+  t.equal(await tries({ email: mails[9]!.to, password }), 200)
 })
 
 t.test('11.2 an expired sign-up is rejected, also if it expires while it is being confirmed', async (t) => {
   const [late, racing] = [person(), person()]
-  const tokens = [await ask(late), await ask(racing)]
+  const links = [await ask(late), await ask(racing)]
   await sql`update sign_ups set expires_at = now() where email = ${late.email}`
-  t.same((await confirm(tokens[0]!)).json(), invalid)
+  t.same((await confirm(links[0]!)).json(), invalid)
   const { confirmed } = await sql.begin(async (trx) => {
     await trx`update sign_ups set expires_at = now() where email = ${racing.email}`
-    const confirmed = confirm(tokens[1]!)
+    const confirmed = confirm(links[1]!)
     await untilBlocked(sql, service)
     return { confirmed }
   })
@@ -160,11 +410,11 @@ t.test('11.2 an expired sign-up is rejected, also if it expires while it is bein
 t.test('11.2 an address that was taken meanwhile gets 409, and the sign-up is deleted', async (t) => {
   for (const change of [(email: string) => email, (email: string) => email.toUpperCase()]) {
     const ada = person()
-    const token = await ask(ada)
+    const link = await ask(ada)
     await createUser({ email: change(ada.email) })
-    const response = await confirm(token)
+    const response = await confirm(link)
     t.same([response.statusCode, response.json()], [409, taken])
-    t.same((await confirm(token)).json(), invalid)
+    t.same((await confirm(link)).json(), invalid)
     t.equal(await pendingOf(ada.email), 0)
   }
 })
@@ -172,21 +422,22 @@ t.test('11.2 an address that was taken meanwhile gets 409, and the sign-up is de
 t.test('11.2 races: whoever confirms or creates, there is one user', async (t) => {
   const statusesOf = async (requests: Promise<{ statusCode: number }>[]) => (await Promise.all(requests)).map(({ statusCode }) => statusCode).sort()
   const ada = person()
-  const token = await ask(ada)
-  t.same(await statusesOf(Array.from({ length: 20 }, () => confirm(token))), [201, ...Array.from({ length: 19 }, () => 400)], 'the same link 20 times')
+  const link = await ask(ada)
+  const statuses = await statusesOf(Array.from({ length: 20 }, () => confirm(link)))
+  t.same(statuses, [201, ...Array.from({ length: 19 }, () => 400)], 'the same link 20 times')
   t.equal((await usersOf(ada.email)).length, 1)
   for (let round = 0; round < 5; round++) {
     const [one, two] = [person(), person()]
     two.email = one.email.toUpperCase()
-    const tokens = [await ask(one), await ask(two)]
-    t.same(await statusesOf(tokens.map(confirm)), [201, 400], 'two links for one address')
+    const links = [await ask(one), await ask(two)]
+    t.same(await statusesOf(links.map((link) => confirm(link))), [201, 400], 'two links for one address')
     t.equal((await usersOf(one.email)).length, 1)
   }
   for (let round = 0; round < 5; round++) {
     const ada = person()
-    const token = await ask(ada)
+    const link = await ask(ada)
     const create = () => inject('POST', '/api/users', { headers: admin.headers, payload: { name: 'Ada', email: ada.email } })
-    const [confirmed, created] = await Promise.all([confirm(token), create()])
+    const [confirmed, created] = await Promise.all([confirm(link), create()])
     t.same([confirmed.statusCode, created.statusCode].sort(), [201, 409], 'a link, and an admin who creates the user')
     t.equal((await usersOf(ada.email)).length, 1)
     t.equal(await pendingOf(ada.email), 0)
@@ -245,9 +496,9 @@ t.test('11.2 sign-up is off by default: its paths do not exist', async (t) => {
 t.test('11.2 under a prefix, links and Location have it', async (t) => {
   const { inject } = await createUsher(t, { ...options, prefix: '/accounts' })
   const ada = person()
-  await inject('POST', '/api/auth/sign-up', { payload: ada })
+  const cookie = cookieIn(await inject('POST', '/api/auth/sign-up', { payload: ada }))
   const token = await inbox.token(ada.email)
   t.match((await inbox.of(ada.email, 1))[0]!.text, '\nhttps://api.example.com/base/accounts/sign-up/confirm#token=')
-  const response = await inject('POST', '/api/auth/sign-up/confirm', { payload: { token } })
+  const response = await inject('POST', '/api/auth/sign-up/confirm', { payload: { token }, headers: { cookie } })
   t.equal(response.headers.location, `/base/accounts/api/users/${response.json().id}`)
 })

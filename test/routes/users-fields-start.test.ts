@@ -37,7 +37,10 @@ t.test('12.2 the start fails with a sentence that names the option and the field
     [{ plan: Type.Array(Type.String(), { default: [1] }) }, /its default: plan\.0 must be a string/],
     [Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`f${index}`, text])), /userFields may have at most 32 fields/],
   ]
-  const names = ['id', 'email', 'emailVerified', 'role', 'disabled', 'createdAt', 'password', 'passwordHash', 'posts', 'ctid', 'xmin', 'constructor', 'toString', 'valueOf']
+  const names = [
+    'id', 'email', 'emailVerified', 'role', 'disabled', 'createdAt', 'password', 'passwordHash', 'token', 'cookie',
+    'signUpId', 'posts', 'ctid', 'xmin', 'constructor', 'toString', 'valueOf',
+  ]
   for (const name of names) wrong.push([{ [name]: text }, new RegExp(`^usher: userFields\\.${name} is reserved by Usher`)])
   for (const name of ['Plan', '_plan', 'a_b', 'a b', '1a', 'é', '', 'a'.repeat(41), 'a"; drop table users; --']) wrong.push([{ [name]: text }, /is not a name of a field/])
   wrong.push([JSON.parse('{ "__proto__": { "type": "string" } }'), /userFields\.__proto__ is not a name of a field/])

@@ -132,12 +132,38 @@ t.test('12.2 a sign-up sets the fields that the user may write, when it is confi
   const token = await inbox.token(ada.email)
   const { phone: _, ...stored } = values
   t.same((await sql`select fields from sign_ups where email = ${ada.email}`)[0]!.fields, stored)
-  const confirmed = await inject('POST', '/api/auth/sign-up/confirm', { payload: { token } })
+  const cookie = `${response.headers['set-cookie']}`.split(';')[0]!
+  const confirmed = await inject('POST', '/api/auth/sign-up/confirm', { payload: { token }, headers: { cookie } })
   t.equal(confirmed.statusCode, 201)
   const shown = confirmed.json()
   t.match(shown, { ...stored, plan: 'free', role: 'user', emailVerified: true })
   for (const name of ['score', 'note', 'phone']) t.notOk(name in shown)
   t.match((await inject('GET', `/api/users/${shown.id}`, { headers: admin.headers })).json(), { ...stored, plan: 'free', note: undefined, score: undefined })
+})
+
+t.test('12.2 a confirmation forgets fields that somebody else has sent, and sets its own', async (t) => {
+  const fields = { bio: 'I read your mail', newsletter: true, tags: ['x'], phone: '+1 555 0100' }
+  const signUp = async () => {
+    const { email } = person()
+    const payload = { ...person(), email, password: `pass ${randomUUID()}`, ...fields }
+    const { headers } = await inject('POST', '/api/auth/sign-up', { payload })
+    return { token: await inbox.token(email), headers: { cookie: `${headers['set-cookie']}`.split(';')[0] } }
+  }
+  const password = `pass ${randomUUID()}`
+  const elsewhere = await signUp()
+  const given = { bio: 'I am Ada', newsletter: null, plan: 'pro', score: 3 }
+  const confirm = (payload: object, headers = {}) =>
+    inject('POST', '/api/auth/sign-up/confirm', { payload: { ...payload, ...given }, headers })
+  const wrong = { token: elsewhere.token, password, tags: 1 }
+  const invalid = await inject('POST', '/api/auth/sign-up/confirm', { payload: wrong })
+  t.same([invalid.statusCode, invalid.json()], [400, { errors: ['tags must be an array or null'] }])
+  const stranger = (await confirm({ token: elsewhere.token, password })).json()
+  t.match(stranger, { bio: 'I am Ada', plan: 'free' })
+  for (const name of ['newsletter', 'tags', 'phone', 'score']) t.notOk(name in stranger, name)
+  const { token, headers } = await signUp()
+  const own = (await confirm({ token }, headers)).json()
+  t.match(own, { bio: 'I am Ada', tags: ['x'], phone: fields.phone, plan: 'free' }, 'those of the same browser remain')
+  for (const name of ['newsletter', 'score']) t.notOk(name in own, name)
 })
 
 t.test('12.2 responses with large fields are limited in GraphQL, and only by what the reader sees', async (t) => {
@@ -181,8 +207,10 @@ t.test('12.2 the API reference and the SDL describe the fields', async (t) => {
   t.match(schemas.User.properties.note.description, /^Absent if it has no value, and for readers other than admins$/)
   t.match(schemas.CreateUser.properties.plan, { type: ['string', 'null'], enum: ['free', 'pro', null], description: /^Only admins may set it, for others it is ignored/ })
   t.match(schemas.PatchUser.properties.tags, { type: ['array', 'null'], items: { type: 'string' }, maxItems: 1000 })
-  t.match(schemas.SignUp.properties, { bio: {}, newsletter: {} })
-  t.notOk('plan' in schemas.SignUp.properties)
+  for (const { properties } of [schemas.SignUp, schemas.ConfirmSignUp]) {
+    t.match(properties, { bio: {}, newsletter: {} })
+    t.notOk('plan' in properties)
+  }
   t.notMatch(JSON.stringify(schemas), /"(x-read|x-write|userField|storedJson|text|maxBytes)":(?!{)/)
   const sdl = (await inject('GET', '/docs/schema.graphql')).body
   for (const line of ['scalar JSON', '  bio: String', '  score: Int', '  spent: Float', '  ratio: Float', '  newsletter: Boolean', '  tags: JSON']) t.match(sdl, `${line}\n`)

@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto'
 import fastq from 'fastq'
-import { checkSignUp, deleteExpiredSignUps, insertSignUp, type NewSignUp } from '../../../db/auth/sign-ups.ts'
+import { deleteExpiredSignUps, getSignUp, insertSignUp, type NewSignUp } from '../../../db/auth/sign-ups.ts'
 import { durationOf } from '../../outbox/mails/duration.ts'
 import { purgeRegularly, PURGE_BATCH_SIZE } from '../../support/purge.ts'
 import type { Caller } from '../caller.ts'
@@ -11,11 +12,32 @@ export const LIFETIME_SECONDS = 86400
 const PURGE_SECONDS = 600
 /** Sign-ups of all addresses that may be pending. Beyond it, no further one is stored. */
 export const PENDING = 10_000
+// The links of these are in the mailbox, and whoever reads it can confirm any of them, with a password of their own. So
+// nobody keeps somebody else from signing up by using them up.
+const PENDING_OF_RECIPIENT = 10
 // Sign-ups are stored after the responses. Few are stored at once, so that they do not delay other statements.
 const AT_ONCE = 2
 const WAITING = 200
 
-type Given = Omit<NewSignUp, 'hash'>
+const limits = { lifetime: LIFETIME_SECONDS, total: PENDING, ofRecipient: PENDING_OF_RECIPIENT }
+
+type Given = Omit<NewSignUp, 'hash' | 'bindingHash'>
+
+/** A sign-up that can be confirmed, for a client that has its token. */
+export interface OpenedSignUp {
+  /** The hash of the token. */
+  hash: Uint8Array
+  name: string
+  email: string
+  /** Whether the client has proved that it has sent the sign-up, so that everything in it is its own. */
+  isOwn: boolean
+  /** Whether the confirmation must have a password. */
+  needsPassword: boolean
+  /** What `confirmSignUp` compares with the sign-up. */
+  bindingHash: Uint8Array | undefined
+  /** The values of the host's fields, by name. */
+  fields: Record<string, unknown>
+}
 
 export type SignUps = ReturnType<typeof createSignUps>
 
@@ -25,29 +47,48 @@ export function createSignUps ({ lifecycle, database: { db }, links, mails: { ma
   lifecycle.addHook('onClose', async () => { await queue.drained() })
   purgeRegularly(lifecycle, 'sign-ups', PURGE_SECONDS, () => deleteExpiredSignUps(db, PURGE_BATCH_SIZE))
 
-  async function store ({ given, log }: { given: Given } & Pick<Caller, 'log'>): Promise<void> {
+  async function store ({ given, log }: { given: Omit<NewSignUp, 'hash'> } & Pick<Caller, 'log'>): Promise<void> {
     const { hash, link } = links.create('/sign-up/confirm')
     const duration = durationOf(LIFETIME_SECONDS)
     const pages = { loginLink: links.pageOf('/login'), forgotLink: links.pageOf('/forgot-password') }
     // Both mails are prepared in any case, so that the load does not reveal which addresses have an account.
-    const state = await insertSignUp(db, { ...given, hash }, { lifetime: LIFETIME_SECONDS, maxPending: PENDING }, {
+    const state = await insertSignUp(db, { ...given, hash }, limits, {
       pending: mailer!.prepare(render('sign-up', { link, duration }), LIFETIME_SECONDS, { budget: 'request', hash }),
       taken: mailer!.prepare(render('sign-up-taken', pages), LIFETIME_SECONDS, { budget: 'request' }),
     })
     if (state === 'full') log.error('A sign-up is not stored because too many others are pending')
+    if (state === 'repeated') log.warn('A sign-up is not stored because too many for its address are pending')
   }
 
   return {
     /**
      * Stores a sign-up and sends a link to confirm it, or a mail that says that the address has an account. This happens after the
      * response, which therefore takes the same time in both cases. Never throws: failures are logged.
+     * @returns a secret, whatever happens. Who presents it with the token of the link proves to have sent the sign-up
      */
-    request (given: Given, { log }: Pick<Caller, 'log'>): void {
-      if (queue.length() >= WAITING) return log.error('A sign-up is not stored because too many others are waiting')
-      queue.push({ given, log }).catch((err) => log.error({ err }, 'A sign-up could not be stored'))
+    request (given: Given, { log }: Pick<Caller, 'log'>): string {
+      // A new one each time: another that the browser has may be that of a stranger who has used it before.
+      const secret = randomBytes(32).toString('base64url')
+      if (queue.length() >= WAITING) {
+        log.error('A sign-up is not stored because too many others are waiting')
+      } else {
+        queue.push({ given: { ...given, bindingHash: hashSecret(secret) }, log })
+          .catch((err) => log.error({ err }, 'A sign-up could not be stored'))
+      }
+      return secret
     },
 
-    /** Throws `InvalidInput` if a token from a mail is not that of a pending sign-up. */
-    check: (token: string): Promise<void> => checkSignUp(db, hashSecret(token)),
+    /**
+     * Returns the pending sign-up of a token from a mail. Throws `InvalidInput` if there is none.
+     * @param secret what `request` has returned to the client, if it has one
+     */
+    async open (token: string, secret: string | undefined): Promise<OpenedSignUp> {
+      const hash = hashSecret(token)
+      const { name, email, hasPassword, bindingHash: stored, fields } = await getSignUp(db, hash)
+      const bindingHash = secret === undefined ? undefined : hashSecret(secret)
+      // A node of the previous release has stored no binding.
+      const isOwn = bindingHash !== undefined && stored !== null && Buffer.compare(bindingHash, stored) === 0
+      return { hash, name, email, isOwn, needsPassword: !isOwn || !hasPassword, bindingHash, fields: fields ?? {} }
+    },
   }
 }

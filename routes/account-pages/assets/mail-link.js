@@ -1,6 +1,6 @@
 // The pages to which mails link. The token is in the fragment of the address, which browsers send neither to servers nor as a
 // referrer, so no log contains it.
-import { Failure, onSubmit, send } from './page.js'
+import { Failure, onSubmit, request, send } from './page.js'
 import { recallUsername } from './username.js'
 
 const INVALID = 400
@@ -40,11 +40,20 @@ function show (state) {
   for (const element of document.querySelectorAll('[data-state]')) element.hidden = element.dataset.state !== state
 }
 
+// A sign-up that was not sent by this browser needs a password.
+function askForPassword (isNeeded) {
+  const fields = form.querySelector('[data-foreign]')
+  if (!fields) return
+  fields.hidden = fields.disabled = !isNeeded
+  form.querySelector('[data-own]').hidden = isNeeded
+}
+
 // Nothing is done before the user presses a button, because programs that scan mails open the links in them.
 async function open (token) {
   if (!token) return show('missing')
   try {
-    await send('POST', form.dataset.check, { token })
+    const { headers } = await request('POST', form.dataset.check, { token })
+    askForPassword(headers.get('Password-Required') === 'true')
   } catch (error) {
     if (error instanceof Failure && error.status === INVALID) {
       forget()
@@ -55,7 +64,7 @@ async function open (token) {
     if (error.status !== NOT_FOUND) form.querySelector('[role=alert]').textContent = error.message
   }
   show('form')
-  form.querySelector('input[name], button').focus()
+  form.querySelector('input[name]:enabled, button').focus()
 }
 
 const token = takeToken()
@@ -66,6 +75,8 @@ onSubmit(form, async (values) => {
   try {
     await send('POST', form.dataset.action, { token, ...values })
   } catch (error) {
+    // The browser has lost its cookie since the page was opened.
+    if (error.code === 'PASSWORD_REQUIRED') askForPassword(true)
     if (!(error instanceof Failure) || error.status !== INVALID || await isValid()) throw error
     forget()
     return show('invalid')
@@ -77,7 +88,7 @@ onSubmit(form, async (values) => {
 
 // The input may be at fault instead of the token.
 async function isValid () {
-  return send('POST', form.dataset.check, { token }).then(() => true, ({ status }) => status !== INVALID && (status !== NOT_FOUND || form.querySelector('input') !== null))
+  return send('POST', form.dataset.check, { token }).then(() => true, ({ status }) => status !== INVALID && (status !== NOT_FOUND || form.querySelector('input:enabled') !== null))
 }
 
 await open(token)

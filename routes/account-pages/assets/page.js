@@ -8,9 +8,10 @@ const TIMEOUT_MS = 30_000
 
 /** A failure with a sentence for the user. */
 export class Failure extends Error {
-  constructor (message, status) {
+  constructor (message, status, code) {
     super(message)
     this.status = status
+    this.code = code
   }
 }
 
@@ -19,6 +20,11 @@ export const pageUrl = (path) => new URL(path, root).href
 
 /** Sends a request to the API. Returns the body of the response. Throws `Failure`. */
 export async function send (method, path, body, token) {
+  return (await request(method, path, body, token)).data
+}
+
+/** Sends a request to the API. Returns the body and the headers of the response. Throws `Failure`. */
+export async function request (method, path, body, token) {
   const headers = { ...body && { 'content-type': 'application/json' }, ...token && { authorization: `Bearer ${token}` } }
   let response
   let data = {}
@@ -30,8 +36,8 @@ export async function send (method, path, body, token) {
     // What is no JSON does not come from the service, but from a proxy in front of it.
     throw new Failure(texts.unreachable, response?.status)
   }
-  if (!response.ok) throw new Failure(explain(data), response.status)
-  return data
+  if (!response.ok) throw new Failure(explain(data), response.status, data.code)
+  return { data, headers: response.headers }
 }
 
 function explain ({ code, error, errors = [error] }) {
@@ -69,7 +75,7 @@ export function onSubmit (form, action) {
     try {
       await action(Object.fromEntries(new FormData(form)))
     } catch (error) {
-      form.querySelector('input[name]')?.focus()
+      form.querySelector('input[name]:enabled')?.focus()
       throw error
     }
   })

@@ -56,8 +56,10 @@ t.test('12.4 hooks run for users who are created by REST, the API, a sign-up and
   t.match(seen, [{ name: 'beforeUserCreate', context: { via: 'sign-up', actor: null } }])
   t.notMatch(seen[0]!.input, { role: 'admin' }, 'what clients may not set is not seen')
   const token = await inbox.token(person.email)
-  const confirmed = await usher.inject('POST', '/api/auth/sign-up/confirm', { payload: { token } })
+  const payload = { token, password: 'quiet river lantern' }
+  const confirmed = await usher.inject('POST', '/api/auth/sign-up/confirm', { payload })
   t.match(confirmed.json(), { name: 'Eve!!', role: 'user', emailVerified: true })
+  t.notMatch(JSON.stringify(seen.slice(1)), /river|lantern|hash/i, 'no hook gets the password of a confirmation')
   t.match(seen.slice(1), [{ input: { name: 'Eve!', role: 'user' }, context: { via: 'sign-up-confirmation' } }, { name: 'onUserCreate' }])
 
   seen.length = 0

@@ -73,11 +73,11 @@ t.test('12.5 changes with hooks in their transactions store their events and mai
   await t.rejects(users.delete(former.id), rejected)
   await t.rejects(posts.create({ title: 'Rejected', content: '', authorId: ada.id }), rejected)
   t.equal((await usher.inject('PATCH', `/api/users/${ada.id}`, { headers, payload: { name: 'Rejected' } })).statusCode, 422)
-  t.equal((await send('sign-up/confirm', { token })).statusCode, 422)
+  t.equal((await send('sign-up/confirm', { token, password: PASSWORD })).statusCode, 422)
   t.equal((await send('password-reset/confirm', { token: resetToken, password: 'quiet lantern river' })).statusCode, 422)
   rejects = false
 
-  const eve = (await send('sign-up/confirm', { token })).json()
+  const eve = (await send('sign-up/confirm', { token, password: PASSWORD })).json()
   t.equal((await send('password-reset/confirm', { token: resetToken, password: 'quiet lantern river' })).statusCode, 204)
   await users.update(ada.id, { name: 'Ada L.', email: 'countess@example.com' })
   const post = await posts.create({ title: 'Post', content: '', authorId: ada.id })
