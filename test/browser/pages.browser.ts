@@ -144,6 +144,8 @@ t.test('11.2 a link of a sign-up asks for a name and a password in a browser tha
   const { page } = watched
   await page.getByText('This browser has not sent the sign-up.').waitFor()
   t.equal(await page.evaluate(() => document.activeElement?.id), 'name')
+  await page.evaluate(axe)
+  t.strictSame(await violationsIn(page), [])
   await button(page, 'Create account').click()
   t.ok(await page.locator('#name:invalid').count(), 'the browser wants a name')
   await page.getByLabel('Name', { exact: true }).fill('Ada')

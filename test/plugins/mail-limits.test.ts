@@ -145,6 +145,21 @@ t.test('11.5 addresses that differ in case or in what follows a plus sign are on
   t.equal(inbox.mails.filter(({ to }) => to.toLowerCase().startsWith(name)).length, 3)
 })
 
+t.test('11.2 sign-ups whose mail is not sent take no place among those that may be pending', async (t) => {
+  const { post, settle, received, sql } = await startNodes(t)
+  const name = randomUUID()
+  for (const email of ['', '+a', '+b', '+c', '+d'].map((tag) => `${name}${tag}@example.com`)) {
+    await post('/api/auth/sign-up', { name: 'Stranger', email })
+  }
+  await settle()
+  const pending = await sql`select email from sign_ups where email ilike ${`${name}%`} and expires_at > now()`
+  t.equal(pending.length, 3)
+  for (const { email } of pending) {
+    const { statusCode } = await post('/api/auth/sign-up/check', { token: tokenIn(received(email)[0]!) })
+    t.equal(statusCode, 204, 'and those whose mail is sent can be confirmed')
+  }
+})
+
 t.test('11.5 after a while a recipient gets mails again', async (t) => {
   const { one, post, sql, settle, received } = await startNodes(t, { throttle: { ...throttle, mail: { burst: 3, perMinute: 0.05 } } })
   const user = await one.createUser()
