@@ -56,8 +56,15 @@ t.test('12.4 hooks run for users who are created by REST, the API, a sign-up and
   t.match(seen, [{ name: 'beforeUserCreate', context: { via: 'sign-up', actor: null } }])
   t.notMatch(seen[0]!.input, { role: 'admin' }, 'what clients may not set is not seen')
   const token = await inbox.token(person.email)
-  const payload = { token, password: 'quiet river lantern' }
-  const confirmed = await usher.inject('POST', '/api/auth/sign-up/confirm', { payload })
+  const confirm = (payload: object) =>
+    usher.inject('POST', '/api/auth/sign-up/confirm', { payload: { token, ...payload } })
+  t.equal((await confirm({ password: person.email })).statusCode, 400)
+  t.equal(seen.length, 1, 'no hook runs for a password that is rejected anyway')
+  const personal = await confirm({ name: 'quiet lantern', password: 'quiet lantern!' })
+  const errors = ['password must not be the name or the email address']
+  t.same(personal.json(), { errors }, 'nor may a hook make it the name')
+  seen.splice(1)
+  const confirmed = await confirm({ password: 'quiet river lantern' })
   t.match(confirmed.json(), { name: 'Eve!!', role: 'user', emailVerified: true })
   t.notMatch(JSON.stringify(seen.slice(1)), /river|lantern|hash/i, 'no hook gets the password of a confirmation')
   t.match(seen.slice(1), [{ input: { name: 'Eve!', role: 'user' }, context: { via: 'sign-up-confirmation' } }, { name: 'onUserCreate' }])
