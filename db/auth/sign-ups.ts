@@ -61,7 +61,7 @@ export async function insertSignUp (
       .returning(sql<boolean>`data ? 'isLimited'`.as('limited')))
     .with('stored', (cte) => cte.insertInto('sign_ups')
       .columns([
-        'hash', 'name', 'email', 'password_hash', 'binding_hash', 'expires_at', ...fields ? ['fields' as const] : [],
+        'hash', 'name', 'email', 'bound_password_hash', 'binding_hash', 'expires_at', ...fields ? ['fields' as const] : [],
       ])
       .expression(({ selectFrom, val }) => selectFrom(['state', 'mailed']).select([
         val(hash).as('hash'), val(name).as('name'), val(email).as('email'), val(passwordHash).as('password_hash'),
@@ -88,7 +88,7 @@ export interface PendingSignUp {
 export async function getSignUp (db: Database, hash: Uint8Array): Promise<PendingSignUp> {
   return db.selectFrom('sign_ups')
     .select(({ eb }) => [
-      'name', 'email', eb('password_hash', 'is not', null).$castTo<boolean>().as('hasPassword'),
+      'name', 'email', eb('bound_password_hash', 'is not', null).$castTo<boolean>().as('hasPassword'),
       'binding_hash as bindingHash', 'fields',
     ])
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`now()`)
@@ -129,7 +129,7 @@ export async function confirmSignUp (
     // is read is the state once the locks are held, and so is the time.
     .with('locked', (cte) => cte.selectFrom('sign_ups')
       .select(['hash', 'email', 'binding_hash', 'expires_at'])
-      .select(sql<string | null>`coalesce(${passwordHash}::text, password_hash)`.as('password_hash'))
+      .select(sql<string | null>`coalesce(${passwordHash}::text, bound_password_hash)`.as('password_hash'))
       .select(sql<unknown>`${JSON.stringify(confirmed.fields ?? {})}::text::jsonb`.as('fields'))
       .where(emailKey, '=', ({ selectFrom }) =>
         selectFrom('sign_ups').select(emailKey.as('email')).where('hash', '=', hash))

@@ -15,6 +15,7 @@ export async function addWaysToSignIn (db: Kysely<Tables>, schema: string): Prom
     .execute()
   await db.schema.alterTable('sign_ups')
     .addColumn('binding_hash', 'bytea')
+    .addColumn('bound_password_hash', 'text')
     .alterColumn('password_hash', (column) => column.dropNotNull())
     .execute()
 

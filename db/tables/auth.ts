@@ -62,8 +62,13 @@ export interface SignUpsTable {
   hash: Uint8Array
   name: string
   email: string
-  /** Null if the sign-up was sent without a password. */
+  /**
+   * Only nodes of the previous release set and use it. A sign-up of this release has none, so that such a node creates a user
+   * without a password of the sign-up, who sets one by a link.
+   */
   password_hash: string | null
+  /** The password that the browser or client of `binding_hash` has sent; null if it has sent none. */
+  bound_password_hash: string | null
   /** The values of the host's fields, by name; null if there are none. */
   fields: unknown
   /**

@@ -49,6 +49,12 @@ const fillTables = (database: string, userId: string) => withSql(database, async
   await sql`insert into outbox (consumer, type, subject, data) values ('handler h', 'user.created', ${id}, ${sql.json({ text })})`
   await sql`insert into failed_deliveries (id, consumer, type, subject, data, created_at, attempts, error) values (gen_random_uuid(), 'c', 't', ${id}, ${sql.json({ text })}, '0044-03-15 12:00:00.123456 BC', 3, ${text})`
   await sql`insert into idempotency_keys (key, part, fingerprint, kind, record_id, result, row_version) values (gen_random_uuid(), gen_random_uuid(), 'f', 'user', ${id}, ${text}, -9223372036854775808)`
+  await sql`insert into passkeys (id, user_id, credential_id, public_key, counter, transports, name, backed_up)
+    values (gen_random_uuid(), ${id}, ${hash}, ${hash}, 4294967295, array['usb', ${text}], ${text}, true)`
+  await sql`insert into totp (user_id, secret, last_step) values (${id}, ${text}, 9007199254740993)`
+  await sql`insert into recovery_codes (user_id, hash) values (${id}, ${hash})`
+  await sql`insert into login_challenges (hash, user_id, amr, expires_at) values (${hash}, ${id}, array['pwd'], ${later})`
+  await sql`insert into used_ceremonies (hash, expires_at) values (${hash}, ${later})`
 })
 
 t.test('14.4 every table of the schema is either backed up or deliberately left out', { buffered: true }, async (t) => {
