@@ -29,6 +29,7 @@ import redirect from './routes/redirect.ts'
 import sessionRoutes from './routes/sessions.ts'
 import signUpRoutes from './routes/sign-up.ts'
 import stepUpRoutes from './routes/step-up.ts'
+import totpRoutes from './routes/totp.ts'
 import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
 import type { UsherOptions } from './schema/options/options.ts'
@@ -150,6 +151,7 @@ async function rest (app: FastifyInstance): Promise<void> {
     await api.register(sessionRoutes)
     await api.register(passwordRoutes)
     await api.register(stepUpRoutes)
+    await api.register(totpRoutes)
     await api.register(signUpRoutes)
     await api.register(accountSafetyRoutes)
     await api.register(userRoutes)

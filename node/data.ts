@@ -24,6 +24,7 @@ const settingOf = {
   publicUrl: 'PUBLIC_URL',
   uploadsDir: 'DATA_DIR',
   secret: 'SECRET',
+  formerSecret: 'FORMER_SECRET',
   passwordUrl: 'PASSWORD_URL',
   'pages.productName': 'PRODUCT_NAME',
   'pages.color': 'PRODUCT_COLOR',

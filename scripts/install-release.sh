@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the programs that the release tests need (nginx, PgBouncer, Redis, PostgreSQL, Prometheus, libfaketime,
-# systemd and Python) from Debian's packages, if they are missing.
+# systemd, Python and oathtool) from Debian's packages, if they are missing.
 set -euo pipefail
 missing=()
 [ -x /usr/sbin/nginx ] || missing+=(nginx-light)
@@ -10,6 +10,7 @@ compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql
 [ -x /usr/bin/prometheus ] || missing+=(prometheus)
 compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(libfaketime)
 [ -x /usr/bin/systemd-analyze ] || missing+=(systemd)
+[ -x /usr/bin/oathtool ] || missing+=(oathtool)
 command -v python3 >/dev/null || missing+=(python3)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then

@@ -4,6 +4,7 @@ import { buildSchema } from 'graphql'
 import type { LightMyRequestResponse } from 'fastify'
 import { SignJWT, importPKCS8 } from 'jose'
 import t from 'tap'
+import { codeOf } from '../plugins/auth/totp/codes.ts'
 import { createUsher, type LoggedIn } from './helpers/app.ts'
 import { createPost } from './helpers/graphql.ts'
 import { openSql } from './helpers/sql.ts'
@@ -44,6 +45,16 @@ const sendUpload = (headers: object) => post(usher, [filePart('Text'), fieldPart
 const upload = await sendUpload(admin.headers)
 /** Creates a user with the role of the actor, for requests that end sessions or change the password of the user. */
 const standIn = (actor: LoggedIn | undefined) => actor && usher.createUser({ role: actor === admin ? 'admin' : 'user' })
+
+/** Returns the headers of such a user who has set up an authenticator app. */
+async function withApp (actor: LoggedIn | undefined): Promise<{ authorization: string } | undefined> {
+  const somebody = await standIn(actor)
+  if (!somebody) return undefined
+  const { secret } = (await inject('POST', '/api/auth/totp', { headers: somebody.headers })).json()
+  const payload = { code: codeOf(secret, Math.floor(Date.now() / 30_000)) }
+  const { token } = (await inject('POST', '/api/auth/totp/confirm', { headers: somebody.headers, payload })).json()
+  return { authorization: `Bearer ${token}` }
+}
 
 async function tokenTo (email: string): Promise<string> {
   await until('the mail', () => mails.has(email))
@@ -119,6 +130,17 @@ const rows: Record<string, Send> = {
     const somebody = await standIn(actor)
     return inject('POST', '/api/auth/step-up', { headers: somebody?.headers ?? headers, payload: { password: somebody?.password ?? 'x' } })
   },
+  'GET /api/auth/second-factor': rest('GET', '/api/auth/second-factor'),
+  'POST /api/auth/totp': async (headers, { actor }) => inject('POST', '/api/auth/totp', { headers: (await standIn(actor))?.headers ?? headers }),
+  'POST /api/auth/totp/confirm': async (headers, { actor }) => {
+    const somebody = await standIn(actor)
+    const { secret = 'A' } = somebody ? (await inject('POST', '/api/auth/totp', { headers: somebody.headers })).json() : {}
+    const payload = { code: codeOf(secret, Math.floor(Date.now() / 30_000)) }
+    return inject('POST', '/api/auth/totp/confirm', { headers: somebody?.headers ?? headers, payload })
+  },
+  'DELETE /api/auth/totp': async (headers, { actor }) => inject('DELETE', '/api/auth/totp', { headers: await withApp(actor) ?? headers }),
+  'POST /api/auth/recovery-codes': async (headers, { actor }) =>
+    inject('POST', '/api/auth/recovery-codes', { headers: await withApp(actor) ?? headers }),
   'POST /api/auth/password-reset': rest('POST', '/api/auth/password-reset', ({ owner: { email } }) => ({ email })),
   'POST /api/auth/password-reset/check': useToken('check'),
   'POST /api/auth/password-reset/confirm': useToken('confirm'),

@@ -2,7 +2,7 @@ import { createHash, createPublicKey, generateKeyPairSync, type KeyObject } from
 import { sql } from 'kysely'
 import type { SigningAlgorithm } from '../../schema/options/signing-algorithm.ts'
 import { allowPauses, lock } from '../driver/postgres.ts'
-import { isEncrypted, encrypt, decrypt } from './encryption.ts'
+import { decryptWithAny, encrypt, isEncrypted, tryDecrypt, type Secrets } from './encryption.ts'
 import type { Row } from '../tables/row.ts'
 import type { Database } from '../tables/index.ts'
 import type { SigningKeysTable } from '../tables/auth.ts'
@@ -154,13 +154,27 @@ export async function replacePlainSigningKeys (
 }
 
 /** Returns the private key in plain text. Throws an error that names the option if the secret is missing or wrong. */
-export function openSigningKey (secret: string | undefined, { id, privateKey }: SigningKeyRow): string {
+export function openSigningKey (secrets: Secrets, { id, privateKey }: Pick<SigningKeyRow, 'id' | 'privateKey'>): string {
   if (!isEncrypted(privateKey)) return privateKey
-  if (secret === undefined) throw new Error('usher: secret is required, because the signing keys in the database are encrypted with one')
+  if (secrets.secret === undefined) throw new Error('usher: secret is required, because the signing keys in the database are encrypted with one')
   try {
-    return decrypt(secret, id, privateKey)
+    return decryptWithAny(secrets, id, privateKey).text
   } catch (cause) {
     throw new Error('usher: secret must be the one that the signing keys in the database are encrypted with', { cause })
+  }
+}
+
+/**
+ * Encrypts the keys anew that only the former secret opens, so that it is not needed any more. Nodes keep the keys that
+ * they know.
+ */
+export async function reencryptSigningKeys (db: Database, secrets: Secrets & { secret: string }): Promise<void> {
+  for (const { id, privateKey } of await listSigningKeys(db)) {
+    if (!isEncrypted(privateKey)) continue
+    const opened = tryDecrypt(secrets, id, privateKey)
+    if (!opened?.isFormer) continue
+    await db.updateTable('signing_keys').set({ private_key: encrypt(secrets.secret, id, opened.text) })
+      .where('id', '=', id).where('private_key', '=', privateKey).execute()
   }
 }
 

@@ -1,10 +1,11 @@
 import { sql, type ExpressionBuilder, type RawBuilder } from 'kysely'
 import { invalidMailToken } from '../../schema/auth/mail-token.ts'
+import type { CredentialKind } from '../../schema/outbox/events.ts'
 import { foldEmail } from '../../schema/text/address.ts'
 import { EmailTaken } from '../../schema/users/user.ts'
 import { deleteExpired } from '../batching/delete-expired.ts'
 import { deleteSessionsOf } from '../sessions/ended-sessions.ts'
-import { storeUserEvent } from '../outbox/store.ts'
+import { storeCredentialEvent, storeUserEvent } from '../outbox/store.ts'
 import { isEmailTaken } from '../driver/postgres.ts'
 import type { Database, Tables } from '../tables/index.ts'
 import { hasEmail, isSameEmail } from '../users/user-keys.ts'
@@ -46,16 +47,18 @@ export const isRestorable = ({ exists, selectFrom }: Pick<ExpressionBuilder<Tabl
 /**
  * Stores a token to undo the change that follows in the same transaction, which has locked the user. Returns whether
  * it was stored: not if the user has no password, has too many tokens, or has one that restores the new address.
- * @param newEmail the new address, if that is what changes
+ * @param options.newEmail the new address, if that is what changes
+ * @param options.hasPassword whether the user must have a password; by default, if the address does not change
  */
 export async function insertUndoToken (
-  trx: Database, hash: Uint8Array, userId: string, { newEmail }: { newEmail?: string } = {}
+  trx: Database, hash: Uint8Array, userId: string,
+  { newEmail, hasPassword = newEmail === undefined }: { newEmail?: string, hasPassword?: boolean } = {}
 ): Promise<boolean> {
   const row = await trx.insertInto('undo_tokens').columns(undoColumns)
     .expression((query) => query.selectFrom('users')
       .select([query.val(hash).as('hash'), 'id', 'email', 'email_verified', 'email_changed_at', 'password_hash', undoExpiry.as('expires')])
       .where('id', '=', userId).where(hasUndoRoom(query, 'users.id'))
-      .$if(newEmail === undefined, (rows) => rows.where('password_hash', 'is not', null))
+      .$if(hasPassword, (rows) => rows.where('password_hash', 'is not', null))
       .$if(newEmail !== undefined, (rows) =>
         rows.where(query.not(isRestorable(query, 'users.id', sql`${newEmail}::text`)))))
     .returning('hash').executeTakeFirst()
@@ -96,10 +99,29 @@ export interface Undo {
   /** The address that the user had until then, and the one that the user has now. */
   replaced: string
   email: string
+  /** Whether the password was another one until then. */
+  passwordChanged: boolean
+  /** Each passkey and authenticator app that it has removed. */
+  removed: CredentialKind[]
+}
+
+// Removes what a user, or whoever acted for them, has added since a token was stored, in the same transaction or later: it
+// would let a thief in again. An authenticator app counts from its confirmation. `time` has the precision of the database.
+async function deleteAddedSince (trx: Database, userId: string, time: string): Promise<CredentialKind[]> {
+  const since = sql<Date>`${time}::timestamptz`
+  const passkeys = await trx.deleteFrom('passkeys').where('user_id', '=', userId).where('created_at', '>=', since)
+    .returning('id').execute()
+  await trx.deleteFrom('recovery_codes').where('user_id', '=', userId).where('created_at', '>=', since).execute()
+  const totp = await trx.deleteFrom('totp').where('user_id', '=', userId)
+    .where(({ or, eb }) => or([eb('confirmed_at', 'is', null), eb('confirmed_at', '>=', since)]))
+    .returning('confirmed_at as confirmedAt').execute()
+  const apps = totp.filter(({ confirmedAt }) => confirmedAt !== null)
+  return [...passkeys.map(() => 'passkey' as const), ...apps.map(() => 'totp' as const)]
 }
 
 /**
- * Restores the address and the password that a user had before a change, and ends all their sessions. Deletes the
+ * Restores the address and the password that a user had before a change, removes the passkeys, the authenticator app and
+ * the recovery codes that were added since, and ends all their sessions. Deletes the
  * token, the tokens of all later changes, those of other mailboxes that are later than the first one of the restored
  * address, and all other tokens of mails to the user. If another user has the address meanwhile, everything else is
  * done and the token stays valid, so that it can be used again. Call it in a transaction. Throws `InvalidInput` if
@@ -109,14 +131,17 @@ export interface Undo {
 export async function undoChange (trx: Database, { hash, userId }: { hash: Uint8Array, userId: string }): Promise<Undo> {
   const user = await lockUser(trx, userId)
   if (!user || user.disabled) throw invalidMailToken()
-  const former = await trx.selectFrom('undo_tokens').selectAll()
+  const former = await trx.selectFrom('undo_tokens').selectAll().select(sql<string>`created_at::text`.as('time'))
     .where('hash', '=', hash).where('expires_at', '>', sql<Date>`clock_timestamp()`).executeTakeFirstOrThrow(invalidMailToken)
   const other = await trx.selectFrom('users').select('id')
     .where(hasEmail(former.email)).where('id', '<>', userId).executeTakeFirst()
   const restored = other === undefined
+  const { password } = await trx.selectFrom('users').select('password_hash as password').where('id', '=', userId)
+    .executeTakeFirstOrThrow()
   await deleteOutrankedTokens(trx, userId, former.email, false)
   await trx.deleteFrom('undo_tokens').where('user_id', '=', userId).where('position', restored ? '>=' : '>', former.position).execute()
   await voidLinks(trx, userId, ['password_tokens', 'email_tokens'])
+  const removed = await deleteAddedSince(trx, userId, former.time)
   await trx.updateTable('users').set({ password_hash: former.password_hash, updated_at: sql`now()`, ...restored && { email: former.email } })
     .where('id', '=', userId).execute()
     .catch((error) => { throw isEmailTaken(trx, error) ? new EmailTaken() : error })
@@ -129,7 +154,15 @@ export async function undoChange (trx: Database, { hash, userId }: { hash: Uint8
   const ended = await deleteSessionsOf(trx, userId, userId)
   await storeUserEvent(trx, 'password.changed', userId, userId)
   await storeUserEvent(trx, 'user.updated', userId, userId)
-  return { ended, restored, replaced: user.email, email: restored ? former.email : user.email }
+  for (const kind of removed) await storeCredentialEvent(trx, 'credential.removed', { userId, actorId: userId, kind })
+  return {
+    ended,
+    restored,
+    replaced: user.email,
+    email: restored ? former.email : user.email,
+    passwordChanged: password !== former.password_hash,
+    removed,
+  }
 }
 
 /** Deletes at most `limit` expired tokens. Returns the number of deleted tokens. */

@@ -1,5 +1,5 @@
 import { sql, type QueryCreator, type RawBuilder } from 'kysely'
-import type { EventName } from '../../schema/outbox/events.ts'
+import type { CredentialKind, EventName } from '../../schema/outbox/events.ts'
 import { noFields } from '../../schema/users/user-fields.ts'
 import type { Database, Tables } from '../tables/index.ts'
 import { userColumns } from '../users/columns.ts'
@@ -68,4 +68,15 @@ export async function storeUserEvent (
   await withEvents(query, trx, name, {
     from: 'changed', subject: 'changed.id', data,
   }).selectFrom('changed').select('changed.id').execute()
+}
+
+/** Stores an event about a way to sign in, in the transaction that has changed it. Does nothing if the event has no consumer. */
+export async function storeCredentialEvent (
+  trx: Database, name: 'credential.added' | 'credential.removed',
+  { userId, kind, actorId }: { userId: string, kind: CredentialKind, actorId: string | null }
+): Promise<void> {
+  if (!isConsumed(trx, name)) return
+  const query = trx.with('changed', (cte) => cte.selectNoFrom(sql<string>`${userId}::uuid`.as('id')))
+  const data = { userId: 'changed.id', kind: sql.lit(kind), actorId: actorValue(actorId) }
+  await withEvents(query, trx, name, { from: 'changed', subject: 'changed.id', data }).selectFrom('changed').select('changed.id').execute()
 }

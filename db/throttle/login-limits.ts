@@ -1,7 +1,9 @@
 import { foldEmail } from '../../schema/text/address.ts'
 import { clearLoginFailures } from './login-failures.ts'
 import type { Database } from '../tables/index.ts'
-import { clearLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK } from './throttle.ts'
+import {
+  clearLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, SECOND_FACTOR_OF_ACCOUNT,
+} from './throttle.ts'
 
 /** The account whose password was set, and the network from which its owner has set it by a link. */
 export interface LoginLimits { userId: string, email: string, network?: string | undefined }
@@ -19,6 +21,7 @@ export async function restartLoginLimits (trx: Database, { userId, email, networ
   const account = foldEmail(email)
   const networks = [...recognised.map((row) => row.network), ...network ? [network] : []]
   await clearLimits(trx, [
-    limitKey(LOGIN_OF_ACCOUNT, [account]), ...networks.map((network) => limitKey(LOGIN_OF_ACCOUNT_AND_NETWORK, [account, network])),
+    limitKey(SECOND_FACTOR_OF_ACCOUNT, [userId]), limitKey(LOGIN_OF_ACCOUNT, [account]),
+    ...networks.map((network) => limitKey(LOGIN_OF_ACCOUNT_AND_NETWORK, [account, network])),
   ])
 }

@@ -231,7 +231,7 @@ function checkFiles ({ session, schema }: Target, file: string, { isExact = fals
 // A node could not start with another secret.
 async function requireSecret ({ trx, schema }: Target, { secret }: Destination): Promise<void> {
   try {
-    for (const key of await listSigningKeys(trx.withSchema(schema))) openSigningKey(secret, key)
+    for (const key of await listSigningKeys(trx.withSchema(schema))) openSigningKey({ secret }, key)
   } catch (cause) {
     throw new BackupError('SECRET does not open the signing keys of the backup: set the one of the source, or leave out --keep-sessions. Nothing was changed.', { cause })
   }

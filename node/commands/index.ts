@@ -22,6 +22,7 @@ export const commands: Commands = {
   'users disable': () => import('./users/change.ts').then(({ disable }) => ({ default: disable })),
   'users enable': () => import('./users/change.ts').then(({ enable }) => ({ default: enable })),
   'users reset-password': () => import('./users/reset-password.ts'),
+  'users reset-second-factor': () => import('./users/reset-second-factor.ts'),
   'users delete': () => import('./users/delete.ts'),
   'sessions list': () => import('./sessions/list.ts'),
   'sessions end': () => import('./sessions/end.ts'),

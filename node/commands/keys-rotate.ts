@@ -1,5 +1,6 @@
 import { insertAuditEntries } from '../../db/audit/audit.ts'
-import { LEAD_SECONDS, rotateSigningKey } from '../../db/auth/signing-keys.ts'
+import { LEAD_SECONDS, reencryptSigningKeys, rotateSigningKey } from '../../db/auth/signing-keys.ts'
+import { reencryptTotp } from '../../db/totp/totp.ts'
 import { longestLifeOf } from '../../plugins/auth/token-lifetime.ts'
 import { terminalContext } from './audit.ts'
 import { withDatabase } from './with-database.ts'
@@ -12,9 +13,11 @@ export default {
     'have it as well. Tokens that the old key has signed stay valid until they expire. Nodes rotate the key by themselves\n' +
     'every 30 days, or as SIGNING_KEY_SECONDS says.\n\n' +
     'The new key has the algorithm of SIGNING_ALGORITHM, or that of the current key.\n\n' +
+    'With another SECRET and the former one as FORMER_SECRET, everything that stays in the database is then encrypted with\n' +
+    'SECRET: signing keys and the secrets of authenticator apps.\n\n' +
     '  --now  sign with the new key at once and revoke all others: access tokens that they have signed become invalid.\n' +
     '         Sessions do not end, and clients can refresh their tokens',
-  json: '{ id, signsInSeconds: number }',
+  json: '{ id, signsInSeconds: number, authenticatorApps: { encrypted: number, unreadable: number } }',
   options: { now: { type: 'boolean' } },
   run: ({ now }) => withDatabase(async ({ db, options }) => {
     const id = await rotateSigningKey(db, {
@@ -24,9 +27,19 @@ export default {
       tokenSeconds: longestLifeOf(options),
       inTransaction: (trx) => insertAuditEntries(trx, [{ ...terminalContext, action: 'keys.rotate' }]),
     })
+    const { secret, formerSecret } = options
+    const apps = secret === undefined ? { encrypted: 0, unreadable: 0 } : await reencryptTotp(db, { secret, formerSecret })
+    if (secret !== undefined) await reencryptSigningKeys(db, { secret, formerSecret })
     return {
-      text: now ? `Key ${id} signs from now on. All others are revoked.` : `Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`,
-      json: { id, signsInSeconds: now ? 0 : LEAD_SECONDS },
+      text: [
+        now ? `Key ${id} signs from now on. All others are revoked.` : `Key ${id} signs in ${LEAD_SECONDS / 60} minutes.`,
+        ...apps.encrypted > 0 ? [`Secrets of authenticator apps that are now encrypted with SECRET: ${apps.encrypted}.`] : [],
+        ...apps.unreadable > 0
+          ? [`Secrets of authenticator apps that cannot be decrypted: ${apps.unreadable}. Set FORMER_SECRET to the secret that has encrypted them,\n` +
+            'and repeat this. If it is lost, their users need a recovery code, or users reset-second-factor.']
+          : [],
+      ].join('\n'),
+      json: { id, signsInSeconds: now ? 0 : LEAD_SECONDS, authenticatorApps: apps },
     }
   }),
 } satisfies Command

@@ -18,6 +18,7 @@ export function serviceOptions (settings: Settings) {
     passwordUrl: settings.PASSWORD_URL,
     publicUrl: settings.PUBLIC_URL,
     signingAlgorithm: settings.SIGNING_ALGORITHM,
+    formerSecret: settings.FORMER_SECRET,
     issuer: settings.TOKEN_ISSUER,
     accessTokenSeconds: settings.ACCESS_TOKEN_SECONDS,
     stepUpSeconds: settings.STEP_UP_SECONDS,
@@ -50,6 +51,9 @@ function throttleOf (settings: Settings) {
     address: { burst: settings.THROTTLE_ADDRESS_BURST, perMinute: settings.THROTTLE_ADDRESS_PER_MINUTE },
     refresh: { burst: settings.THROTTLE_REFRESH_BURST, perMinute: settings.THROTTLE_REFRESH_PER_MINUTE },
     reset: { burst: settings.THROTTLE_RESET_BURST, perMinute: settings.THROTTLE_RESET_PER_MINUTE },
+    secondFactor: {
+      burst: settings.THROTTLE_SECOND_FACTOR_BURST, perMinute: settings.THROTTLE_SECOND_FACTOR_PER_MINUTE,
+    },
     signUp: { burst: settings.THROTTLE_SIGN_UP_BURST, perMinute: settings.THROTTLE_SIGN_UP_PER_MINUTE },
     mail: { burst: settings.THROTTLE_MAIL_BURST, perMinute: settings.THROTTLE_MAIL_PER_MINUTE },
     verifiedMail: {

@@ -112,6 +112,7 @@ const Settings = Type.Object({
     description: 'true, false, or a comma-separated list of addresses and ranges such as 10.0.0.0/8',
   }),
   SECRET: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })),
+  FORMER_SECRET: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'a secret of 16 to 1024 characters' })),
   SMTP_URL: Type.Optional(Type.String({ format: 'smtp', description: 'an address such as smtps://user:password@mail.example.com' })),
   MAIL_FROM: Type.Optional(Type.String({
     format: 'mailbox',
@@ -187,6 +188,8 @@ const Settings = Type.Object({
   THROTTLE_REFRESH_PER_MINUTE: perMinute(throttle.refresh),
   THROTTLE_RESET_BURST: burst(throttle.reset),
   THROTTLE_RESET_PER_MINUTE: perMinute(throttle.reset),
+  THROTTLE_SECOND_FACTOR_BURST: burst(throttle.secondFactor),
+  THROTTLE_SECOND_FACTOR_PER_MINUTE: perMinute(throttle.secondFactor),
   THROTTLE_SIGN_UP_BURST: burst(throttle.signUp),
   THROTTLE_SIGN_UP_PER_MINUTE: perMinute(throttle.signUp),
   THROTTLE_MAIL_BURST: burst(throttle.mail),

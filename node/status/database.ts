@@ -4,6 +4,7 @@ import { listPending } from '../../db/migrations/index.ts'
 import { countWaiting } from '../../db/outbox/waiting.ts'
 import { listFailedDeliveries } from '../../db/outbox/failures.ts'
 import { readServerStatus } from '../../db/driver/server-status.ts'
+import type { Secrets } from '../../db/auth/encryption.ts'
 import { listSigningKeys, openSigningKey, type SigningKeyRow } from '../../db/auth/signing-keys.ts'
 import type { Database } from '../../db/tables/index.ts'
 import { join, resolve } from 'node:path'
@@ -22,7 +23,7 @@ const BACKUP_HOURS = 36
 
 const NAMES = ['tables', 'signing keys', 'clock', 'nodes', 'events', 'backups'] as const
 
-interface Target { db: Database, schema: string, secret: string | undefined }
+interface Target { db: Database, schema: string, secrets: Secrets }
 
 /** Checks the database and what is stored in it. */
 export async function checkDatabase (settings: Settings): Promise<Check[]> {
@@ -35,7 +36,8 @@ export async function checkDatabase (settings: Settings): Promise<Check[]> {
   const log = { warn () {}, info () {}, error () {} }
   const { db, close } = openDatabase({ database: source.url, schema, poolSize: 2, deadlines: multiplyDeadlines(settings.DEADLINE_FACTOR), log })
   try {
-    return await checkTables({ db, schema, secret: source.secret }, (error) => explain(error, settings))
+    const secrets = { secret: source.secret, formerSecret: settings.FORMER_SECRET }
+    return await checkTables({ db, schema, secrets }, (error) => explain(error, settings))
   } finally {
     await close()
   }
@@ -49,7 +51,7 @@ async function locate ({ DATABASE_URL, DATA_DIR, SECRET }: Settings): Promise<{ 
   return url === undefined ? undefined : { url, secret: SECRET ?? await tryRead(join(resolve(DATA_DIR), 'secret')) }
 }
 
-async function checkTables ({ db, schema, secret }: Target, explain: (error: Error) => string): Promise<Check[]> {
+async function checkTables ({ db, schema, secrets }: Target, explain: (error: Error) => string): Promise<Check[]> {
   const status = await readServerStatus(db).catch((error: Error) => error)
   if (status instanceof Error) return [await check('database', () => failed(explain(status))), ...await skipAll()]
   const { version, isStandby, nodes, clockAhead, roundTrip } = status
@@ -69,10 +71,10 @@ async function checkTables ({ db, schema, secret }: Target, explain: (error: Err
       const keys = await listSigningKeys(db)
       if (keys.length === 0) return warning('there is none: the first start of a node creates one')
       // The newest is the first. After a rotation with a new secret, older ones stay while their tokens live.
-      openSigningKey(secret, keys[0]!)
+      openSigningKey(secrets, keys[0]!)
       const isOfAnother = (key: SigningKeyRow) => {
         try {
-          openSigningKey(secret, key)
+          openSigningKey(secrets, key)
           return false
         } catch {
           return true

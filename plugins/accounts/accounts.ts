@@ -25,7 +25,7 @@ import { createDeferEmail } from './deferred-email.ts'
 import { createUpdateHooks } from './update-hooks.ts'
 import { createUserUpdates } from './update-user.ts'
 
-interface Dependencies extends Core, Pick<Auth, 'sessions' | 'stepUp' | 'throttle' | 'undoLinks' | 'emailLinks'> {
+interface Dependencies extends Core, Pick<Auth, 'credentials' | 'sessions' | 'stepUp' | 'throttle' | 'undoLinks' | 'emailLinks'> {
   audit: Audit
   hooks: HookRunner
   users: Users
@@ -38,7 +38,7 @@ interface Dependencies extends Core, Pick<Auth, 'sessions' | 'stepUp' | 'throttl
  */
 export function createAccounts (dependencies: Dependencies) {
   const {
-    database: { db, writeInTime }, audit, hooks, sessions, undoLinks, deletedUsers, users, stepUp, throttle, options: { userFields },
+    database: { db, writeInTime }, audit, credentials, hooks, sessions, undoLinks, deletedUsers, users, stepUp, throttle, options: { userFields },
   } = dependencies
   const { patch } = userInputs(userFields)
   const updates = createUpdateHooks(dependencies)
@@ -68,8 +68,14 @@ export function createAccounts (dependencies: Dependencies) {
     return { undo: undo?.hash ?? null, mails: plain && { linked: undo ? undoLinks.emailChanged(undo) : null, plain } }
   }
 
-  async function notifyUndone (trx: Database, userId: string, { replaced, email }: Undo): Promise<void> {
-    if (foldEmail(replaced) === foldEmail(email)) return undoLinks.notifyPasswordChanged(trx, email, undefined, userId)
+  async function notifyUndone (
+    trx: Database, userId: string, { replaced, email, passwordChanged, removed }: Undo
+  ): Promise<void> {
+    for (const kind of new Set(removed)) await credentials.notifyRemoved(trx, kind, email, userId)
+    if (foldEmail(replaced) === foldEmail(email)) {
+      if (passwordChanged || removed.length === 0) await undoLinks.notifyPasswordChanged(trx, email, undefined, userId)
+      return
+    }
     const mail = undoLinks.emailChanged()
     if (mail) await insertMail(trx, mail, replaced, userId)
   }
@@ -192,8 +198,8 @@ export function createAccounts (dependencies: Dependencies) {
     },
 
     /**
-     * Undoes a change of the address or the password, with the hash of a token from a mail, and ends all sessions of
-     * the user. The address that is replaced gets a mail: a mailbox that somebody else reads by now could otherwise
+     * Undoes a change of the address, the password or the ways to sign in, with the hash of a token from a mail, and ends
+     * all sessions of the user. The address that is replaced gets a mail: a mailbox that somebody else reads by now could otherwise
      * take the account unnoticed. Throws `InvalidInput` if the token has been used or has expired. Throws
      * `EmailTaken` if another user has the address by now: the password is restored and the sessions end
      * nevertheless, and the token can be used again.
@@ -204,6 +210,7 @@ export function createAccounts (dependencies: Dependencies) {
       const attempt = () => db.transaction().execute(async (trx) => {
         const undone = await undoChange(trx, { hash, userId })
         await audit.add(caller, { action: 'user.undo-change', actorId: userId, userId }, trx)
+        for (const kind of undone.removed) await audit.add(caller, { action: `${kind}.remove`, actorId: userId, userId }, trx)
         await notifyUndone(trx, userId, undone)
         await inTransaction?.(trx, userId)
         await restartLoginLimits(trx, { userId, email: undone.email, network: networkOf(caller.address) })

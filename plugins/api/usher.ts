@@ -3,6 +3,7 @@ import { Forbidden, UsherError } from '../../schema/http/errors.ts'
 import { isReadAction, type Action, type ReadAction } from '../../schema/options/policy.ts'
 import type { Usher } from '../../schema/options/usher.ts'
 import type { Caller } from '../auth/caller.ts'
+import { createCredentialOperations } from './credentials.ts'
 import { createPerform } from './perform.ts'
 import { createPostOperations } from './posts.ts'
 import { createSessionOperations } from './sessions.ts'
@@ -58,6 +59,7 @@ export function createUsher (app: FastifyInstance): Usher {
     schema,
     users: Object.freeze(createUserOperations(app, perform)),
     sessions: Object.freeze(createSessionOperations(app, perform)),
+    credentials: Object.freeze(createCredentialOperations(app, perform)),
     posts: Object.freeze(createPostOperations(app, perform)),
     uploads: Object.freeze(createUploadOperations(app, perform)),
     on,

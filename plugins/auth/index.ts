@@ -1,6 +1,7 @@
 import fp from 'fastify-plugin'
 import { coreOf } from '../core.ts'
 import { createActors, type Actors } from './actors.ts'
+import { createCredentials, type Credentials } from './credentials.ts'
 import { createClaims, type Claims } from './claims.ts'
 import { createIdentity, type Identity } from './identity.ts'
 import { createEmailLinks, type EmailLinks } from './links/email-links.ts'
@@ -17,6 +18,7 @@ import { createSigningKeys, type SigningKeys } from './signing-keys.ts'
 import { createStepUp, type StepUp } from './step-up.ts'
 import { createThrottle, type Throttle } from './throttle/throttle.ts'
 import { createTokens, type Tokens } from './tokens.ts'
+import { createTotp, type Totp } from './totp/index.ts'
 import { createUserSessions, type UserSessions } from './user-sessions.ts'
 
 declare module 'fastify' {
@@ -29,6 +31,7 @@ declare module 'fastify' {
 export interface Auth extends Identity {
   readonly actors: Actors
   readonly claims: Claims
+  readonly credentials: Credentials
   readonly emailLinks: EmailLinks
   readonly login: LoginFunctions
   readonly passwordLinks: PasswordLinks
@@ -41,6 +44,7 @@ export interface Auth extends Identity {
   readonly stepUp: StepUp
   readonly throttle: Throttle
   readonly tokens: Tokens
+  readonly totp: Totp
   readonly undoLinks: UndoLinks
   readonly userSessions: UserSessions
 }
@@ -61,12 +65,16 @@ export default fp(async function auth (app) {
   const policy = createPolicy(options)
   const secondFactor = createSecondFactor(core)
   const identity = createIdentity({ ...core, actors, policy, tokens, sessions, signingKeys, secondFactor })
+  const login = createLogin({ ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor })
+  const undoLinks = createUndoLinks({ ...core, links, mails })
+  const credentials = createCredentials({ ...core, audit, sessions, throttle, undoLinks, users })
   app.decorate('usherAuth', {
     ...identity,
     actors,
     claims,
+    credentials,
     emailLinks: createEmailLinks({ ...core, links, mails }),
-    login: createLogin({ ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor }),
+    login,
     passwordLinks: createPasswordLinks({ ...core, links, mails, audit, throttle }),
     passwords,
     policy,
@@ -77,7 +85,8 @@ export default fp(async function auth (app) {
     stepUp: createStepUp(core),
     throttle,
     tokens,
-    undoLinks: createUndoLinks({ ...core, links, mails }),
+    totp: createTotp({ ...core, audit, credentials, login, sessions, throttle, undoLinks }),
+    undoLinks,
     userSessions: createUserSessions({ sessions, users, audit }),
   })
 }, {

@@ -102,7 +102,7 @@ export async function createSigningKeys (
       id, algorithm, publicKey, activeAt: now + activeIn * 1000, expiresAt, jwk: toJwk(id, algorithm, publicKey),
     }
     try {
-      return { ...key, privateKey: keys.get(id)?.privateKey ?? openSigningKey(secret, { ...row, activeIn }) }
+      return { ...key, privateKey: keys.get(id)?.privateKey ?? openSigningKey(options, row) }
     } catch (problem) {
       return { ...key, problem: problem as Error }
     }

@@ -23,6 +23,7 @@ export const ThrottleLimits = Type.Object({
     'Requests for a link to set a password, per network and per address of an account; to verify an address, per user and per address'
   ),
   signUp: Limit({ burst: 5, perMinute: 0.2 }, 'Sign-ups, per network and per address of an account'),
+  secondFactor: Limit({ burst: 10, perMinute: 0.1 }, 'Wrong codes of the second factor of a user'),
   mail: Limit({ burst: 3, perMinute: 0.05 }, 'Mails of a kind to an address that nobody has verified; what exceeds it is not sent'),
   verifiedMail: Limit({ burst: 10, perMinute: 0.2 }, 'Mails of a kind to a verified address; what exceeds it is not sent'),
 }, {

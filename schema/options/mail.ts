@@ -37,6 +37,16 @@ export interface MailValues {
    * Goes to the previous address. `undoLink` restores it; it is empty if there is none, as for a change by an admin.
    */
   'email-changed': CommonValues & { undoLink: string, duration: string }
+  /** A passkey was added. `undoLink` removes it; it is empty if there is none. */
+  'passkey-added': CommonValues & { undoLink: string, duration: string }
+  /** A passkey was removed. `page` is where links to set a password lead. */
+  'passkey-removed': CommonValues & { page: string }
+  /** An authenticator app was added. `undoLink` removes it; it is empty if there is none. */
+  'totp-added': CommonValues & { page: string, undoLink: string, duration: string }
+  /** The authenticator app was removed. */
+  'totp-removed': CommonValues & { page: string }
+  /** A recovery code was used. */
+  'recovery-code-used': CommonValues & { page: string }
 }
 
 export type MailName = keyof MailValues
@@ -53,6 +63,11 @@ export const mailValues: { readonly [Name in MailName]: readonly (keyof MailValu
   'sign-up-taken': [...commonMailValues, 'loginLink', 'forgotLink'],
   'verify-email': [...commonMailValues, 'link', 'duration'],
   'email-changed': [...commonMailValues, 'undoLink', 'duration'],
+  'passkey-added': [...commonMailValues, 'undoLink', 'duration'],
+  'passkey-removed': [...commonMailValues, 'page'],
+  'totp-added': [...commonMailValues, 'page', 'undoLink', 'duration'],
+  'totp-removed': [...commonMailValues, 'page'],
+  'recovery-code-used': [...commonMailValues, 'page'],
 }
 
 export const mailNames = Object.keys(mailValues) as MailName[]

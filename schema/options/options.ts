@@ -52,6 +52,9 @@ export const Settings = Type.Object({
     description: 'The algorithm of new signing keys; by default that of the existing ones, and EdDSA if there are none',
   })),
   secret: Type.Optional(Type.String({ minLength: 16, maxLength: 1024, description: 'Encrypts the private signing keys and waiting mails in the database' })),
+  formerSecret: Type.Optional(Type.String({
+    minLength: 16, maxLength: 1024, description: 'Another secret, with which data can be decrypted while `secret` is changed',
+  })),
   passwordTokenSeconds: Type.Integer({ default: 1800, minimum: 60, maximum: 7 * DAY, description: 'Lifetime of a link to set a password' }),
   passwordUrl: Type.Optional(Type.String({ format: 'uri', pattern: '^https?:[^#]*$', description: 'The page on which users set a password; `#token=…` follows' })),
   passwordHash: PasswordHash,

@@ -57,6 +57,11 @@ const rules = {
   'sessions:list-of-another': admin,
   'sessions:end': owner,
   'passwords:change': member,
+  'passkeys:list': owner,
+  'passkeys:remove': owner,
+  'second-factor:read': owner,
+  'second-factor:change': member,
+  'second-factor:reset': admin,
   'audit:read': owner,
   'uploads:create': member,
   // Only through `app.usher`: there is no route for it.

@@ -107,6 +107,27 @@ export interface SessionOperations {
   endAll (userId: string, options?: CallOptions): Promise<void>
 }
 
+/** The ways to sign in that a user has besides the password. */
+export interface UsherCredentials {
+  /** The authenticator app, whose code a login needs; null if it needs none. */
+  totp: { confirmedAt: Date } | null
+  recoveryCodesLeft: number
+  /** Newest first. `backedUp` says whether its provider keeps a copy. */
+  passkeys: { id: string, name: string, createdAt: Date, lastUsedAt: Date | null, backedUp: boolean }[]
+}
+
+export interface CredentialOperations {
+  /** Returns the ways to sign in that a user has besides the password. Throws 404 `USER_NOT_FOUND`. */
+  list (userId: string, options?: CallOptions): Promise<UsherCredentials>
+  /** Removes a passkey, and mails the user that it did. Throws 404 `PASSKEY_NOT_FOUND`. */
+  removePasskey (userId: string, id: string, options?: CallOptions): Promise<void>
+  /**
+   * Removes the authenticator app of a user who has lost it, with the recovery codes, and ends all sessions. Links in
+   * mails to the user are void, and the user gets a mail. Throws 404 `USER_NOT_FOUND`.
+   */
+  resetSecondFactor (userId: string, options?: CallOptions): Promise<void>
+}
+
 /** A file, without its bytes, which `fileUrl` has. */
 export interface UsherUpload {
   id: string
@@ -190,6 +211,7 @@ export interface Usher {
   readonly schema: string
   readonly users: Readonly<UserOperations>
   readonly sessions: Readonly<SessionOperations>
+  readonly credentials: Readonly<CredentialOperations>
   readonly posts: Readonly<PostOperations>
   readonly uploads: Readonly<UploadOperations>
   /**

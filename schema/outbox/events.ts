@@ -10,6 +10,14 @@ const TheRole = Type.Unsafe<Role>({ type: 'string', enum: roles })
 
 const data = <Properties extends TProperties>(properties: Properties) => Type.Object({ ...properties, actorId: ActorId })
 
+/** A way to sign in, or a second factor. */
+export type CredentialKind = 'passkey' | 'totp'
+
+const ofCredential = {
+  userId: Id,
+  kind: Type.Unsafe<CredentialKind>({ type: 'string', enum: ['passkey', 'totp'], description: 'A passkey, or an authenticator app' }),
+}
+
 const ofUser = { userId: Id, name: Type.String(), email: Email, role: TheRole, disabled: Type.Boolean(), emailVerified: Type.Boolean() }
 const ofSession = { userId: Id, sessionId: Id }
 const ofUpload = { uploadId: Id, userId: Id, filename: Type.String(), mediaType: Type.String(), size: Type.Number({ description: 'Bytes' }) }
@@ -26,6 +34,8 @@ export const eventData = {
   'session.started': data(ofSession),
   'session.ended': data(ofSession),
   'password.changed': data({ userId: Id }),
+  'credential.added': data(ofCredential),
+  'credential.removed': data(ofCredential),
   'upload.created': data(ofUpload),
   'upload.deleted': data(ofUpload),
   'post.created': data(ofPost),

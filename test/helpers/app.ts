@@ -58,7 +58,7 @@ export async function createUsher (t: Test, options: UsherOptions = {}, server: 
     uploadIdleSeconds: 300,
     // test/plugins/auth/passwords.test.ts tests the real ones.
     passwordHash: { memoryKiB: 8, passes: 1 },
-    throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous, mail: generous, verifiedMail: generous },
+    throttle: { account: generous, address: generous, refresh: generous, reset: generous, signUp: generous, secondFactor: generous, mail: generous, verifiedMail: generous },
     ...options,
   }
   // A start takes seconds on a busy machine.

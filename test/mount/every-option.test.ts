@@ -34,6 +34,7 @@ t.test('9 a host that sets every option starts, and each part responds', async (
     signingKeySeconds: 86_400,
     signingAlgorithm: 'ES256',
     secret: 'a secret with many characters',
+    formerSecret: 'another secret of the node',
     passwordTokenSeconds: 900,
     passwordUrl: 'https://app.example.com/password',
     passwordHash: { memoryKiB: 8, passes: 1 },

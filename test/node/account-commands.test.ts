@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import t from 'tap'
+import { openTotp, sealTotp } from '../../db/totp/totp.ts'
 import { HEARTBEAT } from '../../db/driver/notification-connection.ts'
 import type { Command, Output, Values } from '../../node/commands/command.ts'
 import { commands } from '../../node/commands/index.ts'
@@ -52,7 +53,7 @@ t.test('14.4 every command has help, and docs/operations/commands.md describes i
   }
   t.same([...document.matchAll(/^### `([a-z -]+?)(?: [A-Z]+)?`$/gm)].map(([, name]) => name).sort(), Object.keys(commands).sort())
   const group = await describeGroup(commands, 'users')
-  t.equal(group.match(/^ {2}users /gm)?.length, 9)
+  t.equal(group.match(/^ {2}users /gm)?.length, 10)
   t.notMatch(group, 'sessions list')
 })
 
@@ -160,6 +161,24 @@ t.test('14.4 commands for accounts have the effects of the API', async (t) => {
     await t.rejects(login('ada@example.com', before.password), { message: 'login: 401' })
     t.equal(await status((await login('ada@example.com', after.password)).headers), 200)
     await t.rejects(run('users reset-password', { mail: true }, 'ada@example.com'), { message: /^No mails can be sent/ })
+  })
+
+  await t.test('16.4 reset-second-factor helps who has lost the device, and removes passkeys only if asked', async (t) => {
+    const { user, password } = await json<WithUser>('users create', { email: 'lost@example.com', name: 'Lost' })
+    t.equal((await run('users reset-second-factor', {}, user.id)).text, 'lost@example.com has no authenticator app: nothing was changed.')
+    const { headers } = await login('lost@example.com', password)
+    await sql`insert into usher.totp (user_id, secret, confirmed_at) values (${user.id}, 'x', now())`
+    await sql`insert into usher.passkeys (id, user_id, credential_id, public_key, counter, transports, name, backed_up)
+      values (gen_random_uuid(), ${user.id}, 'x', 'x', 0, '{}', 'a key', false)`
+    await t.rejects(login('lost@example.com', password), { message: 'login: 401' })
+    t.equal((await run('users reset-second-factor', {}, 'LOST@example.com')).text, 'Removed the authenticator app of lost@example.com. 1 session ended.')
+    await until401(headers)
+    t.equal(await status((await login('lost@example.com', password)).headers), 200)
+    t.match(await json('users reset-second-factor', { passkeys: true }, user.id), { user: { id: user.id }, totp: false, passkeys: 1, endedSessions: 1 })
+    const actions = await sql`select action, user_agent from usher.audit where user_id = ${user.id} and action in ('totp.remove', 'passkey.remove') order by id`
+    t.same(actions.map(({ action, user_agent: agent }) => [action, agent]), [['totp.remove', 'usher command line'], ['passkey.remove', 'usher command line']])
+    await t.rejects(run('users reset-second-factor', {}, 'nobody@example.com'), { message: 'There is no user nobody@example.com.' })
+    await run('users delete', { yes: true }, user.id)
   })
 
   await t.test('14.4 sessions list shows those of a user or of all', async (t) => {
@@ -291,6 +310,22 @@ t.test('14.4 status does not fail after a rotation with a new SECRET, and fails 
   process.env['SECRET'] = before
   t.match(await statesOf(), { 'signing keys': 'failed' })
   await run('keys rotate', { now: true })
+})
+
+t.test('16.4 keys rotate encrypts the secrets of authenticator apps with another SECRET, and says which it cannot', async (t) => {
+  const sql = postgres(DATABASE_URL, { max: 1, onnotice: () => {} })
+  t.teardown(() => sql.end())
+  const { user } = await json<WithUser>('users create', { email: 'app@example.com', name: 'App' })
+  const former = 'the secret from before this one'
+  await sql`insert into usher.totp (user_id, secret, confirmed_at) values (${user.id}, ${sealTotp({ secret: former }, user.id, 'ABCDEFGH')}, now())`
+  t.match((await run('keys rotate')).text, /^Key .*\nSecrets of authenticator apps that cannot be decrypted: 1\. Set FORMER_SECRET /)
+  process.env['FORMER_SECRET'] = former
+  t.teardown(() => { delete process.env['FORMER_SECRET'] })
+  t.match((await run('keys rotate')).text, /^Key .*\nSecrets of authenticator apps that are now encrypted with SECRET: 1\.$/)
+  t.match(await json('keys rotate'), { authenticatorApps: { encrypted: 0, unreadable: 0 } })
+  const [{ secret }] = await sql<[{ secret: string }]>`select secret from usher.totp where user_id = ${user.id}`
+  t.equal(openTotp({ secret: SECRET }, user.id, secret), 'ABCDEFGH')
+  await run('users delete', { yes: true }, user.id)
 })
 
 t.test('14.4 events list shows what has failed and what waits, and events retry delivers it again', async (t) => {

@@ -39,7 +39,8 @@ t.test('15.2 every mail has a subject of one line, text and HTML with the produc
     t.notMatch(text.replaceAll(evil, ''), /\{\{|&amp;/)
     t.ok(text.includes(link))
     t.ok(html!.includes(link.replace('&', '&amp;')))
-    if (name !== 'password-changed') t.match(html, 'background: #fe0; color: #000000')
+    // The others only name the page where links to set a password lead, and may have no button.
+    if (!mailValues[name].some((value) => value === 'page')) t.match(html, 'background: #fe0; color: #000000')
   }
 })
 

@@ -14,7 +14,7 @@ export type UndoLink = MailLink
 
 export type UndoLinks = ReturnType<typeof createUndoLinks>
 
-/** Sends links by mail that undo a change of the address or the password (contract 11.3). */
+/** Sends links by mail that undo a change of the address, the password or the ways to sign in (contract 11.3). */
 export function createUndoLinks ({ lifecycle, database: { db }, links, mails: { mailer, render: renderMail } }: LinkDependencies) {
   purgeRegularly(lifecycle, 'undo links', PURGE_SECONDS, () => deleteExpiredUndoTokens(db, PURGE_BATCH_SIZE))
   const duration = durationOf(SECONDS)
@@ -43,6 +43,38 @@ export function createUndoLinks ({ lifecycle, database: { db }, links, mails: { 
     async notifyPasswordChanged (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
       const page = links.pageOf('/set-password')
       const mail = prepare((undoLink) => renderMail('password-changed', { page, undoLink, duration }), undo)
+      if (mail) await insertMail(trx, mail, email, userId)
+    },
+
+    /** Stores a mail that says that a passkey was added, with a link that removes it, if there is one, in the transaction that adds it. */
+    async notifyPasskeyAdded (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
+      const mail = prepare((undoLink) => renderMail('passkey-added', { undoLink, duration }), undo)
+      if (mail) await insertMail(trx, mail, email, userId)
+    },
+
+    /** Stores a mail that says that a passkey was removed, in the transaction that removes it. */
+    async notifyPasskeyRemoved (trx: Database, email: string, userId: string): Promise<void> {
+      const page = links.pageOf('/set-password')
+      const mail = prepare(() => renderMail('passkey-removed', { page }), undefined)
+      if (mail) await insertMail(trx, mail, email, userId)
+    },
+
+    /** Does the same when an authenticator app was added. */
+    async notifyTotpAdded (trx: Database, email: string, undo: UndoLink | undefined, userId: string): Promise<void> {
+      const page = links.pageOf('/set-password')
+      const mail = prepare((undoLink) => renderMail('totp-added', { page, undoLink, duration }), undo)
+      if (mail) await insertMail(trx, mail, email, userId)
+    },
+
+    /** Does the same when the authenticator app was removed. */
+    async notifyTotpRemoved (trx: Database, email: string, userId: string): Promise<void> {
+      const mail = prepare(() => renderMail('totp-removed', { page: links.pageOf('/set-password') }), undefined)
+      if (mail) await insertMail(trx, mail, email, userId)
+    },
+
+    /** Stores a mail that says that a recovery code was used, in the transaction that uses it up. */
+    async notifyRecoveryCodeUsed (trx: Database, email: string, userId: string): Promise<void> {
+      const mail = prepare(() => renderMail('recovery-code-used', { page: links.pageOf('/set-password') }), undefined)
       if (mail) await insertMail(trx, mail, email, userId)
     },
   }

@@ -5,7 +5,8 @@ import {
   type LoginFailure,
 } from '../../../db/throttle/login-failures.ts'
 import {
-  charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, refund, type Attempt, type Limit,
+  charge, deleteFreeLimits, limitKey, LOGIN_OF_ACCOUNT, LOGIN_OF_ACCOUNT_AND_NETWORK, refund,
+  SECOND_FACTOR_OF_ACCOUNT, type Attempt, type Limit,
 } from '../../../db/throttle/throttle.ts'
 import { foldEmail } from '../../../schema/text/address.ts'
 import { TooManyRequests } from '../../../schema/http/errors.ts'
@@ -18,7 +19,7 @@ import { createRecentRejections } from '../../support/recent-rejections.ts'
 import { createRetries } from '../../support/retries.ts'
 
 const LOGIN_OF_NETWORK = 'login.address'
-const OPERATIONS = ['login', 'refresh', 'reset', 'verification', 'sign-up'] as const
+const OPERATIONS = ['login', 'refresh', 'reset', 'verification', 'sign-up', 'second-factor'] as const
 const ROWS = 100_000
 // In a flood on one subject, a node rejects from memory until the limit has room again, for five seconds at most.
 const FLOOD = { after: 20, maxMs: 5000 }
@@ -83,6 +84,7 @@ export function createThrottle (core: Core) {
   const verificationOfAddress = createLimit('verification.address', throttle.reset)
   const signUpOfNetwork = createNetworkLimit('sign-up.address', throttle.signUp, PENDING_OF_NETWORK)
   const signUpOfAccount = createLimit('sign-up.account', throttle.signUp)
+  const secondFactorOfAccount = createLimit(SECOND_FACTOR_OF_ACCOUNT, throttle.secondFactor)
 
   // Otherwise this node would reject a password that was just set.
   notifications.listen(channelOf(schema, 'limits_cleared'), () => rejections.clear())
@@ -209,6 +211,13 @@ export function createThrottle (core: Core) {
     async signUp ({ email, address, client }: Source & { email: string }): Promise<void> {
       await withTarpit('sign-up', client, both(signUpOfNetwork(address), () => signUpOfAccount(foldEmail(email))))
     },
+
+    /**
+     * Charges an attempt to prove the second factor of a user, before the code is checked. Take the charge back if it was right.
+     * Throws `TooManyRequests`.
+     */
+    secondFactor: ({ userId, client }: { userId: string, client: Client | undefined }): Promise<Charged> =>
+      withTarpit('second-factor', client, secondFactorOfAccount(userId)),
 
     purge,
   }

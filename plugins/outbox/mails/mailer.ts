@@ -1,4 +1,4 @@
-import { decrypt, encrypt, isEncrypted } from '../../../db/auth/encryption.ts'
+import { decryptWithAny, encrypt, isEncrypted } from '../../../db/auth/encryption.ts'
 import {
   findMailContent, MAIL, type MailBudget, type MailLimit, type NewMail, type StoredMail, type StoredMailDetails,
 } from '../../../db/outbox/mails.ts'
@@ -43,7 +43,7 @@ interface Dependencies extends Core {
 }
 
 /** Sends mails with the option `mailer`. They are stored in the outbox along with the change that causes them, so none is lost with a process. */
-export function createMailer ({ lifecycle, database: { db, newId }, outbox, send, limited, options: { secret, throttle, deadlines } }: Dependencies) {
+export function createMailer ({ lifecycle, database: { db, newId }, outbox, send, limited, options: { secret, formerSecret, throttle, deadlines } }: Dependencies) {
   const { log } = lifecycle
   const limits = { verified: limitOf(throttle.verifiedMail), unverified: limitOf(throttle.mail) }
   const isNew = createSampler()
@@ -53,7 +53,7 @@ export function createMailer ({ lifecycle, database: { db, newId }, outbox, send
   function open (id: string, content: string): MailContent {
     if (!isEncrypted(content)) return JSON.parse(content)
     if (secret === undefined) throw new Error('the mail is encrypted, and this node has no secret')
-    return JSON.parse(decrypt(secret, nameOf(id), content))
+    return JSON.parse(decryptWithAny({ secret, formerSecret }, nameOf(id), content).text)
   }
 
   outbox.add({

@@ -1,0 +1,30 @@
+import type { Command } from '../command.ts'
+import { withService } from '../with-service.ts'
+import { findUser, showUser, USER } from './shown.ts'
+
+export default {
+  summary: 'Remove the authenticator app of a user who has lost it, and end all sessions.',
+  details: 'USER is the id or the email address of the user. The recovery codes are removed as well, and the user logs in with the\n' +
+    'password alone. All links in mails to the user are void, and wrong codes are forgotten. If mails can be sent, the user\n' +
+    'gets one that says so. Make sure that it is the user who asks for it. A user without anything to remove is not changed.\n\n' +
+    '  --passkeys  remove all passkeys, too. A user without a password then needs one: users reset-password',
+  arguments: ['USER'],
+  json: `{ user: ${USER}, totp: boolean, passkeys: number, endedSessions: number }`,
+  options: { passkeys: { type: 'boolean' } },
+
+  run: ({ passkeys }, [given = '']) => withService(async ({ app, db, caller }) => {
+    const user = await findUser(db, given)
+    const options = { passkeys: passkeys === true }
+    const removed = await app.usherAuth.credentials.resetSecondFactor(caller, user.id, options)
+    const what = [
+      ...removed.totp ? ['the authenticator app'] : [],
+      ...removed.passkeys > 0 ? [`${removed.passkeys} passkey${removed.passkeys === 1 ? '' : 's'}`] : [],
+    ]
+    const sessions = `${removed.endedSessions} session${removed.endedSessions === 1 ? '' : 's'} ended.`
+    const nothing = `${user.email} has no authenticator app${options.passkeys ? ' and no passkeys' : ''}: nothing was changed.`
+    return {
+      text: what.length === 0 ? nothing : `Removed ${what.join(' and ')} of ${user.email}. ${sessions}`,
+      json: { user: showUser(user), ...removed },
+    }
+  }),
+} satisfies Command

@@ -1,0 +1,152 @@
+import { sql } from 'kysely'
+import { findSecondFactors } from '../../db/auth/second-factors.ts'
+import { insertUndoToken } from '../../db/auth/undo-tokens.ts'
+import { voidIssued } from '../../db/auth/void-issued.ts'
+import { storeCredentialEvent } from '../../db/outbox/store.ts'
+import { deleteSessionsOf } from '../../db/sessions/ended-sessions.ts'
+import { clearLimits, limitKey, SECOND_FACTOR_OF_ACCOUNT } from '../../db/throttle/throttle.ts'
+import { deleteTotp, findTotp } from '../../db/totp/totp.ts'
+import type { Database } from '../../db/tables/index.ts'
+import { lockUser } from '../../db/users/users.ts'
+import { PasskeyNotFound } from '../../schema/auth/credentials.ts'
+import type { CredentialKind } from '../../schema/outbox/events.ts'
+import type { UsherCredentials } from '../../schema/options/usher.ts'
+import { UserNotFound } from '../../schema/users/user.ts'
+import type { Audit } from '../audit/index.ts'
+import type { Core } from '../core.ts'
+import type { Users } from '../users/index.ts'
+import type { Caller } from './caller.ts'
+import type { UndoLinks } from './links/undo-links.ts'
+import type { Sessions } from './sessions.ts'
+import type { Throttle } from './throttle/throttle.ts'
+
+interface Dependencies extends Pick<Core, 'database'> {
+  audit: Audit
+  sessions: Pick<Sessions, 'markEnded'>
+  throttle: Pick<Throttle, 'forgetRejections'>
+  undoLinks: UndoLinks
+  users: Pick<Users, 'get'>
+}
+
+/** What a reset has removed, and the number of sessions that it has ended. */
+export interface CredentialReset {
+  totp: boolean
+  passkeys: number
+  endedSessions: number
+}
+
+export type Credentials = ReturnType<typeof createCredentials>
+
+/**
+ * What happens along with every change of the ways to sign in, passkeys and authenticator apps, and what operators and
+ * hosts do with them (contract 16.3, 16.4).
+ */
+export function createCredentials ({ database: { db }, audit, sessions, throttle, undoLinks, users }: Dependencies) {
+  /**
+   * Records that a user has added a passkey or an authenticator app, in the transaction that adds it and has locked the
+   * user: the entry of the account log, the event, and the mail with a link that undoes it. Returns the ids of the
+   * sessions that it has ended, to be marked after the commit.
+   * @param endOthersThan the only session of the user that does not end. Without it, none ends
+   */
+  async function recordAdded (
+    trx: Database, caller: Caller, kind: CredentialKind, { endOthersThan }: { endOthersThan?: string } = {}
+  ): Promise<string[]> {
+    const { id: userId } = caller.getActor()
+    const { email } = (await lockUser(trx, userId))!
+    const undo = undoLinks.create()
+    const isUndoable = undo !== undefined && await insertUndoToken(trx, undo.hash, userId, { hasPassword: false })
+    await audit.add(caller, { action: `${kind}.add` }, trx)
+    await storeCredentialEvent(trx, 'credential.added', { userId, actorId: userId, kind })
+    const link = isUndoable ? undo : undefined
+    if (kind === 'passkey') await undoLinks.notifyPasskeyAdded(trx, email, link, userId)
+    else await undoLinks.notifyTotpAdded(trx, email, link, userId)
+    return endOthersThan === undefined ? [] : deleteSessionsOf(trx, userId, userId, endOthersThan)
+  }
+
+  /**
+   * Records that a passkey or an authenticator app of a user was removed, in the transaction that removes it: the entry
+   * of the account log, the event, and the mail.
+   */
+  async function recordRemoved (trx: Database, caller: Caller, userId: string, kind: CredentialKind): Promise<void> {
+    const user = await lockUser(trx, userId)
+    if (!user) return
+    await audit.add(caller, { action: `${kind}.remove`, userId }, trx)
+    await storeCredentialEvent(trx, 'credential.removed', { userId, actorId: caller.actor?.id ?? null, kind })
+    await notifyRemoved(trx, kind, user.email, userId)
+  }
+
+  /** Stores a mail that says that a passkey or an authenticator app was removed. */
+  const notifyRemoved = (trx: Database, kind: CredentialKind, email: string, userId: string): Promise<void> =>
+    kind === 'passkey' ? undoLinks.notifyPasskeyRemoved(trx, email, userId) : undoLinks.notifyTotpRemoved(trx, email, userId)
+
+  return {
+    notifyRemoved,
+    recordAdded,
+    recordRemoved,
+
+    /**
+     * Returns the ways to sign in that a user has besides the password. Throws `Unauthenticated`, `Forbidden`,
+     * `UserNotFound`.
+     */
+    async list (caller: Caller, userId: string): Promise<UsherCredentials> {
+      caller.authorize('second-factor:read', userId)
+      caller.authorize('passkeys:list', userId)
+      await users.get(userId, caller.client)
+      const [totp, { recoveryCodes }, passkeys] = await Promise.all([
+        findTotp(db, userId),
+        findSecondFactors(db, userId),
+        db.selectFrom('passkeys')
+          .select(['id', 'name', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'backed_up as backedUp'])
+          .where('user_id', '=', userId).orderBy('created_at', 'desc').orderBy('id', 'desc').execute(),
+      ])
+      const confirmedAt = totp?.confirmedAt ?? null
+      return { totp: confirmedAt && { confirmedAt }, recoveryCodesLeft: recoveryCodes, passkeys }
+    },
+
+    /**
+     * Removes a passkey of a user. Throws `Unauthenticated`, `Forbidden`, `PasskeyNotFound`, `InvalidToken`.
+     */
+    async removePasskey (caller: Caller, userId: string, id: string): Promise<void> {
+      caller.authorize('passkeys:remove', userId)
+      await db.transaction().execute(async (trx) => {
+        const user = await lockUser(trx, userId)
+        const removed = user && await trx.deleteFrom('passkeys').where('user_id', '=', userId)
+          .where(sql<string>`id::text`, '=', id).returning('id').executeTakeFirst()
+        if (!removed) throw new PasskeyNotFound()
+        await recordRemoved(trx, caller, userId, 'passkey')
+        await caller.confirm()
+      })
+    },
+
+    /**
+     * Removes the authenticator app of a user with the recovery codes, for somebody who has lost the device, and makes
+     * everything void that was issued to the user (contract 11.3). Does nothing if there is nothing to remove. Throws
+     * `Unauthenticated`, `Forbidden`, `UserNotFound`, `InvalidToken`.
+     * @param options.passkeys whether the passkeys are removed as well
+     */
+    async resetSecondFactor (caller: Caller, userId: string, options: { passkeys?: boolean } = {}): Promise<CredentialReset> {
+      caller.authorize('second-factor:reset', userId)
+      await users.get(userId, caller.client)
+      const { ended, ...removed } = await db.transaction().execute(async (trx) => {
+        if (!await lockUser(trx, userId)) throw new UserNotFound()
+        const factors = await findSecondFactors(trx, userId)
+        const kinds = [
+          ...factors.totp ? ['totp' as const] : [],
+          ...options.passkeys === true ? Array.from({ length: factors.passkeys }, () => 'passkey' as const) : [],
+        ]
+        if (kinds.length === 0) return { totp: false, passkeys: 0, ended: [] }
+        // First, because a login that is about to succeed locks its challenge before the second factor.
+        const ended = await voidIssued(trx, userId, caller.actor?.id ?? null)
+        await deleteTotp(trx, userId)
+        if (options.passkeys === true) await trx.deleteFrom('passkeys').where('user_id', '=', userId).execute()
+        for (const kind of kinds) await recordRemoved(trx, caller, userId, kind)
+        await caller.confirm()
+        await clearLimits(trx, [limitKey(SECOND_FACTOR_OF_ACCOUNT, [userId])])
+        return { totp: factors.totp, passkeys: kinds.length - Number(factors.totp), ended }
+      })
+      sessions.markEnded(ended)
+      throttle.forgetRejections()
+      return { ...removed, endedSessions: ended.length }
+    },
+  }
+}

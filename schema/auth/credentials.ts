@@ -1,0 +1,3 @@
+import { defineError } from '../http/errors.ts'
+
+export const PasskeyNotFound = defineError('PASSKEY_NOT_FOUND', 'Passkey not found', 404)

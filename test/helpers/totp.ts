@@ -1,0 +1,60 @@
+import type { FastifyInstance } from 'fastify'
+import type { Test } from 'tap'
+import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import type { Caller } from '../../plugins/auth/caller.ts'
+import type { LoggedIn, TestUsher } from './app.ts'
+import { openScope } from './scope.ts'
+
+const PERIOD_MS = 30_000
+
+/** An authenticator app, and the node that knows its secret. */
+export interface Authenticator {
+  secret: string
+  recoveryCodes: string[]
+  /** The token of the session, once it has used the code. */
+  token: string
+  /** Returns the code that the app shows now, or some steps later or earlier. */
+  code (steps?: number): string
+}
+
+/** A clock that a test sets. All nodes that are opened with it have its time. */
+export interface TestClock {
+  now: number
+  /** Lets some time steps pass. */
+  pass (steps?: number): void
+}
+
+/** Creates a clock in the middle of a time step. */
+export function createTestClock (): TestClock {
+  const clock = {
+    now: Math.floor(Date.now() / PERIOD_MS) * PERIOD_MS + PERIOD_MS / 2,
+    pass (steps = 1) { clock.now += steps * PERIOD_MS },
+  }
+  return clock
+}
+
+/** Opens another node with this clock, for what authentication does without its routes. */
+export async function openAuth (t: Test, usher: TestUsher, clock: TestClock): Promise<FastifyInstance> {
+  const scope = await openScope(t, usher.options)
+  setClock(scope, clock)
+  return scope
+}
+
+/** Lets a node have the time of a clock. */
+export function setClock (scope: FastifyInstance, clock: TestClock): void {
+  scope.usherDatabase.clock.now = () => clock.now
+}
+
+/** Returns who performs an operation of a user. */
+export async function callerOf (scope: FastifyInstance, user: Pick<LoggedIn, 'token'>): Promise<Caller> {
+  const actor = await scope.usherAuth.identify(`Bearer ${user.token}`)
+  return scope.usherAuth.createCaller({ via: 'rest', actor, address: '203.0.113.1', userAgent: 'test', log: scope.log })
+}
+
+/** Sets up an authenticator app for a user. */
+export async function enrol (scope: FastifyInstance, caller: Caller, clock: TestClock): Promise<Authenticator> {
+  const { totp } = scope.usherAuth
+  const { secret } = await totp.start(caller)
+  const code = (steps = 0) => codeOf(secret, Math.floor(clock.now / PERIOD_MS) + steps)
+  return { secret, code, ...await totp.confirm(caller, code()) }
+}
