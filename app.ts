@@ -24,11 +24,12 @@ import accountSafetyRoutes from './routes/account-safety.ts'
 import auditRoutes from './routes/audit.ts'
 import authRoutes from './routes/auth.ts'
 import healthRoutes from './routes/health.ts'
+import passkeyRoutes from './routes/passkeys.ts'
 import passwordRoutes from './routes/passwords.ts'
 import redirect from './routes/redirect.ts'
 import sessionRoutes from './routes/sessions.ts'
 import signUpRoutes from './routes/sign-up.ts'
-import stepUpRoutes from './routes/step-up.ts'
+import secondFactorRoutes from './routes/second-factor.ts'
 import totpRoutes from './routes/totp.ts'
 import userRoutes from './routes/users.ts'
 import wellKnown from './routes/well-known.ts'
@@ -149,8 +150,9 @@ async function rest (app: FastifyInstance): Promise<void> {
     const methods = collectMethods(api)
     await api.register(authRoutes)
     await api.register(sessionRoutes)
+    await api.register(passkeyRoutes)
     await api.register(passwordRoutes)
-    await api.register(stepUpRoutes)
+    await api.register(secondFactorRoutes)
     await api.register(totpRoutes)
     await api.register(signUpRoutes)
     await api.register(accountSafetyRoutes)

@@ -1,8 +1,8 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createAllowedOrigins } from './allowed-origins.ts'
 import { createCookie } from './cookie.ts'
 import { readSessionCookie, type SessionCookie } from '../plugins/auth/cookie-value.ts'
-import { SESSION_COOKIE } from '../plugins/auth/session-cookie.ts'
+import { CEREMONY_COOKIE, SESSION_COOKIE } from '../plugins/auth/session-cookie.ts'
 
 export type Cookies = Awaited<ReturnType<typeof createCookies>>
 
@@ -30,5 +30,22 @@ export async function createCookies (app: FastifyInstance) {
 
     set,
     clear,
+  }
+}
+
+/** Returns functions that read and set the cookie by which a login by passkey belongs to the browser that has begun it. */
+export async function createCeremonyCookies (app: FastifyInstance) {
+  const { valuesIn, set } = await createCookie(app, CEREMONY_COOKIE)
+
+  return {
+    /**
+     * Returns the secrets of the browser. A sibling domain can set a second cookie, and only the challenge tells which
+     * one is genuine.
+     */
+    read: (request: FastifyRequest): string[] =>
+      [...valuesIn(request)].filter((value) => /^[\w-]{43}$/.test(value)).slice(0, 4),
+
+    set: (reply: FastifyReply, value: string, seconds: number): void =>
+      set(reply, value, new Date(app.usherDatabase.clock.now() + seconds * 1000)),
   }
 }

@@ -7,6 +7,8 @@ import t from 'tap'
 import { codeOf } from '../plugins/auth/totp/codes.ts'
 import { createUsher, type LoggedIn } from './helpers/app.ts'
 import { createPost } from './helpers/graphql.ts'
+import { Authenticator } from './helpers/authenticator.ts'
+import { withPasskeys } from './helpers/passkeys.ts'
 import { openSql } from './helpers/sql.ts'
 import { until } from './helpers/until.ts'
 import { fieldPart, filePart, post } from './helpers/uploads.ts'
@@ -88,6 +90,16 @@ const useUndo = (operation: string): Send => async (headers) => {
   return inject('POST', `/api/auth/${operation}`, { headers, payload: { token: await tokenTo(email) } })
 }
 
+// Without a public URL, passkeys are for this machine.
+const passkeys = withPasskeys(usher)
+const origin = 'http://localhost'
+async function passkeyOf (owner: LoggedIn): Promise<string> {
+  // A user may have 20.
+  await sql`delete from passkeys where user_id = ${owner.id}`
+  return (await passkeys.register(owner, { origin })).id
+}
+const created = async (owner: LoggedIn) => new Authenticator({ origin }).create(await passkeys.creationOptions(owner))
+
 // The request of each row.
 const rows: Record<string, Send> = {
   'GET /api/users': rest('GET', '/api/users'),
@@ -126,6 +138,15 @@ const rows: Record<string, Send> = {
     const somebody = await standIn(actor)
     return inject('PUT', '/api/auth/password', { headers: somebody?.headers ?? headers, payload: { currentPassword: somebody?.password ?? 'x', password: `new ${randomUUID()}` } })
   },
+  'POST /api/auth/login/second-factor': async () => {
+    const somebody = (await standIn(admin))!
+    const { secret } = (await inject('POST', '/api/auth/totp', { headers: somebody.headers })).json()
+    const at = Math.floor(Date.now() / 30_000)
+    const confirmed = await inject('POST', '/api/auth/totp/confirm', { headers: somebody.headers, payload: { code: codeOf(secret, at) } })
+    const { challenge } = (await inject('POST', '/api/auth/login', { payload: { email: somebody.email, password: somebody.password } })).json()
+    const [recoveryCode] = confirmed.json().recoveryCodes
+    return inject('POST', '/api/auth/login/second-factor', { payload: { challenge, recoveryCode } })
+  },
   'POST /api/auth/step-up': async (headers, { actor }) => {
     const somebody = await standIn(actor)
     return inject('POST', '/api/auth/step-up', { headers: somebody?.headers ?? headers, payload: { password: somebody?.password ?? 'x' } })
@@ -141,6 +162,20 @@ const rows: Record<string, Send> = {
   'DELETE /api/auth/totp': async (headers, { actor }) => inject('DELETE', '/api/auth/totp', { headers: await withApp(actor) ?? headers }),
   'POST /api/auth/recovery-codes': async (headers, { actor }) =>
     inject('POST', '/api/auth/recovery-codes', { headers: await withApp(actor) ?? headers }),
+  'POST /api/auth/passkeys/options': rest('POST', '/api/auth/passkeys/options'),
+  'POST /api/auth/passkeys': async (headers, { actor }) => passkeys.add({ headers: headers as LoggedIn['headers'] }, actor ? await created(actor) : {}),
+  'GET /api/auth/passkeys': rest('GET', '/api/auth/passkeys'),
+  'PATCH /api/auth/passkeys/{id}': rest('PATCH', async ({ owner }) => `/api/auth/passkeys/${await passkeyOf(owner)}`, () => ({ name: 'Phone' })),
+  'DELETE /api/auth/passkeys/{id}': rest('DELETE', async ({ owner }) => `/api/auth/passkeys/${await passkeyOf(owner)}`),
+  'GET /api/users/{id}/passkeys': rest('GET', ({ owner }) => `/api/users/${owner.id}/passkeys`),
+  'DELETE /api/users/{id}/passkeys/{passkeyId}': async (headers, { actor, owner }) => {
+    // If an admin removes it, all sessions of the user end.
+    const of = actor === admin ? await usher.createUser() : owner
+    return inject('DELETE', `/api/users/${of.id}/passkeys/${await passkeyOf(of)}`, { headers })
+  },
+  'POST /api/auth/login/passkey/options': rest('POST', '/api/auth/login/passkey/options'),
+  'POST /api/auth/login/passkey': async (_, { owner }) => passkeys.logIn((await passkeys.register(owner, { origin })).authenticator),
+  'POST /api/auth/step-up/options': rest('POST', '/api/auth/step-up/options'),
   'POST /api/auth/password-reset': rest('POST', '/api/auth/password-reset', ({ owner: { email } }) => ({ email })),
   'POST /api/auth/password-reset/check': useToken('check'),
   'POST /api/auth/password-reset/confirm': useToken('confirm'),
@@ -161,6 +196,7 @@ const rows: Record<string, Send> = {
   'GET /health/live': rest('GET', '/health/live'),
   'GET /health/ready': rest('GET', '/health/ready'),
   'GET /.well-known/jwks.json': rest('GET', '/.well-known/jwks.json'),
+  'GET /.well-known/webauthn': rest('GET', '/.well-known/webauthn'),
   'query user': graphql(({ owner }) => `{ user(id: "${owner.id}") { id } }`),
   'query users': graphql('{ users { nodes { id } } }'),
   'query post': graphql(async ({ owner }) => `{ post(id: "${await createPost(usher, owner)}") { id } }`),

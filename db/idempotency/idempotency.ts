@@ -18,7 +18,7 @@ import type { IdempotencyKeysTable } from '../tables/idempotency.ts'
 export class KeyTaken extends Error {}
 
 /** What was done. */
-export type ResultKind = 'user' | 'upload' | 'invitation' | 'post' | 'post-update' | 'post-deletion'
+export type ResultKind = 'user' | 'upload' | 'invitation' | 'post' | 'post-update' | 'post-deletion' | 'passkey'
 
 /** A write with an idempotency key: the id of its record, and under what its result is stored. */
 export interface KeyedWrite extends ResultKey { readonly id: string }

@@ -4,13 +4,13 @@ import { idOf, type Perform } from './perform.ts'
 
 /** Creates the operations on the ways to sign in. */
 export function createCredentialOperations (app: FastifyInstance, perform: Perform): CredentialOperations {
-  const { credentials } = app.usherAuth
+  const { credentials, passkeys } = app.usherAuth
 
   return {
     list: (userId, options) => perform.read(options, (caller) => credentials.list(caller, idOf(userId))),
 
     removePasskey: (userId, id, options) =>
-      perform.write(options, (caller) => credentials.removePasskey(caller, idOf(userId), idOf(id))),
+      perform.write(options, (caller) => passkeys.remove(caller, idOf(userId), idOf(id))),
 
     resetSecondFactor: (userId, options) =>
       perform.write(options, async (caller) => { await credentials.resetSecondFactor(caller, idOf(userId)) }),

@@ -1,14 +1,13 @@
-import { sql } from 'kysely'
 import { findSecondFactors } from '../../db/auth/second-factors.ts'
 import { insertUndoToken } from '../../db/auth/undo-tokens.ts'
 import { voidIssued } from '../../db/auth/void-issued.ts'
 import { storeCredentialEvent } from '../../db/outbox/store.ts'
+import { listPasskeys } from '../../db/passkeys/passkeys.ts'
 import { deleteSessionsOf } from '../../db/sessions/ended-sessions.ts'
 import { clearLimits, limitKey, SECOND_FACTOR_OF_ACCOUNT } from '../../db/throttle/throttle.ts'
 import { deleteTotp, findTotp } from '../../db/totp/totp.ts'
 import type { Database } from '../../db/tables/index.ts'
 import { lockUser } from '../../db/users/users.ts'
-import { PasskeyNotFound } from '../../schema/auth/credentials.ts'
 import type { CredentialKind } from '../../schema/outbox/events.ts'
 import type { UsherCredentials } from '../../schema/options/usher.ts'
 import { UserNotFound } from '../../schema/users/user.ts'
@@ -95,27 +94,10 @@ export function createCredentials ({ database: { db }, audit, sessions, throttle
       const [totp, { recoveryCodes }, passkeys] = await Promise.all([
         findTotp(db, userId),
         findSecondFactors(db, userId),
-        db.selectFrom('passkeys')
-          .select(['id', 'name', 'created_at as createdAt', 'last_used_at as lastUsedAt', 'backed_up as backedUp'])
-          .where('user_id', '=', userId).orderBy('created_at', 'desc').orderBy('id', 'desc').execute(),
+        listPasskeys(db, userId),
       ])
       const confirmedAt = totp?.confirmedAt ?? null
       return { totp: confirmedAt && { confirmedAt }, recoveryCodesLeft: recoveryCodes, passkeys }
-    },
-
-    /**
-     * Removes a passkey of a user. Throws `Unauthenticated`, `Forbidden`, `PasskeyNotFound`, `InvalidToken`.
-     */
-    async removePasskey (caller: Caller, userId: string, id: string): Promise<void> {
-      caller.authorize('passkeys:remove', userId)
-      await db.transaction().execute(async (trx) => {
-        const user = await lockUser(trx, userId)
-        const removed = user && await trx.deleteFrom('passkeys').where('user_id', '=', userId)
-          .where(sql<string>`id::text`, '=', id).returning('id').executeTakeFirst()
-        if (!removed) throw new PasskeyNotFound()
-        await recordRemoved(trx, caller, userId, 'passkey')
-        await caller.confirm()
-      })
     },
 
     /**

@@ -10,6 +10,7 @@ import { createPasswordLinks, type PasswordLinks } from './links/password-links.
 import { createSignUps, type SignUps } from './links/sign-ups.ts'
 import { createUndoLinks, type UndoLinks } from './links/undo-links.ts'
 import { createLogin, type LoginFunctions } from './login.ts'
+import { createPasskeys, type Passkeys } from './passkeys/passkeys.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
 import { createPolicy, type AccessPolicy } from './policy.ts'
 import { createSecondFactor, type SecondFactor } from './second-factor.ts'
@@ -34,6 +35,7 @@ export interface Auth extends Identity {
   readonly credentials: Credentials
   readonly emailLinks: EmailLinks
   readonly login: LoginFunctions
+  readonly passkeys: Passkeys
   readonly passwordLinks: PasswordLinks
   readonly passwords: Passwords
   readonly policy: AccessPolicy
@@ -65,7 +67,10 @@ export default fp(async function auth (app) {
   const policy = createPolicy(options)
   const secondFactor = createSecondFactor(core)
   const identity = createIdentity({ ...core, actors, policy, tokens, sessions, signingKeys, secondFactor })
-  const login = createLogin({ ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor })
+  const login = createLogin({
+    ...core, users, audit, hooks, sessions, tokens, claims, passwords, throttle, secondFactor,
+  })
+  const stepUp = createStepUp(core)
   const undoLinks = createUndoLinks({ ...core, links, mails })
   const credentials = createCredentials({ ...core, audit, sessions, throttle, undoLinks, users })
   app.decorate('usherAuth', {
@@ -75,6 +80,7 @@ export default fp(async function auth (app) {
     credentials,
     emailLinks: createEmailLinks({ ...core, links, mails }),
     login,
+    passkeys: createPasskeys({ ...core, users, audit, credentials, login, sessions, signingKeys, stepUp, throttle }),
     passwordLinks: createPasswordLinks({ ...core, links, mails, audit, throttle }),
     passwords,
     policy,
@@ -82,7 +88,7 @@ export default fp(async function auth (app) {
     sessions,
     signingKeys,
     signUps: createSignUps({ ...core, links, mails }),
-    stepUp: createStepUp(core),
+    stepUp,
     throttle,
     tokens,
     totp: createTotp({ ...core, audit, credentials, login, sessions, throttle, undoLinks }),

@@ -139,6 +139,9 @@ export function createLogin (
   return {
     sign,
 
+    /** Starts a session for a user whose authentication was proved in another way. Throws what the others throw. */
+    start,
+
     /** Returns for how many seconds a new token of a session is valid. */
     secondsLeft: (expiresAt: Date): number => Math.min(tokens.lifetime, Math.floor((expiresAt.getTime() - clock.now()) / 1000)),
 

@@ -1,4 +1,4 @@
-import { createPublicKey } from 'node:crypto'
+import { createPublicKey, sign, verify } from 'node:crypto'
 import { isConsequence } from '../../db/driver/circuit-breaker.ts'
 import { channelOf } from '../../db/driver/channel.ts'
 import { batchCalls } from '../../db/batching/batching.ts'
@@ -33,6 +33,14 @@ interface SigningKey {
   expiresAt: number
   jwk: ReturnType<typeof toJwk>
 }
+
+/** The key that signs. */
+interface CurrentKey { id: string, algorithm: SigningAlgorithm, privateKey: string }
+
+const digestOf: Readonly<Record<SigningAlgorithm, string | null>> = { EdDSA: null, ES256: 'sha256' }
+
+// What a token signs has no space (RFC 7515 5.1).
+const withPrefix = (data: Uint8Array) => Buffer.concat([Buffer.from('usher '), data])
 
 /** Keeps the signing keys of the database in memory, and rotates them by age (contract 4). */
 export async function createSigningKeys (
@@ -148,9 +156,22 @@ export async function createSigningKeys (
     if (settled >= 0 && settled < keys.size - 1) await deleteSupersededSigningKeys(db, tokenSeconds)
   }
 
+  function find (kid: string): Pick<SigningKey, 'algorithm' | 'publicKey'> | undefined {
+    const key = keys.get(kid)
+    return key && isValid(key) ? key : undefined
+  }
+
+  async function learn (): Promise<void> {
+    if (performance.now() - learnedAt >= PAUSE_MS) {
+      learnedAt = performance.now()
+      learning = load('keys').then(() => {})
+    }
+    await learning.catch((cause) => { if (!notifications.connected) throw new DatabaseUnavailable({ cause }) })
+  }
+
   return {
     /** Returns the key that signs: the newest one that is active. Throws if no key can be decrypted. */
-    current (): { id: string, algorithm: SigningAlgorithm, privateKey: string } {
+    current (): CurrentKey {
       const usable = [...keys.values()].filter((key) => key.privateKey !== undefined)
       // After a change of the secret, it may be that no usable key is active. Then the one that is active soonest signs.
       const key = usable.find((key) => hasSigned(key, 0)) ?? usable.at(-1)
@@ -162,10 +183,7 @@ export async function createSigningKeys (
      * Returns the public key of a `kid` in PEM, and its algorithm, or undefined if it is unknown or every token that
      * it signed has expired.
      */
-    find (kid: string): Pick<SigningKey, 'algorithm' | 'publicKey'> | undefined {
-      const key = keys.get(kid)
-      return key && isValid(key) ? key : undefined
-    },
+    find,
 
     /** Calls `listener` whenever the keys have been read: some may have been revoked. */
     onRead: (listener: () => void): void => void listeners.add(listener),
@@ -177,12 +195,22 @@ export async function createSigningKeys (
      * Reads the keys because one is unknown: once a second at most, however many tokens name unknown keys. Throws
      * `DatabaseUnavailable` if that fails on a node that does not receive notifications and may have missed a new key.
      */
-    async learn (): Promise<void> {
-      if (performance.now() - learnedAt >= PAUSE_MS) {
-        learnedAt = performance.now()
-        learning = load('keys').then(() => {})
-      }
-      await learning.catch((cause) => { if (!notifications.connected) throw new DatabaseUnavailable({ cause }) })
+    learn,
+
+    /** Signs something that is not a token. What it begins with keeps the signature from being that of a token. */
+    sign: ({ algorithm, privateKey }: Pick<CurrentKey, 'algorithm' | 'privateKey'>, data: Uint8Array): Uint8Array =>
+      sign(digestOf[algorithm], withPrefix(data), { key: privateKey, dsaEncoding: 'ieee-p1363' }),
+
+    /**
+     * Returns whether a signature of `sign` is that of a valid key. Rejects with `DatabaseUnavailable`, as `learn`
+     * does.
+     */
+    async verify (kid: string, data: Uint8Array, signature: Uint8Array): Promise<boolean> {
+      if (!find(kid)) await learn()
+      const key = find(kid)
+      if (!key) return false
+      const publicKey = { key: key.publicKey, dsaEncoding: 'ieee-p1363' } as const
+      return verify(digestOf[key.algorithm], withPrefix(data), publicKey, signature)
     },
 
     /** The public keys as a key set (RFC 7517). It includes keys that do not sign yet. */

@@ -2,6 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { defineError } from '../http/errors.ts'
 import { exampleUser, line, Password } from '../text/text.ts'
 import { LoginReply } from './login.ts'
+import { AuthenticationResponse } from './passkey.ts'
+import { RecoveryCode, TotpCode } from './totp.ts'
 
 /** A second factor, as `methods` of a response names it. */
 export type SecondFactorMethod = 'totp' | 'recovery-code' | 'passkey'
@@ -52,7 +54,18 @@ export const stepUpChallengeOf = ({ maxAge }: StepUpRequired): string =>
   `Bearer error="insufficient_user_authentication", max_age=${maxAge}`
 
 /** The body of POST /api/auth/step-up (contract 16.2). */
-export const StepUp = Type.Object({ password: Password }, { title: 'StepUp', examples: [{ password: exampleUser.password }] })
+export const StepUp = Type.Object({
+  password: Type.Optional(Password),
+  code: Type.Optional(TotpCode),
+  recoveryCode: Type.Optional(RecoveryCode),
+  credential: Type.Optional(AuthenticationResponse),
+}, {
+  minProperties: 1,
+  maxProperties: 1,
+  title: 'StepUp',
+  description: 'One of the members',
+  examples: [{ password: exampleUser.password }],
+})
 
 /** The response of POST /api/auth/step-up. */
 export const StepUpReply = Type.Object(LoginReply.properties, {
@@ -60,7 +73,21 @@ export const StepUpReply = Type.Object(LoginReply.properties, {
   description: 'The user is authenticated once more; the token belongs to the same session',
 })
 
-export const Challenge = line({ minLength: 1, maxLength: 100, description: 'The `challenge` of the response to the first factor' })
+const Challenge = line({ minLength: 1, maxLength: 100, description: 'The `challenge` of the response to the first factor' })
+
+/** The body of POST /api/auth/login/second-factor (contract 16.4). */
+export const CompleteLogin = Type.Object({
+  challenge: Challenge,
+  code: Type.Optional(TotpCode),
+  recoveryCode: Type.Optional(RecoveryCode),
+  passkey: Type.Optional(AuthenticationResponse),
+}, {
+  minProperties: 2,
+  maxProperties: 2,
+  title: 'CompleteLogin',
+  description: 'The challenge, and one of the other members',
+  examples: [{ challenge: 'the-challenge-of-the-login', code: '123456' }],
+})
 
 /** The 401 response to a login: also with what a second factor needs. */
 export const LoginFailure = Type.Object({

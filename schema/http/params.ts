@@ -6,6 +6,9 @@ export const IdParams = Type.Object({ id: Type.String() })
 /** The path parameters of a session of a user. */
 export const UserSessionParams = Type.Object({ id: Type.String(), sessionId: Type.String() })
 
+/** The path parameters of a passkey of a user. */
+export const UserPasskeyParams = Type.Object({ id: Type.String(), passkeyId: Type.String() })
+
 /**
  * Returns the parameters of a list that is paged with a cursor.
  * @param rows the plural of what is listed, such as `Users`

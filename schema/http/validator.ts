@@ -87,6 +87,7 @@ function createAjv (options: object): Ajv {
   ajv.addFormat('cursor', isCursor)
   ajv.addFormat('user-cursor', /^[\w-]{22,1400}$/)
   ajv.addFormat('color', isColor)
+  ajv.addFormat('base64url', /^[\w-]+$/)
   ajv.addFormat('email', isAsciiAddress)
   ajv.addKeyword(replacing('trim', trimmed))
   ajv.addKeyword(replacing('asciiDomain', toAsciiAddress))
@@ -180,4 +181,5 @@ const formats: Readonly<Record<string, string>> = {
   'user-cursor': 'a cursor from a previous page',
   uri: 'an absolute URL',
   color: 'a color such as #1d4ed8',
+  base64url: 'base64url without padding',
 }

@@ -33,6 +33,7 @@ export const Deadlines = Type.Object({
   graphqlOperation: ms(1000, 'A costly GraphQL operation waits for its turn'),
   userPurge: ms(3000, 'The deletion of a user waits for the removal of its rows'),
   claims: ms(5000, 'The function `claims` of the host'),
+  passkey: ms(5000, 'The thread that verifies passkeys answers'),
   metrics: ms(500, 'Metrics wait for what only the database knows'),
   socketInit: ms(3000, 'A socket sends `connection_init`'),
 

@@ -8,18 +8,19 @@ const ActorId = Type.Union([Type.String(), Type.Null()], {
 const Email = Type.String({ description: 'The address of the user' })
 const TheRole = Type.Unsafe<Role>({ type: 'string', enum: roles })
 
-const data = <Properties extends TProperties>(properties: Properties) => Type.Object({ ...properties, actorId: ActorId })
-
 /** A way to sign in, or a second factor. */
 export type CredentialKind = 'passkey' | 'totp'
 
-const ofCredential = {
-  userId: Id,
-  kind: Type.Unsafe<CredentialKind>({ type: 'string', enum: ['passkey', 'totp'], description: 'A passkey, or an authenticator app' }),
-}
+const data = <Properties extends TProperties>(properties: Properties) => Type.Object({ ...properties, actorId: ActorId })
 
 const ofUser = { userId: Id, name: Type.String(), email: Email, role: TheRole, disabled: Type.Boolean(), emailVerified: Type.Boolean() }
 const ofSession = { userId: Id, sessionId: Id }
+const ofCredential = {
+  userId: Id,
+  kind: Type.Unsafe<CredentialKind>({
+    type: 'string', enum: ['passkey', 'totp'], description: 'A passkey, or an authenticator app',
+  }),
+}
 const ofUpload = { uploadId: Id, userId: Id, filename: Type.String(), mediaType: Type.String(), size: Type.Number({ description: 'Bytes' }) }
 const ofPost = { postId: Id, authorId: Id, title: Type.String() }
 

@@ -8,7 +8,7 @@ import { temporaryFolder } from './temporary-folder.ts'
 export const admin = { email: 'admin@example.com', password: 'horse battery staple' }
 
 export const eventNames: EventName[] = [
-  'user.created', 'user.updated', 'user.deleted', 'session.started', 'session.ended', 'password.changed', 'upload.created', 'upload.deleted',
+  'user.created', 'user.updated', 'user.deleted', 'session.started', 'session.ended', 'password.changed', 'credential.added', 'credential.removed', 'upload.created', 'upload.deleted',
   'post.created', 'post.updated', 'post.deleted',
 ]
 

@@ -68,7 +68,24 @@ t.test('8 GET /docs/json', async (t) => {
       'GET /health/ready': '200 500 503 ',
       'GET /.well-known/jwks.json': '200 304 412 500 503 ',
       'POST /api/auth/login': '200 400 401 408 413 415 429 500 503 ',
-      'POST /api/auth/step-up': '200 400 401 403 408 413 415 429 500 503 bearer',
+      'GET /.well-known/webauthn': '200 304 412 500 503 ',
+      'POST /api/auth/passkeys/options': '200 400 401 403 408 409 413 415 500 503 bearer',
+      'POST /api/auth/passkeys': '201 400 401 403 408 409 410 413 415 422 500 503 bearer',
+      'GET /api/auth/passkeys': '200 304 401 403 412 500 503 bearer',
+      'PATCH /api/auth/passkeys/{id}': '200 400 401 403 404 408 413 415 500 503 bearer',
+      'DELETE /api/auth/passkeys/{id}': '204 400 401 403 404 408 409 413 415 500 503 bearer',
+      'GET /api/users/{id}/passkeys': '200 304 401 403 404 412 500 503 bearer',
+      'DELETE /api/users/{id}/passkeys/{passkeyId}': '204 400 401 403 404 408 409 413 415 500 503 bearer',
+      'POST /api/auth/login/passkey/options': '200 400 408 409 413 415 429 500 503 ',
+      'POST /api/auth/login/passkey': '200 400 401 408 409 413 415 429 500 503 ',
+      'POST /api/auth/step-up/options': '200 400 401 408 409 413 415 500 503 bearer',
+      'POST /api/auth/login/second-factor': '200 400 401 403 408 409 413 415 429 500 503 ',
+      'POST /api/auth/step-up': '200 400 401 403 408 409 413 415 429 500 503 bearer',
+      'GET /api/auth/second-factor': '200 401 403 500 503 bearer',
+      'POST /api/auth/totp': '200 400 401 403 408 409 413 415 500 503 bearer',
+      'DELETE /api/auth/totp': '204 400 401 403 404 408 413 415 500 503 bearer',
+      'POST /api/auth/totp/confirm': '200 400 401 403 404 408 409 413 415 500 503 bearer',
+      'POST /api/auth/recovery-codes': '200 400 401 403 404 408 413 415 500 503 bearer',
       'POST /api/auth/refresh': '200 400 401 403 408 413 415 429 500 503 session',
       'POST /api/auth/logout': '204 400 401 403 408 413 415 500 503 bearer or session',
       'GET /api/protected': '200 401 403 500 503 bearer',
@@ -170,13 +187,15 @@ t.test('8 GET /docs/json', async (t) => {
       const body = operation.requestBody?.content['application/json']
       return body ? [[name, body.example]] : []
     }))
-    t.strictSame(Object.keys(examples), ['POST /api/auth/login', 'PUT /api/auth/password', 'POST /api/auth/password-reset',
-      'POST /api/auth/password-reset/check', 'POST /api/auth/password-reset/confirm', 'POST /api/auth/step-up',
+    t.strictSame(Object.keys(examples).sort(), ['POST /api/auth/login', 'PUT /api/auth/password', 'POST /api/auth/password-reset',
+      'POST /api/auth/password-reset/check', 'POST /api/auth/password-reset/confirm', 'POST /api/auth/passkeys', 'PATCH /api/auth/passkeys/{id}',
+      'POST /api/auth/login/passkey', 'POST /api/auth/login/second-factor', 'POST /api/auth/step-up', 'POST /api/auth/totp/confirm',
       'POST /api/auth/email-verification/check',
-      'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo', 'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'])
+      'POST /api/auth/email-verification/confirm', 'POST /api/auth/undo/check', 'POST /api/auth/undo', 'POST /api/users', 'PUT /api/users/{id}', 'PATCH /api/users/{id}'].sort())
     for (const [name, example] of Object.entries(examples)) t.type(example, 'object', name)
     t.strictSame(examples['PUT /api/users/{id}'], { name: 'Ada Lovelace', email: 'ada@example.com' }, 'it changes no role')
-    t.strictSame(operations.filter(({ name }) => name.startsWith('PATCH ')).flatMap(({ operation }) => Object.keys(operation.requestBody!.content)), ['application/merge-patch+json', 'application/json'])
+    t.strictSame(operations.filter(({ name }) => name.startsWith('PATCH ')).flatMap(({ operation }) => Object.keys(operation.requestBody!.content)),
+      ['application/json', 'application/merge-patch+json', 'application/json'], 'of passkeys and of users')
     t.match(document.components.schemas.UploadForm, { properties: { description: { examples: ['A greeting'] } } })
 
     const created = await inject('POST', '/api/users', { headers: admin.headers, payload: examples['POST /api/users']! })

@@ -191,6 +191,11 @@ export function createThrottle (core: Core) {
       }
     },
 
+    /**
+     * Charges a login by passkey to its network, before it is verified. Only failures count. Throws `TooManyRequests`.
+     */
+    passkey: ({ address, client }: Source): Promise<Charged> => withTarpit('login', client, loginOfNetwork(address)),
+
     /** Forgets the rejections that this node remembers. Other nodes are notified when `clearLimits` commits. */
     forgetRejections: (): void => rejections.clear(),
 

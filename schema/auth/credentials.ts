@@ -1,3 +1,0 @@
-import { defineError } from '../http/errors.ts'
-
-export const PasskeyNotFound = defineError('PASSKEY_NOT_FOUND', 'Passkey not found', 404)
