@@ -1,3 +1,3 @@
 import { runTogether } from '../helpers/run-together.ts'
 
-runTogether('plugins/auth/{passwords,signing-{algorithm,keys},tokens}.test.ts', 'plugins/auth/totp/*.test.ts')
+runTogether('plugins/auth/{passwords,signing-{algorithm,keys},tokens}.test.ts')
