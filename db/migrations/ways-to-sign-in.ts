@@ -16,8 +16,8 @@ export async function addWaysToSignIn (db: Kysely<Tables>, schema: string): Prom
   await db.schema.alterTable('sign_ups')
     .addColumn('binding_hash', 'bytea')
     .addColumn('bound_password_hash', 'text')
-    .alterColumn('password_hash', (column) => column.dropNotNull())
     .execute()
+  await db.schema.alterTable('sign_ups').alterColumn('password_hash', (column) => column.dropNotNull()).execute()
 
   await db.schema.createTable('passkeys')
     .addColumn('id', 'uuid', (column) => column.primaryKey())

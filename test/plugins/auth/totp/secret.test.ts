@@ -13,6 +13,8 @@ const clock = createTestClock()
 
 // A user with an authenticator app, whose secret is encrypted with the former secret.
 async function open (t: Test) {
+  // Tests of other files may have run since this one was loaded.
+  Object.assign(clock, { now: createTestClock().now })
   const usher = await createUsher(t, { secret: FORMER })
   const user = await usher.createUser()
   const scope = await openAuth(t, usher, clock)
