@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { isOutage } from '../db/driver/circuit-breaker.ts'
 import { readClientOptions } from '../db/driver/client-options.ts'
 import { openClient, type Failure } from '../db/driver/sockets.ts'
-import { multiplyDeadlines } from '../schema/options/deadlines.ts'
+import { multiplyDeadlines, type Deadlines } from '../schema/options/deadlines.ts'
 import { DatabaseUnavailable } from '../schema/http/errors.ts'
 import { explain, nameOf } from './data.ts'
 import { print, printWarning } from './terminal/print.ts'
@@ -29,13 +29,13 @@ export async function waitForDatabase (
   { DATABASE_URL, DATABASE_WAIT_SECONDS: maxSeconds, DEADLINE_FACTOR }: Settings, signal?: AbortSignal
 ): Promise<void> {
   if (!DATABASE_URL) return
-  const timeoutMs = multiplyDeadlines(DEADLINE_FACTOR).databaseStart
+  const deadlines = multiplyDeadlines(DEADLINE_FACTOR)
   const since = performance.now()
   const progress = showProgress('Waiting for the database', (seconds) => `${Math.floor(seconds)} s`)
   let isWaiting = false
   try {
     for (;;) {
-      const cause = await probe(DATABASE_URL, timeoutMs, signal)
+      const cause = await probe(DATABASE_URL, deadlines, signal)
       if (!cause) break
       const passed = (performance.now() - since) / 1000
       if (signal?.aborted || passed >= maxSeconds) throw new DatabaseUnavailable({ cause })
@@ -53,8 +53,9 @@ export async function waitForDatabase (
 }
 
 // Returns why the database cannot be reached at the moment, or undefined if it answers.
-async function probe (url: string, timeoutMs: number, signal?: AbortSignal): Promise<Failure | undefined> {
-  const options = readClientOptions(url, timeoutMs)
+async function probe (url: string, deadlines: Deadlines, signal?: AbortSignal): Promise<Failure | undefined> {
+  const { databaseStart: timeoutMs } = deadlines
+  const options = readClientOptions(url, timeoutMs, deadlines)
   // It is no node, whose name a restore looks for.
   const connection = { ...options.connection, application_name: 'usher-probe' }
   const { sql, end } = openClient(options, { max: 1, connect_timeout: timeoutMs / 1000, connection }, 1)

@@ -1,10 +1,7 @@
 import postgres, { type Sql } from 'postgres'
 import { DEADLINES, type Deadlines } from '../../schema/options/deadlines.ts'
-import { createClient } from './client.ts'
+import { createClient, type ClientOptions } from './client.ts'
 import { TRACKED, withParameters } from './session-settings.ts'
-
-/** The parsed options of a postgres.js client; `postgres()` accepts them back. */
-export type ClientOptions = Sql['options']
 
 /**
  * Returns the options for Usher's own connections to a database, taken from a URL or from a postgres.js client of the host.
@@ -15,12 +12,13 @@ export type ClientOptions = Sql['options']
  * @param statementTimeout milliseconds until PostgreSQL cancels a statement; 0 for never
  */
 export function readClientOptions (
-  database: string | Sql, statementTimeout: number, { idleInTransaction, databaseConnectMax }: Deadlines = DEADLINES
+  database: string | Sql, statementTimeout: number,
+  { idleInTransaction, databaseConnectMax, databasePrimary: primaryMs }: Deadlines = DEADLINES
 ): ClientOptions {
   const base = typeof database === 'string'
     ? createClient(database, { connection: { application_name: 'usher' } }).options
     : database.options
-  return postgres({
+  const { options } = postgres({
     ...base,
     // If it is set, postgres.js considers the options as parsed already and ignores those below.
     shared: undefined,
@@ -44,7 +42,8 @@ export function readClientOptions (
       // The limits of the URL or of the host's client take precedence.
       ...base.connection,
     }, TRACKED),
-  } as never).options as never
+  } as never)
+  return { ...options as never as Omit<ClientOptions, 'primaryMs'>, primaryMs }
 }
 
 // A serializer that throws would mix up the answers of other statements (`db/driver/send.ts`), so each of them returns a text for

@@ -10,6 +10,22 @@ import { requireScram } from './require-scram.ts'
 // The limit of macOS. That of Linux is 107 bytes. Node.js does not open a longer path.
 const MAX_PATH_BYTES = 103
 
+// What postgres.js describes otherwise than it is.
+type OwnDescribed = 'path' | 'socket' | 'ssl' | 'connect_timeout' | 'target_session_attrs'
+
+/** The parsed options of a postgres.js client, which `postgres()` accepts back. */
+export interface ClientOptions extends Omit<Sql['options'], OwnDescribed> {
+  path?: string | false
+  socket?: (options: unknown) => Socket | Promise<Socket>
+  ssl?: unknown
+  target_session_attrs?: string | null
+  sslnegotiation?: string | null
+  /** In seconds. */
+  connect_timeout: number
+  /** How long each of several hosts may take to say whether it accepts writes. postgres.js ignores it. */
+  primaryMs: number
+}
+
 /**
  * Creates a postgres.js client for the URL of a database, which connects with its first statement. All connections to a
  * database that is given by a URL come from here, because postgres.js knows few of the parameters that URLs for libpq

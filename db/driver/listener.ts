@@ -1,5 +1,5 @@
 import type { Row, RowList } from 'postgres'
-import type { ClientOptions } from './client-options.ts'
+import type { ClientOptions } from './client.ts'
 import { connectionClosed, openClient, type Failure } from './sockets.ts'
 
 export interface ListenerOptions {

@@ -1,7 +1,7 @@
 import type { Row, RowList } from 'postgres'
 import type { Deadlines } from '../../schema/options/deadlines.ts'
 import type { AnswerTime } from './answer-time.ts'
-import type { ClientOptions } from './client-options.ts'
+import type { ClientOptions } from './client.ts'
 import type { AdjustableClock } from './clock.ts'
 import { requireDelivery } from './delivery-check.ts'
 import { openListener } from './listener.ts'

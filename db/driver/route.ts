@@ -1,5 +1,5 @@
 import type { Row, RowList, Sql } from 'postgres'
-import type { ClientOptions } from './client-options.ts'
+import type { ClientOptions } from './client.ts'
 import { LIMITS, requireSettings, SESSION_SETTINGS, UNTRACKED, withParameters } from './session-settings.ts'
 
 /**
@@ -79,7 +79,7 @@ function withSettings (
   return [unshared, { ...unshared, max_pipeline: 0 } as ClientOptions]
 }
 
-const hasSettings = ({ connection }: ClientOptions): boolean =>
+const hasSettings = ({ connection }: Pick<ClientOptions, 'connection'>): boolean =>
   Object.keys(UNTRACKED).some((name) => name in connection)
 
 // PgBouncer refuses a connection with a startup parameter that it neither keeps account of nor has been told to ignore.

@@ -1,10 +1,8 @@
 import { connect, Socket } from 'node:net'
 import postgres, { type Sql } from 'postgres'
 import { inTime } from '../../schema/runtime/in-time.ts'
-import { connectToPath } from './client.ts'
+import { connectToPath, type ClientOptions } from './client.ts'
 import { encrypt } from './tls-socket.ts'
-
-const ANSWER_MS = 1000
 
 /** A failure of a connection or an error of PostgreSQL, whose severity poolers may report as `severity_local` only. */
 export type Failure = Error & { code?: string, severity?: string, severity_local?: string }
@@ -24,7 +22,7 @@ export interface Client {
  * @param settings options that replace those of `options`
  * @param limit how many connections the client may open in total
  */
-export function openClient (options: Sql['options'], settings: object, limit = Infinity): Client {
+export function openClient (options: ClientOptions, settings: object, limit = Infinity): Client {
   const sockets = createSockets(options, limit)
   const sql = postgres({ ...options, ...settings, ...sockets.options } as never) as unknown as Sql
   return {
@@ -49,25 +47,13 @@ interface Sockets {
 
 interface Host { host: string, port: number }
 
-/** The parsed options that are used here. The types of postgres.js describe them differently. */
-interface Address {
-  host: string[]
-  port: number[]
-  path?: string | false
-  socket?: (options: unknown) => Socket | Promise<Socket>
-  ssl?: unknown
-  sslnegotiation?: string | null
-  connect_timeout: number
-}
-
 /**
  * Creates the sockets of a client with these options. With several hosts, sockets connect to the one that currently accepts
  * writes. The option `path` is the path of a Unix socket.
  * @param limit how many sockets the client may open in total
  */
-function createSockets (clientOptions: Sql['options'], limit: number): Sockets {
-  const address = clientOptions as unknown as Address
-  const { host: [host, ...others], port: [port], path, socket: dial, ssl } = address
+function createSockets (clientOptions: ClientOptions, limit: number): Sockets {
+  const { host: [host, ...others], port: [port], path, socket: dial, ssl } = clientOptions
   const isEncrypted = Boolean(ssl) && !dial && !path
   const sockets = new Set<Socket>()
   const opening = new Set<Socket>()
@@ -92,8 +78,8 @@ function createSockets (clientOptions: Sql['options'], limit: number): Sockets {
   function connectTo (to: Host): Socket | Promise<Socket> {
     const socket = connect(to.port, to.host)
     if (!isEncrypted) return socket
-    const isDirect = address.sslnegotiation === 'direct'
-    const timeoutMs = 1000 * address.connect_timeout
+    const isDirect = clientOptions.sslnegotiation === 'direct'
+    const timeoutMs = 1000 * clientOptions.connect_timeout
     opening.add(socket)
     return encrypt(socket, { host: to.host, ssl, isDirect, timeoutMs })
       .catch(openFailing).finally(() => opening.delete(socket))
@@ -124,8 +110,8 @@ function createSockets (clientOptions: Sql['options'], limit: number): Sockets {
  * Returns the host that accepts writes, which is the primary and not its standbys. All hosts are checked at the same time, so
  * that a host which does not answer causes no delay. Throws if no host accepts writes.
  */
-async function findPrimary (clientOptions: Sql['options']): Promise<Host> {
-  const { host: hosts, port } = clientOptions as unknown as Address
+async function findPrimary (clientOptions: ClientOptions): Promise<Host> {
+  const { host: hosts, port } = clientOptions
   try {
     return await Promise.any(hosts.map((host, index) => requireWritable(clientOptions, { host, port: port[index]! })))
   } catch (error) {
@@ -137,12 +123,13 @@ async function findPrimary (clientOptions: Sql['options']): Promise<Host> {
 
 // Returns the host, or throws if it accepts no writes. This takes a separate connection: `target_session_attrs` of postgres.js
 // mistakes a standby of PostgreSQL 14 or later for a server that accepts writes.
-async function requireWritable (clientOptions: Sql['options'], host: Host): Promise<Host> {
-  const options = { ...clientOptions, ...only(host) } as never as Sql['options']
-  const { sql, end } = openClient(options, { max: 1, connect_timeout: ANSWER_MS / 1000, fetch_types: false, debug: false, onclose () {} }, 1)
+async function requireWritable (clientOptions: ClientOptions, host: Host): Promise<Host> {
+  const { primaryMs } = clientOptions
+  const settings = { max: 1, connect_timeout: primaryMs / 1000, fetch_types: false, debug: false, onclose () {} }
+  const { sql, end } = openClient({ ...clientOptions, ...only(host) }, settings, 1)
   try {
     const [row] = await inTime(
-      sql.unsafe('show transaction_read_only'), ANSWER_MS, () => failure('CONNECT_TIMEOUT', 'The host does not answer')
+      sql.unsafe('show transaction_read_only'), primaryMs, () => failure('CONNECT_TIMEOUT', 'The host does not answer')
     )
     if (row!.transaction_read_only === 'on') throw failure('READ_ONLY', 'The host accepts no writes')
     return host

@@ -1,5 +1,5 @@
 import type { Row, RowList } from 'postgres'
-import type { ClientOptions } from './client-options.ts'
+import type { ClientOptions } from './client.ts'
 import { isLoss } from './circuit-breaker.ts'
 import { send } from './send.ts'
 import { connectionClosed, openClient, type Client, type Failure } from './sockets.ts'

@@ -1,6 +1,6 @@
 import { DEADLINES } from '../../schema/options/deadlines.ts'
 import { Overloaded } from '../../schema/http/errors.ts'
-import type { ClientOptions } from './client-options.ts'
+import type { ClientOptions } from './client.ts'
 import { TransactionConnection } from './transaction-connection.ts'
 
 // Connections stay open for a while, for the next burst of transactions.

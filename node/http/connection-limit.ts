@@ -1,7 +1,7 @@
 import { isOutage } from '../../db/driver/circuit-breaker.ts'
 import { readClientOptions } from '../../db/driver/client-options.ts'
 import { openClient, type Failure } from '../../db/driver/sockets.ts'
-import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
+import { multiplyDeadlines, type Deadlines } from '../../schema/options/deadlines.ts'
 import type { Settings } from '../settings/settings.ts'
 import { connectionsOfNode, workersOf } from '../workers/count.ts'
 
@@ -16,7 +16,7 @@ export async function explainConnectionLimit (settings: Settings, url: string): 
   const { POOL_SIZE } = settings
   // A single process with the default opens fewer connections than any server is set up for.
   if (POOL_SIZE === undefined && workersOf(settings) === 1) return undefined
-  const limit = await readLimit(url, multiplyDeadlines(settings.DEADLINE_FACTOR).databaseStart)
+  const limit = await readLimit(url, multiplyDeadlines(settings.DEADLINE_FACTOR))
   const connections = connectionsOfNode(settings, POOL_SIZE)
   if (limit === undefined || connections <= limit) return undefined
   const cause = POOL_SIZE === undefined ? `WORKERS ${workersOf(settings)}` : `POOL_SIZE ${POOL_SIZE}`
@@ -25,8 +25,9 @@ export async function explainConnectionLimit (settings: Settings, url: string): 
     'set a smaller POOL_SIZE or fewer WORKERS, or raise the limit of the database.'
 }
 
-async function readLimit (url: string, timeoutMs: number): Promise<number | undefined> {
-  const options = readClientOptions(url, timeoutMs)
+async function readLimit (url: string, deadlines: Deadlines): Promise<number | undefined> {
+  const { databaseStart: timeoutMs } = deadlines
+  const options = readClientOptions(url, timeoutMs, deadlines)
   const connection = { ...options.connection, application_name: 'usher-probe' }
   const { sql, end } = openClient(options, { max: 1, connect_timeout: timeoutMs / 1000, connection }, 1)
   // What accepts a connection and does not answer is left to the start.

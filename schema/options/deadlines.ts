@@ -18,6 +18,7 @@ export const Deadlines = Type.Object({
   write: ms(10_000, 'A write that came too late is sent again'),
   databaseConnect: ms(1000, 'A connection that is not open yet counts as failed, at least'),
   databaseConnectMax: ms(5000, 'The same if slow answers were measured'),
+  databasePrimary: ms(1000, 'Each of several hosts says whether it accepts writes'),
   databaseStart: ms(5000, 'Replaces the deadlines above while no requests are served'),
   databaseFailover: ms(60_000, 'A start waits for a database that accepts no writes, until a standby is promoted'),
   statement: ms(10_000, 'PostgreSQL cancels a statement'),

@@ -54,6 +54,15 @@ t.test('1.10 if none of several hosts accepts writes, the start fails with the r
   await t.rejects(refusal(t, closed, alsoClosed), { code, message: 'usher: the database cannot be reached (ECONNREFUSED)' })
 })
 
+t.test('1.10 a primary that answers slowly is found within the deadline for it', async (t) => {
+  const proxy = await createProxy(t, primary.href)
+  const { inject } = await createUsher(t, { databaseUrl: urlOf(new URL(proxy.url).host, standby) })
+  // Each of the four answers that it takes to connect and ask is delayed.
+  proxy.delayReplies(300)
+  proxy.cut()
+  await until('the primary is found again', async () => (await inject('GET', '/api/users')).statusCode === 200, 20)
+})
+
 t.test('1.10 when another host takes over, requests get 503 until then, and service resumes without intervention', async (t) => {
   const [one, other] = [await createProxy(t, primary.href), await createProxy(t, primary.href)]
   other.refuse()
