@@ -4,6 +4,7 @@ import postgres from 'postgres'
 import { readPlace } from '../db/driver/client.ts'
 import { isReadOnly, StartError } from '../db/driver/start-errors.ts'
 import { DatabaseUnavailable } from '../schema/http/errors.ts'
+import { multiplyNodeDeadlines } from './process/deadlines.ts'
 import type { Settings } from './settings/settings.ts'
 import { maxConnectionsFor, workersOf } from './workers/count.ts'
 
@@ -53,7 +54,10 @@ export async function openData (settings: Settings, log: (line: string) => void)
   const [{ startEmbedded }, { readSecret }] = await Promise.all([import('./embedded/server.ts'), import('./settings/secret.ts')])
   const maxConnections = maxConnectionsFor(workersOf(settings), settings.POOL_SIZE)
   const { url, stop } = await startEmbedded({
-    dataDir: folder, log, settings: { max_connections: `${maxConnections}` },
+    dataDir: folder,
+    log,
+    settings: { max_connections: `${maxConnections}` },
+    deadlines: multiplyNodeDeadlines(settings.DEADLINE_FACTOR),
   })
   try {
     return { url, location: `${folder} (embedded PostgreSQL)`, secret: SECRET ?? await readSecret(folder), stop }

@@ -19,6 +19,7 @@ import { takeServiceManager } from './process/service-manager.ts'
 import { createHeaders, type SetHeaders } from './http/security-headers.ts'
 import { openMailTemplates } from './mail/templates.ts'
 import { openMailer, printsSecrets } from './mail/mailer.ts'
+import { multiplyNodeDeadlines, STOP_DEADLINES, type NodeDeadlines } from './process/deadlines.ts'
 import memory from './process/memory.ts'
 import { explainMissingClient } from './metrics/missing-client.ts'
 import { stopOnSignals } from './process/stop-on-signals.ts'
@@ -41,9 +42,6 @@ const adminIgnored = (email: string | undefined) =>
   `ADMIN_EMAIL and ADMIN_PASSWORD have no effect, because the database has another admin. To make ${email} one, run ` +
   `"${PROGRAM} admin create --email <address>", or "users promote <address>" if the user exists.`
 
-// How long a stop waits for a start in progress.
-const START_MS = 3_000
-
 /**
  * Runs the node until a signal stops it, or as one of several workers until the primary stops it. Throws an `Error` with a sentence
  * if the node cannot start.
@@ -56,14 +54,15 @@ export async function run (settings: Settings): Promise<void> {
   const setHeaders = createHeaders(settings.CORS_ORIGIN)
   const prettyLog = process.stdout.isTTY ? (await import('./terminal/pretty-log.ts')).createPrettyLog(process.stdout) : undefined
   const app = Fastify(serverOptions(settings, setHeaders, prettyLog))
+  const deadlines = multiplyNodeDeadlines(settings.DEADLINE_FACTOR)
   // Workers have none: the primary tells it.
-  const manager = takeServiceManager(app.log)
+  const manager = takeServiceManager(app.log, deadlines)
   const stopping = new AbortController()
-  const isReplaced = handover ? obeyPrimary({ log: app.log, server: app.server, stop }) : () => false
+  const isReplaced = handover ? obeyPrimary({ log: app.log, server: app.server, deadlines, stop }) : () => false
   const opening = handover?.data ? Promise.resolve({ ...handover.data, stop: async () => {} }) : open()
-  const serving = opening.then((data) => serve(app, settings, data, { setHeaders, handover, isReplaced }))
+  const serving = opening.then((data) => serve(app, settings, data, { setHeaders, handover, deadlines, isReplaced }))
   if (!handover) {
-    stopOnSignals(app.log, () => {
+    stopOnSignals(app.log, deadlines, () => {
       stopping.abort()
       return stop()
     })
@@ -88,7 +87,7 @@ export async function run (settings: Settings): Promise<void> {
   // and the next start continues it. The database is stopped last, because requests in flight need it.
   async function stop (): Promise<void> {
     manager.stopping()
-    const hasEnded = await settlesWithin(serving, START_MS, { ref: true })
+    const hasEnded = await settlesWithin(serving, STOP_DEADLINES.start, { ref: true })
     if (hasEnded) await app.close()
     await opening.then((data) => data.stop(), () => {})
     await manager.sent()
@@ -97,12 +96,15 @@ export async function run (settings: Settings): Promise<void> {
 
 interface Serving {
   setHeaders: SetHeaders
+  deadlines: NodeDeadlines
   handover: Handover | undefined
   isReplaced: () => boolean
 }
 
 // Returns a sentence that says where the node serves.
-async function serve (app: FastifyInstance, settings: Settings, data: Data, { setHeaders, handover, isReplaced }: Serving): Promise<string> {
+async function serve (
+  app: FastifyInstance, settings: Settings, data: Data, { setHeaders, handover, deadlines, isReplaced }: Serving
+): Promise<string> {
   const { DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES } = settings
   const { METRICS_HOST, METRICS_PORT } = settings
   const announces = handover?.announces ?? true
@@ -120,7 +122,11 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
   if (METRICS_PORT !== undefined) {
     const { default: metrics } = await import('./metrics/metrics.ts').catch(explainMissingClient)
     await app.register(metrics, {
-      host: METRICS_HOST, port: METRICS_PORT, isWorker: handover !== undefined, onListen: (url) => print(`Metrics are at ${url}`),
+      host: METRICS_HOST,
+      port: METRICS_PORT,
+      deadlines,
+      isWorker: handover !== undefined,
+      onListen: (url) => print(`Metrics are at ${url}`),
     })
   }
   const notice = createFirstAdminNotice()
@@ -150,7 +156,7 @@ async function serve (app: FastifyInstance, settings: Settings, data: Data, { se
       ? { onFirstAdmin: notice.keep }
       : { onNoAdmin: () => { if (announces) printWarning(NO_ADMIN) } },
   })
-  const url = await listen(app, settings, handover?.port)
+  const url = await listen(app, settings, deadlines, handover?.port)
   const served = `Usher listens on ${url}`
   if (!announces) return served
   if (!mailer) printWarning('Mails are neither sent nor printed: set SMTP_URL and MAIL_FROM to send them.')
@@ -184,12 +190,15 @@ function * warningsOf ({ DATABASE_URL, SECRET, PUBLIC_URL, SMTP_URL, TRUST_PROXY
   }
 }
 
-async function listen (app: FastifyInstance, settings: Settings, port = settings.PORT): Promise<string> {
+async function listen (
+  app: FastifyInstance, settings: Settings, { localConnection }: NodeDeadlines, port = settings.PORT
+): Promise<string> {
   await app.ready()
   try {
     // `localhost` has two addresses. For the second one, Fastify would open a second server, which does not drain.
     const { address } = await lookup(settings.HOST)
-    return await localUrl(await app.listen({ host: address, port }), app.server.address() as AddressInfo)
+    const url = await app.listen({ host: address, port })
+    return await localUrl(url, app.server.address() as AddressInfo, localConnection)
   } catch (error) {
     throw new Error(explainListening(error as NodeJS.ErrnoException, settings), { cause: error })
   }

@@ -3,6 +3,7 @@ import { glob, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAlive } from '../node/embedded/cluster.ts'
 import { startEmbedded } from '../node/embedded/server.ts'
+import { slowNode } from './helpers/deadlines.ts'
 import { folder } from './helpers/database.ts'
 
 const fixtures = join(folder, '../fixtures')
@@ -17,7 +18,8 @@ async function stopServers (): Promise<void> {
   for await (const file of glob('**/postgres/data/postmaster.pid', { cwd: fixtures })) {
     const pid = parseInt(await readFile(join(fixtures, file), 'utf8'))
     if (!isAlive(pid)) continue
-    const server = await startEmbedded({ dataDir: join(fixtures, file, '../../..'), settings: { fsync: 'off' } })
+    const dataDir = join(fixtures, file, '../../..')
+    const server = await startEmbedded({ dataDir, settings: { fsync: 'off' }, deadlines: slowNode })
     await server.stop()
   }
 }
@@ -25,7 +27,7 @@ async function stopServers (): Promise<void> {
 await rm(`${folder}runs/${process.ppid}`, { force: true })
 if (!await isUsed()) {
   await stopServers()
-  const server = await startEmbedded({ dataDir: folder, settings: { fsync: 'off' } })
+  const server = await startEmbedded({ dataDir: folder, settings: { fsync: 'off' }, deadlines: slowNode })
   await server.stop()
   // A run that has started meanwhile uses the folder for its own server.
   if (!await isUsed()) await rm(folder, { recursive: true, force: true, maxRetries: 5 })

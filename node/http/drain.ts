@@ -1,25 +1,14 @@
 import { Server, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import fp from 'fastify-plugin'
+import { STOP_DEADLINES } from '../process/deadlines.ts'
 import type { Connection } from '../../plugins/http/raw/connections.ts'
 
-// How long a request may be on its way, on a connection that was just opened or is kept alive.
-const ON_ITS_WAY_MS = 500
-// A proxy may send a request on a connection that it keeps alive at any moment, and does not repeat a POST. It closes idle
-// connections by itself before this time has passed, see docs/nginx.conf.
-const PROXY_IDLE_MS = 2_500
-// Connections that are still open then are cut off, such as a slow upload or a response that the client does not read. An
-// orchestrator kills a process that takes long to stop, and mail and the database need the rest of the time.
-const CONNECTED_MS = 3_000
-// A worker that is replaced has more time for both, because another one already serves.
-const REPLACED_IDLE_MS = 5_000
-const REPLACED_CONNECTED_MS = 30_000
+const { onItsWay, proxyIdle, connected, replacedIdle, replacedConnected } = STOP_DEADLINES
 
 export interface DrainOptions {
   /** Whether requests come by way of a proxy. */
   proxied: boolean
-  /** Milliseconds after which the connections that are still open are cut off. */
-  connectedMs?: number
   /** Returns whether the app stops because another one serves in its place. Then it leaves clients more time. */
   isReplaced?: () => boolean
 }
@@ -30,7 +19,7 @@ export interface DrainOptions {
  * close idle connections at once, on which a request may be on its way. It would also wait for connections that were opened
  * before there was a request, as browsers do, and for clients that neither send nor read.
  */
-export default fp<DrainOptions>(async function drain (app, { proxied, connectedMs = CONNECTED_MS, isReplaced = () => false }) {
+export default fp<DrainOptions>(async function drain (app, { proxied, isReplaced = () => false }) {
   const { server } = app
   const connections = new Set<Socket & Connection>()
   const closeIdle = server.closeIdleConnections
@@ -42,8 +31,8 @@ export default fp<DrainOptions>(async function drain (app, { proxied, connectedM
 
   app.addHook('preClose', async () => {
     const patient = isReplaced()
-    const onItsWayMs = patient ? REPLACED_IDLE_MS : ON_ITS_WAY_MS
-    const idleMs = proxied && !patient ? PROXY_IDLE_MS : onItsWayMs
+    const onItsWayMs = patient ? replacedIdle : onItsWay
+    const idleMs = proxied && !patient ? proxyIdle : onItsWayMs
     server.closeIdleConnections = () => {}
     // When the listener closes, connections that were not accepted yet are reset. It closes right after a turn of the event
     // loop that has accepted all of them.
@@ -59,8 +48,10 @@ export default fp<DrainOptions>(async function drain (app, { proxied, connectedM
     setTimeout(() => {
       closeIdle.call(server)
       // This applies to responses in progress whose headers have promised to keep the connection alive.
-      Object.assign(server, { keepAliveTimeout: ON_ITS_WAY_MS, keepAliveTimeoutBuffer: 0 })
+      Object.assign(server, { keepAliveTimeout: onItsWay, keepAliveTimeoutBuffer: 0 })
     }, idleMs).unref()
-    setTimeout(() => { for (const socket of connections) socket.destroy() }, patient ? REPLACED_CONNECTED_MS : connectedMs).unref()
+    setTimeout(() => {
+      for (const socket of connections) socket.destroy()
+    }, patient ? replacedConnected : connected).unref()
   })
 }, { name: 'usher-drain' })

@@ -8,12 +8,10 @@ import { clientAddressOf } from '../../plugins/http/client-info.ts'
 import { traceIdOf } from '../../plugins/telemetry/trace-ids.ts'
 import { methodOf } from '../../schema/http/method.ts'
 import { addressOf } from '../../schema/http/network.ts'
+import { multiplyNodeDeadlines } from '../process/deadlines.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { SetHeaders } from './security-headers.ts'
 
-const HEADERS_MS = 15_000
-const IDLE_MS = 60_000
-const REQUEST_MS = 3_600_000
 const HEADER_BYTES = 16 * 1024
 
 /**
@@ -21,8 +19,10 @@ const HEADER_BYTES = 16 * 1024
  * @param stream the destination of the log, by default standard output
  */
 export function serverOptions (
-  { LOG_LEVEL, TRUST_PROXY, ACCESS_LOG: share }: Settings, setHeaders: SetHeaders, stream?: { write (line: string): void }
+  { LOG_LEVEL, TRUST_PROXY, ACCESS_LOG: share, DEADLINE_FACTOR }: Settings, setHeaders: SetHeaders,
+  stream?: { write (line: string): void }
 ): FastifyHttpOptions<Server> {
+  const { requestHead, idleConnection, request } = multiplyNodeDeadlines(DEADLINE_FACTOR)
   return {
     logger: {
       level: LOG_LEVEL,
@@ -35,11 +35,11 @@ export function serverOptions (
     trustProxy: trustProxy(TRUST_PROXY),
     // A migration may take long, and the database has its own deadlines.
     pluginTimeout: 0,
-    // An upload may be large and slow. `connectionTimeout` ends it only if it stalls.
-    requestTimeout: REQUEST_MS,
-    connectionTimeout: IDLE_MS,
+    // `connectionTimeout` ends an upload only if it stalls.
+    requestTimeout: request,
+    connectionTimeout: idleConnection,
     // `http-defaults.ts` responds to a request without `Host`, in the format of the contract.
-    http: { headersTimeout: HEADERS_MS, maxHeaderSize: HEADER_BYTES, requireHostHeader: false },
+    http: { headersTimeout: requestHead, maxHeaderSize: HEADER_BYTES, requireHostHeader: false },
     // While the node drains, requests that still arrive are served, and then their connections are closed.
     return503OnClosing: false,
     // An id of any length is just unknown (contract 2.2), and no route has a pattern that would be slow for a long one.

@@ -1,4 +1,5 @@
 import type { Mailer } from '../../schema/options/options.ts'
+import { multiplyNodeDeadlines } from '../process/deadlines.ts'
 import { print } from '../terminal/print.ts'
 import type { Settings } from '../settings/settings.ts'
 
@@ -12,10 +13,10 @@ export function printsSecrets ({ PRINT_SECRETS = process.stderr.isTTY === true }
  * terminal. In production they are only printed if `PRINT_SECRETS` is true. If mails are neither sent nor printed, there is no mailer.
  */
 export async function openMailer (settings: Settings): Promise<{ mailer: Mailer | undefined, close: () => void }> {
-  const { SMTP_URL, MAIL_FROM, NODE_ENV, PRINT_SECRETS } = settings
+  const { SMTP_URL, MAIL_FROM, NODE_ENV, PRINT_SECRETS, DEADLINE_FACTOR } = settings
   if (SMTP_URL) {
     const { createSmtpMailer } = await import('./smtp.ts')
-    return createSmtpMailer(SMTP_URL, MAIL_FROM!)
+    return createSmtpMailer(SMTP_URL, MAIL_FROM!, multiplyNodeDeadlines(DEADLINE_FACTOR))
   }
   const isPrinted = PRINT_SECRETS || (NODE_ENV !== 'production' && printsSecrets(settings))
   return { mailer: isPrinted ? ({ to, subject, text }) => print(`Mail to ${to}: ${subject}\n\n${text}`) : undefined, close: () => {} }

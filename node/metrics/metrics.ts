@@ -3,11 +3,10 @@ import fp from 'fastify-plugin'
 import { ofProcesses } from './processes.ts'
 import { measureProcess, toPrometheus, toText } from './prometheus.ts'
 import { RequestDurations } from './request-durations.ts'
-import type { MetricsAddress } from './address.ts'
-import { serveText } from './server.ts'
+import { serveText, type ServeOptions } from './server.ts'
 import { answerPrimary } from './workers.ts'
 
-export interface MetricsOptions extends MetricsAddress {
+export interface MetricsOptions extends ServeOptions {
   /** Receives the address of the metrics. */
   onListen (url: string): void
   /** Whether the primary of the cluster serves them. By default, if this process is a worker; one of PM2 serves its own. */
@@ -36,7 +35,7 @@ export default fp<MetricsOptions>(async function metrics (app, { onListen, isWor
   // `onClose` hooks run in reverse order, so metrics are available until everything else has closed.
   app.addHook('onReady', async () => {
     if (isWorker) {
-      close = answerPrimary(read)
+      close = answerPrimary(read, address.deadlines)
       return
     }
     const server = await serveText(address, async () => {

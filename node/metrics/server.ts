@@ -1,12 +1,15 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { isIPv6, type AddressInfo } from 'node:net'
+import { NODE_DEADLINES, type NodeDeadlines } from '../process/deadlines.ts'
 import { explainMetrics, type MetricsAddress } from './address.ts'
 import { CONTENT_TYPE } from './prometheus.ts'
 
 const CONNECTIONS = 32
-// A scraper that has not sent its request or read the response within this time is disconnected.
-const TIMEOUT_MS = 10_000
+
+export interface ServeOptions extends MetricsAddress {
+  deadlines?: NodeDeadlines
+}
 
 export interface MetricsServer {
   /** The address of the metrics. */
@@ -23,10 +26,12 @@ export interface MetricsServer {
  * @param onError is called if it throws
  */
 export async function serveText (
-  { host, port }: MetricsAddress, read: () => Promise<string>, onError: (error: unknown) => void
+  { host, port, deadlines: { scrape } = NODE_DEADLINES }: ServeOptions,
+  read: () => Promise<string>, onError: (error: unknown) => void
 ): Promise<MetricsServer> {
   let reading: Promise<string> | undefined
-  const server = createServer({ headersTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS, connectionsCheckingInterval: 1000 }, respond)
+  const limits = { headersTimeout: scrape, requestTimeout: scrape, connectionsCheckingInterval: 1000 }
+  const server = createServer(limits, respond)
   server.maxConnections = CONNECTIONS
   server.listen(port, host)
   try {
@@ -38,7 +43,7 @@ export async function serveText (
   function respond (request: IncomingMessage, response: ServerResponse): void {
     // A request body is not read.
     request.resume()
-    const timer = setTimeout(() => request.socket.destroy(), TIMEOUT_MS).unref()
+    const timer = setTimeout(() => request.socket.destroy(), scrape).unref()
     response.once('close', () => clearTimeout(timer))
     const isKnown = (request.method === 'GET' || request.method === 'HEAD') && request.url!.split('?', 1)[0] === '/metrics'
     if (!isKnown) return send(response, 404, 'Not found. Metrics are at /metrics.\n')

@@ -1,12 +1,9 @@
 import cluster, { type Worker } from 'node:cluster'
 import { settlesWithin } from '../../schema/runtime/in-time.ts'
+import { NODE_DEADLINES, type NodeDeadlines } from '../process/deadlines.ts'
 import { ofProcesses } from './processes.ts'
 import { combine, lastingOf, toText, type PrometheusMetric } from './prometheus.ts'
-import type { MetricsAddress } from './address.ts'
-import { serveText, type MetricsServer } from './server.ts'
-
-const WORKER_MS = 1000
-const GOODBYE_MS = 500
+import { serveText, type MetricsServer, type ServeOptions } from './server.ts'
 
 /** The messages between the primary and its workers. */
 interface Message {
@@ -15,10 +12,8 @@ interface Message {
   metrics?: PrometheusMetric[]
 }
 
-export interface WorkersOptions extends MetricsAddress {
+export interface WorkersOptions extends ServeOptions {
   onError: (error: unknown) => void
-  /** Milliseconds that a worker has to answer. */
-  workerMs?: number
 }
 
 /**
@@ -26,7 +21,9 @@ export interface WorkersOptions extends MetricsAddress {
  * last known values. What a worker has counted remains when it ends, so that the counters of the node do not decrease: what it has
  * counted since the last scrape is lost only if it was killed.
  */
-export async function serveMetricsOfWorkers ({ host, port, onError, workerMs = WORKER_MS }: WorkersOptions): Promise<MetricsServer> {
+export async function serveMetricsOfWorkers (
+  { host, port, onError, deadlines = NODE_DEADLINES }: WorkersOptions
+): Promise<MetricsServer> {
   const known = new Map<number, PrometheusMetric[]>()
   const asked = new Map<number, () => void>()
   // The workers that occupy the places from 1 on.
@@ -50,7 +47,7 @@ export async function serveMetricsOfWorkers ({ host, port, onError, workerMs = W
   // Resolves with whether the worker has answered in time.
   function ask (worker: Worker): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(resolve, workerMs, false)
+    const timer = setTimeout(resolve, deadlines.workerMetrics, false)
     asked.set(worker.id, () => resolve(true))
     worker.send({ type: 'usher:read-metrics' } satisfies Message, (error) => { if (error) resolve(false) })
     return promise.finally(() => {
@@ -69,7 +66,7 @@ export async function serveMetricsOfWorkers ({ host, port, onError, workerMs = W
   }
 
   cluster.on('message', onMessage).on('exit', onExit)
-  const server = await serveText({ host, port }, read, onError)
+  const server = await serveText({ host, port, deadlines }, read, onError)
   return {
     url: server.url,
     async close () {
@@ -87,7 +84,9 @@ function gauge (name: string, help: string, value: number): PrometheusMetric {
  * Answers the primary from a worker. Returns a function that sends the last values, to be called before the worker ends.
  * @param read returns the metrics of this process
  */
-export function answerPrimary (read: () => Promise<PrometheusMetric[]>): () => Promise<void> {
+export function answerPrimary (
+  read: () => Promise<PrometheusMetric[]>, { lastMetrics }: NodeDeadlines = NODE_DEADLINES
+): () => Promise<void> {
   process.on('message', onMessage)
 
   function onMessage (message: Message): void {
@@ -104,6 +103,6 @@ export function answerPrimary (read: () => Promise<PrometheusMetric[]>): () => P
 
   return async () => {
     process.off('message', onMessage)
-    if (process.connected) await settlesWithin(send(), GOODBYE_MS, { ref: true })
+    if (process.connected) await settlesWithin(send(), lastMetrics, { ref: true })
   }
 }

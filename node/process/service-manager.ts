@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { FastifyBaseLogger } from 'fastify'
+import type { NodeDeadlines } from './deadlines.ts'
 
 // systemd sets it for units of `Type=notify`. It is no setting.
 const VARIABLE = 'NOTIFY_SOCKET'
 const PROGRAM = 'systemd-notify'
-// The program waits until systemd has read the message, which it would otherwise not be able to assign to the unit.
-const TIMEOUT_MS = 5_000
 
 /**
  * Tells the manager of the service, such as systemd, what the node does. Without one, nothing happens. The methods
@@ -30,14 +29,16 @@ export interface ServiceManager {
  * inherit it. Node cannot send to datagram sockets of Unix, so systemd's own program does (sd_notify(3)): the unit
  * needs `NotifyAccess=all`.
  */
-export function takeServiceManager (log: FastifyBaseLogger): ServiceManager {
+export function takeServiceManager (
+  log: FastifyBaseLogger, { serviceManager: timeoutMs }: NodeDeadlines
+): ServiceManager {
   const socket = process.env[VARIABLE]
   delete process.env[VARIABLE]
   let sending = Promise.resolve()
 
   // One after the other, so that they arrive in order.
   function send (...assignments: string[]): void {
-    if (socket) sending = sending.then(() => sendTo(socket, assignments)).catch(onError)
+    if (socket) sending = sending.then(() => sendTo(socket, assignments, timeoutMs)).catch(onError)
   }
 
   function onError (err: NodeJS.ErrnoException): void {
@@ -54,6 +55,7 @@ export function takeServiceManager (log: FastifyBaseLogger): ServiceManager {
   }
 }
 
-async function sendTo (socket: string, assignments: readonly string[]): Promise<void> {
-  await promisify(execFile)(PROGRAM, assignments, { env: { ...process.env, [VARIABLE]: socket }, timeout: TIMEOUT_MS })
+// The program waits until systemd has read the message, which it would otherwise not be able to assign to the unit.
+async function sendTo (socket: string, assignments: readonly string[], timeoutMs: number): Promise<void> {
+  await promisify(execFile)(PROGRAM, assignments, { env: { ...process.env, [VARIABLE]: socket }, timeout: timeoutMs })
 }

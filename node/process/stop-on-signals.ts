@@ -1,29 +1,30 @@
 import type { FastifyBaseLogger } from 'fastify'
+import type { NodeDeadlines } from './deadlines.ts'
 import { leaveCrashes, print } from '../terminal/print.ts'
 
 // The node also stops when its terminal is closed (SIGHUP), and for supervisors that send one of the last three.
 export const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGABRT'] as const
 const ERRORS = ['uncaughtException', 'unhandledRejection'] as const
-// Each step of a stop has its own limit: 3 seconds for clients (`node/http/drain.ts`), 1.5 for mail, and 30 for PostgreSQL, which
-// usually takes less than a second. Cutting a step short would lose mail or leave PostgreSQL running.
-const STOP_MS = 60_000
 // Under npm, one Ctrl-C sends two signals: from the terminal and from npm, which can be slow to pass it on. close-with-grace would
 // take the second one for the wish to end at once.
 const SAME_SIGNAL_MS = 2_000
 
-/** Stops the node, then ends the process with a code, or with 1 if the stop fails or takes longer than a minute. */
+/** Stops the node, then ends the process with a code, or with 1 if the stop fails or takes too long. */
 export type End = (code: number) => void
 
 /**
  * Stops the node on the first signal or unexpected error, then ends the process: with code 0 after a signal, and with 1 after an
- * error or if the stop fails or takes longer than a minute. A second signal that is no repetition of the first, or a second error,
- * ends the process at once. Returns what a signal does, for other reasons to stop.
+ * error or if the stop fails or takes too long (deadline `stop`). A second signal that is no repetition of the first, or a
+ * second error, ends the process at once. Returns what a signal does, for other reasons to stop.
  *
+ * @param deadlines of the node
  * @param onHangUp handles SIGHUP in place of a stop, and returns whether it has
  */
-export function stopOnSignals (log: FastifyBaseLogger, stop: () => Promise<void>, onHangUp = () => false): End {
+export function stopOnSignals (
+  log: FastifyBaseLogger, deadlines: NodeDeadlines, stop: () => Promise<void>, onHangUp = () => false
+): End {
   let since: number | undefined
-  const end = createEnd(log, () => {
+  const end = createEnd(log, deadlines, () => {
     since ??= performance.now()
     return stop()
   })
@@ -43,7 +44,7 @@ export function stopOnSignals (log: FastifyBaseLogger, stop: () => Promise<void>
 }
 
 /** Returns a function that stops the node and ends the process, which unexpected errors call too. Only its first call counts. */
-export function createEnd (log: FastifyBaseLogger, stop: () => Promise<void>): End {
+export function createEnd (log: FastifyBaseLogger, { stop: stopMs }: NodeDeadlines, stop: () => Promise<void>): End {
   let isEnding = false
   leaveCrashes()
   for (const event of ERRORS) process.on(event, onError)
@@ -57,7 +58,7 @@ export function createEnd (log: FastifyBaseLogger, stop: () => Promise<void>): E
 
   async function end (code: number): Promise<void> {
     isEnding = true
-    setTimeout(() => process.exit(1), STOP_MS)
+    setTimeout(() => process.exit(1), stopMs)
     await stop().catch((err) => {
       log.fatal({ err }, 'The node could not stop in order')
       code = 1

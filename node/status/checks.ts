@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { checkEnvironment } from '../settings/environment.ts'
+import { multiplyNodeDeadlines } from '../process/deadlines.ts'
 import type { Settings } from '../settings/settings.ts'
 import { requireAnswer } from '../wait-for-database.ts'
 import { check, failed, ok, skipped, warning, type Check } from './check.ts'
@@ -66,11 +67,11 @@ async function statfsOf (folder: string): ReturnType<typeof statfs> {
   }
 }
 
-function checkMail ({ SMTP_URL, MAIL_FROM }: Settings): Promise<Check> {
+function checkMail ({ SMTP_URL, MAIL_FROM, DEADLINE_FACTOR }: Settings): Promise<Check> {
   return check('mail server', async () => {
     if (!SMTP_URL) return skipped('SMTP_URL is not set: no mails are sent')
     const { createSmtpMailer } = await import('../mail/smtp.ts')
-    const { verify, close } = createSmtpMailer(SMTP_URL, MAIL_FROM!)
+    const { verify, close } = createSmtpMailer(SMTP_URL, MAIL_FROM!, multiplyNodeDeadlines(DEADLINE_FACTOR))
     const { host } = new URL(SMTP_URL)
     try {
       await verify()

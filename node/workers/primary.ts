@@ -1,6 +1,7 @@
 import { isatty } from 'node:tty'
 import Fastify, { type FastifyBaseLogger } from 'fastify'
 import { explain, openData, type Data } from '../data.ts'
+import { multiplyNodeDeadlines, type NodeDeadlines } from '../process/deadlines.ts'
 import { collectGarbage } from '../process/memory.ts'
 import { explainMissingClient } from '../metrics/missing-client.ts'
 import { print, printFailure } from '../terminal/print.ts'
@@ -30,12 +31,13 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   const { log } = Fastify({ logger: { level: settings.LOG_LEVEL, ...stream && { stream } } })
   const workers = workersOf(settings)
   const isOnTerminal = isatty(STDERR)
-  const manager = takeServiceManager(log)
+  const deadlines = multiplyNodeDeadlines(settings.DEADLINE_FACTOR)
+  const manager = takeServiceManager(log, deadlines)
   const stopping = new AbortController()
   const opening = waitForDatabase(settings, stopping.signal).then(() => openData(settings, (line) => log.info(line)))
   const serving = opening.then((data) => supervisorOf(data).start())
   let supervisor: ReturnType<typeof createSupervisor> | undefined
-  const end = stopOnSignals(log, () => {
+  const end = stopOnSignals(log, deadlines, () => {
     stopping.abort()
     return stop()
   }, onHangUp)
@@ -43,7 +45,7 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   process.on('exit', () => supervisor?.kill())
   try {
     await serving
-    await serveMetrics(settings, log)
+    await serveMetrics(settings, deadlines, log)
     manager.ready(`${workers} workers serve`)
     // Most of the memory was needed to check the settings. This process hardly allocates any more, so V8 would keep it.
     collectGarbage().catch((err) => log.debug({ err }, 'The memory that only the start needed was not freed'))
@@ -59,6 +61,7 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
     const data = settings.DATABASE_URL ? {} : { data: { url, location, secret } }
     return (supervisor = createSupervisor({
       count: workers,
+      deadlines,
       port: settings.PORT,
       environment: (port, announces) => environmentOf({ ...data, port, poolSize, workers, announces }),
       log,
@@ -100,9 +103,12 @@ export async function runPrimary (settings: Settings, inherited: NodeJS.ProcessE
   }
 }
 
-async function serveMetrics ({ METRICS_HOST: host, METRICS_PORT: port }: Settings, log: FastifyBaseLogger): Promise<void> {
+async function serveMetrics (
+  { METRICS_HOST: host, METRICS_PORT: port }: Settings, deadlines: NodeDeadlines, log: FastifyBaseLogger
+): Promise<void> {
   if (port === undefined) return
   const { serveMetricsOfWorkers } = await import('../metrics/workers.ts').catch(explainMissingClient)
-  const { url } = await serveMetricsOfWorkers({ host, port, onError: (err) => log.error({ err }, 'The metrics could not be served') })
+  const onError = (err: unknown) => log.error({ err }, 'The metrics could not be served')
+  const { url } = await serveMetricsOfWorkers({ host, port, deadlines, onError })
   print(`Metrics are at ${url}`)
 }

@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import type { NodeDeadlines } from '../process/deadlines.ts'
 import { messageOf, type Order } from './messages.ts'
 import { recoverConnections } from './recover-connections.ts'
 
@@ -12,8 +13,6 @@ const LONGEST_PAUSE_MS = 30_000
 const ATTEMPTS = 5
 // How often SIGHUP tries to start a worker, with pauses of 1, 2 and 4 seconds.
 const RELOAD_ATTEMPTS = 4
-// How long a worker may take to finish, see node/http/drain.ts. Then mails are sent, for up to 1.5 seconds.
-const LEAVE_MS: Record<Order, number> = { stop: 15_000, replace: 45_000 }
 
 interface Member {
   readonly worker: Worker
@@ -36,13 +35,15 @@ export interface SupervisorOptions {
   readonly port: number
   /** Returns the variables for a worker that listens on a port. The first worker prepares the database and tells people. */
   readonly environment: (port: number, isFirst: boolean) => Record<string, string>
+  readonly deadlines: NodeDeadlines
   readonly log: FastifyBaseLogger
   /** Is called with a sentence if workers keep failing and none serves. */
   readonly onGiveUp: (sentence: string) => void
 }
 
 /** Keeps a number of workers serving, and replaces those that end (contract 14.1). */
-export function createSupervisor ({ count, port, environment, log, onGiveUp }: SupervisorOptions) {
+export function createSupervisor ({ count, port, environment, deadlines, log, onGiveUp }: SupervisorOptions) {
+  const leaveMs: Record<Order, number> = { stop: deadlines.workerStop, replace: deadlines.workerReplacement }
   const members = new Set<Member>()
   const stopping = new AbortController()
   // The workers share a listener by the port that they ask for, and the listener is closed with the last of them. Then, a worker
@@ -109,7 +110,7 @@ export function createSupervisor ({ count, port, environment, log, onGiveUp }: S
     const timer = setTimeout(() => {
       log.error({ worker: member.worker.process.pid }, 'A worker does not stop and is killed')
       member.worker.process.kill('SIGKILL')
-    }, LEAVE_MS[order])
+    }, leaveMs[order])
     await member.ended
     clearTimeout(timer)
   }

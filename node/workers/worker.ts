@@ -1,16 +1,14 @@
 import cluster from 'node:cluster'
 import type { Server } from 'node:http'
 import type { FastifyBaseLogger } from 'fastify'
+import { STOP_DEADLINES, type NodeDeadlines } from '../process/deadlines.ts'
 import { createEnd, SIGNALS } from '../process/stop-on-signals.ts'
 import { orderIn } from './messages.ts'
-
-// When the node stops while this worker is being replaced, the requests that are left get as long as any other request of a
-// node that stops, see node/http/drain.ts.
-const HURRY_MS = 3_000
 
 export interface WorkerOptions {
   log: FastifyBaseLogger
   server: Server
+  deadlines: NodeDeadlines
   stop: () => Promise<void>
 }
 
@@ -19,16 +17,18 @@ export interface WorkerOptions {
  * processes of the terminal, and the primary stops the embedded PostgreSQL only after its workers. Returns whether the worker is
  * being replaced and so need not hurry.
  */
-export function obeyPrimary ({ log, server, stop }: WorkerOptions): () => boolean {
+export function obeyPrimary ({ log, server, deadlines, stop }: WorkerOptions): () => boolean {
   let isReplaced = false
-  const end = createEnd(log, stop)
+  const end = createEnd(log, deadlines, stop)
   let hasListened = server.listening
   server.once('listening', () => { hasListened = true })
   for (const signal of SIGNALS) process.on(signal, () => {})
   process.on('message', (message) => {
     const order = orderIn(message)
     if (order === undefined) return
-    if (isReplaced) setTimeout(() => server.closeAllConnections(), HURRY_MS).unref()
+    // When the node stops while this worker is being replaced, the requests that are left get as long as those of any
+    // node that stops.
+    if (isReplaced) setTimeout(() => server.closeAllConnections(), STOP_DEADLINES.connected).unref()
     else isReplaced = order === 'replace'
     end(0)
   })

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 import type { Test } from 'tap'
 import { startEmbedded } from '../../node/embedded/server.ts'
+import { slowNode } from './deadlines.ts'
 import { until } from './until.ts'
 
 /** The folder of the PostgreSQL server that the test run uses. */
@@ -81,7 +82,8 @@ export interface TestDatabase {
  */
 export async function startDatabase (t: Test): Promise<TestDatabase> {
   const dataDir = await prepareFolder(t)
-  const { tcpUrl: url = '', stop } = await startEmbedded({ dataDir, tcp: true, settings: { fsync: 'off' } })
+  const settings = { fsync: 'off' }
+  const { tcpUrl: url = '', stop } = await startEmbedded({ dataDir, tcp: true, settings, deadlines: slowNode })
   t.teardown(stop)
   const postmaster = async () => parseInt(await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8'))
   return {

@@ -1,3 +1,4 @@
+import { multiplyNodeDeadlines } from '../../node/process/deadlines.ts'
 import { DEADLINES, multiplyDeadlines } from '../../schema/options/deadlines.ts'
 
 /** How much longer than usual nodes and apps of tests wait, so that a busy machine makes a test slow, but does not fail it. */
@@ -17,3 +18,6 @@ const { socketClose, responseCutOff, drain } = DEADLINES
  * outages has the defaults, `{ deadlines: {} }`.
  */
 export const slow = { ...multiplyDeadlines(FACTOR), socketClose, responseCutOff, drain }
+
+/** The deadlines of parts of a node in the process of a test. A node in another process has them by `DEADLINE_FACTOR`. */
+export const slowNode = multiplyNodeDeadlines(FACTOR)

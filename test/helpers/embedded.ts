@@ -7,7 +7,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { createClient } from '../../db/driver/client.ts'
 import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from '../../node/embedded/server.ts'
-import { TEST_TIMEOUT_MS } from './deadlines.ts'
+import { slowNode, TEST_TIMEOUT_MS } from './deadlines.ts'
 import { nodeCommand } from './node.ts'
 
 /** Settings of a server whose data need not survive a crash of the machine. */
@@ -15,7 +15,7 @@ export const quick = { fsync: 'off' }
 
 /** Starts a server that is stopped when the test ends. */
 export async function start (t: Test, dataDir: string, options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedServer> {
-  const server = await startEmbedded({ dataDir, settings: quick, ...options })
+  const server = await startEmbedded({ dataDir, settings: quick, deadlines: slowNode, ...options })
   t.teardown(() => server.stop())
   return server
 }
@@ -72,8 +72,10 @@ export interface OtherNode {
 export async function otherNode (t: Test, dataDir: string, { before = [], tcp = false, ...options }: OtherNodeOptions = {}): Promise<OtherNode> {
   const code = `
     import { startEmbedded } from ${JSON.stringify(new URL('../../node/embedded/server.ts', import.meta.url).href)}
+    const deadlines = ${JSON.stringify(slowNode)}
     const log = (line) => console.log(JSON.stringify({ line }))
-    const { stop, ...server } = await startEmbedded({ dataDir: ${JSON.stringify(dataDir)}, tcp: ${tcp}, settings: { fsync: 'off' }, log })
+    const [dataDir, settings] = [${JSON.stringify(dataDir)}, { fsync: 'off' }]
+    const { stop, ...server } = await startEmbedded({ dataDir, tcp: ${tcp}, settings, deadlines, log })
     console.log(JSON.stringify(server))
     process.stdin.resume().once('end', stop)`
   const { command: [file, args], env } = nodeCommand(['--input-type=module', '-e', code])

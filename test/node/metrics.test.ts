@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createDatabase } from '../helpers/database.ts'
+import { slowNode } from '../helpers/deadlines.ts'
 import { spawnNode, startNode, stopNode } from '../helpers/node.ts'
 import { serveMetricsOfWorkers } from '../../node/metrics/workers.ts'
 import { until } from '../helpers/until.ts'
@@ -97,7 +98,9 @@ t.test('14.2 a METRICS_PORT in use stops the start with a sentence', async (t) =
 t.test('14.2 the primary of a cluster serves the metrics of all workers, also of those that are slow or have ended', async (t) => {
   const worker = fileURLToPath(new URL('fixtures/metrics-worker.ts', import.meta.url))
   cluster.setupPrimary({ exec: worker, execArgv: [], silent: true })
-  const server = await serveMetricsOfWorkers({ host: '127.0.0.1', port: 0, onError: (error) => t.fail(`${error}`), workerMs: 2000 })
+  const deadlines = { ...slowNode, workerMetrics: 2000 }
+  const onError = (error: unknown) => { t.fail(`${error}`) }
+  const server = await serveMetricsOfWorkers({ host: '127.0.0.1', port: 0, onError, deadlines })
   const workers = [cluster.fork(), cluster.fork()] as const
   t.teardown(async () => {
     for (const worker of Object.values(cluster.workers!)) worker!.process.kill('SIGKILL')

@@ -7,6 +7,7 @@ import t from 'tap'
 import { createClient } from '../../db/driver/client.ts'
 import { readSecret } from '../../node/settings/secret.ts'
 import { startEmbedded } from '../../node/embedded/server.ts'
+import { slowNode } from '../helpers/deadlines.ts'
 import { prepareFolder } from '../helpers/database.ts'
 import { nodeCommand, spawnNode, startNode, stopNode } from '../helpers/node.ts'
 
@@ -35,7 +36,7 @@ t.test('4 with the embedded PostgreSQL, the node and the commands encrypt signin
   const DATA_DIR = cwd
   const node = await startNode(t, { cwd, settings: { DATA_DIR, ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: 'horse battery staple' } })
   t.notMatch(node.stdout, /"level":40/)
-  const { url, stop } = await startEmbedded({ dataDir: DATA_DIR })
+  const { url, stop } = await startEmbedded({ dataDir: DATA_DIR, deadlines: slowNode })
   t.teardown(stop)
   const sql = createClient(url, { max: 1 })
   t.teardown(() => sql.end())

@@ -12,6 +12,7 @@ import { localUrl } from '../../node/http/local-address.ts'
 import { createPrettyLog } from '../../node/terminal/pretty-log.ts'
 import { usher } from '../helpers/backup.ts'
 import { createDatabase } from '../helpers/database.ts'
+import { slowNode } from '../helpers/deadlines.ts'
 import { logged, spawnNode, stopNode, type TestNode } from '../helpers/node.ts'
 import { spawnOnTerminal } from '../helpers/terminal.ts'
 
@@ -101,12 +102,13 @@ t.test('14.5 the printed address is localhost, unless that leads to another prog
   }
   const bound = await listen('127.0.0.1')
   const url = `http://127.0.0.1:${bound.port}`
-  t.equal(await localUrl(url, bound), `http://localhost:${bound.port}`)
+  t.equal(await localUrl(url, bound, slowNode.localConnection), `http://localhost:${bound.port}`)
   t.equal(await localUrl('http://192.0.2.1:3000', { address: '192.0.2.1', family: 'IPv4', port: 3000 }), 'http://192.0.2.1:3000')
   const hasIpv6 = await listen('::1', bound.port).then(() => true, () => false)
   const { lookup } = await import('node:dns/promises')
   const names = (await lookup('localhost', { all: true })).map(({ address }) => address)
-  if (hasIpv6 && names.includes('::1')) t.equal(await localUrl(url, bound), url, 'another program listens on ::1')
+  const shown = await localUrl(url, bound, slowNode.localConnection)
+  if (hasIpv6 && names.includes('::1')) t.equal(shown, url, 'another program listens on ::1')
 })
 
 t.test('14.5 settings, port and data folder: all problems are reported at once, and nothing is created', { buffered: true }, async (t) => {

@@ -9,7 +9,7 @@ import type { Mail, Mailer } from '../../schema/options/options.ts'
 import type { Deadlines } from '../../schema/options/deadlines.ts'
 import { openCore } from '../helpers/core.ts'
 import { testDatabaseUrl, uniqueSchema } from '../helpers/database.ts'
-import { slow } from '../helpers/deadlines.ts'
+import { slow, slowNode } from '../helpers/deadlines.ts'
 import { createMailer, startMailServer, startRefusingServer, type Replies } from '../helpers/mail.ts'
 import { openSql } from '../helpers/sql.ts'
 import { until } from '../helpers/until.ts'
@@ -43,7 +43,7 @@ async function start (
 
 t.test('4.7 a mail server gets a plain-text mail from the node\'s sender address', async (t) => {
   const server = await startMailServer(t)
-  const { mailer, close } = createSmtpMailer(server.url, FROM)
+  const { mailer, close } = createSmtpMailer(server.url, FROM, slowNode)
   t.teardown(close)
   const { send, empty } = await start(t, mailer)
   await send(to)
@@ -80,7 +80,7 @@ t.test('4.7 a failed mail is sent again, and logged without the address and the 
 t.test('4.7 a mail is given up when its link expires, or at once after a permanent error', async (t) => {
   let attempts = 0
   const server = await startMailServer(t, (to) => { attempts++; return to.startsWith('nobody') ? 550 : 450 })
-  const { mailer, close } = createSmtpMailer(server.url, FROM)
+  const { mailer, close } = createSmtpMailer(server.url, FROM, slowNode)
   t.teardown(close)
   const { send, sql, lines, logged, empty } = await start(t, mailer)
   await send('nobody@example.com')
@@ -125,7 +125,7 @@ t.test('4.7 only a mail server that refuses the recipient or the content ends th
     const effect = isFinal ? 'ends them' : 'gets the mail when that is mended'
     await t.test(`4.7 one that refuses ${what} ${effect}`, async (t) => {
       const server = await startRefusingServer(t, replies)
-      const { mailer, close } = createSmtpMailer(server.url, FROM)
+      const { mailer, close } = createSmtpMailer(server.url, FROM, slowNode)
       t.teardown(close)
       current = mailer
       const count = logged().length

@@ -4,6 +4,7 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { openMailTemplates } from '../../node/mail/templates.ts'
 import { createSmtpMailer } from '../../node/mail/smtp.ts'
+import { slowNode } from '../helpers/deadlines.ts'
 import { createRenderer } from '../../plugins/outbox/mails/render.ts'
 import { readMailTemplates } from '../../plugins/outbox/mails/mail-templates.ts'
 import { mailNames, mailValues, type MailName } from '../../schema/options/mail.ts'
@@ -149,7 +150,7 @@ t.test('15.2 each mail has two templates, and there are no others', async (t) =>
 
 t.test('15.2 a mail server gets both forms of a mail', async (t) => {
   const server = await startMailServer(t)
-  const { mailer, close } = createSmtpMailer(server.url, 'Usher <usher@example.com>')
+  const { mailer, close } = createSmtpMailer(server.url, 'Usher <usher@example.com>', slowNode)
   t.teardown(close)
   const mail = { to: 'ada@example.com', subject: 'Hello', text: `A link:\n\n${link}\n`, html: `<p>A link: <a href="${link}">here</a></p>\n` }
   await mailer(mail)

@@ -9,6 +9,7 @@ import { openSql, untilBlocked } from '../helpers/sql.ts'
 import { temporaryFolder } from '../helpers/temporary-folder.ts'
 import { until } from '../helpers/until.ts'
 import { createSmtpMailer } from '../../node/mail/smtp.ts'
+import { slowNode } from '../helpers/deadlines.ts'
 
 const invalid = { errors: ['token is invalid or has expired'] }
 const accepted = { message: 'If there is a user with this address, a link to set a password is on its way' }
@@ -221,7 +222,7 @@ t.test('4.6 and 4.7 changing, setting and resetting a password', async (t) => {
 
 t.test('4.7 in a host with a mail server, the link leads to the host\'s page, and the log has no secret', async (t) => {
   const server = await startMailServer(t)
-  const { mailer, close } = createSmtpMailer(server.url, 'usher@example.com')
+  const { mailer, close } = createSmtpMailer(server.url, 'usher@example.com', slowNode)
   t.teardown(close)
   const lines: string[] = []
   const app = Fastify({ pluginTimeout: 0, logger: { level: 'trace', stream: { write: (line: string) => { lines.push(line) } } } })

@@ -9,6 +9,7 @@ import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import usher from '../../../app.ts'
 import { startEmbedded } from '../../../node/embedded/server.ts'
+import { slowNode } from '../../helpers/deadlines.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { prepareFolder, testDatabaseUrl, uniqueSchema } from '../../helpers/database.ts'
 import { createProxy } from '../../helpers/proxy.ts'
@@ -18,7 +19,12 @@ import { temporaryFolder } from '../../helpers/temporary-folder.ts'
 // A server that is read-only, like a standby, and has the same password.
 t.teardown(() => {})
 const primary = new URL(await testDatabaseUrl())
-const readOnly = await startEmbedded({ dataDir: await prepareFolder(t, temporaryFolder(t)), tcp: true, settings: { fsync: 'off', default_transaction_read_only: 'on' } })
+const readOnly = await startEmbedded({
+  dataDir: await prepareFolder(t, temporaryFolder(t)),
+  tcp: true,
+  settings: { fsync: 'off', default_transaction_read_only: 'on' },
+  deadlines: slowNode,
+})
 t.teardown(readOnly.stop)
 const owner = postgres(readOnly.tcpUrl!, { max: 1 })
 await owner.unsafe('set default_transaction_read_only = off')

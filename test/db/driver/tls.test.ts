@@ -4,6 +4,7 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import usher from '../../../app.ts'
 import { startEmbedded } from '../../../node/embedded/server.ts'
+import { slowNode } from '../../helpers/deadlines.ts'
 import { createUsher } from '../../helpers/app.ts'
 import { prepareFolder } from '../../helpers/database.ts'
 import { openSql } from '../../helpers/sql.ts'
@@ -24,7 +25,7 @@ async function startServer (t: Test) {
     chownSync(join(data, file), uid, gid)
   }
   const settings = { fsync: 'off', ssl: 'on', ssl_ca_file: 'ca.crt' }
-  const { tcpUrl, stop } = await startEmbedded({ dataDir, tcp: true, settings })
+  const { tcpUrl, stop } = await startEmbedded({ dataDir, tcp: true, settings, deadlines: slowNode })
   t.teardown(stop)
   return new URL(tcpUrl!)
 }

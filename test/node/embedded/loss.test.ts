@@ -68,7 +68,7 @@ t.test('a start chooses another port if that of the last server is taken, and ot
 t.test('a server that cannot be started again is retried until the obstacle is gone', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const lines: string[] = []
-  const server = await start(t, dataDir, { log: (line) => lines.push(line), limits: { retryMs: 10 } })
+  const server = await start(t, dataDir, { log: (line) => lines.push(line), retryMs: 10 })
   const pid = await postmaster(dataDir)
   const [global, away] = ['global', 'away'].map((name) => join(dataDir, 'postgres/data', name)) as [string, string]
   await rename(global, away)
@@ -85,7 +85,7 @@ t.test('a server that cannot be started again is retried until the obstacle is g
 t.test('a stop while the server cannot be started again ends the attempts', { buffered: true }, async (t) => {
   const dataDir = await prepareFolder(t)
   const lines: string[] = []
-  const server = await start(t, dataDir, { log: (line) => lines.push(line), limits: { retryMs: 600_000 } })
+  const server = await start(t, dataDir, { log: (line) => lines.push(line), retryMs: 600_000 })
   const pid = await postmaster(dataDir)
   await rm(join(dataDir, 'postgres/data/global'), { recursive: true })
   process.kill(pid, 'SIGKILL')

@@ -10,6 +10,8 @@ import { createClient } from '../../../db/driver/client.ts'
 import { startEmbedded } from '../../../node/embedded/server.ts'
 import { accountFor, findPrograms, chooseRunAs } from '../../../node/embedded/binaries.ts'
 import { openCluster, readRunning, reason, urlOf, type Cluster } from '../../../node/embedded/cluster.ts'
+import { NODE_DEADLINES } from '../../../node/process/deadlines.ts'
+import { slowNode } from '../../helpers/deadlines.ts'
 import { isReplaceable } from '../../../node/embedded/attach.ts'
 import { launch, linesOf, SOCKET_PORT } from '../../../node/embedded/launch.ts'
 import { takeLease } from '../../../node/embedded/lease.ts'
@@ -257,7 +259,7 @@ t.test('a server that hangs is not treated as one that has ended', { buffered: t
   const one = await start(t, dataDir)
   const pid = await postmaster(dataDir)
   process.kill(pid, 'SIGSTOP')
-  const coming = start(t, dataDir, { limits: { answerMs: 1_000 } })
+  const coming = start(t, dataDir, { deadlines: { ...slowNode, embeddedAnswer: 1_000 } })
   await until('a second server has been started', async () => /still in use/.test(await readFile(join(dataDir, 'postgres/log'), 'utf8')))
   process.kill(pid, 'SIGCONT')
   t.match(await coming, { started: false, url: one.url })
@@ -266,10 +268,10 @@ t.test('a server that hangs is not treated as one that has ended', { buffered: t
 
 t.test('a server that starts slowly is not replaced before PostgreSQL can recognise it', async (t) => {
   const starting = { pid: process.pid, port: 1, hasSocket: false, hasTcp: false, ready: false, isComplete: false }
-  t.equal(isReplaceable(starting, 29_000), false, 'its shared memory is not recorded yet')
-  t.equal(isReplaceable(starting, 31_000), true, 'the process id belongs to another process by now')
-  t.equal(isReplaceable({ ...starting, isComplete: true }, 1_000), true)
-  t.equal(isReplaceable({ ...starting, pid: 999_999_999 }, 0), true)
+  t.equal(isReplaceable(starting, 29_000, NODE_DEADLINES), false, 'its shared memory is not recorded yet')
+  t.equal(isReplaceable(starting, 31_000, NODE_DEADLINES), true, 'the process id belongs to another process by now')
+  t.equal(isReplaceable({ ...starting, isComplete: true }, 1_000, NODE_DEADLINES), true)
+  t.equal(isReplaceable({ ...starting, pid: 999_999_999 }, 0, NODE_DEADLINES), true)
 })
 
 t.test('only log lines of the failed server itself are used as the reason of its failure', async (t) => {
@@ -335,8 +337,9 @@ if (isRoot) {
         const running = await readRunning(cluster)
         return running?.ready && running
       })
-      t.equal(await takeLease(cluster, { ...running, pid: running.pid + 1 }), undefined, 'not for a server that another one has replaced')
-      const lease = await takeLease(cluster, running)
+      const replaced = { ...running, pid: running.pid + 1 }
+      t.equal(await takeLease(cluster, replaced, slowNode), undefined, 'not for a server that another one has replaced')
+      const lease = await takeLease(cluster, running, slowNode)
       t.equal(await capabilities(closed), 2, 'CAP_DAC_OVERRIDE')
       t.match(await query(urlOf(cluster, running), 'select 1 as one'), [{ one: 1 }])
       t.equal(await lease!.release(), true)
