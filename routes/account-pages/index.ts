@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { serveAssets } from './assets.ts'
 import { addForm, addFormParser, createFormOperations, createOriginCheck } from './forms.ts'
-import { listPages, MAIL_LINK, type Page } from './page-list.ts'
+import { listPages, type Page } from './page-list.ts'
 import { createRenderer, explain, type PageValues } from './render.ts'
 import { createReturnTo } from './return-to.ts'
 
@@ -21,7 +21,7 @@ const pages: FastifyPluginAsync = async (app) => {
     app.get(page.path, { schema: { hide: true } }, (request, reply) =>
       reply.headers(headersOf(page, request)).type('text/html; charset=utf-8').send(render(page, valuesOf(page, request))))
 
-    if (page.script === MAIL_LINK) addEncodedLinks(app, page.path)
+    if (page.mailLink) addEncodedLinks(app, page.path)
 
     const { form } = page
     if (!form) continue

@@ -15,6 +15,8 @@ export interface Page {
   isPersonal?: boolean
   /** What the page says if its address has one of these parameters. */
   notices?: Readonly<Record<string, PageText>>
+  /** What its template has around the content of the form, if a mail links to the page with a token. */
+  mailLink?: MailLink
   form?: {
     operation: FormOperation
     /** Where the browser goes after success, relative to the page. */
@@ -24,8 +26,20 @@ export interface Page {
   }
 }
 
+/** The operations of a page to which mails link, below the prefix, and its texts. */
+export interface MailLink {
+  /** Checks the token. */
+  check: string
+  /** Uses it. */
+  action: string
+  /** The page that helps if the token is not valid, and the text of the link to it. */
+  help: [path: string, text: PageText]
+  /** What the page says after success. */
+  done: PageText
+}
+
 /** The script of the pages to which mails link, with a token. */
-export const MAIL_LINK = 'mail-link.js'
+const MAIL_LINK = 'mail-link.js'
 
 /** Returns the pages that the options ask for. */
 export function listPages (
@@ -49,7 +63,18 @@ export function listPages (
       form: { operation: operations.requestReset, next: 'forgot-password?sent' },
     },
     ...passwordUrl === undefined
-      ? [{ path: '/set-password', template: 'set-password', title: 'setPasswordTitle', script: MAIL_LINK } as const]
+      ? [{
+        path: '/set-password',
+        template: 'set-password',
+        title: 'setPasswordTitle',
+        script: MAIL_LINK,
+        mailLink: {
+          check: 'auth/password-reset/check',
+          action: 'auth/password-reset/confirm',
+          help: ['forgot-password', 'requestLink'],
+          done: 'passwordSet',
+        },
+      } satisfies Page]
       : [],
     ...signUp
       ? [
@@ -66,11 +91,36 @@ export function listPages (
             template: 'confirm-sign-up',
             title: 'confirmSignUpTitle',
             script: MAIL_LINK,
-          } as const,
+            mailLink: {
+              check: 'auth/sign-up/check',
+              action: 'auth/sign-up/confirm',
+              help: ['sign-up', 'signUpTitle'],
+              done: 'confirmSignUpDone',
+            },
+          } satisfies Page,
         ]
       : [],
-    { path: '/verify-email', template: 'verify-email', title: 'verifyTitle', script: MAIL_LINK },
-    { path: '/undo', template: 'undo', title: 'undoTitle', script: MAIL_LINK },
+    {
+      path: '/verify-email',
+      template: 'verify-email',
+      title: 'verifyTitle',
+      script: MAIL_LINK,
+      mailLink: {
+        check: 'auth/email-verification/check',
+        action: 'auth/email-verification/confirm',
+        help: ['account', 'accountTitle'],
+        done: 'verifyDone',
+      },
+    },
+    {
+      path: '/undo',
+      template: 'undo',
+      title: 'undoTitle',
+      script: MAIL_LINK,
+      mailLink: {
+        check: 'auth/undo/check', action: 'auth/undo', help: ['forgot-password', 'requestLink'], done: 'undoDone',
+      },
+    },
     { path: '/account', template: 'account', title: 'accountTitle', script: 'account.js', isPersonal: true },
   ]
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { escapeHtml, parseTemplate, type Template } from '../../plugins/support/template.ts'
 import type { Options } from '../../schema/options/options.ts'
 import { failureTexts, pageTexts, type PageText } from '../../schema/options/page-texts.ts'
-import type { Page } from './page-list.ts'
+import type { MailLink, Page } from './page-list.ts'
 
 const FOLDER = join(import.meta.dirname, 'templates')
 
@@ -26,7 +26,10 @@ export interface PageValues {
 }
 
 const values: readonly (keyof PageValues)[] = ['alert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl', 'canVerify']
-const names = [...Object.keys(pageTexts), ...values, 'title', 'productName', 'language', 'root', 'assets', 'script']
+const ofLinks = ['linkCheck', 'linkAction', 'helpPath', 'helpText', 'linkDone']
+const ofPages = ['title', 'productName', 'language', 'root', 'assets', 'script', ...ofLinks]
+const names = [...Object.keys(pageTexts), ...values, ...ofPages]
+
 /**
  * Returns a function that renders pages from their templates.
  *
@@ -34,28 +37,42 @@ const names = [...Object.keys(pageTexts), ...values, 'title', 'productName', 'la
  */
 export function createRenderer ({ pages: { texts: given, productName, language } }: Pick<Options, 'pages'>, assets: string) {
   const texts = { ...pageTexts, ...given }
-  const layout = readFileSync(join(FOLDER, 'layout.html'), 'utf8').split('{{content}}')
+  const [layout, mailLink] = [readFrame('layout'), readFrame('mail-link')]
   const templates = new Map<string, Template>()
 
-  function templateOf (name: string): Template {
+  function templateOf (name: string, isMailLink: boolean): Template {
     const known = templates.get(name)
     if (known) return known
-    const template = parseTemplate(layout.join(readFileSync(join(FOLDER, `${name}.html`), 'utf8')), { names, escape: escapeHtml })
+    const content = readTemplate(name)
+    const source = layout.join(isMailLink ? mailLink.join(content) : content)
+    const template = parseTemplate(source, { names, escape: escapeHtml })
     templates.set(name, template)
     return template
+  }
+
+  function describeLink ({ check, action, help: [helpPath, helpText], done }: MailLink) {
+    return {
+      linkCheck: check, linkAction: action, helpPath, helpText: texts[helpText], linkDone: texts[done],
+    }
   }
 
   return {
     texts,
 
-    render ({ path, template, title, script }: Page, values: PageValues): string {
+    render ({ path, template, title, script, mailLink }: Page, values: PageValues): string {
       // URLs are relative to the page, so that it works below a prefix and behind a proxy that changes the path.
       const root = path.lastIndexOf('/') === 0 ? './' : '../'
       const page = { title: texts[title], productName, language, root, assets: `${root}${assets}`, script }
-      return templateOf(template)({ ...texts, ...page, ...values })
+      const link = mailLink && describeLink(mailLink)
+      return templateOf(template, mailLink !== undefined)({ ...texts, ...page, ...link, ...values })
     },
   }
 }
+
+const readTemplate = (name: string): string => readFileSync(join(FOLDER, `${name}.html`), 'utf8')
+
+// Returns what precedes and follows the content that a template is put around.
+const readFrame = (name: string): string[] => readTemplate(name).split('{{content}}')
 
 /** Returns the texts of a page for a failure. */
 export function explain (error: { code?: string, message: string, errors?: readonly string[] }, texts: Readonly<Record<PageText, string>>): string {
