@@ -139,13 +139,13 @@ export async function findResults (db: Database, keys: readonly string[]): Promi
       and([eb('kind', 'in', ['post', 'post-update']), not(exists(selectFrom('posts').select('posts.id').whereRef('posts.id', '=', 'record_id')
         .where('author_id', 'not in', selectFrom('deleted_users').select('deleted_users.user_id'))))]),
       and([eb('kind', '=', 'upload'), not(exists(selectFrom('uploads').select('uploads.id').whereRef('uploads.id', '=', 'record_id').where('user_id', 'is not', null)))]),
-    ]).as('isGone'))
+    ]).$castTo<boolean>().as('isGone'))
     .where('key', '=', sql<string>`any(${keys}::uuid[])`)
     .execute()
   const expired = rows.filter(({ isExpired }) => isExpired).map(({ key }) => key)
   if (expired.length > 0) await deleteExpired(db, (query) => query.where('key', '=', sql<string>`any(${expired}::uuid[])`))
   const byKey = Map.groupBy(rows.filter(({ isExpired }) => !isExpired), ({ key }) => key)
-  return keys.map((key) => (byKey.get(key) ?? []) as unknown as StoredResult[])
+  return keys.map((key) => byKey.get(key) ?? [])
 }
 
 /** Deletes at most `limit` results that have expired. Returns the number of deleted results. */

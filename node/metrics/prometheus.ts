@@ -55,7 +55,7 @@ export function toText (metrics: readonly PrometheusMetric[]): Promise<string> {
 
 /** Combines the metrics of several processes. */
 export function combine (processes: readonly (readonly PrometheusMetric[])[]): PrometheusMetric[] {
-  return Registry.aggregate(processes as unknown as object[]).getMetricsAsArray(undefined as never) as unknown as PrometheusMetric[]
+  return Registry.aggregate([...processes]).getMetricsAsArray(undefined as never) as unknown as PrometheusMetric[]
 }
 
 /** Returns those metrics that only grow, and that remain when their process has ended. */

@@ -64,13 +64,13 @@ export function createPolicy ({ policy: rules, userFields }: Pick<Options, 'poli
 
   // Returns a user with only those of the host's fields that are given and that have a value.
   function withFields (user: UserRow, fields: UserFields): UserRow {
-    const shown: Record<string, unknown> = { ...user }
+    const shown: UserRow & Record<string, unknown> = { ...user }
     for (const { name } of userFields) delete shown[name]
     for (const { name } of fields) {
-      const value: unknown = user[name as keyof UserRow]
+      const value: unknown = Reflect.get(user, name)
       if (value !== null && value !== undefined) shown[name] = value
     }
-    return shown as unknown as UserRow
+    return shown
   }
 
   return {

@@ -75,7 +75,7 @@ const parsers = new Map<string, ReturnType<typeof createParser>>()
 function parseLimits (given: object): Given {
   const problems: string[] = []
   const options = Object.entries(Settings.properties).map(([name, schema]) => {
-    const value: unknown = given[name as never]
+    const value: unknown = Reflect.get(given, name)
     if (value === undefined) return [name, defaultOf(schema)]
     const parse = parsers.get(name) ?? createParser(Type.Object({ [name]: schema }))
     parsers.set(name, parse)
@@ -120,7 +120,7 @@ function readDatabaseUrl (name: string, given: unknown): string {
 
 function isEmitter (given: unknown): boolean {
   if (typeof given !== 'object' || given === null) return false
-  return ['on', 'removeListener', 'emit'].every((name) => typeof given[name as never] === 'function')
+  return ['on', 'removeListener', 'emit'].every((name) => typeof Reflect.get(given, name) === 'function')
 }
 
 function readClient (sql: Sql): Sql {

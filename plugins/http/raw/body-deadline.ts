@@ -48,7 +48,7 @@ export default fp(async function bodyDeadline (app) {
   // Routes without a body get no hook, because every hook costs throughput.
   const onRoute: onRouteHookHandler = (route) => {
     const bodiless = [route.method].flat().every((method) => method === 'GET' || method === 'HEAD')
-    if (!bodiless && !readsForm(route)) route.preParsing = [route.preParsing ?? [], onPreParsing].flat() as never
+    if (!bodiless && !readsForm(route)) route.preParsing = [...[route.preParsing ?? []].flat(), onPreParsing]
   }
   app.addHook('onRoute', onRoute)
 }, { name: 'usher-body-deadline', dependencies: ['usher-options'] })

@@ -33,8 +33,8 @@ function resolveTypeOf (name: string, resolvers: HostGraphql['resolvers']): Ushe
 
 // A field may have the name of a member of all objects, such as `constructor`.
 function memberOf (option: object, type: string, field: string): any {
-  const members = Object.hasOwn(option, type) ? option[type as never] as object : {}
-  return Object.hasOwn(members, field) ? members[field as never] : undefined
+  const members: object = Object.hasOwn(option, type) ? Reflect.get(option, type) : {}
+  return Object.hasOwn(members, field) ? Reflect.get(members, field) : undefined
 }
 
 type Option = 'resolvers' | 'loaders'
