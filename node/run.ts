@@ -1,6 +1,5 @@
 import { lookup } from 'node:dns/promises'
 import type { AddressInfo } from 'node:net'
-import { resolve } from 'node:path'
 import Fastify, { type FastifyInstance } from 'fastify'
 import usher from '../app.ts'
 import pipelining from '../plugins/http/raw/pipelining.ts'
@@ -28,7 +27,7 @@ import { waitForDatabase } from './wait-for-database.ts'
 import { audiences, type Policy } from '../schema/options/policy.ts'
 import { settlesWithin } from '../schema/runtime/in-time.ts'
 import { PROGRAM } from '../schema/runtime/program.ts'
-import { serviceOptions } from './settings/service-options.ts'
+import { serviceOptions, storageOf } from './settings/service-options.ts'
 import type { Settings } from './settings/settings.ts'
 import { webhooksOf } from './webhooks.ts'
 import { takeHandover, type Handover } from './workers/handover.ts'
@@ -105,7 +104,7 @@ interface Serving {
 async function serve (
   app: FastifyInstance, settings: Settings, data: Data, { setHeaders, handover, deadlines, isReplaced }: Serving
 ): Promise<string> {
-  const { DATA_DIR, ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES } = settings
+  const { ADMIN_EMAIL: email, ADMIN_PASSWORD: password, CORS_ORIGIN, UPLOAD_MAX_BYTES } = settings
   const { METRICS_HOST, METRICS_PORT } = settings
   const announces = handover?.announces ?? true
   if (announces) for (const warning of warningsOf(settings)) app.log.warn(warning)
@@ -144,7 +143,7 @@ async function serve (
     secret: data.secret,
     signUp: settings.SIGN_UP,
     origins: CORS_ORIGIN,
-    uploadsDir: resolve(DATA_DIR, 'uploads'),
+    ...storageOf(settings),
     uploadMaxBytes: UPLOAD_MAX_BYTES,
     uploadQuotaBytes: settings.UPLOAD_QUOTA_BYTES,
     uploadQuotaFiles: settings.UPLOAD_QUOTA_FILES,

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { stat } from 'node:fs/promises'
 import { insertAuditEntries } from '../../db/audit/audit.ts'
 import { setClock } from '../../db/driver/ids.ts'
 import { hasMigration } from '../../db/migrations/index.ts'
@@ -22,7 +21,6 @@ export interface Source {
   readonly database: string
   readonly schema: string
   readonly backend: StorageBackend
-  readonly uploadsDir: string
 }
 
 /** What a backup contains. */
@@ -37,7 +35,9 @@ interface UploadRecord { id: string, size: string, sha256: string, isOwned: bool
  * Makes a backup: passes its bytes to `write`, in constant memory. The rows are those of one moment. Files that are deleted from then on
  * are kept until the backup is complete, so each record has its bytes. Throws `BackupError`, and the errors of `write` and of the database.
  */
-export async function makeBackup ({ database, schema, backend, uploadsDir }: Source, write: (bytes: AsyncIterable<Uint8Array>) => Promise<void>): Promise<Result> {
+export async function makeBackup (
+  { database, schema, backend }: Source, write: (bytes: AsyncIterable<Uint8Array>) => Promise<void>
+): Promise<Result> {
   const [rows, keeper] = [openSession(database, schema, 'usher-backup'), openSession(database, schema, 'usher-backup')]
   const result: Result = { rows: {}, files: 0, fileBytes: 0, missing: 0, missingIds: [] }
 
@@ -46,8 +46,8 @@ export async function makeBackup ({ database, schema, backend, uploadsDir }: Sou
     await rows.applySettings()
     const manifest = await describe(rows, schema)
     const hasUploads = manifest.tables.some(({ name }) => name === 'uploads') && await declareFiles()
-    if (hasUploads && !await stat(uploadsDir).catch(() => undefined)) {
-      throw new BackupError(`There are no uploads in ${uploadsDir}: check DATA_DIR.`)
+    if (hasUploads && !await backend.exists()) {
+      throw new BackupError(`There are no uploads in ${backend.root}: check DATA_DIR.`)
     }
     const head = Buffer.from(JSON.stringify(manifest, null, 2))
     await archive.add(MANIFEST, head.length, [head])

@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto'
-import { opendir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { hasMigration, listRanMigrations, lockMigrations } from '../../db/migrations/index.ts'
 import { backupTables, isBackupTable } from '../../db/tables/backup-tables.ts'
 import { isUuid } from '../../db/driver/postgres.ts'
@@ -19,7 +17,6 @@ export interface Destination {
   readonly database: string
   readonly schema: string
   readonly backend: StorageBackend
-  readonly uploadsDir: string
   /** Whether sessions and signing keys are restored. */
   readonly keepsSessions: boolean
   /** The secret with which nodes will open the signing keys. */
@@ -47,13 +44,13 @@ export async function verifyBackup (file: string, onBytes: (total: number) => vo
 
 /**
  * Calls `confirm` if there are data already, and throws `BackupError` if nodes run. Changes nothing. Without a
- * database, only the folder of uploads is looked at.
+ * database, only the storage of uploads is looked at.
  */
 export async function inspectDestination (
-  { database, ...rest }: Pick<Destination, 'schema' | 'uploadsDir' | 'confirm'> & { database?: string | undefined }
+  { database, ...rest }: Pick<Destination, 'schema' | 'backend' | 'confirm'> & { database?: string | undefined }
 ): Promise<void> {
   if (database === undefined) {
-    const files = await countFiles(rest.uploadsDir)
+    const files = await rest.backend.count()
     if (files > 0) await rest.confirm(describeExisting(files))
     return
   }
@@ -112,13 +109,13 @@ interface Before { exists: boolean, installation: string | undefined, epoch: num
 
 // Returns what the database contains. Asks for confirmation if there is something.
 async function inspect (
-  session: Session, { schema, uploadsDir, confirm }: Pick<Destination, 'schema' | 'uploadsDir' | 'confirm'>
+  session: Session, { schema, backend, confirm }: Pick<Destination, 'schema' | 'backend' | 'confirm'>
 ): Promise<Before> {
   await refuseNodes(session)
   const ran = await listRanMigrations(session.db, schema)
   const newer = ran.find((name) => !hasMigration(name))
   if (newer) throw new BackupError(`A newer release of Usher has changed the database (${newer}): restore into another one, with another DATABASE_URL or DATA_DIR.`)
-  const files = await countFiles(uploadsDir)
+  const files = await backend.count()
   const [users] = ran.length > 0 ? await session.query<{ count: string }>(`select count(*) from ${quote(schema, 'users')}`) : []
   if (ran.length > 0 || files > 0) await confirm(describeExisting(files, users?.count))
   const epochs = ran.includes('0010-epochs') ? await session.query<{ epoch: number }>(`select epoch from ${quote(schema, 'current_epoch')}`) : []
@@ -127,16 +124,6 @@ async function inspect (
 
 const describeExisting = (files: number, users?: string) =>
   `${users === undefined ? 'an empty database' : `a database with ${users} users`} and ${files} files of uploads`
-
-// Returns 0 if the folder does not exist.
-async function countFiles (uploadsDir: string): Promise<number> {
-  let count = 0
-  const entries = await opendir(join(uploadsDir, 'files')).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-  })
-  if (entries) for await (const { name } of entries) if (name) count++
-  return count
-}
 
 async function timestampOf (session: Session, schema: string): Promise<string> {
   const [row] = await session.query<{ timestamp: string }>(`select timestamp from ${quote(schema, 'migrations')} order by name limit 1`)

@@ -7,6 +7,7 @@ import { compress, writeArchive } from '../backup/archive.ts'
 import { makeBackup, type Result } from '../backup/backup.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
 import { explain, requireDatabase } from '../data.ts'
+import { storageOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
 import { print } from '../terminal/print.ts'
 import { showProgress } from '../terminal/progress.ts'
@@ -34,14 +35,15 @@ async function backup (file: string, schemaName?: string, uploads?: string): Pro
   if (file === '-' && process.stdout.isTTY) throw new Error('A backup is not written to a terminal: redirect the output, or name a file.')
   requireDatabase(settings)
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...schemaName !== undefined && { schema: schemaName } })
-  const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
+  const backend = openBackend(storageOf(settings, uploads))
   await requireAnswer(settings)
   const data = await openCommandData(settings)
   const progress = showProgress('Backing up', describeBytes)
   const began = performance.now()
   let size = 0
   try {
-    const result = await makeBackup({ database: settings.NOTIFICATIONS_URL ?? data.url, schema, backend: openBackend({ uploadsDir }), uploadsDir }, async (bytes) => {
+    const source = { database: settings.NOTIFICATIONS_URL ?? data.url, schema, backend }
+    const result = await makeBackup(source, async (bytes) => {
       const update = (total: number) => progress.update(total)
       size = file === '-' ? await compress(bytes, process.stdout, update) : await writeArchive(path, bytes, update)
     })

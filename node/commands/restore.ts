@@ -7,6 +7,7 @@ import { StorageFailed, StorageFull } from '../../schema/uploads/upload.ts'
 import { BackupError, describeBytes } from '../backup/format.ts'
 import { inspectDestination, restoreBackup, verifyBackup, type Destination } from '../backup/restore.ts'
 import { explain, hasDatabase } from '../data.ts'
+import { storageOf } from '../settings/service-options.ts'
 import { readEnvironment } from '../settings/environment.ts'
 import { print } from '../terminal/print.ts'
 import { showProgress } from '../terminal/progress.ts'
@@ -49,9 +50,9 @@ export default {
 async function restore (file: string, { schema: name, uploads, replaces, yes, keepsSessions }: RestoreOptions): Promise<Output> {
   const settings = readEnvironment()
   const { schema } = readOptions({ databaseUrl: 'postgres://localhost', ...name !== undefined && { schema: name } })
-  const uploadsDir = resolve(uploads ?? resolve(settings.DATA_DIR, 'uploads'))
+  const backend = openBackend(storageOf(settings, uploads))
   const total = await stat(file).then(({ size }) => size, () => 0)
-  await refuseEarly(settings, { schema, uploadsDir, confirm: replaces ? async () => {} : refuse })
+  await refuseEarly(settings, { schema, backend, confirm: replaces ? async () => {} : refuse })
   const verified = await withProgress('Verifying', total, (onBytes) => verifyBackup(file, onBytes))
   // An embedded database is created only now.
   await requireAnswer(settings)
@@ -61,8 +62,7 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
       file,
       database: settings.NOTIFICATIONS_URL ?? data.url,
       schema,
-      backend: openBackend({ uploadsDir }),
-      uploadsDir,
+      backend,
       keepsSessions,
       secret: data.secret,
       onBytes,
@@ -81,7 +81,8 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
     }
   } catch (error) {
     if (error instanceof BackupError) throw error
-    throw new Error(explainRestore(error as Error, schema, uploadsDir) ?? explain(explainStart(error as Error, schema), settings), { cause: error })
+    const why = explainRestore(error as Error, schema, backend.root)
+    throw new Error(why ?? explain(explainStart(error as Error, schema), settings), { cause: error })
   } finally {
     await data.stop()
   }
@@ -89,7 +90,7 @@ async function restore (file: string, { schema: name, uploads, replaces, yes, ke
 
 // Verifying a large backup takes long, so what would be refused afterwards is refused before.
 async function refuseEarly (
-  settings: Settings, destination: Pick<Destination, 'schema' | 'uploadsDir' | 'confirm'>
+  settings: Settings, destination: Pick<Destination, 'schema' | 'backend' | 'confirm'>
 ): Promise<void> {
   // An embedded database that does not exist is not created for a backup that may be damaged.
   if (!hasDatabase(settings)) return inspectDestination(destination)
@@ -119,11 +120,11 @@ async function withProgress<T> (label: string, total: number, work: (onBytes: (d
   }
 }
 
-function explainRestore (error: Error, schema: string, uploadsDir: string): string | undefined {
+function explainRestore (error: Error, schema: string, root: string): string | undefined {
   if (error instanceof StorageFull || error instanceof StorageFailed) {
     const advice = error instanceof StorageFull ? 'free some space' : 'check the folder, its disk and its permissions'
     const { code } = error.cause as NodeJS.ErrnoException
-    return `The uploads cannot be written to ${uploadsDir} (${code}): ${advice}. Nothing was changed.`
+    return `The uploads cannot be written to ${root} (${code}): ${advice}. Nothing was changed.`
   }
   const { code } = error as { code?: string }
   if (code === '53100') return 'The database has no space left: free some. Nothing was changed.'

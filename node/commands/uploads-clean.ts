@@ -1,10 +1,9 @@
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { installationOf, listUnrecorded } from '../../db/uploads/uploads.ts'
 import type { Database } from '../../db/tables/index.ts'
 import type { StorageBackend, StoredBytes } from '../../plugins/uploads/backend.ts'
 import { openBackend } from '../../plugins/uploads/open-backend.ts'
 import { listStrayFiles } from '../../plugins/uploads/stray-files.ts'
+import { storageOf } from '../settings/service-options.ts'
 import { print } from '../terminal/print.ts'
 import { confirm } from './confirm.ts'
 import { withDatabase } from './with-database.ts'
@@ -21,11 +20,10 @@ export default {
   options: { 'dry-run': { type: 'boolean' }, yes: { type: 'boolean' }, 'ignore-other-databases': { type: 'boolean' } },
 
   run: ({ 'dry-run': isDry, yes, 'ignore-other-databases': ignoresOthers }) => withDatabase(async ({ db, options, settings }) => {
-    const folder = resolve(settings.DATA_DIR, 'uploads')
-    if (!existsSync(folder)) throw new Error(`There are no uploads in ${folder}: check DATA_DIR.`)
-    const backend = openBackend({ uploadsDir: folder })
+    const backend = openBackend(storageOf(settings))
+    if (!await backend.exists()) throw new Error(`There are no uploads in ${backend.root}: check DATA_DIR.`)
     if (!ignoresOthers && await backend.isShared(await installationOf(db, options.schema))) {
-      throw new Error(`Other databases have used ${folder}, and files may belong to them: ` +
+      throw new Error(`Other databases have used ${backend.root}, and files may belong to them: ` +
         'repeat the command with --ignore-other-databases if they are not needed.')
     }
     const strays = await collect(db, backend)

@@ -1,3 +1,4 @@
+import { join, resolve } from 'node:path'
 import type { UsherOptions } from '../../schema/options/options.ts'
 import { multiplyDeadlines } from '../../schema/options/deadlines.ts'
 import type { Settings } from './settings.ts'
@@ -37,6 +38,14 @@ export function serviceOptions (settings: Settings) {
       subscriptions: settings.LIVE_SUBSCRIPTIONS,
     },
   } satisfies UsherOptions
+}
+
+/**
+ * Returns the options of the plugin that select where uploads are, for nodes and for commands.
+ * @param folder replaces that of the settings
+ */
+export function storageOf ({ DATA_DIR }: Pick<Settings, 'DATA_DIR'>, folder = join(DATA_DIR, 'uploads')) {
+  return { uploadsDir: resolve(folder) } satisfies UsherOptions
 }
 
 /** Returns the cost of password hashes. */

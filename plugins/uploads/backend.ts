@@ -22,6 +22,8 @@ export type Stage = 'temporary' | 'published'
  * task is logged and repeated later.
  */
 export interface StorageBackend {
+  /** The place of everything that it stores, for people. */
+  readonly root: string
   /** The place of the published bytes, for people. */
   readonly location: string
   /**
@@ -29,6 +31,10 @@ export interface StorageBackend {
    * `usher: ` and names the option.
    */
   claim (database: string): Promise<void>
+  /** Returns whether there is something to read, before `claim` as well. Creates nothing. */
+  exists (): Promise<boolean>
+  /** Returns how many bytes are published, before `claim` as well: 0 if nothing exists. */
+  count (): Promise<number>
   /** Returns whether another database than this one has ever claimed the backend. */
   isShared (database: string): Promise<boolean>
   /**

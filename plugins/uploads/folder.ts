@@ -20,6 +20,7 @@ export function createFolder (path: string): StorageBackend {
   const pathOf = (stage: Stage, id: string) => join(folders[stage], id)
 
   return {
+    root,
     location: folders.published,
 
     async claim (database) {
@@ -30,6 +31,15 @@ export function createFolder (path: string): StorageBackend {
       } catch (cause) {
         throw new Error(`usher: uploadsDir cannot be used, ${adviceFor(cause as NodeJS.ErrnoException)}: ${(cause as Error).message}`, { cause })
       }
+    },
+
+    exists: () => stat(root).then(() => true, () => false),
+
+    async count () {
+      let count = 0
+      const entries = await opendir(folders.published).catch(undefinedIfMissing)
+      if (entries) for await (const { name } of entries) if (name) count++
+      return count
     },
 
     async isShared (database) {
