@@ -96,15 +96,16 @@ t.test('4 an ended session is forgotten when its tokens have expired', async (t)
 
   t.test('4 a running node deletes it too', async (t) => {
     const { admin } = one
-    // The row expires in three seconds, which is enough time for a node to start.
-    await sql`insert into ended_sessions values (${sessionOf(admin)}, now() - interval '15 minutes 57 seconds')`
-    const since = performance.now()
+    // The row expires in eight seconds, which is enough time for a node to start.
+    await sql`insert into ended_sessions values (${sessionOf(admin)}, now() - interval '15 minutes 52 seconds')`
     const two = await createUsher(t, one.options)
     t.equal(await works(two, admin), 401, 'it has ended, says the table')
-    await until('the row has expired', () => performance.now() - since > 3100)
-    const other = await two.createUser()
-    await two.inject('POST', '/api/auth/logout', { headers: other.headers })
-    t.equal(await works(two, admin), 200, 'no token of it can be about any more; this one is')
+    // No token of it can be about any more; this one is. A node forgets when it hears of another session.
+    await until('it is forgotten', async () => {
+      const other = await two.createUser()
+      await two.inject('POST', '/api/auth/logout', { headers: other.headers })
+      return await works(two, admin) === 200
+    })
   })
 })
 
