@@ -45,6 +45,9 @@ export function serveAssets (app: FastifyInstance): string {
 // All other texts are in the pages.
 const SHOWN: readonly PageText[] = [
   'forgotSent', 'signUpSent', 'profileSaved', 'emailPending', 'verifySent', 'passwordChanged', 'unknownDevice', 'sessionEnded', 'unreachable', 'failed',
+  'passkeyUnused', 'passkeyUnusedCode', 'passkeyRejected', 'passkeyFailed', 'passkeyExists', 'passkeyAdded',
+  'passkeyNotAdded', 'passkeyNeverUsed', 'passkeyRenamed', 'passkeyRemoved', 'passkeyRemoveConfirm', 'totpActive',
+  'totpRemoved', 'totpRemoveConfirm', 'recoveryNewConfirm', 'recoveryCopied', 'factorRequired', 'factorUnused',
 ]
 
 function textsOfScripts (texts: Readonly<Record<PageText, string>>) {

@@ -1,8 +1,11 @@
+import { Type } from '@sinclair/typebox'
 import { isUtf8 } from 'node:buffer'
 import { parse } from 'node:querystring'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { keepConnection, reportError, translate } from '../../plugins/http/errors.ts'
 import { Login } from '../../schema/auth/login.ts'
+import { Challenge } from '../../schema/auth/second-factor.ts'
+import { RecoveryCode, TotpCode } from '../../schema/auth/totp.ts'
 import { RequestReset } from '../../schema/auth/password.ts'
 import { SignUp } from '../../schema/auth/sign-up.ts'
 import { InvalidInput, OriginNotAllowed } from '../../schema/http/errors.ts'
@@ -15,6 +18,13 @@ import { createReadSignUp, createSignUp } from '../sign-up.ts'
 
 const BODY_BYTES = 16 * 1024
 const FIELDS = 20
+
+// The code of an app and a recovery code have a form each.
+const SecondFactorForm = Type.Object({
+  challenge: Challenge,
+  code: Type.Optional(TotpCode),
+  recoveryCode: Type.Optional(RecoveryCode),
+})
 
 /** What the form of a page does if the browser runs no scripts. */
 export interface FormOperation {
@@ -34,8 +44,9 @@ export type FormOperations = Awaited<ReturnType<typeof createFormOperations>>
  * same.
  */
 export async function createFormOperations (app: FastifyInstance) {
-  const { usherAuth: { callerOf, passwordLinks } } = app
-  const { rejectFlood, logIn } = createLogIn(app, await createCookies(app))
+  const { usherAuth: { callerOf, login, passwordLinks, totp } } = app
+  const cookies = await createCookies(app)
+  const { rejectFlood, logIn } = createLogIn(app, cookies)
   const signUp = createSignUp(app, await createSignUpCookie(app))
 
   return {
@@ -43,6 +54,20 @@ export async function createFormOperations (app: FastifyInstance) {
       body: Login,
       onRequest: rejectFlood,
       submit: (request: RequestOf<{ body: typeof Login }>, reply) => logIn(request, reply, request.body),
+    },
+    secondFactor: {
+      body: SecondFactorForm,
+      onRequest: rejectFlood,
+      async submit (request: RequestOf<{ body: typeof SecondFactorForm }>, reply) {
+        const { challenge, code, recoveryCode } = request.body
+        if ((code === undefined) === (recoveryCode === undefined)) throw new InvalidInput('code is required')
+        const given = code === undefined ? { recoveryCode: recoveryCode! } : { code }
+        const caller = callerOf(request, { actor: null })
+        const replaced = cookies.serves(request) ? cookies.read(request) : undefined
+        const loggedIn = await login.withSecondFactor(caller, { challenge, replaced }, (userId) =>
+          totp.prove(caller, userId, given))
+        cookies.set(reply, loggedIn.cookie, loggedIn.expiresAt)
+      },
     },
     requestReset: {
       body: RequestReset,

@@ -1,8 +1,10 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastify'
+import { PasskeysUnavailable } from '../../schema/auth/passkey.ts'
 import { serveAssets } from './assets.ts'
 import { addForm, addFormParser, createFormOperations, createOriginCheck } from './forms.ts'
 import { listPages, type Page } from './page-list.ts'
-import { createRenderer, explain, type PageValues } from './render.ts'
+import type { PageValues } from './page-values.ts'
+import { createRenderer, explain } from './render.ts'
 import { createReturnTo } from './return-to.ts'
 
 /**
@@ -10,7 +12,7 @@ import { createReturnTo } from './return-to.ts'
  * forms for login, a forgotten password and sign-up also work without.
  */
 const pages: FastifyPluginAsync = async (app) => {
-  const options = app.usherOptions
+  const { usherOptions: options, usherAuth: { passkeys } } = app
   if (!options.pages.enabled) return
   const { render, texts } = createRenderer(options, serveAssets(app))
   const readReturnTo = createReturnTo(options)
@@ -31,7 +33,12 @@ const pages: FastifyPluginAsync = async (app) => {
       checkOrigin,
       nextOf: (request) => (form.returns ? returnToOf(request) : undefined) ?? form.next,
       headersOf: (request) => headersOf(page, request),
-      renderFailure: (request, error) => render(page, { ...valuesOf(page, request), ...typedIn(request), alert: explain(error, texts) }),
+      renderFailure (request, error) {
+        const text = explain(error, texts)
+        const body = (request.body ?? {}) as Record<string, unknown>
+        const shown = form.explain?.({ error, text, body }) ?? { alert: text }
+        return render(page, { ...valuesOf(page, request), ...typedIn(request), ...shown })
+      },
     })
   }
 
@@ -44,9 +51,22 @@ const pages: FastifyPluginAsync = async (app) => {
     return {
       returnTo: returnTo ?? form?.next ?? '',
       loginUrl: `login${query}`,
+      secondFactorUrl: `login/second-factor${query}`,
+      ...hasPasskeys(request) && { canUsePasskeys: 'yes' },
       ...options.mailer && { canVerify: 'yes' },
       ...options.signUp && { signUpUrl: `sign-up${query}` },
       ...notice !== undefined && { notice: texts[notices[notice]!] },
+    }
+  }
+
+  // Browsers have passkeys for the domain of the public URL only.
+  function hasPasskeys (request: FastifyRequest): boolean {
+    try {
+      passkeys.relyingParty.of(request)
+      return true
+    } catch (error) {
+      if (error instanceof PasskeysUnavailable) return false
+      throw error
     }
   }
 

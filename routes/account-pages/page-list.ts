@@ -1,6 +1,17 @@
 import type { Options } from '../../schema/options/options.ts'
 import type { PageText } from '../../schema/options/page-texts.ts'
+import { InvalidChallenge, SecondFactorRequired } from '../../schema/auth/second-factor.ts'
 import type { FormOperation, FormOperations } from './forms.ts'
+import type { PageValues } from './page-values.ts'
+
+/** Why the form of a page has failed. */
+export interface FormFailure {
+  error: Error
+  /** What the user reads about it. */
+  text: string
+  /** The fields. Nothing about them is known if they could not be read. */
+  body: Readonly<Record<string, unknown>>
+}
 
 /** A page, with the operation that its form runs if the browser runs no scripts. */
 export interface Page {
@@ -23,6 +34,8 @@ export interface Page {
     next: string
     /** Whether it goes to the address in the parameter `returnTo` instead, if that is allowed. */
     returns?: boolean
+    /** Returns what the page shows of a failure; by default its text, at the top of the form. */
+    explain?: (failure: FormFailure) => PageValues
   }
 }
 
@@ -52,7 +65,14 @@ export function listPages (
       title: 'logIn',
       script: 'login.js',
       notices: { out: 'loggedOut' },
-      form: { operation: operations.logIn, next: 'account', returns: true },
+      form: { operation: operations.logIn, next: 'account', returns: true, explain: explainLogin },
+    },
+    {
+      path: '/login/second-factor',
+      template: 'login',
+      title: 'logIn',
+      script: 'login.js',
+      form: { operation: operations.secondFactor, next: '../account', returns: true, explain: explainSecondFactor },
     },
     {
       path: '/forgot-password',
@@ -123,4 +143,16 @@ export function listPages (
     },
     { path: '/account', template: 'account', title: 'accountTitle', script: 'account.js', isPersonal: true },
   ]
+}
+
+// After the first factor, the page asks for the second one.
+function explainLogin ({ error, text }: FormFailure): PageValues {
+  if (!(error instanceof SecondFactorRequired) || error.challenge === undefined) return { alert: text }
+  return { challenge: error.challenge, methods: error.methods.join(' ') }
+}
+
+// Without a challenge that may still be used, the login starts again.
+function explainSecondFactor ({ error, text, body: { challenge, recoveryCode } }: FormFailure): PageValues {
+  if (error instanceof InvalidChallenge || typeof challenge !== 'string' || challenge === '') return { alert: text }
+  return { challenge, ...recoveryCode === undefined ? { codeAlert: text } : { recoveryAlert: text } }
 }

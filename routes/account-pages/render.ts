@@ -4,31 +4,13 @@ import { escapeHtml, parseTemplate, type Template } from '../../plugins/support/
 import type { Options } from '../../schema/options/options.ts'
 import { failureTexts, pageTexts, type PageText } from '../../schema/options/page-texts.ts'
 import type { MailLink, Page } from './page-list.ts'
+import { valueNames, type PageValues } from './page-values.ts'
 
 const FOLDER = join(import.meta.dirname, 'templates')
 
-/** What a page shows besides its texts. */
-export interface PageValues {
-  /** A failure of the form. */
-  alert?: string
-  /** What has happened. */
-  notice?: string
-  /** What the user has entered. */
-  typedName?: string
-  typedEmail?: string
-  /** Where the login leads. */
-  returnTo?: string
-  /** The pages for sign-up and login, with where to go afterwards. */
-  signUpUrl?: string
-  loginUrl?: string
-  /** Not empty if a link to verify the address can be sent. */
-  canVerify?: string
-}
-
-const values: readonly (keyof PageValues)[] = ['alert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl', 'canVerify']
 const ofLinks = ['linkCheck', 'linkAction', 'helpPath', 'helpText', 'linkDone']
 const ofPages = ['title', 'productName', 'language', 'root', 'assets', 'script', ...ofLinks]
-const names = [...Object.keys(pageTexts), ...values, ...ofPages]
+const names = [...Object.keys(pageTexts), ...valueNames, ...ofPages]
 
 /**
  * Returns a function that renders pages from their templates.

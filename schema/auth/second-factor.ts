@@ -73,7 +73,9 @@ export const StepUpReply = Type.Object(LoginReply.properties, {
   description: 'The user is authenticated once more; the token belongs to the same session',
 })
 
-const Challenge = line({ minLength: 1, maxLength: 100, description: 'The `challenge` of the response to the first factor' })
+export const Challenge = line({
+  minLength: 1, maxLength: 100, description: 'The `challenge` of the response to the first factor',
+})
 
 /** The body of POST /api/auth/login/second-factor (contract 16.4). */
 export const CompleteLogin = Type.Object({

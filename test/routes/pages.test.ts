@@ -4,7 +4,8 @@ import type { InjectOptions } from 'fastify'
 import t from 'tap'
 import usher from '../../app.ts'
 import { readOptions } from '../../schema/options/read-options.ts'
-import { createUsher } from '../helpers/app.ts'
+import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { createUsher, type LoggedIn } from '../helpers/app.ts'
 import { openHost } from '../helpers/host.ts'
 import { createMailer } from '../helpers/mail.ts'
 import { until } from '../helpers/until.ts'
@@ -25,7 +26,10 @@ const usherOfTest = await createUsher(t, {
   pages: { productName: evil, color: '#FE0', language: 'de', texts: { logIn: 'Anmelden', wrongCredentials: `Falsch ${evil}` } },
 })
 const { inject, createUser, admin } = usherOfTest
-const all = ['/login', '/forgot-password', '/set-password', '/sign-up', '/sign-up/confirm', '/verify-email', '/undo', '/account']
+const all = [
+  '/login', '/login/second-factor', '/forgot-password', '/set-password', '/sign-up', '/sign-up/confirm',
+  '/verify-email', '/undo', '/account',
+]
 
 function send (path: string, payload: string | Record<string, string>, headers: InjectOptions['headers'] = { 'sec-fetch-site': 'same-origin' }) {
   const body = typeof payload === 'string' ? payload : `${new URLSearchParams(payload)}`
@@ -117,6 +121,97 @@ t.test('15.2 the login form works without JavaScript', async (t) => {
   t.notMatch(wrong.body, 'value="wrong"')
   const log = (await inject('GET', `/api/audit?user=${user.id}`, { headers: admin.headers })).json()
   t.equal(log[0].action, 'login')
+})
+
+/** Sets up an authenticator app. Returns the codes that are accepted: the next one, and recovery codes. */
+async function enrol ({ headers }: LoggedIn) {
+  const { secret } = (await inject('POST', '/api/auth/totp', { headers })).json()
+  const step = Math.floor(Date.now() / 30_000)
+  const confirmed = await inject('POST', '/api/auth/totp/confirm', { headers, payload: { code: codeOf(secret, step) } })
+  return { code: codeOf(secret, step + 1), recoveryCodes: confirmed.json().recoveryCodes as string[] }
+}
+
+const challengeIn = (body: string): string => /name="challenge" value="([\w.-]+)"/.exec(body)![1]!
+
+t.test('16.4 without JavaScript, the login asks for the code of the app and keeps returnTo', async (t) => {
+  const user = await createUser()
+  const { code } = await enrol(user)
+  const asked = await send('/login?returnTo=/a', { email: user.email, password: user.password })
+  t.equal(asked.statusCode, 401)
+  t.equal(asked.headers['set-cookie'], undefined)
+  t.equal(asked.headers['cache-control'], 'no-store')
+  t.equal(asked.headers['content-security-policy'], policy())
+  t.match(asked.body, 'action="./login/second-factor?returnTo=%2Fa"')
+  t.match(asked.body, /data-step="first" hidden>[^]*data-step="second">/)
+  t.match(asked.body, 'id="alert"></p>', 'nothing has failed')
+  const challenge = challengeIn(asked.body)
+
+  const wrong = await send('/login/second-factor?returnTo=/a', { challenge, code: '<b>' })
+  t.equal(wrong.statusCode, 401)
+  t.match(wrong.body, 'id="code-alert">This code is wrong or was used already.</p>')
+  t.match(wrong.body, /<input id="code" [^>]*\sautofocus\s/)
+  t.equal(challengeIn(wrong.body), challenge)
+  t.notMatch(wrong.body, '<b>')
+  t.match(wrong.body, 'action="../login/second-factor?returnTo=%2Fa"')
+
+  const done = await send('/login/second-factor?returnTo=/a', { challenge, code })
+  t.strictSame([done.statusCode, done.headers.location, done.body], [303, '/a', ''])
+  const [{ name, value }] = done.cookies as [{ name: string, value: string }]
+  t.equal((await inject('POST', '/api/auth/refresh', { headers: { cookie: `${name}=${value}` } })).statusCode, 200)
+})
+
+t.test('16.4 without JavaScript, a recovery code completes a login', async (t) => {
+  const user = await createUser()
+  const { recoveryCodes: [recoveryCode] } = await enrol(user)
+  const logIn = async () => challengeIn((await send('/login', { email: user.email, password: user.password })).body)
+  const challenge = await logIn()
+  const wrong = await send('/login/second-factor', { challenge, recoveryCode: 'wrong' })
+  t.equal(wrong.statusCode, 401)
+  t.match(wrong.body, 'id="recovery-alert">This code is wrong or was used already.</p>')
+  t.match(wrong.body, '<details id="recovery" open>')
+  t.match(wrong.body, /<input id="recovery-code" [^>]*\sautofocus\s/)
+  const done = await send('/login/second-factor', { challenge, recoveryCode: recoveryCode!.toUpperCase() })
+  t.strictSame([done.statusCode, done.headers.location], [303, '../account'])
+  const again = await send('/login/second-factor', { challenge: await logIn(), recoveryCode: recoveryCode! })
+  t.equal(again.statusCode, 401, 'once')
+})
+
+t.test('16.4 without JavaScript, the login starts again after five wrong codes, and says so', async (t) => {
+  const user = await createUser()
+  const { code } = await enrol(user)
+  const challenge = challengeIn((await send('/login', { email: user.email, password: user.password })).body)
+  for (let attempt = 0; attempt < 5; attempt++) {
+    t.match((await send('/login/second-factor', { challenge, code: '000000' })).body, 'data-step="first" hidden>')
+  }
+  const { statusCode, headers, body } = await send('/login/second-factor?returnTo=/a', { challenge, code })
+  t.strictSame([statusCode, headers['set-cookie']], [401, undefined])
+  t.match(body, 'id="alert">That took too long, or there were too many attempts. Log in again.</p>')
+  t.match(body, /data-step="first">[^]*action="\.\.\/login\?returnTo=%2Fa"[^]*data-step="second" hidden>/)
+  t.notMatch(body, challenge)
+})
+
+t.test('16.4 a form for the second factor with hostile content gets a page with a clear failure', async (t) => {
+  const inputs: [string, number, string][] = [
+    ['', 400, 'id="alert">Challenge is required.'],
+    ['challenge=&code=1', 400, 'id="alert">Challenge must not be blank.'],
+    ['challenge=x', 400, 'id="code-alert">Code is required.'],
+    ['challenge=x&code=1&recoveryCode=2', 400, 'id="recovery-alert">Code is required.'],
+    ['challenge=x&code=1', 401, 'id="alert">That took too long'],
+    ['challenge=x&challenge=y&code=1', 400, 'id="alert">Challenge must be a string.'],
+    ['challenge=x&code=%00', 400, 'id="code-alert">Code must not contain control characters.'],
+    [`challenge=${'x'.repeat(101)}&code=1`, 400, 'Challenge must be at most 100 characters.'],
+    [`challenge=x&code=${'1'.repeat(65)}`, 400, 'id="code-alert">Code must be at most 64 characters.'],
+    [`challenge=x&recoveryCode=${'1'.repeat(129)}`, 400, 'RecoveryCode must be at most 128 characters.'],
+    [`challenge=${encodeURIComponent('"><script>')}&code=`, 401, 'id="alert">That took too long'],
+    [`code=${'x'.repeat(20_000)}`, 413, 'The form could not be read.'],
+  ]
+  for (const [payload, status, text] of inputs) {
+    const { statusCode, body } = await send('/login/second-factor', payload)
+    t.equal(statusCode, status, payload.slice(0, 60))
+    t.match(body, text)
+    t.notMatch(body, '<script>')
+  }
+  t.equal((await send('/login/second-factor', 'challenge=x&code=1', {})).statusCode, 403, 'of another site')
 })
 
 t.test('15.2 the form for a forgotten password works without JavaScript, and says the same for every address', async (t) => {

@@ -1,41 +1,17 @@
-import { announce, Failure, onSubmit, onUse, pageUrl, send, texts } from './page.js'
+import { announce, Failure, onSubmit, onUse, texts } from './page.js'
+import { call, leave, refresh } from './session.js'
+import { requireFactor, showWays } from './ways.js'
 
 const UNAUTHORIZED = 401
 const find = (selector) => document.querySelector(selector)
 const times = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: 'medium', timeStyle: 'short' })
 
-// Only in memory, where it is lost with the page.
-let token
 let user
-
-// The cookie of the session, which no script can read, gives another token.
-async function refresh () {
-  const reply = await send('POST', 'auth/refresh')
-  token = reply.token
-  user = reply.user
-}
-
-/** Sends a request of the user. If the token has expired, gets another one and tries once more. */
-async function call (method, path, body) {
-  try {
-    return await send(method, path, body, token)
-  } catch (error) {
-    if (error.status !== UNAUTHORIZED) throw error
-  }
-  await refresh().catch((error) => error.status === UNAUTHORIZED ? leave() : Promise.reject(error))
-  return send(method, path, body, token)
-}
-
-// Never resolves: another page is loading.
-function leave (query = '') {
-  location.replace(pageUrl(`login${query}`))
-  return new Promise(() => {})
-}
 
 function showUser () {
   find('#name').value = user.name
   find('#email').value = user.email ?? ''
-  find('[data-username]').value = user.email ?? ''
+  for (const field of document.querySelectorAll('[data-username]')) field.value = user.email ?? ''
   const unverified = find('#unverified')
   if (unverified) unverified.hidden = user.emailVerified !== false
 }
@@ -110,6 +86,7 @@ if (verify) {
 }
 
 onUse(find('#log-out'), 'click', find('#sessions-alert'), logOut)
+onUse(find('#required-log-out'), 'click', find('#required-alert'), logOut)
 onUse(find('#log-out-everywhere'), 'click', find('#sessions-alert'), async () => {
   await call('DELETE', 'auth/sessions')
   await logOut()
@@ -118,10 +95,24 @@ onUse(find('#log-out-everywhere'), 'click', find('#sessions-alert'), async () =>
 // A browser may show the page from its memory after the user has logged out.
 addEventListener('pageshow', ({ persisted }) => { if (persisted) location.reload() })
 
+// Whoever must have a second factor sees only how to get one, until then.
+function showRest (isShown) {
+  for (const section of document.querySelectorAll('[data-rest]')) section.hidden = !isShown
+}
+
+async function showAll () {
+  await Promise.all([showSessions(), showWays(showSessions)])
+  showRest(true)
+}
+
 try {
-  await refresh()
+  user = await refresh()
   showUser()
-  await showSessions()
+  await showAll().catch((error) => {
+    if (error.code !== 'SECOND_FACTOR_MISSING') throw error
+    showRest(false)
+    return requireFactor(showAll)
+  })
   find('#account').hidden = false
 } catch (error) {
   if (error.status === UNAUTHORIZED) await leave()

@@ -8,12 +8,16 @@ const TIMEOUT_MS = 30_000
 
 /** A failure with a sentence for the user. */
 export class Failure extends Error {
-  constructor (message, status, code) {
+  constructor (message, status, data = {}) {
     super(message)
     this.status = status
-    this.code = code
+    this.code = data.code
+    this.data = data
   }
 }
+
+/** The user has cancelled an action, which therefore says nothing. */
+export class Cancelled extends Error {}
 
 /** Returns the address of a page. */
 export const pageUrl = (path) => new URL(path, root).href
@@ -36,7 +40,7 @@ export async function request (method, path, body, token) {
     // What is no JSON does not come from the service, but from a proxy in front of it.
     throw new Failure(texts.unreachable, response?.status)
   }
-  if (!response.ok) throw new Failure(explain(data), response.status, data.code)
+  if (!response.ok) throw new Failure(explain(data), response.status, data)
   return { data, headers: response.headers }
 }
 
@@ -59,6 +63,7 @@ export function onUse (target, event, alert, action) {
     try {
       await action()
     } catch (error) {
+      if (error instanceof Cancelled) return
       alert.textContent = error instanceof Failure ? error.message : texts.failed
       if (!(error instanceof Failure)) console.error(error)
     } finally {
@@ -75,7 +80,7 @@ export function onSubmit (form, action) {
     try {
       await action(Object.fromEntries(new FormData(form)))
     } catch (error) {
-      form.querySelector('input[name]:enabled')?.focus()
+      form.querySelector('input[name]:not([type=hidden]):enabled')?.focus()
       throw error
     }
   })

@@ -1,0 +1,116 @@
+// The session of the account page: its token, its requests, and the dialog that authenticates the user once more.
+import { Cancelled, Failure, onSubmit, onUse, pageUrl, send, texts } from './page.js'
+import { isSupported, usePasskey } from './passkeys.js'
+
+const UNAUTHORIZED = 401
+const find = (selector) => document.querySelector(selector)
+const dialog = find('#step-up')
+
+// Only in memory, where it is lost with the page.
+let token
+
+/** Gets another token by the cookie of the session, which no script can read. Returns the user. */
+export async function refresh () {
+  const reply = await send('POST', 'auth/refresh')
+  token = reply.token
+  return reply.user
+}
+
+/** Takes a token of the same session that says more about its user. */
+export function setToken (given) {
+  token = given
+}
+
+/** Opens the login. Never resolves, because another page is loading. */
+export function leave (query = '') {
+  location.replace(pageUrl(`login${query}`))
+  return new Promise(() => {})
+}
+
+/**
+ * Sends a request of the user. If the token has expired, gets another one and tries once more. If the user must be
+ * authenticated once more, asks for that and tries again. Throws `Failure`, and `Cancelled` if the user refuses.
+ */
+export async function call (method, path, body) {
+  try {
+    return await callOnce(method, path, body)
+  } catch (error) {
+    if (error.code !== 'STEP_UP_REQUIRED') throw error
+  }
+  await stepUp()
+  return callOnce(method, path, body)
+}
+
+async function callOnce (method, path, body) {
+  try {
+    return await send(method, path, body, token)
+  } catch (error) {
+    if (error.code !== 'INVALID_TOKEN') throw error
+  }
+  await refresh().catch((error) => error.status === UNAUTHORIZED ? leave() : Promise.reject(error))
+  return send(method, path, body, token)
+}
+
+let settle
+
+/**
+ * Authenticates the user once more, in a dialog. Throws `Failure`, and `Cancelled` if the user closes the dialog.
+ * @param isFactorNeeded whether the password does not suffice
+ */
+export async function stepUp ({ isFactorNeeded = false } = {}) {
+  const { totp, passkeys } = await callOnce('GET', 'auth/second-factor')
+  for (const element of dialog.querySelectorAll('[data-factor]')) {
+    element.hidden = element.dataset.factor === 'code' ? totp === null : totp !== null || isFactorNeeded
+  }
+  for (const form of dialog.querySelectorAll('form')) {
+    form.reset()
+    form.querySelector('[role=alert]').textContent = ''
+  }
+  find('#step-up-passkey').hidden = !isSupported || passkeys === 0
+  find('#step-up-alert').textContent = ''
+  return new Promise((resolve, reject) => {
+    settle = (isDone) => isDone ? resolve() : reject(new Cancelled())
+    dialog.showModal()
+    dialog.querySelector(':not([hidden])').focus()
+  })
+}
+
+async function prove (proof) {
+  const reply = await callOnce('POST', 'auth/step-up', proof)
+  token = reply.token
+  const done = settle
+  settle = undefined
+  dialog.close()
+  done?.(true)
+}
+
+// Also by Escape.
+dialog.addEventListener('close', () => settle?.(false))
+onUse(find('#step-up-cancel'), 'click', find('#step-up-alert'), async () => dialog.close())
+onSubmit(find('#step-up-password-form'), ({ password }) => prove({ password }))
+onSubmit(find('#step-up-code-form'), ({ code }) => prove({ code }))
+onSubmit(find('#step-up-recovery-form'), ({ recoveryCode }) => prove({ recoveryCode }))
+onUse(find('#step-up-passkey'), 'click', find('#step-up-alert'), async () => {
+  const credential = await usePasskey(await callOnce('POST', 'auth/step-up/options'))
+  // Who has abandoned it can still use another way, or cancel.
+  if (!credential) return
+  await prove({ credential }).catch((error) => {
+    throw error.code === 'WRONG_SECOND_FACTOR' ? new Failure(texts.passkeyRejected) : error
+  })
+})
+
+const confirmation = find('#confirmation')
+
+/** Asks whether something that cannot be undone shall be done. Throws `Cancelled` if not. */
+export function confirm (question, label) {
+  find('#confirmation-question').textContent = question
+  find('#confirmation-yes').textContent = label
+  confirmation.returnValue = ''
+  confirmation.showModal()
+  return new Promise((resolve, reject) => {
+    confirmation.addEventListener('close', () => {
+      if (confirmation.returnValue === 'yes') resolve()
+      else reject(new Cancelled())
+    }, { once: true })
+  })
+}

@@ -1,0 +1,34 @@
+/** What a page shows besides its texts. */
+export interface PageValues {
+  /** A failure of the form. */
+  alert?: string
+  /** A failure of the code of an app, or of a recovery code. */
+  codeAlert?: string
+  recoveryAlert?: string
+  /** What has happened. */
+  notice?: string
+  /** What the user has entered. */
+  typedName?: string
+  typedEmail?: string
+  /** Where the login leads. */
+  returnTo?: string
+  /** The pages for sign-up and login, with where to go afterwards. */
+  signUpUrl?: string
+  loginUrl?: string
+  /** Where the form for the second factor is sent. */
+  secondFactorUrl?: string
+  /** To which login the second factor belongs, once the first one was right. */
+  challenge?: string
+  /** The second factors that the user has, separated by spaces. */
+  methods?: string
+  /** Not empty if the service has passkeys for this page. */
+  canUsePasskeys?: string
+  /** Not empty if a link to verify the address can be sent. */
+  canVerify?: string
+}
+
+/** The names of these values, as placeholders of templates. */
+export const valueNames: readonly (keyof PageValues)[] = [
+  'alert', 'codeAlert', 'recoveryAlert', 'notice', 'typedName', 'typedEmail', 'returnTo', 'signUpUrl', 'loginUrl',
+  'secondFactorUrl', 'challenge', 'methods', 'canUsePasskeys', 'canVerify',
+]

@@ -1,0 +1,320 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { codeOf } from '../../plugins/auth/totp/codes.ts'
+import { createUsher } from '../helpers/app.ts'
+import { looks, openPage as openPageIn, startBrowser, type Watched } from '../helpers/browser.ts'
+import { openSql } from '../helpers/sql.ts'
+
+const browser = await startBrowser(t)
+const openPage = (t: Test, url: string, options?: BrowserContextOptions) => openPageIn(t, url, options, browser)
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const { SHOTS } = process.env
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+
+// Browsers have passkeys on this host without https.
+async function serve (t: Test, options: Parameters<typeof createUsher>[1] = {}) {
+  const usher = await createUsher(t, { prefix: '/accounts', ...options })
+  const { port } = new URL(await usher.app.listen({ port: 0, host: '127.0.0.1' }))
+  return { ...usher, sql: openSql(t, usher), url: `http://localhost:${port}${usher.prefix}` }
+}
+
+async function logIn (page: Page, { email, password }: { email: string, password: string }): Promise<void> {
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await button(page, 'Log in').first().click()
+}
+
+/**
+ * Lets pages that are opened from now on see a browser that offers no passkeys in fields. There, the authenticator of
+ * these tests approves of the offer before the test can do anything else.
+ */
+async function withoutOffers (page: Page): Promise<void> {
+  await page.addInitScript(() => Object.assign(PublicKeyCredential, { isConditionalMediationAvailable: undefined }))
+}
+
+/** Adds an authenticator whose user approves of everything at once. */
+async function addAuthenticator (page: Page) {
+  const session = await page.context().newCDPSession(page)
+  await session.send('WebAuthn.enable', { enableUI: false })
+  const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  })
+  return {
+    /** Whether the user can prove to be the one whose device it is. */
+    verify: (isUserVerified: boolean) => session.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified }),
+    count: async () => (await session.send('WebAuthn.getCredentials', { authenticatorId })).credentials.length,
+  }
+}
+
+const step = () => Math.floor(Date.now() / 30_000)
+
+/** Sets up an authenticator app on the account page. Returns its secret and the recovery codes. */
+async function enrol (t: Test, page: Page) {
+  await button(page, 'Set up an authenticator app').click()
+  await page.getByRole('img', { name: 'QR code for the authenticator app' }).waitFor()
+  await check(t, page, 'totp-set-up')
+  const secret = (await page.locator('#totp-secret').textContent())!.replaceAll(' ', '')
+  await page.getByLabel('Code', { exact: true }).and(page.locator('#totp-code')).fill('000 000')
+  await button(page, 'Activate').click()
+  await page.getByText('This code is wrong or was used already.').waitFor()
+  t.equal(await page.evaluate(() => document.activeElement?.id), 'totp-code')
+  const used = step()
+  await page.locator('#totp-code').fill(codeOf(secret, used))
+  await button(page, 'Activate').click()
+  await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor()
+  await check(t, page, 'recovery-codes')
+  const recoveryCodes = await page.locator('#recovery-list li').allTextContents()
+  t.equal(recoveryCodes.length, 10)
+  await button(page, 'I have stored them').click()
+  await page.getByText('Recovery codes left: 10').waitFor()
+  t.equal(await page.locator('#recovery-list li').count(), 0, 'the page forgets them')
+  // Each code is accepted once, and that of the next step already.
+  return { next: codeOf(secret, used + 1), recoveryCodes }
+}
+
+// Each state in light and dark, on a phone and a desktop, but not in all combinations, which takes too long.
+const shown = looks.filter(({ name }) => SHOTS || ['light, phone', 'dark, desktop'].includes(name))
+
+const checked = new Set<string>()
+
+/** Checks a state of a page, once. With the variable SHOTS, stores what it looks like in that folder. */
+async function check (t: Test, page: Page, name: string): Promise<void> {
+  if (checked.has(name)) return
+  checked.add(name)
+  const size = page.viewportSize()!
+  await page.evaluate(axe)
+  for (const { name: look, colorScheme, viewport } of shown) {
+    await page.setViewportSize(viewport)
+    await page.emulateMedia({ colorScheme })
+    // Evaluated by the debugger, because the policy of the pages forbids scripts of others.
+    const violations = await page.evaluate(async () => {
+      const { axe } = globalThis as never as {
+        axe: { run (options: object): Promise<{ violations: { id: string, nodes: { html: string }[] }[] }> }
+      }
+      const { violations } = await axe.run({ resultTypes: ['violations'] })
+      return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
+    })
+    t.strictSame(violations, [], `${name}, ${look}`)
+    t.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name}, ${look}: fits`)
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}-${look.replace(', ', '-')}.png`, fullPage: true })
+  }
+  await page.setViewportSize(size)
+  await page.emulateMedia({ colorScheme: 'light' })
+}
+
+/** Checks that a page did nothing that it must not do, apart from requests that fail with these statuses. */
+function watch (t: Test, { foreign, problems }: Watched, statuses: readonly number[] = []): void {
+  t.strictSame(foreign, [])
+  const failed = /^Failed to load resource: the server responded with a status of (\d+)/
+  t.strictSame(problems.map((problem) => Number(failed.exec(problem)?.[1] ?? NaN) || problem), statuses)
+}
+
+t.test('16.4 an authenticator app: set up, log in with it, confirm with it, remove it', async (t) => {
+  const { url, createUser, sql } = await serve(t)
+  const user = await createUser()
+  const watched = await openPage(t, `${url}/login`)
+  const { page } = watched
+  await logIn(page, user)
+  const { next, recoveryCodes } = await enrol(t, page)
+  await check(t, page, 'totp-active')
+  await button(page, 'Log out').click()
+
+  await page.getByText('You are logged out.').waitFor()
+  await logIn(page, user)
+  const code = page.locator('#code')
+  await code.waitFor()
+  t.equal(await page.evaluate(() => document.activeElement?.id), 'code')
+  await code.fill('123456')
+  await page.keyboard.press('Enter')
+  await page.getByText('This code is wrong or was used already.').waitFor()
+  t.equal(await page.evaluate(() => document.activeElement?.id), 'code')
+  await check(t, page, 'second-factor')
+  await code.fill(next)
+  await page.keyboard.press('Enter')
+  await page.waitForURL(`${url}/account`)
+
+  await button(page, 'Remove the app').waitFor()
+  await sql`update sessions set auth_time = now() - interval '1 day' where user_id = ${user.id}`
+  await button(page, 'Remove the app').click()
+  await check(t, page, 'confirmation')
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove the app' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Confirm that it is you' })
+  await dialog.waitFor()
+  t.equal(await page.evaluate(() => document.activeElement?.id), 'step-up-code')
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'hidden' })
+  t.equal(await page.evaluate(() => document.activeElement?.id), 'totp-remove', 'the focus is where it was')
+  await button(page, 'Remove the app').click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove the app' }).click()
+  await dialog.getByText('Use a recovery code instead').click()
+  await check(t, page, 'step-up')
+  await dialog.getByLabel('Recovery code', { exact: true }).fill('wrong')
+  await page.keyboard.press('Enter')
+  await dialog.getByText('This code is wrong or was used already.').waitFor()
+  await dialog.getByLabel('Recovery code', { exact: true }).fill(recoveryCodes[0]!)
+  await page.keyboard.press('Enter')
+  await page.getByText('The authenticator app and the recovery codes are removed.').waitFor()
+  await button(page, 'Set up an authenticator app').waitFor()
+  watch(t, watched, [403, 401, 401, 403, 403, 403])
+})
+
+t.test('16.4 a login starts again after five wrong codes, and what was typed before is gone', async (t) => {
+  const { url, createUser } = await serve(t)
+  const user = await createUser()
+  const { page } = await openPage(t, `${url}/login`)
+  await logIn(page, user)
+  const { recoveryCodes } = await enrol(t, page)
+  await button(page, 'Log out').click()
+  await page.getByText('You are logged out.').waitFor()
+  await logIn(page, user)
+  for (let attempt = 0; attempt < 6; attempt++) {
+    await page.locator('#code').fill(`00000${attempt}`)
+    const answered = page.waitForResponse(/second-factor/)
+    await page.locator('#code-form button').click()
+    await answered
+  }
+  await page.getByText('That took too long, or there were too many attempts. Log in again.').waitFor()
+  t.equal(await page.getByLabel('Password', { exact: true }).inputValue(), '')
+  await logIn(page, user)
+  await page.getByText('Use a recovery code instead').click()
+  await page.getByLabel('Recovery code', { exact: true }).fill(recoveryCodes[1]!)
+  await page.keyboard.press('Enter')
+  await page.getByText('Recovery codes left: 9').waitFor()
+})
+
+t.test('16.3 a passkey: add, rename, log in by button, by the list of the field, and remove it', async (t) => {
+  const { url, createUser, sql } = await serve(t)
+  const user = await createUser()
+  const watched = await openPage(t, `${url}/login`)
+  const { page } = watched
+  const authenticator = await addAuthenticator(page)
+  await check(t, page, 'login')
+  await logIn(page, user)
+  await page.getByText('You have no passkey yet.').waitFor()
+  await authenticator.verify(false)
+  await button(page, 'Add a passkey').click()
+  await page.getByText('No passkey was added.').waitFor()
+  await authenticator.verify(true)
+  await button(page, 'Add a passkey').click()
+  await page.getByText('The passkey is added.').waitFor()
+  t.equal(await authenticator.count(), 1)
+  await button(page, 'Add a passkey').click()
+  await page.getByText('This device has a passkey for your account already.').waitFor()
+  await page.getByRole('button', { name: /^Rename / }).click()
+  const name = page.getByLabel('Name of the passkey')
+  await check(t, page, 'passkey-rename')
+  await name.fill('<b>Key</b>')
+  await page.keyboard.press('Enter')
+  await page.getByText('The passkey is renamed.').waitFor()
+  await page.getByText('<b>Key</b>', { exact: true }).waitFor()
+  await page.getByText('Last used: never').waitFor()
+  await check(t, page, 'passkey')
+
+  // The browser offers it in the field for the address, and the authenticator approves of that.
+  const loggedIn = page.waitForResponse(`${url}/api/auth/login/passkey`)
+  await button(page, 'Log out').click()
+  t.equal((await loggedIn).status(), 200)
+  await button(page, 'Remove <b>Key</b>').waitFor()
+  t.notOk(await page.getByText('Last used: never').isVisible())
+
+  await withoutOffers(page)
+  await button(page, 'Log out').click()
+  await page.getByText('You are logged out.').waitFor()
+  await authenticator.verify(false)
+  await button(page, 'Sign in with a passkey').click()
+  await page.getByText('No passkey was used. You can try again, or log in with your password.').waitFor()
+  await authenticator.verify(true)
+  await button(page, 'Sign in with a passkey').click()
+  await page.waitForURL(`${url}/account`)
+  await button(page, 'Remove <b>Key</b>').waitFor()
+
+  await sql`update sessions set auth_time = now() - interval '1 day' where user_id = ${user.id}`
+  await button(page, 'Remove <b>Key</b>').click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Confirm that it is you' })
+  await dialog.waitFor()
+  await check(t, page, 'step-up-password')
+  await dialog.getByLabel('Password', { exact: true }).fill('wrong')
+  await page.keyboard.press('Enter')
+  await dialog.getByText('The current password is wrong.').waitFor()
+  await dialog.getByRole('button', { name: 'Use a passkey' }).click()
+  await page.getByText('The passkey is removed.').waitFor()
+  await page.getByText('You have no passkey yet.').waitFor()
+
+  await button(page, 'Log out').click()
+  await page.getByText('You are logged out.').waitFor()
+  await button(page, 'Sign in with a passkey').click()
+  await page.getByText('This passkey was not accepted. Try another one, or log in with your password.').waitFor()
+  await logIn(page, user)
+  await page.waitForURL(`${url}/account`)
+  await button(page, 'Log out').waitFor()
+  watch(t, watched, [403, 403, 401])
+})
+
+t.test('16.4 a passkey completes a login with a password, and who abandons it can enter a code', async (t) => {
+  const { url, createUser } = await serve(t)
+  const user = await createUser()
+  const { page } = await openPage(t, `${url}/login`)
+  const authenticator = await addAuthenticator(page)
+  await withoutOffers(page)
+  await logIn(page, user)
+  const { next } = await enrol(t, page)
+  await button(page, 'Add a passkey').click()
+  await page.getByText('The passkey is added.').waitFor()
+  for (const isVerified of [false, true]) {
+    await button(page, 'Log out').click()
+    await page.getByText('You are logged out.').waitFor()
+    await logIn(page, user)
+    await authenticator.verify(isVerified)
+    await button(page, 'Use a passkey').click()
+    if (isVerified) continue
+    await page.getByText('No passkey was used. You can try again, or enter a code.').waitFor()
+    await page.locator('#code').fill(next)
+    await page.keyboard.press('Enter')
+    await button(page, 'Log out').waitFor()
+  }
+  await page.waitForURL(`${url}/account`)
+  await button(page, 'Log out').waitFor()
+})
+
+t.test('16.4 where a second factor is required, the account page leads to one, and then shows the rest', async (t) => {
+  const { url, app } = await serve(t, { secondFactor: 'everyone' })
+  const password = 'quiet lantern river'
+  const byApp = { email: 'ada@example.com', password }
+  const byPasskey = { email: 'grace@example.com', password }
+  for (const { email } of [byApp, byPasskey]) await app.usher.users.create({ name: 'Somebody', email, password })
+  const { page } = await openPage(t, `${url}/login`)
+  await addAuthenticator(page)
+  await withoutOffers(page)
+  await logIn(page, byApp)
+  await page.getByText('Set up an app or a passkey to go on.').waitFor()
+  t.notOk(await page.getByLabel('Current password').isVisible())
+  await check(t, page, 'required')
+  await enrol(t, page)
+  await page.getByLabel('Current password').waitFor()
+  t.notOk(await page.getByText('A second factor is needed').isVisible())
+
+  await button(page, 'Log out').click()
+  await page.getByText('You are logged out.').waitFor()
+  await logIn(page, byPasskey)
+  await page.getByText('Set up an app or a passkey to go on.').waitFor()
+  await button(page, 'Add a passkey').click()
+  const dialog = page.getByRole('dialog', { name: 'Confirm that it is you' })
+  await dialog.waitFor()
+  t.notOk(await dialog.getByLabel('Password', { exact: true }).isVisible(), 'a password is no second factor')
+  await page.keyboard.press('Escape')
+  await page.getByText('this session started without it').waitFor()
+  await page.getByRole('main').getByRole('button', { name: 'Confirm that it is you' }).click()
+  await dialog.getByRole('button', { name: 'Use a passkey' }).click()
+  await page.getByLabel('Current password').waitFor()
+  await button(page, 'Log out').waitFor()
+})
