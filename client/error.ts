@@ -1,5 +1,8 @@
 /** The body of a failed response: `{ errors }` for 400, otherwise `{ error, code? }`. */
-interface FailureBody { error?: string, code?: string, errors?: readonly string[] }
+interface FailureBody extends SecondFactorDemand { error?: string, code?: string, errors?: readonly string[] }
+
+/** What a login needs whose code is `SECOND_FACTOR_REQUIRED`. */
+interface SecondFactorDemand { challenge?: string, methods?: readonly string[] }
 
 /** The code of a request that is not repeated, because somebody else has logged in since. */
 export const USER_CHANGED = 'USER_CHANGED'
@@ -13,19 +16,25 @@ export class UsherError extends Error {
   readonly code: string | undefined
   /** One sentence per problem. */
   readonly problems: readonly string[]
+  /** With the code `SECOND_FACTOR_REQUIRED`, what `completeLogin` takes besides the second factor. */
+  readonly challenge: string | undefined
+  /** The second factors that the user has: `totp`, `recovery-code`, `passkey`. */
+  readonly methods: readonly string[]
 
-  constructor (status: number, problems: readonly string[], code?: string) {
+  constructor (status: number, problems: readonly string[], code?: string, { challenge, methods = [] }: SecondFactorDemand = {}) {
     super(problems.join('; ') || `The server responded with ${status}`)
     this.status = status
     this.problems = problems
     this.code = code
+    this.challenge = challenge
+    this.methods = methods
   }
 }
 
 /** Creates the error of a failed response from its parsed body, which may be anything, because a proxy may have sent it. */
 export function toError (status: number, body: unknown): UsherError {
-  const { error, code, errors } = (typeof body === 'object' && body !== null ? body : {}) as FailureBody
-  return new UsherError(status, errors ?? (error === undefined ? [] : [error]), code)
+  const { error, code, errors, ...demand } = (typeof body === 'object' && body !== null ? body : {}) as FailureBody
+  return new UsherError(status, errors ?? (error === undefined ? [] : [error]), code, demand)
 }
 
 /** Reads the error of a failed response. */

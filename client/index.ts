@@ -46,6 +46,10 @@ export interface UsherClient {
   fetch (path: string, init?: RequestInit): Promise<Response>
   readonly session: Pick<Session, 'current' | 'subscribe' | 'restore' | 'token' | 'renew'>
   login (credentials: { email: string, password: string }): Promise<User>
+  readonly completeLogin: Session['completeLogin']
+  readonly passkeyOptions: Session['passkeyOptions']
+  readonly loginWithPasskey: Session['loginWithPasskey']
+  readonly stepUp: Session['stepUp']
   logout (): Promise<void>
   /** Stops listening to other tabs. */
   close (): void
@@ -53,7 +57,7 @@ export interface UsherClient {
 }
 
 // The server's answer to these is final.
-const AUTH = /\/api\/auth\/(login|refresh|logout)$/
+const AUTH = /\/api\/auth\/(login(\/[\w/-]+)?|refresh|logout)$/
 // The second one is for a token of another tab that is not valid either.
 const RENEWALS = 2
 
@@ -107,6 +111,10 @@ export function createUsherClient (options: UsherClientOptions = {}): UsherClien
     fetch: async (path, init) => send(new Request(`${base}${requirePath(path)}`, init)),
     session,
     login: (credentials) => session.login(credentials),
+    completeLogin: (factor) => session.completeLogin(factor),
+    passkeyOptions: () => session.passkeyOptions(),
+    loginWithPasskey: (credential) => session.loginWithPasskey(credential),
+    stepUp: (proof) => session.stepUp(proof),
     logout: () => session.logout(),
     close: () => session.close(),
     baseUrl: base,

@@ -54,13 +54,36 @@ export class Session {
     return () => { this.#listeners.delete(listener) }
   }
 
-  /** Logs in. Throws an `UsherError`. */
+  /**
+   * Logs in. Throws an `UsherError`. If its code is `SECOND_FACTOR_REQUIRED`, its `challenge` belongs to `completeLogin`.
+   */
   login (credentials: { email: string, password: string }): Promise<User> {
-    return this.#tabs.exclusively(async () => {
-      const response = await this.#post('login', JSON.stringify(credentials))
-      if (!response.ok) throw await readError(response)
-      return (await this.#accept(response)).user
-    })
+    return this.#authenticate('login', credentials)
+  }
+
+  /** Completes a login with the second factor. Throws an `UsherError`. */
+  completeLogin (factor: components['schemas']['CompleteLogin']): Promise<User> {
+    return this.#authenticate('login/second-factor', factor)
+  }
+
+  /**
+   * Returns what `PublicKeyCredential.parseRequestOptionsFromJSON` takes, for `loginWithPasskey` or `completeLogin` in
+   * this browser. Throws an `UsherError`.
+   */
+  async passkeyOptions (): Promise<components['schemas']['PasskeyRequestOptions']> {
+    const response = await this.#post('login/passkey/options')
+    if (!response.ok) throw await readError(response)
+    return await response.json() as components['schemas']['PasskeyRequestOptions']
+  }
+
+  /** Logs in with what `navigator.credentials.get` has returned, as its `toJSON` writes it. Throws an `UsherError`. */
+  loginWithPasskey (credential: components['schemas']['PasskeyLogin']['credential']): Promise<User> {
+    return this.#authenticate('login/passkey', { credential })
+  }
+
+  /** Confirms that it is the user, after a call has got `STEP_UP_REQUIRED`. Throws an `UsherError`. */
+  async stepUp (proof: components['schemas']['StepUp']): Promise<User> {
+    return this.#authenticate('step-up', proof, await this.token())
   }
 
   /** Ends the session on every node and in every tab. Throws an `UsherError`, and then the session may not have ended. */
@@ -114,6 +137,14 @@ export class Session {
     if (response.status !== 401) throw await readError(response)
     this.#over('expired')
     return undefined
+  }
+
+  #authenticate (name: string, body: object, token?: string): Promise<User> {
+    return this.#tabs.exclusively(async () => {
+      const response = await this.#post(name, JSON.stringify(body), token)
+      if (!response.ok) throw await readError(response)
+      return (await this.#accept(response)).user
+    })
   }
 
   #insist (send: () => Promise<Response>): Promise<Response> {

@@ -9,23 +9,37 @@
 function createSession (onToken) {
   const section = document.querySelector('#sign-in')
   const [form, account] = section.children
-  const { email, password } = form.elements
+  const { email, password, code } = form.elements
   const status = section.querySelector('[role=status]')
   const api = new URL(section.dataset.api, location.href).href
   const mark = `usher:session:${api}`
   let token
   let timer
+  // Of a login whose password was right, and that waits for the second factor.
+  let challenge
 
   form.addEventListener('submit', signIn)
   account.querySelector('button').addEventListener('click', end)
 
   async function signIn (event) {
     event.preventDefault()
-    const body = JSON.stringify({ email: email.value, password: password.value })
-    const reply = await send('/auth/login', { headers: { 'content-type': 'application/json' }, body })
+    const [path, given] = challenge === undefined
+      ? ['/auth/login', { email: email.value, password: password.value }]
+      : ['/auth/login/second-factor', { challenge, [/^[\d\s-]{6,9}$/.test(code.value) ? 'code' : 'recoveryCode']: code.value }]
+    const reply = await send(path, { headers: { 'content-type': 'application/json' }, body: JSON.stringify(given) })
     if (!reply) return
     password.value = ''
+    askForCode(undefined)
     accept(reply)
+  }
+
+  /** Shows the field for the second factor, which belongs to a challenge, or hides it. */
+  function askForCode (given) {
+    challenge = given
+    code.value = ''
+    code.required = given !== undefined
+    code.parentElement.hidden = given === undefined
+    if (given !== undefined) code.focus()
   }
 
   /** Continues the session of this browser, if there is one, or shows the form. */
@@ -82,6 +96,7 @@ function createSession (onToken) {
       if (response.ok) return body
       const isOver = path === '/auth/refresh' && [401, 403].includes(response.status)
       if (isOver) forget()
+      if (['SECOND_FACTOR_REQUIRED', 'INVALID_CHALLENGE'].includes(body.code)) askForCode(body.challenge)
       status.textContent = isOver ? 'Your session has ended. Sign in again.' : `${(body.errors ?? [body.error]).join('. ')}.`
     } catch {
       status.textContent = 'The service cannot be reached. Try again.'

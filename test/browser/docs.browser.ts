@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
+import { codeOf } from '../../plugins/auth/totp/codes.ts'
 import { look, looks, openPage, served } from '../helpers/browser.ts'
 
 const FAILED_401 = 'Failed to load resource: the server responded with a status of 401 (Unauthorized)'
@@ -51,6 +52,29 @@ for (const [place, serve] of Object.entries(served)) {
       await page.getByRole('textbox', { name: 'Email' }).waitFor()
       t.strictSame(await readProtected(page), ['401', undefined])
       t.strictSame({ foreign, problems }, { foreign: [], problems: [FAILED_401] })
+    })
+
+    await t.test('15.3 16.4 signing in asks for the code of a second factor', async (t) => {
+      const send = async (path: string, body: object, headers: object) => (await fetch(`${url}${path}`, {
+        method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body),
+      })).json() as Promise<{ secret: string }>
+      const user = { name: 'Grace', email: 'grace@example.com', password: 'quiet lantern river' }
+      await send('/api/users', user, admin.headers)
+      const { token } = await send('/api/auth/login', user, {}) as unknown as { token: string }
+      const headers = { authorization: `Bearer ${token}` }
+      const { secret } = await send('/api/auth/totp', {}, headers)
+      const used = Math.floor(Date.now() / 30_000)
+      await send('/api/auth/totp/confirm', { code: codeOf(secret, used) }, headers)
+
+      const { page, problems } = await openPage(t, `${url}/docs/`)
+      await page.getByRole('textbox', { name: 'Email' }).fill(user.email)
+      await page.getByRole('textbox', { name: 'Password' }).fill(user.password)
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByRole('textbox', { name: 'Code' }).fill(codeOf(secret, used + 1))
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.getByText(`Signed in as ${user.email}`).waitFor()
+      t.notOk(await page.getByRole('textbox', { name: 'Code' }).isVisible())
+      t.strictSame(problems, [FAILED_401])
     })
 
     await t.test('15.3 a login that is sent from the reference authorizes it, and a session that has ended is reported', async (t) => {

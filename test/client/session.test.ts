@@ -1,5 +1,6 @@
 import t from 'tap'
 import { createUsherClient, unwrap, UsherError, type SessionState } from '../../client/index.ts'
+import { codeOf } from '../../plugins/auth/totp/codes.ts'
 import { createUsher } from '../helpers/app.ts'
 import { createCuttingProxy } from '../helpers/cutting-proxy.ts'
 
@@ -100,4 +101,30 @@ t.test('15.4 a session that was ended elsewhere is reported by the next call', a
   t.strictSame(states.map(({ state, reason }) => [state, reason]), [['active', undefined], ['none', 'expired']])
   await client.login(member)
   t.equal((await client.get('/api/protected')).response.status, 200, 'the user may log in again')
+})
+
+t.test('15.4 16.2 16.4 a login with a second factor takes two steps, and a step-up replaces the token', async (t) => {
+  const { client, states } = createClient()
+  const user = await usher.createUser()
+  await client.login(user)
+  const { secret } = await unwrap(client.post('/api/auth/totp'))
+  const used = Math.floor(Date.now() / 30_000)
+  const { recoveryCodes } = await unwrap(client.post('/api/auth/totp/confirm', { body: { code: codeOf(secret, used) } }))
+  await client.logout()
+
+  const demand = await client.login(user).catch((error: unknown) => error as UsherError)
+  t.ok(demand instanceof UsherError)
+  const { code, challenge, methods } = demand as UsherError
+  t.strictSame([code, methods], ['SECOND_FACTOR_REQUIRED', ['totp', 'recovery-code']])
+  await t.rejects(client.completeLogin({ challenge: challenge!, code: '000000' }), { code: 'INVALID_SECOND_FACTOR' })
+  t.equal((await client.completeLogin({ challenge: challenge!, code: codeOf(secret, used + 1) })).id, user.id)
+  t.equal((await unwrap(client.get('/api/protected'))).user.id, user.id)
+
+  const before = await client.session.token()
+  await t.rejects(client.stepUp({ password: user.password }), { status: 403, code: 'SECOND_FACTOR_MISSING' })
+  t.equal((await client.stepUp({ recoveryCode: recoveryCodes[0]! })).id, user.id)
+  t.not(await client.session.token(), before)
+  t.equal(states.at(-1)!.state, 'active')
+  await t.rejects(client.passkeyOptions(), { status: 409, code: 'PASSKEYS_UNAVAILABLE' })
+  await client.logout()
 })
